@@ -1,0 +1,1 @@
+//! Runs warps of a predecoded program.

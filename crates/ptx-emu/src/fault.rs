@@ -1,0 +1,1 @@
+//! What can end a launch early, and where it happened.

@@ -1,0 +1,1 @@
+//! Launches kernels of a module on emulated memory.

@@ -1,0 +1,1 @@
+//! Lowers the syntax tree to the predecoded program.

@@ -1,0 +1,1 @@
+//! Conversions and float helpers with the bits a GPU gives.

@@ -1,0 +1,1 @@
+//! The predecoded program: typed operations over dense register slots.

@@ -1,0 +1,1 @@
+//! Tensor-core tiles, matrix descriptors and tensor maps.
