@@ -1,1 +1,16 @@
-//! dgx
+//! Run competing designs of one GPU kernel, check each against an oracle,
+//! time the right ones side by side, and say which is fastest and how surely.
+//!
+//! Data flows one way, and the modules are listed in its order:
+//!
+//! ```text
+//! config + catalog → plan → compile → backend → validate → measure → record ‖
+//!     stats → rank → gate → tables, report
+//! ```
+//!
+//! Left of ‖ only [`sweep`] knows all the stages. Right of ‖ nothing touches a
+//! backend: every table, gate and report is made from a run file alone.
+
+pub mod domain;
+
+pub mod record;

@@ -1,0 +1,39 @@
+use std::process::ExitCode;
+
+/// How a command ends. The one definition of the exit codes that scripts rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done, and everything was as expected.
+    Done = 0,
+    /// A gate rule failed.
+    GateFailed = 1,
+    /// The command line, a config, a variant or a run file is wrong.
+    Usage = 2,
+    /// A contender's verdict differs from what its variant declares.
+    Unexpected = 3,
+    /// Could not run: no compiler, no backend, a worker lost.
+    CouldNotRun = 4,
+    /// The data cannot answer the question that was asked.
+    Inconclusive = 5,
+}
+
+impl Exit {
+    /// Every code with its meaning, for `--help` and the docs.
+    pub const ALL: [(Self, &'static str); 6] = [
+        (Self::Done, "done"),
+        (Self::GateFailed, "gate failed"),
+        (Self::Usage, "usage, config or file error"),
+        (Self::Unexpected, "a verdict nobody expected"),
+        (
+            Self::CouldNotRun,
+            "could not run (no compiler, worker lost)",
+        ),
+        (Self::Inconclusive, "inconclusive"),
+    ];
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

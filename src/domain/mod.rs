@@ -1,0 +1,14 @@
+//! The nouns everyone shares: shapes, statuses, units, exit codes.
+//! Nothing here reads a file, prints, or knows a backend.
+
+mod contender;
+mod exit;
+mod shape;
+mod status;
+mod units;
+
+pub use contender::ContenderId;
+pub use exit::Exit;
+pub use shape::{Group, Shape};
+pub use status::Status;
+pub use units::{Bytes, Interval, Micros};

@@ -1,0 +1,66 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What became of a cell (one contender on one shape).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Ran, and every check passed.
+    Ok,
+    /// Ran to the end, and a check failed.
+    Wrong,
+    /// NVRTC or ptxas refused it.
+    CompileError,
+    /// The device refused the launch.
+    LaunchError,
+    /// The kernel or its worker died.
+    Crashed,
+    /// Did not return within its time or step limit.
+    Hung,
+    /// The variant's own `requires` rule this shape out.
+    Unsupported,
+}
+
+impl Status {
+    pub const ALL: [Self; 7] = [
+        Self::Ok,
+        Self::Wrong,
+        Self::CompileError,
+        Self::LaunchError,
+        Self::Crashed,
+        Self::Hung,
+        Self::Unsupported,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Wrong => "wrong",
+            Self::CompileError => "compile-error",
+            Self::LaunchError => "launch-error",
+            Self::Crashed => "crashed",
+            Self::Hung => "hung",
+            Self::Unsupported => "unsupported",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wire_name_is_the_printed_name() {
+        for status in Status::ALL {
+            let json = serde_json::to_string(&status).unwrap();
+            assert_eq!(json, format!("\"{status}\""));
+        }
+    }
+}

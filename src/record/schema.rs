@@ -1,0 +1,243 @@
+//! The wire format of `results/*.jsonl`, version 1. The first line is a
+//! [`Header`]; each further line an [`Event`]. Unknown keys are refused, so a
+//! file of another version is never half understood.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{Bytes, ContenderId, Micros, Shape, Status};
+
+/// Raised by any change that an older dgx would misread.
+pub const SCHEMA: u32 = 1;
+
+/// One line of a run file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Line {
+    Header(Box<Header>),
+    Build(Build),
+    Verdict(Verdict),
+    Block(Block),
+    Estimate(Estimate),
+    End(End),
+}
+
+/// Everything needed to read the rest of the file without the config or the variants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    pub schema: u32,
+    /// The round's name, e.g. `round4`.
+    pub name: String,
+    pub question: String,
+    /// RFC 3339.
+    pub started: String,
+    pub argv: Vec<String>,
+    pub dgx: String,
+    pub git: Option<GitState>,
+    pub host: Host,
+    pub device: Device,
+    /// e.g. `NVRTC 13.0`; none for numbers recorded elsewhere.
+    pub compiler: Option<String>,
+    pub config: ConfigText,
+    pub baseline: ContenderId,
+    /// The yardstick's name where one was timed, e.g. `cublas`.
+    pub yardstick: Option<ContenderId>,
+    pub contenders: Vec<ContenderRecord>,
+    pub shapes: Vec<Shape>,
+    pub settings: Settings,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GitState {
+    pub commit: String,
+    pub dirty: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    pub os: String,
+    pub arch: String,
+    pub cpu: String,
+    pub cores: u32,
+}
+
+/// Where times come from. They are never mixed in one table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Timing {
+    /// CUDA events on a GPU, by this tool.
+    Measured,
+    /// Computed from the emulator's counters.
+    Modelled,
+    /// Numbers taken down elsewhere, without samples.
+    Recorded,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// `cuda`, `emu`, or `none` for recorded numbers.
+    pub backend: String,
+    pub timing: Timing,
+    /// e.g. `NVIDIA H200`; for the emulator, the profile times are modelled for.
+    pub name: String,
+    pub uuid: Option<String>,
+    pub driver: Option<String>,
+    pub sms: u32,
+    pub l2: Bytes,
+    pub memory: Bytes,
+    /// Highest SM clock, MHz.
+    pub clock_mhz: f64,
+    /// Highest memory bandwidth, bytes per second, by the vendor's figures.
+    pub bandwidth: f64,
+    /// Dense fp16 tensor operations per clock and SM.
+    pub tensor_flops_per_clock: f64,
+    pub smem_per_block: Bytes,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigText {
+    pub path: String,
+    pub text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContenderRecord {
+    pub id: ContenderId,
+    pub variant: String,
+    pub params: BTreeMap<String, i64>,
+    pub summary: String,
+    pub parent: Option<String>,
+    pub round: Option<u32>,
+    pub claim: Option<Claim>,
+    pub expect: Status,
+    /// SHA-256 of the source with its headers.
+    pub hash: String,
+}
+
+/// A pitch: the speedup its author promised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    pub geomean: f64,
+    pub over: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// How the run was asked to validate and measure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    pub seed: u64,
+    pub rtol: f64,
+    pub atol: f64,
+    pub distributions: Vec<String>,
+    pub min_blocks: u32,
+    pub max_seconds: f64,
+    pub processes: u32,
+    pub cold_l2: bool,
+}
+
+/// One compilation: a contender's image for one shape (constants may depend on the shape).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Build {
+    pub contender: ContenderId,
+    /// Shapes this image serves.
+    pub shapes: Vec<String>,
+    pub constants: BTreeMap<String, i64>,
+    pub ok: bool,
+    /// The compiler's message where it failed.
+    pub message: Option<String>,
+    pub kernels: Vec<KernelResources>,
+    /// ptxas remarks that mean lost speed: spills, serialised wgmma, ignored setmaxnreg.
+    pub remarks: Vec<String>,
+    pub cached: bool,
+    pub millis: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelResources {
+    pub name: String,
+    pub registers: u32,
+    pub spill_bytes: u32,
+    pub static_smem: Bytes,
+    pub dynamic_smem: Bytes,
+    pub threads: u32,
+    /// Resident warps over the most an SM can hold.
+    pub occupancy: f64,
+}
+
+/// What validation found for one cell. A later verdict for the same cell
+/// replaces an earlier one (a timed output can still turn out wrong).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verdict {
+    pub contender: ContenderId,
+    pub shape: String,
+    pub status: Status,
+    /// One line for the table: why it is not ok.
+    pub reason: Option<String>,
+    /// The whole story: places, patterns, fault with source line.
+    pub detail: Option<String>,
+    /// Largest error seen over the tolerance allowed there; ≤ 1 passes.
+    pub worst: Option<f64>,
+    pub millis: f64,
+    /// Emulator counters, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, f64>,
+}
+
+/// One randomised complete block: every contender of a shape timed once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Block {
+    pub shape: String,
+    pub process: u32,
+    pub block: u32,
+    /// In the order they ran.
+    pub samples: Vec<Sample>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sample {
+    pub contender: ContenderId,
+    /// 0, or 1 for the baseline's second entry (the A/A arm).
+    pub arm: u32,
+    pub micros: Micros,
+    /// SM clock during the sample, where it was read.
+    pub clock_mhz: Option<f64>,
+}
+
+/// A time without samples: modelled by the emulator, or taken down elsewhere.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estimate {
+    pub contender: ContenderId,
+    pub shape: String,
+    pub micros: Micros,
+    /// What bounds a modelled time (`tensor`, `memory`, `issue`, …).
+    pub bound: Option<String>,
+}
+
+/// The last line of a run that was not killed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    pub complete: bool,
+    /// Why it stopped early, where it did.
+    pub reason: Option<String>,
+    /// Seconds by stage: compile, oracle, validate, measure, other.
+    pub seconds: BTreeMap<String, f64>,
+    /// `decided`, or what would be needed to decide.
+    pub decision: Option<String>,
+}
