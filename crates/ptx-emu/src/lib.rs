@@ -13,6 +13,7 @@ pub mod fault;
 pub mod front;
 pub mod launch;
 pub mod lower;
+pub mod memory;
 pub mod numeric;
 pub mod op;
 pub mod tensor;

@@ -1,0 +1,1 @@
+//! Device memory as the host sees it.
