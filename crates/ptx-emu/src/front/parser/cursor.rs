@@ -1,0 +1,193 @@
+//! A place in the token stream.
+
+use super::{MAX_DEPTH, ParseError};
+use crate::front::ast::Position;
+use crate::front::lexer::{Lines, Spanned, Token, tokenize};
+
+/// Longest piece of text quoted in an error.
+const QUOTE: usize = 60;
+
+pub(super) struct Cursor<'a> {
+    text: &'a str,
+    lines: Lines,
+    tokens: Vec<Spanned>,
+    at: usize,
+    depth: u32,
+}
+
+impl<'a> Cursor<'a> {
+    pub fn new(text: &'a str) -> Result<Self, ParseError> {
+        let lines = Lines::new(text);
+        let tokens = tokenize(text).map_err(|offset| ParseError {
+            position: lines.position(offset),
+            expected: "a token".into(),
+            found: quote(&text[offset..]),
+        })?;
+        Ok(Self {
+            text,
+            lines,
+            tokens,
+            at: 0,
+            depth: 0,
+        })
+    }
+
+    pub fn peek(&self) -> Option<Token> {
+        self.peek_nth(0)
+    }
+
+    pub fn peek_nth(&self, ahead: usize) -> Option<Token> {
+        self.tokens
+            .get(self.at + ahead)
+            .map(|spanned| spanned.token)
+    }
+
+    /// Text of the next token, empty at the end.
+    pub fn peek_text(&self) -> &'a str {
+        self.tokens
+            .get(self.at)
+            .map_or("", |spanned| &self.text[spanned.start..spanned.end])
+    }
+
+    pub fn at_end(&self) -> bool {
+        self.at >= self.tokens.len()
+    }
+
+    pub fn offset(&self) -> usize {
+        self.tokens
+            .get(self.at)
+            .map_or(self.text.len(), |spanned| spanned.start)
+    }
+
+    /// End of the token just read.
+    pub fn last_end(&self) -> usize {
+        self.at
+            .checked_sub(1)
+            .map_or(0, |last| self.tokens[last].end)
+    }
+
+    pub fn slice(&self, start: usize, end: usize) -> &'a str {
+        &self.text[start..end.max(start)]
+    }
+
+    pub fn position(&self) -> Position {
+        self.lines.position(self.offset())
+    }
+
+    /// Takes the next token whatever it is.
+    pub fn advance(&mut self) -> &'a str {
+        let text = self.peek_text();
+        self.at = (self.at + 1).min(self.tokens.len());
+        text
+    }
+
+    pub fn eat(&mut self, token: Token) -> Option<&'a str> {
+        (self.peek() == Some(token)).then(|| self.advance())
+    }
+
+    pub fn expect(&mut self, token: Token, what: &str) -> Result<&'a str, ParseError> {
+        self.eat(token).ok_or_else(|| self.error(what))
+    }
+
+    /// Takes `.word` if it is next.
+    pub fn eat_dot(&mut self, word: &str) -> bool {
+        let next = self.peek() == Some(Token::Dot) && self.peek_text()[1..] == *word;
+        if next {
+            self.advance();
+        }
+        next
+    }
+
+    /// The word after the dot, if a dotted word is next.
+    pub fn peek_dot(&self) -> Option<&'a str> {
+        (self.peek() == Some(Token::Dot)).then(|| &self.peek_text()[1..])
+    }
+
+    pub fn error(&self, expected: &str) -> ParseError {
+        ParseError {
+            position: self.position(),
+            expected: expected.into(),
+            found: match self.at_end() {
+                true => "the end of the text".into(),
+                false => quote(self.peek_text()),
+            },
+        }
+    }
+
+    /// Goes one nesting level deeper; [`Cursor::leave`] comes back.
+    pub fn enter(&mut self) -> Result<(), ParseError> {
+        if self.depth >= MAX_DEPTH {
+            return Err(self.error(&format!("at most {MAX_DEPTH} levels of nesting")));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    pub fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    /// Runs `inner` one nesting level deeper.
+    pub fn nested<T>(
+        &mut self,
+        inner: impl FnOnce(&mut Self) -> Result<T, ParseError>,
+    ) -> Result<T, ParseError> {
+        self.enter()?;
+        let result = inner(self);
+        self.leave();
+        result
+    }
+
+    /// `item, item, …` up to and including `close`; may be empty.
+    pub fn list<T>(
+        &mut self,
+        close: Token,
+        what: &str,
+        mut item: impl FnMut(&mut Self) -> Result<T, ParseError>,
+    ) -> Result<Vec<T>, ParseError> {
+        let mut items = Vec::new();
+        if self.eat(close).is_some() {
+            return Ok(items);
+        }
+        loop {
+            items.push(item(self)?);
+            if self.eat(close).is_some() {
+                return Ok(items);
+            }
+            self.expect(Token::Comma, what)?;
+        }
+    }
+
+    pub fn word(&mut self, what: &str) -> Result<&'a str, ParseError> {
+        self.expect(Token::Word, what)
+    }
+
+    /// An unsigned integer literal that fits 32 bits.
+    pub fn u32(&mut self, what: &str) -> Result<u32, ParseError> {
+        let error = self.error(what);
+        let text = self.expect(Token::Integer, what)?;
+        integer(text)
+            .and_then(|value| u32::try_from(value).ok())
+            .ok_or(error)
+    }
+}
+
+/// Value of an integer token; `None` when it does not fit 64 bits.
+pub(super) fn integer(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches('U');
+    let (digits, radix) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&digits[2..], 16),
+        [b'0', b'b' | b'B', ..] => (&digits[2..], 2),
+        [b'0', _, ..] => (&digits[1..], 8),
+        _ => (digits, 10),
+    };
+    u64::from_str_radix(digits, radix).ok()
+}
+
+fn quote(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(QUOTE) {
+        Some((cut, _)) => format!("`{}…`", &line[..cut]),
+        None => format!("`{line}`"),
+    }
+}
