@@ -1,0 +1,86 @@
+// The K loop of the early rounds: TMA brings packed tiles, all threads turn
+// them into fp16 tiles, each warpgroup multiplies its 64 rows.
+#pragma once
+#include <dgx/operand.cuh>
+
+namespace dgx {
+
+// Shared memory of a CTA whose tile is Rows x Columns of Weights GEMMs that
+// share their A, with a ring of Stages packed steps.
+template <int Rows, int Columns, int Weights, int Stages>
+struct Staging {
+  struct Stage {
+    PackedTile<Rows> a;
+    PackedTile<Columns> b[Weights];
+  };
+  HalfTile<Rows> a;
+  HalfTile<Columns> b[Weights];
+  Stage ring[Stages];
+  u64 full[Stages];
+
+  static constexpr u32 STAGE_BYTES = packed_bytes<Rows>() + Weights * packed_bytes<Columns>();
+};
+
+template <int Rows, int Columns, int Weights, int Stages>
+__device__ __forceinline__ void open(Staging<Rows, Columns, Weights, Stages>& shared) {
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < Stages; ++i) ptx::mbarrier_init(shared.full[i], 1);
+    ptx::mbarrier_init_fence();
+  }
+  __syncthreads();
+}
+
+template <int Rows, int Columns, int Weights, int Stages>
+__device__ __forceinline__ void load_stage(Staging<Rows, Columns, Weights, Stages>& shared, u32 slot, const Operand& a,
+                                           const Operand (&b)[Weights], u32 step) {
+  auto& stage = shared.ring[slot];
+  u64& full = shared.full[slot];
+  ptx::mbarrier_arrive_expect_tx(full, Staging<Rows, Columns, Weights, Stages>::STAGE_BYTES);
+  load_packed(stage.a, a, step, full);
+#pragma unroll
+  for (int w = 0; w < Weights; ++w) load_packed(stage.b[w], b[w], step, full);
+}
+
+// d[w] = A_tile * B_w_tile^T over the whole of K, in units of 2^-28.
+//
+// `turn` counts the steps this CTA has taken through the ring, over all calls:
+// its slot and parity follow from it. Thread 0 loads, and everybody works; the
+// barrier after dequantising is what tells thread 0 that a slot is empty, so
+// one stage is a full handshake too, only without anything in flight.
+template <int Rows, int Columns, int Weights, int Stages>
+__device__ __forceinline__ void accumulate(float (&d)[Weights][Columns / 2],
+                                           Staging<Rows, Columns, Weights, Stages>& shared, const Operand& a,
+                                           const Operand (&b)[Weights], u32& turn) {
+  constexpr int Threads = Rows / 64 * 128;
+  const u32 thread = threadIdx.x;
+  const u32 own_row = thread / 128 * 64;
+  const u32 steps = a.k / STEP;
+  if (thread == 0) {
+    for (u32 step = 0; step < Stages && step < steps; ++step) load_stage(shared, (turn + step) % Stages, a, b, step);
+  }
+  u32 step = 0;
+  // K is never zero; do/while says so, or ptxas keeps a second copy of d.
+  do {
+    const u32 slot = turn % Stages;
+    ptx::mbarrier_wait(shared.full[slot], turn / Stages % 2);
+    dequantise<Rows, Threads>(shared.a, shared.ring[slot].a, a, thread);
+#pragma unroll
+    for (int w = 0; w < Weights; ++w) dequantise<Columns, Threads>(shared.b[w], shared.ring[slot].b[w], b[w], thread);
+    ptx::fence_proxy_async_shared();
+    __syncthreads();
+    if (thread == 0 && step + Stages < steps) load_stage(shared, slot, a, b, step + Stages);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int w = 0; w < Weights; ++w) multiply(d[w], shared.a, own_row, shared.b[w], step > 0);
+    ptx::wgmma_commit();
+    ptx::wgmma_wait<0>();
+    // The other warpgroup reads the same B tiles: nobody may overwrite them
+    // before both are done.
+    __syncthreads();
+    ++turn;
+  } while (++step < steps);
+#pragma unroll
+  for (int w = 0; w < Weights; ++w) ptx::pin(d[w]);
+}
+
+}  // namespace dgx

@@ -1,0 +1,73 @@
+// Bits in, bits out: fp16 lives in u16/u32 because NVRTC has no half type
+// without the toolkit's headers.
+#pragma once
+#include <dgx/abi.cuh>
+
+namespace dgx::ptx {
+
+// Bytes of {a, b} picked by the four nibbles of the selector (b holds 4..7).
+__device__ __forceinline__ u32 permute_bytes(u32 a, u32 b, u32 selector) {
+  u32 d;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(selector));
+  return d;
+}
+
+// (a & mask) | b
+__device__ __forceinline__ u32 and_or(u32 a, u32 mask, u32 b) {
+  u32 d;
+  asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(d) : "r"(a), "r"(mask), "r"(b));
+  return d;
+}
+
+// Two e4m3 in the low 16 bits become two fp16, exactly; NaN stays NaN.
+__device__ __forceinline__ u32 e4m3x2_to_f16x2(u32 scales) {
+  u32 d;
+  asm("{\n"
+      ".reg .b16 low;\n"
+      "cvt.u16.u32 low, %1;\n"
+      "cvt.rn.f16x2.e4m3x2 %0, low;\n"
+      "}"
+      : "=r"(d)
+      : "r"(scales));
+  return d;
+}
+
+__device__ __forceinline__ u32 multiply_f16x2(u32 a, u32 b) {
+  u32 d;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+// The first argument lands in the low half.
+__device__ __forceinline__ u32 f32x2_to_f16x2(float low, float high) {
+  u32 d;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
+  return d;
+}
+
+// Of the low half.
+__device__ __forceinline__ float f16_to_f32(u32 bits) {
+  float d;
+  asm("{\n"
+      ".reg .b16 low;\n"
+      "cvt.u16.u32 low, %1;\n"
+      "cvt.f32.f16 %0, low;\n"
+      "}"
+      : "=f"(d)
+      : "r"(bits));
+  return d;
+}
+
+__device__ __forceinline__ float exp2_approx(float x) {
+  float d;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(x));
+  return d;
+}
+
+__device__ __forceinline__ float reciprocal_approx(float x) {
+  float d;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(x));
+  return d;
+}
+
+}  // namespace dgx::ptx

@@ -1,0 +1,61 @@
+// The tensor memory accelerator: boxes by tensor map, and plain bulk copies.
+#pragma once
+#include <dgx/ptx/memory.cuh>
+
+namespace dgx::ptx {
+
+// How long a line should live in L2 (encodings of createpolicy).
+constexpr u64 EVICT_FIRST = 0x12F0000000000000ull;
+constexpr u64 EVICT_LAST = 0x14F0000000000000ull;
+
+__device__ __forceinline__ void tma_prefetch_map(const TensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+// Box at column x, row y; rows and columns outside the tensor arrive as zeros
+// and still count towards the barrier's bytes.
+__device__ __forceinline__ void tma_load_2d(u32 to, const TensorMap* map, u32 x, u32 y, u64& full) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
+          "r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(shared_address(&full))
+      : "memory");
+}
+
+__device__ __forceinline__ void tma_load_2d(u32 to, const TensorMap* map, u32 x, u32 y, u64& full, u64 policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(shared_address(&full)), "l"(policy)
+      : "memory");
+}
+
+// Contiguous bytes; address and size are multiples of 16.
+__device__ __forceinline__ void bulk_load(u32 to, const void* from, u32 bytes, u64& full) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(shared_address(&full))
+               : "memory");
+}
+
+// Rows and columns outside the tensor are not written.
+__device__ __forceinline__ void tma_store_2d(const TensorMap* map, u32 x, u32 y, u32 from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
+               "r"(y), "r"(from)
+               : "memory");
+}
+
+__device__ __forceinline__ void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// Until at most Pending of this thread's stores still read shared memory.
+template <int Pending>
+__device__ __forceinline__ void tma_store_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
+}
+
+// Until at most Pending of this thread's stores are not yet in global memory.
+template <int Pending>
+__device__ __forceinline__ void tma_store_wait() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(Pending) : "memory");
+}
+
+}  // namespace dgx::ptx

@@ -1,0 +1,30 @@
+// Which part of which group is a CTA's.
+#pragma once
+#include <dgx/abi.cuh>
+
+namespace dgx {
+
+struct Tile {
+  const Group* group;
+  const TensorMap* maps;  // this group's
+  u32 row, column;        // of C, in elements
+};
+
+// Tile number `local` of a group: rows of tiles vary fastest, so neighbouring
+// CTAs read the same weights while these are in L2.
+template <int Rows, int Columns>
+__device__ __forceinline__ Tile tile_in_group(const Args& args, u32 group, u32 local, u32 maps_per_group) {
+  const Group* g = args.groups + group;
+  u32 row_tiles = (g->m + Rows - 1) / Rows;
+  return {g, args.maps + group * maps_per_group, local % row_tiles * Rows, local / row_tiles * Columns};
+}
+
+// The incumbent's way: walk the groups until the tile is inside one.
+template <int Rows, int Columns>
+__device__ __forceinline__ Tile find_tile_by_walk(const Args& args, u32 tile, u32 maps_per_group) {
+  u32 group = 0;
+  while (group + 1 < args.group_count && args.groups[group + 1].tile_begin <= tile) ++group;
+  return tile_in_group<Rows, Columns>(args, group, tile - args.groups[group].tile_begin, maps_per_group);
+}
+
+}  // namespace dgx
