@@ -1,1 +1,20 @@
-//! Conformance
+//! A conformance suite for PTX: one small kernel per instruction form.
+//!
+//! Each [`Case`] is a complete PTX module with its launch, its input bytes and
+//! the initial bytes of its outputs. The suite has two sides that meet only in
+//! the golden files: [`record`] runs every case on a GPU and stores what came
+//! out, the replaying side runs the same case in `ptx-emu` and compares. Nothing about
+//! the expected results is written by hand, so a disagreement is always one
+//! between the emulator and the silicon.
+
+pub mod case;
+pub mod elementwise;
+pub mod families;
+pub mod golden;
+pub mod gpu;
+pub mod kernel;
+pub mod packing;
+pub mod record;
+pub mod values;
+
+pub use case::{Case, Compare, Element, Launch};

@@ -1,0 +1,88 @@
+//! The cases, by the part of the ISA they exercise.
+
+mod compare;
+mod convert;
+mod float;
+mod half;
+mod integer;
+
+use crate::case::Case;
+
+/// A table of cases that share a theme, and the golden file they are stored in.
+#[derive(Debug)]
+pub struct Family {
+    /// Its name in listings.
+    pub name: &'static str,
+    /// The golden file's stem.
+    pub group: &'static str,
+    /// Builds its cases.
+    pub cases: fn() -> Vec<Case>,
+}
+
+/// All families, in the order of listings and golden files.
+pub const FAMILIES: &[Family] = &[
+    Family {
+        name: "integer",
+        group: "scalar",
+        cases: integer::cases,
+    },
+    Family {
+        name: "float",
+        group: "scalar",
+        cases: float::cases,
+    },
+    Family {
+        name: "half",
+        group: "scalar",
+        cases: half::cases,
+    },
+    Family {
+        name: "compare",
+        group: "scalar",
+        cases: compare::cases,
+    },
+    Family {
+        name: "convert",
+        group: "convert",
+        cases: convert::cases,
+    },
+];
+
+/// The golden files' stems, each once.
+pub fn groups() -> Vec<&'static str> {
+    let mut groups: Vec<_> = FAMILIES.iter().map(|f| f.group).collect();
+    groups.dedup();
+    groups
+}
+
+/// The family of this name.
+pub fn find(name: &str) -> Option<&'static Family> {
+    FAMILIES.iter().find(|f| f.name == name)
+}
+
+/// Every case of the suite.
+pub fn all() -> Vec<Case> {
+    FAMILIES.iter().flat_map(|f| (f.cases)()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let mut seen = BTreeSet::new();
+        for case in all() {
+            assert!(seen.insert(case.name.clone()), "{} twice", case.name);
+        }
+    }
+
+    #[test]
+    fn groups_are_contiguous_and_few() {
+        let groups = groups();
+        assert_eq!(groups.iter().collect::<BTreeSet<_>>().len(), groups.len());
+        assert!(groups.len() <= 6);
+    }
+}

@@ -1,0 +1,89 @@
+//! `ptx-conformance`: list the cases, print one's PTX, or record goldens on a GPU.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use ptx_conformance::{families, record};
+
+const USAGE: &str = "\
+usage: ptx-conformance list                 the cases, one a line, with their forms
+       ptx-conformance emit --out DIR       each case's PTX as a file
+       ptx-conformance record --out DIR     run all cases on the GPU and store goldens";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words[..] {
+        ["list"] => list(),
+        ["emit", "--out", folder] => emit(Path::new(folder)),
+        ["record", "--out", folder] => record_goldens(PathBuf::from(folder)),
+        ["worker", family, first] => work(family, first),
+        _ => Err(USAGE.to_owned()),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn list() -> Result<ExitCode, String> {
+    let mut forms = std::collections::BTreeSet::new();
+    for family in families::FAMILIES {
+        for case in (family.cases)() {
+            println!("{}\t{}\t{}", family.name, case.name, case.forms.join(" "));
+            forms.extend(case.forms);
+        }
+    }
+    eprintln!("{} forms", forms.len());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn emit(folder: &Path) -> Result<ExitCode, String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    for (index, case) in families::all().iter().enumerate() {
+        let name: String = case
+            .name
+            .chars()
+            .map(|c| {
+                if c.is_alphanumeric() || ".-_".contains(c) {
+                    c
+                } else {
+                    '_'
+                }
+            })
+            .collect();
+        std::fs::write(folder.join(format!("{index:04}-{name}.ptx")), &case.ptx).map_err(failed)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn record_goldens(folder: PathBuf) -> Result<ExitCode, String> {
+    let started = std::time::Instant::now();
+    let summary = record::record(&folder).map_err(|e| e.to_string())?;
+    for (name, message) in &summary.failed {
+        eprintln!("failed: {name}: {message}");
+    }
+    eprintln!(
+        "{} cases recorded, {} failed, in {:.1} s",
+        summary.recorded,
+        summary.failed.len(),
+        started.elapsed().as_secs_f64()
+    );
+    Ok(if summary.failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn work(family: &str, first: &str) -> Result<ExitCode, String> {
+    let first = first
+        .parse()
+        .map_err(|_| format!("`{first}` is not a case index"))?;
+    record::work(family, first).map_err(|e| e.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
