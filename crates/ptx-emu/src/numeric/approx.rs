@@ -1,0 +1,195 @@
+//! The `.approx` functions.
+//!
+//! The hardware promises an error bound, not bits; these are the correctly rounded or nearly
+//! correctly rounded results, which lie within every bound. Special values are exact.
+
+use super::arith::{canonical_f32, canonical_f64, flush_f32};
+use super::halves::Half;
+
+fn unary(x: u32, ftz: bool, f: impl Fn(f64) -> f64) -> u32 {
+    let x = if ftz { flush_f32(x) } else { x };
+    let y = canonical_f32(f(f64::from(f32::from_bits(x))) as f32);
+    if ftz { flush_f32(y) } else { y }
+}
+
+/// `ex2.approx.f32`. The one formulation both the scalar and the warp-wide version use.
+#[inline(always)]
+pub(super) fn exp2(x: f32) -> f32 {
+    // Beyond these the result is 0 or infinity; the clamp keeps the exponent arithmetic in range.
+    let clamped = f64::from(x.clamp(-200.0, 200.0));
+    // Adding 1.5 * 2^52 rounds to an integer and leaves it in the low bits.
+    const SHIFTER: f64 = 6_755_399_441_055_744.0;
+    let shifted = clamped + SHIFTER;
+    let fraction = clamped - (shifted - SHIFTER);
+    let power = shifted.to_bits() << 52;
+    let mantissa = exp2_fraction(fraction);
+    let scaled = f64::from_bits(mantissa.to_bits().wrapping_add(power));
+    // A clamp does not keep NaN on every path of the vectoriser, so it is put back here.
+    if x.is_nan() {
+        f32::from_bits(super::NAN_F32)
+    } else {
+        scaled as f32
+    }
+}
+
+/// 2^f for |f| ≤ ½ by the Taylor series of degree 9: relative error below 2^-36.
+#[inline(always)]
+fn exp2_fraction(f: f64) -> f64 {
+    const LN2: f64 = std::f64::consts::LN_2;
+    const C: [f64; 10] = {
+        let mut c = [1.0; 10];
+        let mut i = 1;
+        while i < 10 {
+            c[i] = c[i - 1] * LN2 / i as f64;
+            i += 1;
+        }
+        c
+    };
+    // Estrin's scheme: short dependency chains keep the vector units busy.
+    let f2 = f * f;
+    let f4 = f2 * f2;
+    let low = (C[0] + C[1] * f) + (C[2] + C[3] * f) * f2;
+    let mid = (C[4] + C[5] * f) + (C[6] + C[7] * f) * f2;
+    let high = C[8] + C[9] * f;
+    low + (mid + high * f4) * f4
+}
+
+/// `ex2.approx{.ftz}.f32`
+pub fn ex2_f32(x: u32, ftz: bool) -> u32 {
+    let y = exp2(f32::from_bits(x)).to_bits();
+    if ftz { flush_f32(y) } else { y }
+}
+
+/// `lg2.approx{.ftz}.f32`: −∞ at zero, NaN below.
+pub fn lg2_f32(x: u32, ftz: bool) -> u32 {
+    unary(x, ftz, f64::log2)
+}
+
+/// `sin.approx{.ftz}.f32`: NaN at infinity.
+pub fn sin_f32(x: u32, ftz: bool) -> u32 {
+    unary(x, ftz, f64::sin)
+}
+
+/// `cos.approx{.ftz}.f32`: NaN at infinity.
+pub fn cos_f32(x: u32, ftz: bool) -> u32 {
+    unary(x, ftz, f64::cos)
+}
+
+/// `tanh.approx.f32`
+pub fn tanh_f32(x: u32) -> u32 {
+    unary(x, false, f64::tanh)
+}
+
+/// `rcp.approx{.ftz}.f32`
+pub fn rcp_f32(x: u32, ftz: bool) -> u32 {
+    unary(x, ftz, |x| 1.0 / x)
+}
+
+/// `sqrt.approx{.ftz}.f32`
+pub fn sqrt_f32(x: u32, ftz: bool) -> u32 {
+    unary(x, ftz, f64::sqrt)
+}
+
+/// `rsqrt.approx{.ftz}.f32`: infinity of the operand's sign at zero, NaN below.
+pub fn rsqrt_f32(x: u32, ftz: bool) -> u32 {
+    unary(x, ftz, |x| 1.0 / x.sqrt())
+}
+
+/// `div.approx{.ftz}.f32`: the dividend times the divisor's reciprocal. A divisor above 2^126
+/// has no normal reciprocal and gives zero (NaN for an infinite dividend).
+pub fn div_approx_f32(a: u32, b: u32, ftz: bool) -> u32 {
+    let (a, b) = match ftz {
+        true => (flush_f32(a), flush_f32(b)),
+        false => (a, b),
+    };
+    let reciprocal = flush_f32(rcp_f32(b, ftz));
+    let y = canonical_f32(f32::from_bits(a) * f32::from_bits(reciprocal));
+    if ftz { flush_f32(y) } else { y }
+}
+
+/// `div.full{.ftz}.f32`: right to 2 ulp over the whole range; here, correctly rounded.
+pub fn div_full_f32(a: u32, b: u32, ftz: bool) -> u32 {
+    let (a, b) = match ftz {
+        true => (flush_f32(a), flush_f32(b)),
+        false => (a, b),
+    };
+    let y = canonical_f32(f32::from_bits(a) / f32::from_bits(b));
+    if ftz { flush_f32(y) } else { y }
+}
+
+/// Only the upper word of an f64 takes part in its approximations; subnormals flush.
+fn upper_f64(x: u64, f: impl Fn(f64) -> f64) -> u64 {
+    let flush = |x: u64| match x & 0x7ff0_0000_0000_0000 {
+        0 => x & 1 << 63,
+        _ => x,
+    };
+    let nan = f64::from_bits(x).is_nan();
+    let truncated = f64::from_bits(flush(x & !0xffff_ffff));
+    match nan {
+        true => super::NAN_F64,
+        false => match canonical_f64(f(truncated)) {
+            super::NAN_F64 => super::NAN_F64,
+            y => flush(y) & !0xffff_ffff,
+        },
+    }
+}
+
+/// `rcp.approx.ftz.f64`
+pub fn rcp_f64(x: u64) -> u64 {
+    upper_f64(x, |x| 1.0 / x)
+}
+
+/// `rsqrt.approx.ftz.f64`
+pub fn rsqrt_f64(x: u64) -> u64 {
+    upper_f64(x, |x| 1.0 / x.sqrt())
+}
+
+/// `ex2.approx.f16` and `ex2.approx.ftz.bf16`
+pub fn ex2_half(kind: Half, x: u16) -> u16 {
+    kind.narrow(exp2(kind.widen(x)))
+}
+
+/// `tanh.approx.f16` and `tanh.approx.bf16`
+pub fn tanh_half(kind: Half, x: u16) -> u16 {
+    kind.narrow(kind.widen(x).tanh())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NAN_F32;
+    use super::*;
+
+    const INF: u32 = 0x7f80_0000;
+    const MINUS: u32 = 0x8000_0000;
+
+    #[test]
+    fn special_values_are_exact() {
+        assert_eq!(ex2_f32(INF, false), INF);
+        assert_eq!(ex2_f32(INF | MINUS, false), 0);
+        assert_eq!(ex2_f32(MINUS, false), 1f32.to_bits());
+        assert_eq!(ex2_f32(0xffc0_0000, true), NAN_F32);
+        assert_eq!(ex2_f32((-130f32).to_bits(), true), 0);
+        assert_eq!(ex2_f32((-130f32).to_bits(), false), 1 << 19);
+        assert_eq!(lg2_f32(0, false), INF | MINUS);
+        assert_eq!(lg2_f32((-1f32).to_bits(), false), NAN_F32);
+        assert_eq!(rcp_f32(MINUS, false), INF | MINUS);
+        assert_eq!(rcp_f32(1, true), INF);
+        assert_eq!(rsqrt_f32(MINUS, false), INF | MINUS);
+        assert_eq!(sin_f32(INF, false), NAN_F32);
+        assert_eq!(div_approx_f32(1f32.to_bits(), 0x7f00_0001, false), 0);
+        assert_eq!(div_approx_f32(INF, 0x7f00_0001, false), NAN_F32);
+        assert_eq!(rcp_f64(2f64.to_bits()), 0.5f64.to_bits());
+    }
+
+    #[test]
+    fn exponentials_are_within_the_hardware_bound() {
+        for i in -1_500_000..1_279_990i32 {
+            let x = i as f32 * 1e-4;
+            let (got, want) = (f64::from(exp2(x)), f64::from(x).exp2());
+            assert!(
+                (got - want).abs() <= want * 2f64.powi(-23) + 1e-45,
+                "{x} {got} {want}"
+            );
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Arithmetic on f32 and f64 with every rounding mode, `.ftz` and `.sat`.
+//!
+//! Round-to-nearest is the host's; directed rounding goes through [`soft`].
+
+use super::{FloatMode, Format, NAN_F32, NAN_F64, Rounding, Value, soft};
+
+/// Zero of the same sign for a subnormal f32, anything else as it is.
+#[inline]
+pub fn flush_f32(x: u32) -> u32 {
+    match x & 0x7f80_0000 {
+        0 => x & 0x8000_0000,
+        _ => x,
+    }
+}
+
+/// The canonical NaN for any NaN.
+#[inline]
+pub fn canonical_f32(x: f32) -> u32 {
+    match x.is_nan() {
+        true => NAN_F32,
+        false => x.to_bits(),
+    }
+}
+
+/// The canonical NaN for any NaN.
+#[inline]
+pub fn canonical_f64(x: f64) -> u64 {
+    match x.is_nan() {
+        true => NAN_F64,
+        false => x.to_bits(),
+    }
+}
+
+#[inline]
+fn operand(x: u32, mode: FloatMode) -> u32 {
+    if mode.ftz { flush_f32(x) } else { x }
+}
+
+#[inline]
+fn result(x: u32, mode: FloatMode) -> u32 {
+    let x = if mode.ftz { flush_f32(x) } else { x };
+    if mode.sat { saturate_f32(x) } else { x }
+}
+
+/// `.sat`: clamps to [0, 1]; NaN and negative numbers become +0.
+#[inline]
+pub fn saturate_f32(x: u32) -> u32 {
+    let value = f32::from_bits(x);
+    if value >= 1.0 {
+        1f32.to_bits()
+    } else if value > 0.0 {
+        x
+    } else {
+        0
+    }
+}
+
+fn f32_of(value: Value, mode: FloatMode) -> u32 {
+    Format::F32.encode(value, mode.rounding, false) as u32
+}
+
+fn value32(x: u32) -> Value {
+    Format::F32.decode(u64::from(x))
+}
+
+fn value64(x: u64) -> Value {
+    Format::F64.decode(x)
+}
+
+macro_rules! float32 {
+    ($(#[$doc:meta])* $name:ident($($arg:ident),+), $near:expr, $exact:expr) => {
+        $(#[$doc])*
+        #[inline]
+        pub fn $name($($arg: u32),+, mode: FloatMode) -> u32 {
+            $(let $arg = operand($arg, mode);)+
+            let bits = match mode.rounding {
+                Rounding::NearestEven => {
+                    $(let $arg = f32::from_bits($arg);)+
+                    canonical_f32($near)
+                }
+                rounding => {
+                    $(let $arg = value32($arg);)+
+                    f32_of($exact(rounding), mode)
+                }
+            };
+            result(bits, mode)
+        }
+    };
+}
+
+macro_rules! float64 {
+    ($(#[$doc:meta])* $name:ident($($arg:ident),+), $near:expr, $exact:expr) => {
+        $(#[$doc])*
+        #[inline]
+        pub fn $name($($arg: u64),+, rounding: Rounding) -> u64 {
+            match rounding {
+                Rounding::NearestEven => {
+                    $(let $arg = f64::from_bits($arg);)+
+                    canonical_f64($near)
+                }
+                rounding => {
+                    $(let $arg = value64($arg);)+
+                    Format::F64.encode($exact(rounding), rounding, false)
+                }
+            }
+        }
+    };
+}
+
+float32!(/// `add.f32`
+    add_f32(a, b), a + b, |r| soft::add(a, b, r));
+float32!(/// `sub.f32`
+    sub_f32(a, b), a - b, |r| soft::add(a, b.negated(), r));
+float32!(/// `mul.f32`
+    mul_f32(a, b), a * b, |_| soft::mul(a, b));
+float32!(/// `fma.f32`
+    fma_f32(a, b, c), a.mul_add(b, c), |r| soft::fma(a, b, c, r));
+float32!(/// `div.rnd.f32`
+    div_f32(a, b), a / b, |_| soft::div(a, b));
+float32!(/// `rcp.rnd.f32`
+    rcp_f32(a), 1.0 / a, |_| soft::div(Value::integer(false, 1), a));
+float32!(/// `sqrt.rnd.f32`
+    sqrt_f32(a), a.sqrt(), |_| soft::sqrt(a));
+
+float64!(/// `add.f64`
+    add_f64(a, b), a + b, |r| soft::add(a, b, r));
+float64!(/// `sub.f64`
+    sub_f64(a, b), a - b, |r| soft::add(a, b.negated(), r));
+float64!(/// `mul.f64`
+    mul_f64(a, b), a * b, |_| soft::mul(a, b));
+float64!(/// `fma.f64`
+    fma_f64(a, b, c), a.mul_add(b, c), |r| soft::fma(a, b, c, r));
+float64!(/// `div.f64`
+    div_f64(a, b), a / b, |_| soft::div(a, b));
+float64!(/// `rcp.f64`
+    rcp_f64(a), 1.0 / a, |_| soft::div(Value::integer(false, 1), a));
+float64!(/// `sqrt.f64`
+    sqrt_f64(a), a.sqrt(), |_| soft::sqrt(a));
+
+/// The modifiers of `min` and `max` on floats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Extremum {
+    /// Take the larger instead of the smaller.
+    pub max: bool,
+    pub ftz: bool,
+    /// `.NaN`: a NaN operand makes the result NaN; otherwise the number wins.
+    pub nan: bool,
+    /// `.xorsign.abs`: compare magnitudes, then sign by the exclusive or of the signs.
+    pub xorsign_abs: bool,
+}
+
+impl Extremum {
+    /// The chosen operand's magnitude order for a sign-magnitude code of `bits` width, by PTX's
+    /// rules (−0 is below +0). `infinity` is the code of +∞ and `nan` the canonical NaN.
+    pub(super) fn pick(self, a: u64, b: u64, bits: u32, infinity: u64, nan: u64) -> u64 {
+        let sign = 1u64 << (bits - 1);
+        let (left_nan, right_nan) = (a & !sign > infinity, b & !sign > infinity);
+        if left_nan && right_nan || self.nan && (left_nan || right_nan) {
+            return nan;
+        }
+        let (left, right) = match self.xorsign_abs {
+            true => (a & !sign, b & !sign),
+            false => (a, b),
+        };
+        let order = |x: u64| match x & sign {
+            0 => (x + sign) as i128,
+            _ => (sign - 1) as i128 - (x & !sign) as i128,
+        };
+        let chosen = match (left_nan, right_nan) {
+            (true, _) => right,
+            (_, true) => left,
+            _ if (order(left) > order(right)) == self.max => left,
+            _ => right,
+        };
+        match self.xorsign_abs {
+            true => chosen | ((a ^ b) & sign),
+            false => chosen,
+        }
+    }
+
+    /// `min.f32` / `max.f32`
+    pub fn f32(self, a: u32, b: u32) -> u32 {
+        let (a, b) = match self.ftz {
+            true => (flush_f32(a), flush_f32(b)),
+            false => (a, b),
+        };
+        self.pick(a.into(), b.into(), 32, 0x7f80_0000, NAN_F32.into()) as u32
+    }
+
+    /// `min.f64` / `max.f64`
+    pub fn f64(self, a: u64, b: u64) -> u64 {
+        self.pick(a, b, 64, 0x7ff0_0000_0000_0000, NAN_F64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const DIRECTED: [Rounding; 3] = [Rounding::Zero, Rounding::Down, Rounding::Up];
+
+    fn mode(rounding: Rounding) -> FloatMode {
+        FloatMode {
+            rounding,
+            ..FloatMode::default()
+        }
+    }
+
+    proptest! {
+        /// Products of two f32 are exact in f64, so the directed result is found by stepping.
+        #[test]
+        fn directed_products_bracket_the_exact_one(a in any::<u32>(), b in any::<u32>()) {
+            let exact = f64::from(f32::from_bits(a)) * f64::from(f32::from_bits(b));
+            prop_assume!(exact.is_finite());
+            for rounding in DIRECTED {
+                let got = f64::from(f32::from_bits(mul_f32(a, b, mode(rounding))));
+                let next = |x: f64, up: bool| {
+                    let x = x as f32;
+                    f64::from(if up { x.next_up() } else { x.next_down() })
+                };
+                let down = rounding == Rounding::Down || (rounding == Rounding::Zero && exact > 0.0);
+                if down {
+                    prop_assert!(got <= exact && next(got, true) > exact);
+                } else {
+                    prop_assert!(got >= exact && next(got, false) < exact);
+                }
+            }
+        }
+
+        #[test]
+        fn nearest_addition_agrees_with_the_soft_path(a in any::<u32>(), b in any::<u32>(), c in any::<u32>()) {
+            let soft = Format::F32.encode(soft::fma(value32(a), value32(b), value32(c), Rounding::NearestEven), Rounding::NearestEven, false);
+            prop_assert_eq!(u64::from(fma_f32(a, b, c, FloatMode::default())), soft);
+        }
+    }
+
+    #[test]
+    fn saturation_and_flushing_follow_the_operands() {
+        let sat = FloatMode {
+            sat: true,
+            ..FloatMode::default()
+        };
+        assert_eq!(add_f32(NAN_F32, 0, sat), 0);
+        assert_eq!(add_f32(2f32.to_bits(), 0, sat), 1f32.to_bits());
+        let ftz = FloatMode {
+            ftz: true,
+            ..FloatMode::default()
+        };
+        assert_eq!(add_f32(1, 0x8000_0001, ftz), 0);
+        assert_eq!(mul_f32(0x8000_0001, 1f32.to_bits(), ftz), 0x8000_0000);
+    }
+
+    #[test]
+    fn extrema_prefer_numbers_and_order_the_zeros() {
+        let min = Extremum::default();
+        assert_eq!(min.f32(0, 0x8000_0000), 0x8000_0000);
+        assert_eq!(min.f32(0x8000_0000, 0), 0x8000_0000);
+        assert_eq!(min.f32(0xffc0_0000, 5), 5);
+        assert_eq!(min.f32(0xffc0_0000, 0x7f80_0001), NAN_F32);
+        let max = Extremum { max: true, ..min };
+        assert_eq!(max.f32(0, 0x8000_0000), 0);
+        assert_eq!(
+            max.f32((-3f32).to_bits(), (-2f32).to_bits()),
+            (-2f32).to_bits()
+        );
+        assert_eq!(Extremum { nan: true, ..max }.f32(1, 0xffc0_0000), NAN_F32);
+        let xorsign = Extremum {
+            xorsign_abs: true,
+            ..max
+        };
+        assert_eq!(
+            xorsign.f32((-3f32).to_bits(), 2f32.to_bits()),
+            (-3f32).to_bits()
+        );
+        assert_eq!(max.f64((-3f64).to_bits(), 2f64.to_bits()), 2f64.to_bits());
+    }
+}

@@ -1,0 +1,387 @@
+//! `cvt`, one lane at a time, for every pair of types.
+
+use super::arith::flush_f32;
+use super::{Format, Rounding, Value};
+
+/// The modifiers of a conversion into a float.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Cvt {
+    pub rounding: Rounding,
+    /// `.ftz`: f32 subnormals on either side become zero.
+    pub ftz: bool,
+    /// `.sat`: clamp to [0, 1], NaN becomes +0.
+    pub sat: bool,
+    /// `.satfinite`: beyond the largest number becomes the largest number.
+    pub satfinite: bool,
+    /// `.relu`: negative numbers become +0, NaN stays.
+    pub relu: bool,
+}
+
+/// An integer type of a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Integer {
+    /// 8, 16, 32 or 64.
+    pub bits: u32,
+    pub signed: bool,
+}
+
+impl Integer {
+    fn mask(self) -> u64 {
+        u64::MAX >> (64 - self.bits)
+    }
+
+    /// The number a register of this type holds. Bits above the type are ignored.
+    pub fn decode(self, register: u64) -> i128 {
+        let raw = register & self.mask();
+        let negative = self.signed && raw >> (self.bits - 1) & 1 == 1;
+        i128::from(raw) - if negative { 1 << self.bits } else { 0 }
+    }
+
+    fn range(self) -> (i128, i128) {
+        match self.signed {
+            true => (-(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1),
+            false => (0, (1 << self.bits) - 1),
+        }
+    }
+
+    fn clamp(self, value: i128) -> u64 {
+        let (low, high) = self.range();
+        value.clamp(low, high) as u64 & self.mask()
+    }
+}
+
+fn source(from: Format, bits: u64, ftz: bool) -> Value {
+    match ftz && from == Format::F32 {
+        true => from.decode(u64::from(flush_f32(bits as u32))),
+        false => from.decode(bits),
+    }
+}
+
+fn target(to: Format, value: Value, cvt: Cvt) -> u64 {
+    let value = match value {
+        Value::Nan if cvt.sat => Value::integer(false, 0),
+        v if (cvt.relu || cvt.sat) && v.is_negative() => Value::integer(false, 0),
+        v => v,
+    };
+    let bits = to.encode(value, cvt.rounding, cvt.satfinite);
+    let bits = match cvt.sat {
+        true => bits.min(to.encode(Value::integer(false, 1), Rounding::Zero, false)),
+        false => bits,
+    };
+    match cvt.ftz && to == Format::F32 {
+        true => u64::from(flush_f32(bits as u32)),
+        false => bits,
+    }
+}
+
+/// Float to float, whatever the two formats.
+pub fn float_to_float(from: Format, to: Format, bits: u64, cvt: Cvt) -> u64 {
+    target(to, source(from, bits, cvt.ftz), cvt)
+}
+
+/// `cvt.rni.f32.f32` and its kin: rounds to an integer in the same (or another) float format.
+/// The sign of zero is that of the operand.
+pub fn round_to_integral(from: Format, to: Format, bits: u64, integer: Rounding, cvt: Cvt) -> u64 {
+    let value = source(from, bits, cvt.ftz);
+    let whole = match value {
+        // From 2^52 on every float is whole already, and may not fit 64 bits.
+        Value::Finite { exponent, .. } if exponent >= 0 => value,
+        _ => match value.to_integer(integer) {
+            Some((negative, magnitude)) => Value::integer(negative, magnitude),
+            None => value,
+        },
+    };
+    target(to, whole, cvt)
+}
+
+/// Float to integer. Out of range saturates; NaN is zero for conversions of at most 32 bits and
+/// otherwise the one with only the top bit set.
+pub fn float_to_int(from: Format, to: Integer, bits: u64, rounding: Rounding, ftz: bool) -> u64 {
+    let value = source(from, bits, ftz);
+    match (value, value.to_integer(rounding)) {
+        (Value::Nan, _) if from == Format::F64 || to.bits == 64 => 1 << (to.bits - 1),
+        (Value::Nan, _) => 0,
+        (_, Some((negative, magnitude))) => {
+            let magnitude = i128::from(magnitude);
+            to.clamp(if negative { -magnitude } else { magnitude })
+        }
+        (infinite, None) => {
+            let (low, high) = to.range();
+            to.clamp(if infinite.is_negative() { low } else { high })
+        }
+    }
+}
+
+/// Integer to float.
+pub fn int_to_float(from: Integer, to: Format, register: u64, cvt: Cvt) -> u64 {
+    let number = from.decode(register);
+    target(
+        to,
+        Value::integer(number < 0, number.unsigned_abs() as u64),
+        cvt,
+    )
+}
+
+/// Integer to integer: extends or truncates, or clamps with `sat`. A destination narrower than
+/// its register is extended by its own sign, as `cvt` into a wide register does.
+pub fn int_to_int(from: Integer, to: Integer, register: u64, sat: bool) -> u64 {
+    let number = from.decode(register);
+    let bits = match sat {
+        true => to.clamp(number),
+        false => number as u64 & to.mask(),
+    };
+    to.decode(bits) as u64
+}
+
+/// Bits per element in the packed pairs of `cvt`: 4 for e2m1, a byte for the other small formats.
+fn pair_width(format: Format) -> u32 {
+    match format {
+        Format::E2M1 => 4,
+        Format::E4M3 | Format::E5M2 | Format::E2M3 | Format::E3M2 => 8,
+        _ => 16,
+    }
+}
+
+/// `cvt.*x2.f32 d, high, low`: the first operand goes to the upper half.
+pub fn pair_from_f32(to: Format, high: u32, low: u32, cvt: Cvt) -> u32 {
+    let one = |x: u32| float_to_float(Format::F32, to, u64::from(x), cvt) as u32;
+    one(high) << pair_width(to) | one(low)
+}
+
+/// `cvt.*x2.f16x2`, `cvt.f16x2.e4m3x2` and every other pair to pair.
+pub fn pair_to_pair(from: Format, to: Format, pair: u32, cvt: Cvt) -> u32 {
+    let width = pair_width(from);
+    let one = |x: u32| {
+        let bits = u64::from(x & ((1 << width) - 1));
+        float_to_float(from, to, bits, cvt) as u32
+    };
+    one(pair >> width) << pair_width(to) | one(pair)
+}
+
+/// `cvt.ue8m0x2.f32`, one element: the power of two at or around the magnitude.
+/// `rounding` is `Zero` or `Up`; NaN is 0xff.
+pub fn ue8m0_from_f32(x: u32, rounding: Rounding) -> u8 {
+    let magnitude = x & 0x7fff_ffff;
+    if magnitude > 0x7f80_0000 {
+        return 0xff;
+    }
+    let exponent = magnitude >> 23;
+    let fraction = magnitude & 0x7f_ffff;
+    let up = match exponent {
+        // Below the smallest normal: 2^-127 is fraction 0x40_0000.
+        0 => fraction > 0x40_0000,
+        _ => fraction != 0,
+    };
+    (exponent + u32::from(up && rounding == Rounding::Up)).min(254) as u8
+}
+
+/// `cvt.bf16x2.ue8m0x2`, one element: 2^(code − 127), exact.
+pub fn bf16_from_ue8m0(code: u8) -> u16 {
+    match code {
+        0 => 0x0040,
+        0xff => super::NAN_F16,
+        _ => u16::from(code) << 7,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::{bf16, f16};
+    use proptest::prelude::*;
+
+    const S32: Integer = Integer {
+        bits: 32,
+        signed: true,
+    };
+    const U8: Integer = Integer {
+        bits: 8,
+        signed: false,
+    };
+    const S64: Integer = Integer {
+        bits: 64,
+        signed: true,
+    };
+
+    fn number(format: Format, bits: u64) -> f64 {
+        f64::from_bits(float_to_float(format, Format::F64, bits, Cvt::default()))
+    }
+
+    #[test]
+    fn every_half_widens_as_the_half_crate_says() {
+        for bits in 0..=u16::MAX {
+            let (ours, theirs) = (
+                number(Format::F16, bits.into()),
+                f16::from_bits(bits).to_f64(),
+            );
+            assert!(
+                ours == theirs || ours.is_nan() && theirs.is_nan(),
+                "{bits:#x}"
+            );
+            let (ours, theirs) = (
+                number(Format::BF16, bits.into()),
+                bf16::from_bits(bits).to_f64(),
+            );
+            assert!(
+                ours == theirs || ours.is_nan() && theirs.is_nan(),
+                "{bits:#x}"
+            );
+        }
+    }
+
+    /// The nearest code by search over all codes, ties to the even one, is what `.rn` means.
+    fn nearest_by_search(format: Format, codes: u64, x: f64) -> u64 {
+        let top = codes / 2;
+        let candidates = (0..top).filter(|&c| number(format, c).is_finite());
+        let best = candidates
+            .min_by(|&a, &b| {
+                let gap = |c| (number(format, c) - x.abs()).abs();
+                gap(a).total_cmp(&gap(b)).then((a & 1).cmp(&(b & 1)))
+            })
+            .expect("a format has finite codes");
+        best | if x.is_sign_negative() { top } else { 0 }
+    }
+
+    #[test]
+    fn small_formats_round_to_the_nearest_code() {
+        let satfinite = Cvt {
+            satfinite: true,
+            ..Cvt::default()
+        };
+        let formats = [
+            (Format::E4M3, 256),
+            (Format::E5M2, 256),
+            (Format::E2M1, 16),
+            (Format::E2M3, 64),
+            (Format::E3M2, 64),
+        ];
+        for (format, codes) in formats {
+            for step in (0..0x1_0000u32).step_by(7) {
+                let half = f16::from_bits(step as u16);
+                if half.is_nan() {
+                    continue;
+                }
+                let got = float_to_float(Format::F16, format, step.into(), satfinite);
+                let want = nearest_by_search(format, codes, half.to_f64().clamp(-1e6, 1e6));
+                assert_eq!(got, want, "{format:?} {half}");
+            }
+        }
+    }
+
+    #[test]
+    fn nan_becomes_what_the_hardware_writes() {
+        let satfinite = Cvt {
+            satfinite: true,
+            ..Cvt::default()
+        };
+        let nan = 0xffc0_1234;
+        for (format, want) in [
+            (Format::F16, 0x7fff),
+            (Format::TF32, 0x7fff_ffff),
+            (Format::E4M3, 0x7f),
+            (Format::E2M1, 7),
+        ] {
+            assert_eq!(float_to_float(Format::F32, format, nan, satfinite), want);
+        }
+        assert_eq!(
+            float_to_int(Format::F32, S32, nan, Rounding::Zero, false),
+            0
+        );
+        assert_eq!(
+            float_to_int(Format::F32, S64, nan, Rounding::Zero, false),
+            1 << 63
+        );
+        assert_eq!(
+            float_to_float(
+                Format::F32,
+                Format::F16,
+                nan,
+                Cvt {
+                    relu: true,
+                    ..Cvt::default()
+                }
+            ),
+            0x7fff
+        );
+    }
+
+    #[test]
+    fn integers_saturate_and_extend() {
+        let bits = |x: f32| u64::from(x.to_bits());
+        assert_eq!(
+            float_to_int(Format::F32, S32, bits(3e9), Rounding::Zero, false),
+            0x7fff_ffff
+        );
+        assert_eq!(
+            float_to_int(Format::F32, U8, bits(-1.0), Rounding::Zero, false),
+            0
+        );
+        assert_eq!(
+            float_to_int(Format::F32, U8, bits(2.5), Rounding::NearestEven, false),
+            2
+        );
+        assert_eq!(
+            float_to_int(Format::F32, S32, bits(-2.5), Rounding::Down, false),
+            (-3i32) as u32 as u64
+        );
+        assert_eq!(int_to_int(S32, U8, (-5i32) as u32 as u64, true), 0);
+        assert_eq!(
+            int_to_int(
+                Integer {
+                    bits: 8,
+                    signed: true
+                },
+                S64,
+                0x80,
+                false
+            ),
+            (-128i64) as u64
+        );
+        assert_eq!(
+            round_to_integral(
+                Format::F32,
+                Format::F32,
+                bits(-0.3),
+                Rounding::NearestEven,
+                Cvt::default()
+            ),
+            0x8000_0000
+        );
+    }
+
+    #[test]
+    fn pairs_put_the_first_operand_on_top() {
+        let rn = Cvt::default();
+        assert_eq!(
+            pair_from_f32(Format::F16, 1f32.to_bits(), 2f32.to_bits(), rn),
+            0x3c00_4000
+        );
+        assert_eq!(
+            pair_to_pair(Format::E4M3, Format::F16, 0x3840, rn),
+            0x3c00_4000
+        );
+        assert_eq!(
+            pair_from_f32(Format::E2M1, 1f32.to_bits(), 6f32.to_bits(), rn),
+            0x27
+        );
+        assert_eq!(ue8m0_from_f32(3f32.to_bits(), Rounding::Up), 129);
+        assert_eq!(ue8m0_from_f32(3f32.to_bits(), Rounding::Zero), 128);
+    }
+
+    proptest! {
+        #[test]
+        fn integers_become_floats_as_on_the_host(x in any::<i64>()) {
+            prop_assert_eq!(int_to_float(S64, Format::F32, x as u64, Cvt::default()), u64::from((x as f32).to_bits()));
+            prop_assert_eq!(int_to_float(Integer { bits: 64, signed: false }, Format::F64, x as u64, Cvt::default()), (x as u64 as f64).to_bits());
+        }
+
+        #[test]
+        fn narrowing_agrees_with_the_half_crate(x in any::<f32>()) {
+            prop_assume!(!x.is_nan());
+            let bits = u64::from(x.to_bits());
+            prop_assert_eq!(float_to_float(Format::F32, Format::F16, bits, Cvt::default()), u64::from(f16::from_f32(x).to_bits()));
+            prop_assert_eq!(float_to_float(Format::F32, Format::BF16, bits, Cvt::default()), u64::from(bf16::from_f32(x).to_bits()));
+            prop_assert_eq!(float_to_int(Format::F32, S32, bits, Rounding::Zero, false), u64::from(x as i32 as u32));
+        }
+    }
+}
