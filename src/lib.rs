@@ -11,6 +11,14 @@
 //! Left of ‖ only [`sweep`] knows all the stages. Right of ‖ nothing touches a
 //! backend: every table, gate and report is made from a run file alone.
 
+pub mod diagnostic;
 pub mod domain;
+
+pub mod catalog;
+pub mod config;
+pub mod plan;
+
+pub mod operator;
+pub mod validate;
 
 pub mod record;

@@ -1,0 +1,309 @@
+//! What a user did wrong, said once: the file and place, what is wrong there,
+//! and what to do about it. Modules make an [`InputError`]; only this one
+//! knows how it looks on a screen.
+
+use std::fmt;
+use std::io::IsTerminal;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource};
+
+use crate::domain::Exit;
+
+/// A text file that was read, kept so that an error can point into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    pub path: PathBuf,
+    pub text: Arc<str>,
+}
+
+impl SourceFile {
+    /// Reads `path`; `what` names its role in the message ("config", "variant").
+    pub fn read(path: &Path, what: &str, remedy: &str) -> Result<Self, InputError> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Self {
+                path: path.to_owned(),
+                text: text.into(),
+            }),
+            Err(error) => Err(InputError::new(
+                format!("cannot read {what} {}: {error}", path.display()),
+                remedy,
+            )),
+        }
+    }
+
+    /// An error at `span` (bytes of this file), labelled with what is wrong there.
+    pub fn error(
+        &self,
+        span: Range<usize>,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> InputError {
+        InputError {
+            message: message.into(),
+            remedy: remedy.into(),
+            place: Some(Place {
+                file: self.clone(),
+                span: clamp(span, self.text.len()),
+            }),
+        }
+    }
+
+    /// Line and column, from 1, of a byte of this file.
+    pub fn position(&self, offset: usize) -> (usize, usize) {
+        let mut offset = offset.min(self.text.len());
+        while !self.text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let before = &self.text[..offset];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = before.matches('\n').count() + 1;
+        (line, before[line_start..].chars().count() + 1)
+    }
+}
+
+fn clamp(span: Range<usize>, len: usize) -> Range<usize> {
+    let start = span.start.min(len);
+    start..span.end.clamp(start, len)
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    file: SourceFile,
+    span: Range<usize>,
+}
+
+/// Something the user gave is wrong: what, where, and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputError {
+    message: String,
+    remedy: String,
+    place: Option<Place>,
+}
+
+impl InputError {
+    /// An error with no place in a file (a path, a flag).
+    pub fn new(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            remedy: remedy.into(),
+            place: None,
+        }
+    }
+
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub fn remedy(&self) -> &str {
+        &self.remedy
+    }
+
+    /// `file:line:column` where there is one.
+    pub fn location(&self) -> Option<String> {
+        let place = self.place.as_ref()?;
+        let (line, column) = place.file.position(place.span.start);
+        Some(format!("{}:{line}:{column}", place.file.path.display()))
+    }
+}
+
+impl fmt::Display for InputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.location() {
+            Some(location) => write!(f, "{location}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for InputError {}
+
+/// Why a command ended early, with the exit code that says so to scripts.
+#[derive(Debug)]
+pub struct CommandError {
+    exit: Exit,
+    error: InputError,
+}
+
+impl CommandError {
+    pub fn new(exit: Exit, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            exit,
+            error: InputError::new(message, remedy),
+        }
+    }
+
+    pub fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// Writes the report to stderr: coloured on a terminal, plain otherwise
+    /// and under `NO_COLOR`.
+    pub fn print(&self) {
+        let coloured = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        eprintln!("{}", render(&self.error, coloured));
+    }
+}
+
+impl From<InputError> for CommandError {
+    fn from(error: InputError) -> Self {
+        Self {
+            exit: Exit::Usage,
+            error,
+        }
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for CommandError {}
+
+/// The whole report: message, excerpt of the file, remedy.
+pub fn render(error: &InputError, coloured: bool) -> String {
+    let theme = if coloured {
+        GraphicalTheme::unicode()
+    } else {
+        GraphicalTheme::none()
+    };
+    let width = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
+    let mut text = String::new();
+    let handler = GraphicalReportHandler::new_themed(theme)
+        .with_width(width.clamp(60, 120))
+        .with_context_lines(1)
+        .with_links(false);
+    match handler.render_report(&mut text, &Report::new(error)) {
+        Ok(()) => text.trim_end().to_owned(),
+        Err(fmt::Error) => format!("error: {error}\n  help: {}", error.remedy),
+    }
+}
+
+/// [`InputError`] dressed for miette; its message without the location, which
+/// the excerpt's frame already shows.
+#[derive(Debug)]
+struct Report {
+    message: String,
+    remedy: String,
+    source: Option<NamedSource<String>>,
+    span: Range<usize>,
+}
+
+impl Report {
+    fn new(error: &InputError) -> Self {
+        Self {
+            message: error.message.clone(),
+            remedy: error.remedy.clone(),
+            source: error.place.as_ref().map(|place| {
+                let name = place.file.path.display().to_string();
+                NamedSource::new(name, place.file.text.to_string())
+            }),
+            span: error
+                .place
+                .as_ref()
+                .map_or(0..0, |place| place.span.clone()),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Report {}
+
+impl Diagnostic for Report {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(&self.remedy))
+    }
+
+    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
+        self.source.as_ref().map(|source| source as _)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.source.as_ref()?;
+        let label = LabeledSpan::new(None, self.span.start, self.span.len());
+        Some(Box::new(std::iter::once(label)))
+    }
+}
+
+/// The entry of `known` most like `text`, where one is close enough to be meant.
+pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (text.chars().count() / 3).max(2);
+    known
+        .into_iter()
+        .map(|candidate| (edits(text, candidate), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Levenshtein distance, ignoring case.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.to_lowercase().chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.to_lowercase().chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> SourceFile {
+        SourceFile {
+            path: "configs/x.toml".into(),
+            text: "name = \"x\"\nµ = 1\nbasline = 3\n".into(),
+        }
+    }
+
+    #[test]
+    fn location_counts_lines_and_characters_from_one() {
+        let at = file().text.find("= 1").unwrap();
+        let error = file().error(at..at + 1, "odd", "even it");
+        assert_eq!(error.location().as_deref(), Some("configs/x.toml:2:3"));
+    }
+
+    #[test]
+    fn report_names_place_and_remedy_without_colour() {
+        let at = file().text.find("basline").unwrap();
+        let error = file().error(
+            at..at + 7,
+            "unknown key `basline`",
+            "did you mean `baseline`?",
+        );
+        let text = render(&error, false);
+        assert!(text.contains("configs/x.toml:3:1"), "{text}");
+        assert!(text.contains("did you mean `baseline`?"), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+
+    #[test]
+    fn span_past_the_end_still_renders() {
+        let error = file().error(9_999..10_000, "gone", "look again");
+        assert!(render(&error, false).contains("gone"));
+    }
+
+    #[test]
+    fn nearest_finds_typos_and_refuses_strangers() {
+        let names = ["two-pass", "sequential", "interleaved"];
+        assert_eq!(nearest("interleavd", names), Some("interleaved"));
+        assert_eq!(nearest("Two-Pas", names), Some("two-pass"));
+        assert_eq!(nearest("swap-ab", names), None);
+    }
+}

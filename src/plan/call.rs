@@ -1,0 +1,169 @@
+//! What the host does for one operator call, as numbers: every expression of
+//! the front matter evaluated for one shape on one device. Plain data: it is
+//! sent to worker processes as JSON, and both backends obey it alike.
+
+use serde::{Deserialize, Serialize};
+
+/// One call of a contender on a shape. Every per-group list is in the order
+/// the kernel sees its groups (`group_order`), not in the shape's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorCall {
+    /// `group_order[i]` is the place in the shape of the kernel's group i.
+    pub group_order: Vec<usize>,
+    /// Tiles of all groups before this one.
+    pub tile_begin: Vec<u32>,
+    pub tile_count: u32,
+    pub scratch: Vec<ScratchLayout>,
+    pub maps: Vec<MapLayout>,
+    pub launches: Vec<LaunchGeometry>,
+}
+
+/// Device memory of the variant's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScratchLayout {
+    pub name: String,
+    /// Index into `Group::scratch` or `Args::scratch`.
+    pub slot: usize,
+    pub size: ScratchSize,
+    /// Cleared once at allocation; the kernels must leave it cleared.
+    pub zero: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScratchSize {
+    /// Bytes for each group.
+    PerGroup(Vec<u64>),
+    /// Bytes shared by the whole call.
+    PerCall(u64),
+}
+
+impl ScratchSize {
+    pub fn total(&self) -> u64 {
+        match self {
+            Self::PerGroup(bytes) => bytes.iter().fold(0, |sum, b| sum.saturating_add(*b)),
+            Self::PerCall(bytes) => *bytes,
+        }
+    }
+}
+
+/// One tensor map per group; its index in [`OperatorCall::maps`] is `MAP_name`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapLayout {
+    pub name: String,
+    pub groups: Vec<MapGeometry>,
+}
+
+/// The arguments of one tensor map encoding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapGeometry {
+    pub operand: OperandRef,
+    pub dtype: MapType,
+    /// Elements, innermost first.
+    pub dims: Vec<u64>,
+    /// Bytes, for all dimensions but the innermost.
+    pub strides: Vec<u64>,
+    /// Elements, innermost first.
+    pub box_dims: Vec<u32>,
+    pub swizzle: Swizzle,
+    pub fill: Fill,
+}
+
+/// A tensor of one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OperandRef {
+    A,
+    B1,
+    B2,
+    Sfa,
+    Sfb1,
+    Sfb2,
+    C,
+    /// Per-group scratch, by its slot.
+    Scratch(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MapType {
+    U8,
+    U16,
+    U32,
+    I32,
+    U64,
+    I64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+impl MapType {
+    pub const ALL: [(&'static str, Self); 10] = [
+        ("u8", Self::U8),
+        ("u16", Self::U16),
+        ("u32", Self::U32),
+        ("i32", Self::I32),
+        ("u64", Self::U64),
+        ("i64", Self::I64),
+        ("f16", Self::F16),
+        ("bf16", Self::Bf16),
+        ("f32", Self::F32),
+        ("f64", Self::F64),
+    ];
+
+    /// Size of an element in bytes.
+    pub fn size(self) -> u64 {
+        match self {
+            Self::U8 => 1,
+            Self::U16 | Self::F16 | Self::Bf16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Swizzle {
+    #[serde(rename = "none")]
+    None,
+    #[serde(rename = "32B")]
+    B32,
+    #[serde(rename = "64B")]
+    B64,
+    #[serde(rename = "128B")]
+    B128,
+}
+
+/// What TMA supplies for elements outside the tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fill {
+    Zero,
+    Nan,
+}
+
+/// One kernel launch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaunchGeometry {
+    pub kernel: String,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub cluster: [u32; 3],
+    /// Dynamic shared memory, bytes.
+    pub smem: u32,
+    /// Programmatic dependent launch on the launch before.
+    pub pdl: bool,
+}
+
+impl LaunchGeometry {
+    pub fn threads_per_block(&self) -> u32 {
+        self.block.iter().fold(1, |n, d| n.saturating_mul(*d))
+    }
+}
