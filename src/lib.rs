@@ -22,3 +22,5 @@ pub mod operator;
 pub mod validate;
 
 pub mod record;
+
+pub mod cli;

@@ -1,0 +1,150 @@
+//! The command line: one file per verb, each an `Args` and a `run` that reads
+//! as the pipeline. Parsing ends here; the modules behind see resolved values.
+
+mod check;
+mod compare;
+mod doctor;
+mod explain;
+mod gate;
+mod jury;
+mod list;
+mod report;
+mod rounds;
+mod sweep;
+mod worker;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::diagnostic::CommandError;
+use crate::domain::Exit;
+
+/// Run competing designs of one GPU kernel, check each, time the right ones
+/// side by side, and say which is fastest and how surely.
+#[derive(Debug, Parser)]
+#[command(
+    name = "dgx",
+    version,
+    after_help = exit_codes(),
+    after_long_help = long_help(),
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+struct Cli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Flags every command takes.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Globals {
+    /// Folder with variants; may be given several times [default: variants]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub variants: Vec<PathBuf>,
+    /// Plain text, as when the output is not a terminal or NO_COLOR is set
+    #[arg(long, global = true)]
+    pub no_color: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Compile, validate and time a round's contenders, and rank them
+    Sweep(sweep::Args),
+    /// Put two contenders, or two run files, side by side
+    Compare(compare::Args),
+    /// Hold a run against its rules; exit 1 if one fails
+    Gate(gate::Args),
+    /// Write a run, or several, as one HTML page
+    Report(report::Args),
+    /// Show what bounds a contender: registers, shared memory, waves, time shares
+    Explain(explain::Args),
+    /// Recount a round's jury and set its vote beside what was measured
+    Jury(jury::Args),
+    /// Tell the history of all rounds
+    Rounds(rounds::Args),
+    /// List the variants, or what a round would run
+    List(list::Args),
+    /// Do everything for a round but run it
+    Check(check::Args),
+    /// Say what is here: driver, GPU, compiler, and where each was found
+    Doctor(doctor::Args),
+    #[command(hide = true)]
+    Worker(worker::Args),
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if cli.globals.no_color {
+        // SAFETY: nothing has started a thread yet.
+        unsafe { std::env::set_var("NO_COLOR", "1") };
+    }
+    match dispatch(cli) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            error.print();
+            error.exit().into()
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
+    let globals = &cli.globals;
+    match cli.command {
+        Command::Sweep(args) => sweep::run(args, globals),
+        Command::Compare(args) => compare::run(args, globals),
+        Command::Gate(args) => gate::run(args, globals),
+        Command::Report(args) => report::run(args, globals),
+        Command::Explain(args) => explain::run(args, globals),
+        Command::Jury(args) => jury::run(args, globals),
+        Command::Rounds(args) => rounds::run(args, globals),
+        Command::List(args) => list::run(args, globals),
+        Command::Check(args) => check::run(args, globals),
+        Command::Doctor(args) => doctor::run(args, globals),
+        Command::Worker(args) => worker::run(args, globals),
+    }
+}
+
+fn exit_codes() -> String {
+    let list: Vec<String> = Exit::ALL
+        .iter()
+        .map(|(exit, meaning)| format!("  {}  {meaning}", *exit as u8))
+        .collect();
+    format!("Exit codes:\n{}", list.join("\n"))
+}
+
+fn long_help() -> String {
+    format!(
+        "Start here:\n  \
+         dgx doctor                       what this machine has\n  \
+         dgx list                         the variants in variants/\n  \
+         dgx check configs/round4.toml    is the round sound? (runs nothing)\n  \
+         dgx sweep configs/round4.toml    validate, time and rank it\n\n\
+         A variant is one file, variants/NAME.cu: see docs/variants.md.\n\n{}",
+        exit_codes()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn flags_and_help_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_lists_every_exit_code() {
+        let help = Cli::command().render_help().to_string();
+        for (exit, meaning) in Exit::ALL {
+            assert!(help.contains(&format!("{}  {meaning}", exit as u8)));
+        }
+    }
+}
