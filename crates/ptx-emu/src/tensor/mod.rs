@@ -1,1 +1,24 @@
-//! Tensor-core tiles, matrix descriptors and tensor maps.
+//! Tensor cores and bulk tensor copies as pure functions.
+//!
+//! Operands come as register lanes and shared-memory bytes, results go back the same way. Nothing
+//! here knows when an instruction is issued or becomes visible; that is the executor's business.
+
+pub mod descriptor;
+pub mod element;
+pub mod fused;
+pub mod swizzle;
+pub mod wgmma;
+
+pub use element::Element;
+pub use swizzle::Swizzle;
+
+/// How sums of products are rounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Numerics {
+    /// f32 fused multiply-adds in order of k: fast, at least as accurate as the hardware.
+    #[default]
+    Fast,
+    /// As Hopper's tensor cores: exact products, one sum per instruction aligned to its largest
+    /// exponent and truncated (see [`fused`]).
+    Exact,
+}

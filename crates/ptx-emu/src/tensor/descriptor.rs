@@ -1,0 +1,230 @@
+//! Hopper's shared-memory matrix descriptors: from 64 bits to the address of each element.
+//!
+//! A matrix operand is read in 16-byte chunks. K-major operands hold consecutive k in a chunk,
+//! MN-major ("transposed") ones hold eight consecutive rows (or columns) of one k.
+
+use thiserror::Error;
+
+use super::Swizzle;
+
+/// Which dimension is contiguous in shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Major {
+    K,
+    Mn,
+}
+
+/// Why a descriptor is illegal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum DescriptorError {
+    #[error(
+        "matrix descriptor {bits:#018x} sets reserved bits {reserved:#x}: mask address and offsets to 14 bits after shifting right by 4"
+    )]
+    Reserved { bits: u64, reserved: u64 },
+    #[error(
+        "matrix descriptor {bits:#018x} has base offset {base_offset} without a swizzle: the base offset is for swizzled tiles only"
+    )]
+    BaseOffset { bits: u64, base_offset: u32 },
+}
+
+/// A decoded descriptor: where a matrix operand lies in shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Matrix {
+    /// Shared address of the first element, before swizzling.
+    pub start: u32,
+    /// Leading-dimension byte offset.
+    pub leading: u32,
+    /// Stride-dimension byte offset.
+    pub stride: u32,
+    /// Phase of the swizzle pattern at `start`, for tiles not aligned to its period.
+    pub base_offset: u32,
+    pub swizzle: Swizzle,
+    pub major: Major,
+}
+
+/// Bits that mean nothing: 14–15, 30–31, 46–48, 52–61.
+const RESERVED: u64 = 0x3ff1_c000_c000_c000;
+
+impl Matrix {
+    /// Reads an sm_90 descriptor.
+    pub fn decode(bits: u64, major: Major) -> Result<Self, DescriptorError> {
+        let reserved = bits & RESERVED;
+        if reserved != 0 {
+            return Err(DescriptorError::Reserved { bits, reserved });
+        }
+        let field = |low: u32| ((bits >> low & 0x3fff) << 4) as u32;
+        let base_offset = (bits >> 49 & 7) as u32;
+        let swizzle = match bits >> 62 {
+            0 => Swizzle::None,
+            1 => Swizzle::B128,
+            2 => Swizzle::B64,
+            _ => Swizzle::B32,
+        };
+        if swizzle == Swizzle::None && base_offset != 0 {
+            return Err(DescriptorError::BaseOffset { bits, base_offset });
+        }
+        Ok(Self {
+            start: field(0),
+            leading: field(16),
+            stride: field(32),
+            base_offset,
+            swizzle,
+            major,
+        })
+    }
+
+    /// The descriptor's 64 bits: the inverse of [`Matrix::decode`].
+    pub fn encode(&self) -> u64 {
+        let field = |bytes: u32| u64::from(bytes >> 4 & 0x3fff);
+        let swizzle: u64 = match self.swizzle {
+            Swizzle::B128 => 1,
+            Swizzle::B64 => 2,
+            Swizzle::B32 => 3,
+            _ => 0,
+        };
+        field(self.start)
+            | field(self.leading) << 16
+            | field(self.stride) << 32
+            | u64::from(self.base_offset) << 49
+            | swizzle << 62
+    }
+
+    /// K-major: shared address of the chunk that holds `16 * chunk` bytes on in row (or column)
+    /// `mn`. MN-major is [`Matrix::column_chunk`].
+    #[inline]
+    pub fn row_chunk(&self, mn: u32, chunk: u32) -> u32 {
+        let (group, row) = (mn / 8, mn % 8);
+        let linear = match self.swizzle {
+            Swizzle::None => self.start + group * self.stride + chunk * self.leading + row * 16,
+            swizzle => self.start + group * self.stride + row * swizzle.span() + chunk * 16,
+        };
+        self.stored(linear)
+    }
+
+    /// MN-major 16-bit operands: shared address of the chunk that holds rows (or columns)
+    /// `8 * group` to `8 * group + 7` at `k`.
+    #[inline]
+    pub fn column_chunk(&self, group: u32, k: u32) -> u32 {
+        let (outer, inner) = (k / 8, k % 8);
+        let linear = match self.swizzle {
+            Swizzle::None => self.start + group * self.stride + outer * self.leading + inner * 16,
+            swizzle => {
+                let per_span = swizzle.span() / 16;
+                self.start
+                    + group / per_span * self.leading
+                    + group % per_span * 16
+                    + outer * self.stride
+                    + inner * swizzle.span()
+            }
+        };
+        self.stored(linear)
+    }
+
+    /// Shared address of one 16-bit element of either majorness; for tests and diagnostics.
+    pub fn half_address(&self, mn: u32, k: u32) -> u32 {
+        match self.major {
+            Major::K => self.row_chunk(mn, k / 8) + k % 8 * 2,
+            Major::Mn => self.column_chunk(mn / 8, k) + mn % 8 * 2,
+        }
+    }
+
+    /// The swizzle sees absolute addresses, less the phase a base offset declares.
+    #[inline]
+    fn stored(&self, linear: u32) -> u32 {
+        let phase = self.base_offset << 7;
+        self.swizzle
+            .apply(linear.wrapping_sub(phase))
+            .wrapping_add(phase)
+    }
+
+    /// Whether the tile starts on a row of chunks where the pattern's phase is what the base
+    /// offset says; otherwise data placed by an aligned writer is read permuted.
+    pub fn is_phase_consistent(&self) -> bool {
+        let period_rows = self.swizzle.period() / 128;
+        match self.swizzle {
+            Swizzle::None => true,
+            _ => (self.start >> 7) % period_rows == self.base_offset % period_rows,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_survive_a_round_trip() {
+        let matrix = Matrix {
+            start: 0x1c20,
+            leading: 16,
+            stride: 1024,
+            base_offset: 3,
+            swizzle: Swizzle::B128,
+            major: Major::K,
+        };
+        assert_eq!(Matrix::decode(matrix.encode(), Major::K), Ok(matrix));
+    }
+
+    #[test]
+    fn reserved_bits_are_named() {
+        let error = Matrix::decode(1 << 46, Major::K).expect_err("bit 46 is reserved");
+        assert!(error.to_string().contains("0x400000000000"), "{error}");
+    }
+
+    /// Row r of a 128-byte swizzled tile lies in its own 128 bytes, chunk c at c ^ (r & 7).
+    #[test]
+    fn k_major_rows_follow_the_swizzle() {
+        for (swizzle, mask) in [(Swizzle::B128, 7), (Swizzle::B64, 3), (Swizzle::B32, 1)] {
+            let span = swizzle.span();
+            let matrix = Matrix {
+                start: 4096,
+                leading: 0,
+                stride: 8 * span,
+                base_offset: 0,
+                swizzle,
+                major: Major::K,
+            };
+            for row in 0..64 {
+                for chunk in 0..2 {
+                    let line = (4096 + row * span) / 128;
+                    let want = 4096 + row * span + ((chunk ^ (line & mask)) & (span / 16 - 1)) * 16;
+                    let within = 4096 + row * span;
+                    let got = matrix.row_chunk(row, chunk);
+                    assert_eq!(got / span * span, within / span * span);
+                    assert_eq!(got, want, "{swizzle:?} row {row} chunk {chunk}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn unswizzled_core_matrices_are_contiguous() {
+        let matrix = Matrix {
+            start: 0,
+            leading: 128,
+            stride: 256,
+            base_offset: 0,
+            swizzle: Swizzle::None,
+            major: Major::K,
+        };
+        assert_eq!(matrix.row_chunk(3, 0), 48);
+        assert_eq!(matrix.row_chunk(3, 1), 176);
+        assert_eq!(matrix.row_chunk(9, 1), 256 + 128 + 16);
+    }
+
+    #[test]
+    fn transposed_tiles_step_by_the_leading_offset_along_mn() {
+        let matrix = Matrix {
+            start: 0,
+            leading: 2048,
+            stride: 1024,
+            base_offset: 0,
+            swizzle: Swizzle::B128,
+            major: Major::Mn,
+        };
+        assert_eq!(matrix.column_chunk(0, 1), 128 + 16);
+        assert_eq!(matrix.column_chunk(8, 0), 2048);
+        assert_eq!(matrix.column_chunk(0, 8), 1024);
+        assert_eq!(matrix.half_address(9, 0), 16 + 2);
+    }
+}

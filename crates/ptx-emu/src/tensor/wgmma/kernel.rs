@@ -1,0 +1,328 @@
+//! The inner loops: a 16-row slab of one warp times a few groups of 8 columns.
+
+use std::cell::RefCell;
+
+use super::super::Element;
+use super::expand::{A_WIDTH, B_WIDTH, expand_a, expand_b};
+use super::{Form, Step, WgmmaError};
+use crate::numeric::simd::Level;
+use crate::numeric::{Lanes, NAN_F32, lanes};
+
+/// Instructions expanded together: enough k to pay for loading the accumulators, few enough that
+/// a panel of A stays in the first-level cache.
+const CHAIN: usize = 4;
+/// Column groups multiplied together: their accumulators fill the 512-bit register file.
+const GROUPS: usize = 3;
+
+/// Panels are reused between calls of a thread; they hold nothing a later call reads.
+#[derive(Default)]
+struct Scratch {
+    a: Vec<f32>,
+    b: Vec<f32>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// One slab: `k` columns of A in `a`, `k` rows of each group of B in `b`, groups one after the
+/// other, four registers of `d` per group.
+struct Slab<'p, 'd, 'r> {
+    k: usize,
+    a: &'p [f32],
+    b: &'p [f32],
+    d: &'d mut [&'r mut Lanes],
+    /// Start from D instead of zero.
+    accumulate: bool,
+}
+
+impl Slab<'_, '_, '_> {
+    fn run(self, level: Level) {
+        let groups = self.d.len() / 4;
+        assert!(self.a.len() >= self.k * A_WIDTH && self.b.len() >= groups * self.k * B_WIDTH);
+        match level {
+            // SAFETY: the caller's level was detected; the panels were measured above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe {
+                match groups {
+                    1 => self.avx512::<1>(),
+                    2 => self.avx512::<2>(),
+                    _ => self.avx512::<3>(),
+                }
+            },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => unsafe { self.avx2() },
+            _ => self.portable(),
+        }
+    }
+
+    /// Products of all operand types are exact in f32 (but for bf16 and tf32 at the ends of
+    /// their range), so a multiplication and an addition round like the fused instruction.
+    fn portable(self) {
+        let groups = self.b.chunks_exact(self.k * B_WIDTH);
+        for (registers, b) in self.d.chunks_exact_mut(4).zip(groups) {
+            for (index, register) in registers.iter_mut().enumerate() {
+                let mut sums = match self.accumulate {
+                    true => register.map(f32::from_bits),
+                    false => [0f32; 32],
+                };
+                let (rows, columns) = (32 * (index / 2), 4 * (index & 1));
+                for (a, b) in self.a.chunks_exact(A_WIDTH).zip(b.chunks_exact(B_WIDTH)) {
+                    for lane in 0..32 {
+                        sums[lane] += a[rows + lane] * b[columns + lane % 4];
+                    }
+                }
+                **register = sums.map(crate::numeric::arith::canonical_f32);
+            }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn avx2(self) {
+        use std::arch::x86_64::*;
+        let nan = _mm256_set1_ps(f32::from_bits(NAN_F32));
+        for (group, registers) in self.d.chunks_exact_mut(4).enumerate() {
+            for (half, pair) in registers.chunks_exact_mut(2).enumerate() {
+                let mut sums = [[_mm256_setzero_ps(); 4]; 2];
+                // SAFETY: registers have four vectors each; panels were measured by `run`.
+                unsafe {
+                    if self.accumulate {
+                        for (sums, register) in sums.iter_mut().zip(pair.iter()) {
+                            for (v, sum) in sums.iter_mut().enumerate() {
+                                *sum = _mm256_loadu_ps(register.as_ptr().add(8 * v).cast());
+                            }
+                        }
+                    }
+                    let mut a = self.a.as_ptr().add(32 * half);
+                    let mut b = self.b.as_ptr().add(group * self.k * B_WIDTH);
+                    for _ in 0..self.k {
+                        let even = _mm256_broadcast_ps(&*b.cast());
+                        let odd = _mm256_broadcast_ps(&*b.add(4).cast());
+                        for v in 0..4 {
+                            let rows = _mm256_loadu_ps(a.add(8 * v));
+                            sums[0][v] = _mm256_fmadd_ps(rows, even, sums[0][v]);
+                            sums[1][v] = _mm256_fmadd_ps(rows, odd, sums[1][v]);
+                        }
+                        a = a.add(A_WIDTH);
+                        b = b.add(B_WIDTH);
+                    }
+                    for (sums, register) in sums.iter().zip(pair.iter_mut()) {
+                        for (v, &sum) in sums.iter().enumerate() {
+                            let bad = _mm256_cmp_ps::<_CMP_UNORD_Q>(sum, sum);
+                            let sum = _mm256_blendv_ps(sum, nan, bad);
+                            _mm256_storeu_ps(register.as_mut_ptr().add(8 * v).cast(), sum);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+    unsafe fn avx512<const G: usize>(self) {
+        use std::arch::x86_64::*;
+        let nan = _mm512_set1_ps(f32::from_bits(NAN_F32));
+        // Sums 2r and 2r+1 are the two halves of register r of each group.
+        let mut sums = [[_mm512_setzero_ps(); 8]; G];
+        // SAFETY: registers have two vectors each; panels were measured by `run`.
+        unsafe {
+            if self.accumulate {
+                for (g, sums) in sums.iter_mut().enumerate() {
+                    for (v, sum) in sums.iter_mut().enumerate() {
+                        let register = self.d[4 * g + v / 2].as_ptr();
+                        *sum = _mm512_loadu_ps(register.add(16 * (v & 1)).cast());
+                    }
+                }
+            }
+            let mut a = self.a.as_ptr();
+            let mut b = self.b.as_ptr();
+            for _ in 0..self.k {
+                let rows = [
+                    _mm512_loadu_ps(a),
+                    _mm512_loadu_ps(a.add(16)),
+                    _mm512_loadu_ps(a.add(32)),
+                    _mm512_loadu_ps(a.add(48)),
+                ];
+                for (g, sums) in sums.iter_mut().enumerate() {
+                    let columns = b.add(g * self.k * B_WIDTH);
+                    let even = _mm512_broadcast_f32x4(_mm_loadu_ps(columns));
+                    let odd = _mm512_broadcast_f32x4(_mm_loadu_ps(columns.add(4)));
+                    sums[0] = _mm512_fmadd_ps(rows[0], even, sums[0]);
+                    sums[1] = _mm512_fmadd_ps(rows[1], even, sums[1]);
+                    sums[2] = _mm512_fmadd_ps(rows[0], odd, sums[2]);
+                    sums[3] = _mm512_fmadd_ps(rows[1], odd, sums[3]);
+                    sums[4] = _mm512_fmadd_ps(rows[2], even, sums[4]);
+                    sums[5] = _mm512_fmadd_ps(rows[3], even, sums[5]);
+                    sums[6] = _mm512_fmadd_ps(rows[2], odd, sums[6]);
+                    sums[7] = _mm512_fmadd_ps(rows[3], odd, sums[7]);
+                }
+                a = a.add(A_WIDTH);
+                b = b.add(B_WIDTH);
+            }
+            for (g, sums) in sums.iter().enumerate() {
+                for (v, &sum) in sums.iter().enumerate() {
+                    let bad = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(sum, sum);
+                    let sum = _mm512_mask_blend_ps(bad, sum, nan);
+                    let register = self.d[4 * g + v / 2].as_mut_ptr();
+                    _mm512_storeu_ps(register.add(16 * (v & 1)).cast(), sum);
+                }
+            }
+        }
+    }
+}
+
+/// Expands a few instructions' operands and multiplies; `each` gets every slab of the product,
+/// with the registers from its first group on and whether to start from them.
+fn multiply(
+    form: &Form,
+    level: Level,
+    steps: &[Step<'_>],
+    shared: &[u8],
+    mut each: impl FnMut(usize, usize, Panels<'_>),
+) -> Result<(), WgmmaError> {
+    let per_step = form.k() as usize;
+    let k = steps.len() * per_step;
+    let groups = form.n as usize / 8;
+    SCRATCH.with_borrow_mut(|scratch| {
+        scratch.a.resize(scratch.a.len().max(k * A_WIDTH), 0.0);
+        scratch
+            .b
+            .resize(scratch.b.len().max(k * groups * B_WIDTH), 0.0);
+        for group in 0..groups {
+            for (s, step) in steps.iter().enumerate() {
+                let start = (group * k + s * per_step) * B_WIDTH;
+                let panel = &mut scratch.b[start..start + per_step * B_WIDTH];
+                expand_b(form, level, &step.b, group, shared, panel)?;
+            }
+        }
+        for warp in 0..4 {
+            for (s, step) in steps.iter().enumerate() {
+                let panel = &mut scratch.a[s * per_step * A_WIDTH..(s + 1) * per_step * A_WIDTH];
+                expand_a(form, level, step, warp, shared, panel)?;
+            }
+            for first in (0..groups).step_by(GROUPS) {
+                let panels = Panels {
+                    level,
+                    k,
+                    groups: GROUPS.min(groups - first),
+                    a: &scratch.a[..k * A_WIDTH],
+                    b: &scratch.b[first * k * B_WIDTH..groups * k * B_WIDTH],
+                };
+                each(warp, first, panels);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Expanded operands of one slab.
+struct Panels<'p> {
+    level: Level,
+    k: usize,
+    groups: usize,
+    a: &'p [f32],
+    b: &'p [f32],
+}
+
+impl Panels<'_> {
+    fn into(self, d: &mut [&mut Lanes], accumulate: bool) {
+        Slab {
+            k: self.k,
+            a: self.a,
+            b: self.b,
+            d,
+            accumulate,
+        }
+        .run(self.level);
+    }
+
+    /// The product alone, in f32, into registers of the caller's.
+    fn into_fresh(self, registers: &mut [Lanes; 4 * GROUPS], accumulate: bool) {
+        let count = 4 * self.groups;
+        let mut all = registers.each_mut();
+        self.into(&mut all[..count], accumulate);
+    }
+}
+
+/// f32 accumulators.
+pub fn floats(
+    form: &Form,
+    level: Level,
+    steps: &[Step<'_>],
+    shared: &[u8],
+    d: &mut [&mut Lanes],
+) -> Result<(), WgmmaError> {
+    let registers = form.registers();
+    for chain in steps.chunks(CHAIN) {
+        let accumulate = chain[0].accumulate;
+        multiply(form, level, chain, shared, |warp, first, panels| {
+            let start = warp * registers + 4 * first;
+            let count = 4 * panels.groups;
+            panels.into(&mut d[start..start + count], accumulate);
+        })?;
+    }
+    Ok(())
+}
+
+/// f16 accumulators: one rounding per instruction.
+pub fn halves(
+    form: &Form,
+    level: Level,
+    steps: &[Step<'_>],
+    shared: &[u8],
+    d: &mut [&mut Lanes],
+) -> Result<(), WgmmaError> {
+    let registers = form.registers();
+    for step in steps.chunks(1) {
+        let accumulate = step[0].accumulate;
+        multiply(form, level, step, shared, |warp, first, panels| {
+            let start = warp * registers + 2 * first;
+            let packed = &mut d[start..start + 2 * panels.groups];
+            let mut wide = [[0u32; 32]; 4 * GROUPS];
+            for (pair, register) in wide.as_chunks_mut::<2>().0.iter_mut().zip(packed.iter()) {
+                pair[0] = lanes::f32_from_f16(register);
+                pair[1] = lanes::f32_from_f16(&register.map(|x| x >> 16));
+            }
+            panels.into_fresh(&mut wide, accumulate);
+            for (pair, register) in wide.as_chunks::<2>().0.iter().zip(packed) {
+                **register = lanes::f16x2_from_f32(&pair[1], &pair[0]);
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// 8-bit integers. A product has 16 bits and an instruction sums 32 of them: exact in f32.
+pub fn integers(
+    form: &Form,
+    level: Level,
+    steps: &[Step<'_>],
+    shared: &[u8],
+    d: &mut [&mut Lanes],
+) -> Result<(), WgmmaError> {
+    debug_assert!(matches!(form.a, Element::S8 | Element::U8));
+    let registers = form.registers();
+    for step in steps.chunks(1) {
+        let accumulate = step[0].accumulate;
+        multiply(form, level, step, shared, |warp, first, panels| {
+            let start = warp * registers + 4 * first;
+            let integers = &mut d[start..start + 4 * panels.groups];
+            let mut sums = [[0u32; 32]; 4 * GROUPS];
+            panels.into_fresh(&mut sums, false);
+            for (sum, register) in sums.iter().zip(integers) {
+                for (sum, lane) in sum.iter().zip(register.iter_mut()) {
+                    let sum = f32::from_bits(*sum) as i32;
+                    let old = if accumulate { *lane as i32 } else { 0 };
+                    *lane = match form.satfinite {
+                        true => old.saturating_add(sum),
+                        false => old.wrapping_add(sum),
+                    } as u32;
+                }
+            }
+        })?;
+    }
+    Ok(())
+}
