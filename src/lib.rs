@@ -23,4 +23,6 @@ pub mod validate;
 
 pub mod record;
 
+pub mod stats;
+
 pub mod cli;

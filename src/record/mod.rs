@@ -1,4 +1,9 @@
 //! The run file: what a sweep saw, one JSON object a line, appended as it is
 //! known. Everything right of it in the pipeline reads only this.
 
+mod reader;
+mod run;
 pub mod schema;
+
+pub use reader::{ReadError, newest, read, read_text};
+pub use run::{Resources, Run};

@@ -1,0 +1,280 @@
+//! Loads a run file. The last line may be half written, because a sweep can be
+//! killed at any byte; anything else that is out of order is refused with its
+//! line, since a table made from half-understood records would look just as
+//! sure as one made from good ones.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::run::Run;
+use super::schema::{Block, Header, Line, SCHEMA};
+use crate::domain::{ContenderId, Micros};
+
+/// Why a run file cannot be read.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    #[error("cannot read run file {}: {source}", path.display())]
+    Io {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("{}:1: this is not a dgx run file: {found}", path.display())]
+    Foreign { path: PathBuf, found: String },
+    #[error("{}:1: written with schema {found}; this dgx reads schema {SCHEMA}", path.display())]
+    Schema { path: PathBuf, found: u64 },
+    #[error("{}:{line}: {message}", path.display())]
+    Corrupt {
+        path: PathBuf,
+        line: usize,
+        message: String,
+    },
+    #[error("no run file in {}", dir.display())]
+    NoRuns { dir: PathBuf },
+}
+
+impl ReadError {
+    /// What the user can do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => "check the path; run files lie in results/ and end in .jsonl",
+            Self::Foreign { .. } => "give a .jsonl file that `dgx sweep` wrote",
+            Self::Schema { .. } => "read it with the dgx that wrote it, or run the sweep again",
+            Self::Corrupt { .. } => {
+                "the file was changed after it was written: restore it, or run the sweep again"
+            }
+            Self::NoRuns { .. } => "name a run file, or make one with `dgx sweep CONFIG`",
+        }
+    }
+}
+
+/// Reads the run file at `path`.
+pub fn read(path: &Path) -> Result<Run, ReadError> {
+    let bytes = std::fs::read(path).map_err(|source| ReadError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    read_text(path, &bytes)
+}
+
+/// The most recently written run file directly in `dir`.
+pub fn newest(dir: &Path) -> Result<PathBuf, ReadError> {
+    let none = || ReadError::NoRuns {
+        dir: dir.to_owned(),
+    };
+    let entries = std::fs::read_dir(dir).map_err(|_| none())?;
+    let files = entries.flatten().filter_map(|entry| {
+        let path = entry.path();
+        let is_run = path.extension().is_some_and(|e| e == "jsonl");
+        let written = entry.metadata().ok().filter(|m| m.is_file() && is_run)?;
+        let at = written.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        Some((at, path))
+    });
+    files.max().map(|(_, path)| path).ok_or_else(none)
+}
+
+/// Reads run-file text; `path` is for messages and for [`Run::path`].
+pub fn read_text(path: &Path, bytes: &[u8]) -> Result<Run, ReadError> {
+    let mut lines = bytes.split_inclusive(|b| *b == b'\n').enumerate();
+    let (_, first) = lines.next().ok_or_else(|| ReadError::Foreign {
+        path: path.to_owned(),
+        found: "it is empty".to_owned(),
+    })?;
+    let header = read_header(path, first)?;
+    let mut loading = Loading::new(path, header);
+    for (index, line) in lines {
+        loading.line(index + 1, line)?;
+    }
+    Ok(loading.run)
+}
+
+/// Just enough of a first line to know whose file it is and of which version.
+#[derive(Deserialize)]
+struct Peek {
+    #[serde(rename = "type")]
+    kind: String,
+    schema: u64,
+}
+
+fn read_header(path: &Path, line: &[u8]) -> Result<Header, ReadError> {
+    let foreign = |found: &str| ReadError::Foreign {
+        path: path.to_owned(),
+        found: found.to_owned(),
+    };
+    let peek: Peek = serde_json::from_slice(line)
+        .map_err(|_| foreign("its first line is not a header with `type` and `schema`"))?;
+    if peek.kind != "header" {
+        return Err(foreign("its first line is not a header"));
+    }
+    if peek.schema != u64::from(SCHEMA) {
+        return Err(ReadError::Schema {
+            path: path.to_owned(),
+            found: peek.schema,
+        });
+    }
+    let corrupt = |message: String| ReadError::Corrupt {
+        path: path.to_owned(),
+        line: 1,
+        message,
+    };
+    match serde_json::from_slice(line) {
+        Ok(Line::Header(header)) => {
+            check_header(&header).map_err(corrupt)?;
+            Ok(*header)
+        }
+        Ok(_) => Err(foreign("its first line is not a header")),
+        Err(error) => Err(corrupt(error.to_string())),
+    }
+}
+
+fn check_header(header: &Header) -> Result<(), String> {
+    let mut seen = HashSet::new();
+    for contender in &header.contenders {
+        if !seen.insert(&contender.id) {
+            return Err(format!("contender `{}` is listed twice", contender.id));
+        }
+    }
+    if header.contenders.is_empty() {
+        return Err("the header lists no contenders".to_owned());
+    }
+    if !seen.contains(&header.baseline) {
+        return Err(format!(
+            "the baseline `{}` is not a contender of the run",
+            header.baseline
+        ));
+    }
+    let mut shapes = HashSet::new();
+    for shape in &header.shapes {
+        if !shapes.insert(shape.name.as_str()) {
+            return Err(format!("shape `{}` is listed twice", shape.name));
+        }
+    }
+    if header.shapes.is_empty() {
+        return Err("the header lists no shapes".to_owned());
+    }
+    Ok(())
+}
+
+struct Loading {
+    run: Run,
+    contenders: HashSet<ContenderId>,
+    shapes: HashSet<String>,
+}
+
+impl Loading {
+    fn new(path: &Path, header: Header) -> Self {
+        let contenders = header.contenders.iter().map(|c| c.id.clone());
+        Self {
+            contenders: contenders.chain(header.yardstick.clone()).collect(),
+            shapes: header.shapes.iter().map(|s| s.name.clone()).collect(),
+            run: Run {
+                path: path.to_owned(),
+                header,
+                builds: Vec::new(),
+                blocks: Vec::new(),
+                end: None,
+                torn: false,
+                verdicts: BTreeMap::new(),
+                estimates: BTreeMap::new(),
+            },
+        }
+    }
+
+    fn line(&mut self, number: usize, line: &[u8]) -> Result<(), ReadError> {
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let corrupt = |message: String| ReadError::Corrupt {
+            path: self.run.path.clone(),
+            line: number,
+            message,
+        };
+        match serde_json::from_slice(line) {
+            Ok(event) => {
+                self.check(&event).map_err(corrupt)?;
+                self.keep(event);
+                Ok(())
+            }
+            // Only the last line can lack its newline, and only a kill leaves it so.
+            Err(_) if !line.ends_with(b"\n") => {
+                self.run.torn = true;
+                Ok(())
+            }
+            Err(error) => Err(corrupt(error.to_string())),
+        }
+    }
+
+    fn check(&self, event: &Line) -> Result<(), String> {
+        match event {
+            Line::Header(_) => Err("a second header: two run files were joined".to_owned()),
+            Line::Build(build) => {
+                self.known(&build.contender)?;
+                build.shapes.iter().try_for_each(|s| self.shape(s))
+            }
+            Line::Verdict(verdict) => {
+                self.known(&verdict.contender)?;
+                self.shape(&verdict.shape)
+            }
+            Line::Block(block) => self.block(block),
+            Line::Estimate(estimate) => {
+                self.known(&estimate.contender)?;
+                self.shape(&estimate.shape)?;
+                possible(estimate.micros)
+            }
+            Line::End(_) => Ok(()),
+        }
+    }
+
+    fn block(&self, block: &Block) -> Result<(), String> {
+        self.shape(&block.shape)?;
+        for sample in &block.samples {
+            self.known(&sample.contender)?;
+            possible(sample.micros)?;
+        }
+        Ok(())
+    }
+
+    fn known(&self, contender: &ContenderId) -> Result<(), String> {
+        match self.contenders.contains(contender) {
+            true => Ok(()),
+            false => Err(format!("contender `{contender}` is not in the header")),
+        }
+    }
+
+    fn shape(&self, name: &str) -> Result<(), String> {
+        match self.shapes.contains(name) {
+            true => Ok(()),
+            false => Err(format!("shape `{name}` is not in the header")),
+        }
+    }
+
+    fn keep(&mut self, event: Line) {
+        let run = &mut self.run;
+        match event {
+            Line::Header(_) => {}
+            Line::Build(build) => run.builds.push(build),
+            Line::Verdict(verdict) => {
+                let key = (verdict.contender.clone(), verdict.shape.clone());
+                run.verdicts.insert(key, verdict);
+            }
+            Line::Block(block) => run.blocks.push(block),
+            Line::Estimate(estimate) => {
+                let key = (estimate.contender.clone(), estimate.shape.clone());
+                run.estimates.insert(key, estimate);
+            }
+            Line::End(end) => run.end = Some(end),
+        }
+    }
+}
+
+/// A time must be a positive number: a zero would win every ranking, and its
+/// logarithm would poison every mean.
+fn possible(time: Micros) -> Result<(), String> {
+    match time.0.is_finite() && time.0 > 0.0 {
+        true => Ok(()),
+        false => Err(format!("a time of {} µs is impossible", time.0)),
+    }
+}

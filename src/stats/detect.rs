@@ -1,0 +1,54 @@
+//! What this machine can see: the baseline timed against itself in the same
+//! blocks shows differences where there are none.
+
+use super::CONFIDENCE;
+use super::bootstrap::{LogEstimate, quantile};
+
+/// Chance of finding a difference of exactly the minimum detectable effect.
+const POWER: f64 = 0.8;
+
+/// The least difference a run can tell from none, as a share (0.003 = 0.3 %).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Detectable {
+    pub effect: f64,
+    /// The baseline over itself: its distance from 1 is bias.
+    pub control: LogEstimate,
+}
+
+/// From the A/A arm's estimate; `None` where it has no spread to go by.
+///
+/// A true difference δ is found with probability [`POWER`] when
+/// δ = (t₀.₉₇₅ + t₀.₈)·se. A bias of the arm itself beyond that is added
+/// evidence that small differences mean nothing here, so the larger counts.
+pub fn detectable(control: LogEstimate) -> Option<Detectable> {
+    let se = control.se?;
+    let both = quantile(control.df, 0.5 + CONFIDENCE / 2.0) + quantile(control.df, POWER);
+    let effect = (both * se).max(control.mean.abs());
+    Some(Detectable {
+        effect: effect.exp_m1(),
+        control,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_nearly_three_standard_errors_or_the_bias() {
+        let quiet = LogEstimate {
+            mean: 0.0,
+            se: Some(0.001),
+            df: 1e6,
+            blocks: 50,
+        };
+        let effect = detectable(quiet).unwrap().effect;
+        assert!((effect - 0.0028).abs() < 1e-4, "{effect}");
+        let biased = LogEstimate {
+            mean: -0.02,
+            ..quiet
+        };
+        assert!(detectable(biased).unwrap().effect > 0.02);
+        assert!(detectable(LogEstimate::point(0.0)).is_none());
+    }
+}

@@ -1,0 +1,1 @@
+//! Experiments with a known truth, to check the statistics against.
