@@ -1,0 +1,19 @@
+// 8 x 8 matrices of 16-bit elements between registers and shared memory.
+#pragma once
+#include <dgx/abi.cuh>
+
+namespace dgx::ptx {
+
+// Lane l names the row l % 8 of matrix l / 8; a thread's pair (row lane / 4,
+// columns 2 * (lane % 4) and + 1) lands transposed.
+__device__ __forceinline__ void store_matrix_x4_transposed(u32 address, u32 a, u32 b, u32 c, u32 d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b),
+               "r"(c), "r"(d)
+               : "memory");
+}
+
+__device__ __forceinline__ void store_matrix_x1_transposed(u32 address, u32 a) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(address), "r"(a) : "memory");
+}
+
+}  // namespace dgx::ptx

@@ -1,0 +1,384 @@
+/*dgx
+summary  = "Weights from registers as the MMA's rows, tokens as its columns, gate without exchange"
+parent   = "interleaved"
+round    = 6
+claim    = { geomean = 1.15, over = "cublas", why = "main loop at the tensor peak; no padding of small M" }
+arch     = "sm_90a"
+requires = ["k % 256 == 0", "n % FEATURES == 0"]
+tiles    = "cdiv(m, CAP) * (n / FEATURES)"
+order    = "0 - 1000000000 * align(cdiv(m, cdiv(m, CAP)), GRAIN) - k"
+
+# A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most
+# CAP tokens. Its main loop takes max(2T, 105 + 1.07T) cycles per warpgroup and
+# K64 at T tokens (measured), its fill and epilogue about 6000.
+[tune]
+choose   = { WARPGROUPS = [2, 3], CAP = [256, 224, 192, 160, 128, 112, 96, 80, 64] }
+minimise = "WARPGROUPS == 3 && (CAP > 128 || most(n % 96) > 0) ? 1000000000000 : cdiv(sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))), sms) * (sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS)) * (6000 + WARPGROUPS * (k / 64) * max(2 * align(cdiv(m, cdiv(m, CAP)), 8), 105 + align(cdiv(m, cdiv(m, CAP)), 8) * 107 / 100))) / sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))))"
+
+[const]
+GRAIN         = "groups > 16 ? 32 : 8"  # each width is a loop of its own: keep their number small
+FEATURES      = "32 * WARPGROUPS"
+TOKENS        = "most(align(cdiv(m, cdiv(m, CAP)), GRAIN))"
+TOKEN_SIZES   = "bits(align(cdiv(m, cdiv(m, CAP)), GRAIN) / 8 - 1)"
+THREADS       = "128 * WARPGROUPS + 128"
+CTAS          = "min(sms, sum(cdiv(m, CAP) * (n / FEATURES)))"
+PERSISTENT    = "sum(cdiv(m, CAP) * (n / FEATURES)) > sms"
+TOKEN_BYTES   = "TOKENS * 128"
+WEIGHT_BYTES  = "FEATURES * 288"
+OUT_BYTES     = "TOKENS * FEATURES * 2"
+LIMIT         = "232448 - 1024"
+TOKEN_STAGES  = "8 * TOKEN_BYTES + 2 * WEIGHT_BYTES + OUT_BYTES <= LIMIT ? 8 : 4"
+WEIGHT_STAGES = "min(4, (LIMIT - TOKEN_STAGES * TOKEN_BYTES - OUT_BYTES) / WEIGHT_BYTES)"
+SMEM          = "TOKEN_STAGES * TOKEN_BYTES + WEIGHT_STAGES * WEIGHT_BYTES + OUT_BYTES + 1024"
+PREPARE_THREADS = 256
+
+[[scratch]]
+name  = "tokens"
+bytes = "m * k * 2"
+
+[[scratch]]
+name  = "ticket"
+per   = "call"
+bytes = "4"
+
+[[map]]
+name    = "TOKENS"
+tensor  = "tokens"
+dims    = ["k", "m"]
+box     = ["64", "align(cdiv(m, cdiv(m, CAP)), GRAIN)"]
+swizzle = "128B"
+
+[[map]]
+name    = "B1"
+tensor  = "b1"
+box     = ["128", "FEATURES"]
+swizzle = "128B"
+
+[[map]]
+name    = "B2"
+tensor  = "b2"
+box     = ["128", "FEATURES"]
+swizzle = "128B"
+
+[[map]]
+name    = "SFB1"
+tensor  = "sfb1"
+box     = ["16", "FEATURES"]
+swizzle = "none"
+
+[[map]]
+name    = "SFB2"
+tensor  = "sfb2"
+box     = ["16", "FEATURES"]
+swizzle = "none"
+
+[[map]]
+name    = "C"
+tensor  = "c"
+box     = ["32", "align(cdiv(m, cdiv(m, CAP)), GRAIN)"]
+swizzle = "64B"
+
+[[launch]]
+kernel = "prepare_tokens"
+grid   = ["cdiv(most(m * k), 32 * PREPARE_THREADS)", "groups"]
+block  = "PREPARE_THREADS"
+
+[[launch]]
+kernel = "dual_gemm"
+grid   = "CTAS"
+block  = "THREADS"
+smem   = "SMEM"
+pdl    = true
+*/
+#include <dgx/epilogue.cuh>
+#include <dgx/fragment.cuh>
+#include <dgx/ptx/barrier.cuh>
+#include <dgx/ptx/matrix.cuh>
+#include <dgx/ptx/tma.cuh>
+#include <dgx/ptx/wgmma.cuh>
+#include <dgx/shared.cuh>
+#include <dgx/tile.cuh>
+using namespace dgx;
+
+// The loop is unrolled over K512 so that ring slots are constants: a slot
+// computed at run time puts moves between the wgmmas. TMA fills what a K that
+// is an odd multiple of 256 lacks with zeros.
+constexpr u32 STEPS = 8;
+constexpr u32 STEP_K = 64;
+constexpr u32 PASSES = STEPS / TOKEN_STAGES;
+constexpr u32 CONSUMER_WARPS = 4 * WARPGROUPS;
+constexpr u32 CONSUMER_REGISTERS = WARPGROUPS == 2 ? 232 : 160;
+constexpr u32 PRODUCER_REGISTERS = WARPGROUPS == 2 ? 40 : 32;
+constexpr u32 NEXT_SLOTS = 2;
+static_assert(STEPS % TOKEN_STAGES == 0 && WEIGHT_STAGES >= 2);
+
+struct Shared {
+  alignas(1024) u8 tokens[TOKEN_STAGES][TOKEN_BYTES];
+  WeightStage<FEATURES> weights[WEIGHT_STAGES];
+  u8 out[WARPGROUPS][TOKENS * 64];
+  u64 tokens_full[TOKEN_STAGES], tokens_empty[TOKEN_STAGES];
+  u64 weights_full[WEIGHT_STAGES], weights_empty[WEIGHT_STAGES];
+  u64 next_full[NEXT_SLOTS], next_empty[NEXT_SLOTS];
+  u32 next[NEXT_SLOTS];
+};
+static_assert(sizeof(Shared) <= SMEM && sizeof(WeightStage<FEATURES>) == WEIGHT_BYTES);
+
+// A tile and what its loops need to know of the group.
+struct Work {
+  const TensorMap* maps;
+  u32 row, column;  // first token, first feature
+  u32 tokens;       // of a tile of this group
+  u32 rounds;       // of K512
+
+  __device__ __forceinline__ Work(const Args& args, u32 tile) {
+    const u32 index = find_group_by_warp(args, tile);
+    const Group& group = args.groups[index];
+    const u32 token_tiles = (group.m + CAP - 1) / CAP;
+    tokens = ((group.m + token_tiles - 1) / token_tiles + GRAIN - 1) / GRAIN * GRAIN;
+    const u32 local = tile - group.tile_begin;
+    row = local % token_tiles * tokens;
+    column = local / token_tiles * FEATURES;
+    rounds = (group.k + STEPS * STEP_K - 1) / (STEPS * STEP_K);
+    maps = args.maps + index * MAPS;
+  }
+};
+
+// Tiles beyond one per CTA are handed out by a counter; the token producer
+// draws, everybody else reads along.
+struct Schedule {
+  u32 tile, drawn;
+
+  __device__ __forceinline__ Schedule() : tile(blockIdx.x), drawn(0) {}
+
+  __device__ __forceinline__ bool valid(const Args& args) const { return tile < args.tile_count; }
+
+  __device__ __forceinline__ void publish(Shared& shared, u32 next) {
+    const u32 slot = drawn % NEXT_SLOTS;
+    ptx::mbarrier_wait(shared.next_empty[slot], drawn / NEXT_SLOTS % 2 ^ 1);
+    shared.next[slot] = next;
+    ptx::mbarrier_arrive(shared.next_full[slot]);
+    ++drawn;
+  }
+
+  __device__ __forceinline__ void advance(Shared& shared, const Args& args) {
+    if constexpr (!PERSISTENT) {
+      tile = args.tile_count;
+    } else {
+      const u32 slot = drawn % NEXT_SLOTS;
+      ptx::mbarrier_wait(shared.next_full[slot], drawn / NEXT_SLOTS % 2);
+      tile = *const_cast<volatile u32*>(&shared.next[slot]);
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(shared.next_empty[slot]);
+      ++drawn;
+    }
+  }
+};
+
+__device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args) {
+  const bool leader = threadIdx.x % 32 == 0;
+  ptx::wait_for_previous_launch();
+  ptx::fence_proxy_async_global();
+  u32* ticket = reinterpret_cast<u32*>(args.scratch[SCRATCH_TICKET]);
+  Schedule schedule;
+  u32 slot = 0, parity = 1;
+  while (schedule.valid(args)) {
+    const Work work(args, schedule.tile);
+    u32 next = args.tile_count;
+    if (leader) {
+      if constexpr (PERSISTENT) next = gridDim.x + atomicAdd(ticket, 1);
+      for (u32 step = 0; step < work.rounds * STEPS; ++step) {
+        ptx::mbarrier_wait(shared.tokens_empty[slot], parity);
+        ptx::mbarrier_arrive_expect_tx(shared.tokens_full[slot], work.tokens * STEP_K * 2);
+        ptx::tma_load_2d(ptx::shared_address(shared.tokens[slot]), work.maps + MAP_TOKENS, step * STEP_K, work.row,
+                         shared.tokens_full[slot], ptx::EVICT_LAST);
+        if (++slot == TOKEN_STAGES) slot = 0, parity ^= 1;
+        // Early enough for the others, late enough for the counter's answer.
+        if (PERSISTENT && step == 0) schedule.publish(shared, next);
+      }
+    }
+    schedule.tile = __shfl_sync(0xFFFFFFFFu, next, 0);
+  }
+}
+
+__device__ __forceinline__ void produce_weights(Shared& shared, const Args& args) {
+  const bool leader = threadIdx.x % 32 == 0;
+  Schedule schedule;
+  u32 slot = 0, parity = 1;
+  while (schedule.valid(args)) {
+    const Work work(args, schedule.tile);
+    if (leader) {
+      for (u32 band = 0; band < work.rounds * (STEPS * STEP_K / BAND); ++band) {
+        auto& stage = shared.weights[slot];
+        u64& full = shared.weights_full[slot];
+        ptx::mbarrier_wait(shared.weights_empty[slot], parity);
+        ptx::mbarrier_arrive_expect_tx(full, WEIGHT_BYTES);
+        const u32 x = band * (BAND / 2), scale_x = band * (BAND / 16), y = work.column;
+        ptx::tma_load_2d(ptx::shared_address(stage.gate), work.maps + MAP_B1, x, y, full, ptx::EVICT_FIRST);
+        ptx::tma_load_2d(ptx::shared_address(stage.up), work.maps + MAP_B2, x, y, full, ptx::EVICT_FIRST);
+        ptx::tma_load_2d(ptx::shared_address(stage.gate_scales), work.maps + MAP_SFB1, scale_x, y, full,
+                         ptx::EVICT_FIRST);
+        ptx::tma_load_2d(ptx::shared_address(stage.up_scales), work.maps + MAP_SFB2, scale_x, y, full,
+                         ptx::EVICT_FIRST);
+        if (++slot == WEIGHT_STAGES) slot = 0, parity ^= 1;
+      }
+    }
+    __syncwarp();
+    schedule.advance(shared, args);
+  }
+}
+
+using Reader = WeightReader<FEATURES, WEIGHT_STAGES>;
+
+// d = weights (64 rows) times tokens^T over all of K, in units of 2^-28.
+template <int Tokens>
+__device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& shared, Reader& reader, u32& pass,
+                                              u32 rounds) {
+  const bool leader = threadIdx.x % 32 == 0;
+  const u64 tokens = ptx::swizzled_descriptor(ptx::shared_address(shared.tokens));
+  // Zeroed, not overwritten by the first wgmma: to ptxas a register that is
+  // read before it is set lives through the whole kernel, in every width.
+#pragma unroll
+  for (int i = 0; i < Tokens / 2; ++i) d[i] = 0.0f;
+  u32 fragments[2][4][4];
+  RawFragments raw = reader.template read<0>(shared.weights_full, shared.weights_empty);
+  scale_fragments(fragments[0], raw);
+  u32 round = 0;
+  do {
+#pragma unroll
+    for (u32 step = 0; step < STEPS; ++step) {
+      const u32 slot = step % TOKEN_STAGES;
+      ptx::mbarrier_wait(shared.tokens_full[slot], (pass + step / TOKEN_STAGES) % 2);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (u32 k16 = 0; k16 < STEP_K / 16; ++k16) {
+        const u64 at = tokens + ((slot * TOKEN_BYTES + k16 * 32) >> 4);
+        ptx::Wgmma<Tokens>::rs(d, fragments[step % 2][k16], at, true);
+      }
+      ptx::wgmma_commit();
+      // The nibbles of the next step are taken apart while this one runs.
+      if (step % 4 == 3) {
+        if (step < STEPS - 1 || round + 1 < rounds)
+          raw = reader.template read<0>(shared.weights_full, shared.weights_empty);
+      } else if (step % 4 == 0) {
+        raw = reader.template read<1>(shared.weights_full, shared.weights_empty);
+      } else if (step % 4 == 1) {
+        raw = reader.template read<2>(shared.weights_full, shared.weights_empty);
+      } else {
+        raw = reader.template read<3>(shared.weights_full, shared.weights_empty);
+      }
+      ptx::wgmma_wait<1>();
+      if (leader && (round > 0 || step > 0))
+        ptx::mbarrier_arrive(shared.tokens_empty[(step + STEPS - 1) % TOKEN_STAGES]);
+      scale_fragments(fragments[(step + 1) % 2], raw);
+    }
+    pass += PASSES;
+  } while (++round < rounds);
+  ptx::wgmma_wait<0>();
+  ptx::pin(d);
+  if (leader) ptx::mbarrier_arrive(shared.tokens_empty[(STEPS - 1) % TOKEN_STAGES]);
+}
+
+// Gate, transpose through shared memory, store by TMA, which leaves out the
+// rows past M.
+template <int Tokens>
+__device__ __forceinline__ void store_tile(const float (&d)[Tokens / 2], Shared& shared, const Work& work) {
+  const u32 group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+  const u32 out = ptx::shared_address(shared.out[group]);
+  const bool leader = threadIdx.x % 128 == 0;
+  if constexpr (PERSISTENT) {
+    if (leader) ptx::tma_store_wait_read<0>();
+    ptx::named_sync<128>(group + 1);
+  }
+  u32 pair[Tokens / 8];
+#pragma unroll
+  for (int i = 0; i < Tokens / 8; ++i)
+    pair[i] = ptx::f32x2_to_f16x2(gated(d[4 * i], d[4 * i + 2]), gated(d[4 * i + 1], d[4 * i + 3]));
+  // 64-byte rows, one a token, a warp's eight features in one 16-byte chunk.
+  const u32 at = out + lane * 64 + (warp ^ (lane / 2 % 4)) * 16;
+  const u32 at8 = out + lane % 8 * 64 + (warp ^ (lane / 2 % 4)) * 16;
+#pragma unroll
+  for (int i = 0; i + 4 <= Tokens / 8; i += 4)
+    ptx::store_matrix_x4_transposed(at + i * 8 * 64, pair[i], pair[i + 1], pair[i + 2], pair[i + 3]);
+#pragma unroll
+  for (int i = Tokens / 32 * 4; i < Tokens / 8; ++i) ptx::store_matrix_x1_transposed(at8 + i * 8 * 64, pair[i]);
+  ptx::fence_proxy_async_shared();
+  ptx::named_sync<128>(group + 1);
+  if (leader) {
+    ptx::tma_store_2d(work.maps + MAP_C, work.column + group * 32, work.row, out);
+    ptx::tma_store_commit();
+  }
+}
+
+// A tile's width is wgmma's n, so each width that occurs has its own loop. The
+// groups come in descending width (`order` above) and tiles are drawn in
+// ascending number, so a CTA goes through these loops once, widest first.
+template <int Tokens>
+__device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader& reader, u32& pass,
+                                        Schedule& schedule, Work& work) {
+  if constexpr ((TOKEN_SIZES >> (Tokens / 8 - 1)) & 1) {
+    while (schedule.valid(args) && work.tokens == Tokens) {
+      float d[Tokens / 2];
+      multiply_tile<Tokens>(d, shared, reader, pass, work.rounds);
+      store_tile<Tokens>(d, shared, work);
+      schedule.advance(shared, args);
+      if (schedule.valid(args)) work = Work(args, schedule.tile);
+    }
+  }
+  if constexpr (Tokens > 8) consume<Tokens - 8>(shared, args, reader, pass, schedule, work);
+}
+
+__device__ __forceinline__ void consume_all(Shared& shared, const Args& args) {
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  Reader reader(shared.weights, warp * 8 + lane / 4, lane % 4);
+  u32 pass = 0;
+  Schedule schedule;
+  Work work(args, schedule.tile);
+  consume<TOKENS>(shared, args, reader, pass, schedule, work);
+  if (threadIdx.x % 128 == 0) ptx::tma_store_wait_read<0>();
+}
+
+__device__ __forceinline__ void open(Shared& shared) {
+  if (threadIdx.x == 0) {
+    for (u32 i = 0; i < TOKEN_STAGES; ++i) {
+      ptx::mbarrier_init(shared.tokens_full[i], 1);
+      ptx::mbarrier_init(shared.tokens_empty[i], CONSUMER_WARPS);
+    }
+    for (u32 i = 0; i < WEIGHT_STAGES; ++i) {
+      ptx::mbarrier_init(shared.weights_full[i], 1);
+      ptx::mbarrier_init(shared.weights_empty[i], CONSUMER_WARPS);
+    }
+    for (u32 i = 0; i < NEXT_SLOTS; ++i) {
+      ptx::mbarrier_init(shared.next_full[i], 1);
+      ptx::mbarrier_init(shared.next_empty[i], CONSUMER_WARPS + 1);
+    }
+    ptx::mbarrier_init_fence();
+  }
+  __syncthreads();
+}
+
+// Tokens to fp16 in the weights' K order, once for all CTAs of the GEMM.
+extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_tokens(const __grid_constant__ Args args) {
+  ptx::allow_next_launch();
+  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
+    *reinterpret_cast<u32*>(args.scratch[SCRATCH_TICKET]) = 0;
+  const Group& group = args.groups[blockIdx.y];
+  const u32 parts = group.k / 32;
+  const u32 item = blockIdx.x * PREPARE_THREADS + threadIdx.x;
+  if (item >= group.m * parts) return;
+  const u32 row = item / parts, part = item % parts;
+  reorder_token(group, reinterpret_cast<u16*>(group.scratch[SCRATCH_TOKENS]), row, part / 8, part % 8);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+  Shared& shared = shared_memory<Shared>();
+  open(shared);
+  const u32 warp = threadIdx.x / 32;
+  if (warp >= CONSUMER_WARPS) {
+    ptx::registers_shrink<PRODUCER_REGISTERS>();
+    if (warp == CONSUMER_WARPS) produce_weights(shared, args);
+    if (warp == CONSUMER_WARPS + 1) produce_tokens(shared, args);
+  } else {
+    ptx::registers_grow<CONSUMER_REGISTERS>();
+    consume_all(shared, args);
+  }
+}
