@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) single_gemm(const __gri
   float product[1][BN / 2];
   accumulate(product, shared, a, b, turn);
 
-  each_pair<BN>(tile, [&](u32 i, u32 row, u32 column) {
+  each_pair<BN>(tile, threadIdx.x, [&](u32 i, u32 row, u32 column) {
     ptx::store_global_u32(group.c + u64(row) * group.n + column,
                           ptx::f32x2_to_f16x2(product[0][i] * UNSCALE, product[0][i + 1] * UNSCALE));
   });

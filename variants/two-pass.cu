@@ -82,7 +82,7 @@ __device__ __forceinline__ void gemm(const Args& args, int map, const u8* Group:
   accumulate(product, shared, a, b, turn);
 
   float* out = reinterpret_cast<float*>(group.scratch[scratch]);
-  each_pair<BN>(tile, [&](u32 i, u32 row, u32 column) {
+  each_pair<BN>(tile, threadIdx.x, [&](u32 i, u32 row, u32 column) {
     ptx::store_global_v2_f32(out + u64(row) * group.n + column, product[0][i], product[0][i + 1]);
   });
 }

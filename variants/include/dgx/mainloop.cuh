@@ -21,12 +21,25 @@ struct Staging {
   static constexpr u32 STAGE_BYTES = packed_bytes<Rows>() + Weights * packed_bytes<Columns>();
 };
 
+// Who works on a tile together: here the whole CTA. A team names its threads,
+// its barrier, and what to do before and after its wgmmas.
+struct WholeBlock {
+  __device__ __forceinline__ u32 thread() const { return threadIdx.x; }
+  __device__ __forceinline__ void sync() const { __syncthreads(); }
+  __device__ __forceinline__ void begin_mma() const {}
+  __device__ __forceinline__ void end_mma() const {}
+};
+
+// One thread does it, before the barrier that opens the kernel.
+template <int Rows, int Columns, int Weights, int Stages>
+__device__ __forceinline__ void init_barriers(Staging<Rows, Columns, Weights, Stages>& shared) {
+  for (int i = 0; i < Stages; ++i) ptx::mbarrier_init(shared.full[i], 1);
+  ptx::mbarrier_init_fence();
+}
+
 template <int Rows, int Columns, int Weights, int Stages>
 __device__ __forceinline__ void open(Staging<Rows, Columns, Weights, Stages>& shared) {
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < Stages; ++i) ptx::mbarrier_init(shared.full[i], 1);
-    ptx::mbarrier_init_fence();
-  }
+  if (threadIdx.x == 0) init_barriers(shared);
   __syncthreads();
 }
 
@@ -43,16 +56,16 @@ __device__ __forceinline__ void load_stage(Staging<Rows, Columns, Weights, Stage
 
 // d[w] = A_tile * B_w_tile^T over the whole of K, in units of 2^-28.
 //
-// `turn` counts the steps this CTA has taken through the ring, over all calls:
-// its slot and parity follow from it. Thread 0 loads, and everybody works; the
-// barrier after dequantising is what tells thread 0 that a slot is empty, so
-// one stage is a full handshake too, only without anything in flight.
-template <int Rows, int Columns, int Weights, int Stages>
+// `turn` counts the steps this team has taken through the ring, over all calls:
+// its slot and parity follow from it. The team's thread 0 loads, and everybody
+// works; the barrier after dequantising is what tells thread 0 that a slot is
+// empty, so one stage is a full handshake too, only without anything in flight.
+template <int Rows, int Columns, int Weights, int Stages, typename Team = WholeBlock>
 __device__ __forceinline__ void accumulate(float (&d)[Weights][Columns / 2],
                                            Staging<Rows, Columns, Weights, Stages>& shared, const Operand& a,
-                                           const Operand (&b)[Weights], u32& turn) {
+                                           const Operand (&b)[Weights], u32& turn, const Team& team = {}) {
   constexpr int Threads = Rows / 64 * 128;
-  const u32 thread = threadIdx.x;
+  const u32 thread = team.thread();
   const u32 own_row = thread / 128 * 64;
   const u32 steps = a.k / STEP;
   if (thread == 0) {
@@ -67,16 +80,18 @@ __device__ __forceinline__ void accumulate(float (&d)[Weights][Columns / 2],
 #pragma unroll
     for (int w = 0; w < Weights; ++w) dequantise<Columns, Threads>(shared.b[w], shared.ring[slot].b[w], b[w], thread);
     ptx::fence_proxy_async_shared();
-    __syncthreads();
+    team.sync();
     if (thread == 0 && step + Stages < steps) load_stage(shared, slot, a, b, step + Stages);
+    team.begin_mma();
     ptx::wgmma_fence();
 #pragma unroll
     for (int w = 0; w < Weights; ++w) multiply(d[w], shared.a, own_row, shared.b[w], step > 0);
     ptx::wgmma_commit();
     ptx::wgmma_wait<0>();
-    // The other warpgroup reads the same B tiles: nobody may overwrite them
-    // before both are done.
-    __syncthreads();
+    team.end_mma();
+    // Other warpgroups read the same B tiles: nobody may overwrite them before
+    // all are done.
+    team.sync();
     ++turn;
   } while (++step < steps);
 #pragma unroll

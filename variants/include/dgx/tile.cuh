@@ -27,6 +27,21 @@ __device__ __forceinline__ Tile find_tile_by_walk(const Args& args, u32 tile, u3
   return tile_in_group<Rows, Columns>(args, group, tile - args.groups[group].tile_begin, maps_per_group);
 }
 
+// Halves the range of groups instead: log2 dependent loads, not one per group.
+template <int Rows, int Columns>
+__device__ __forceinline__ Tile find_tile_by_search(const Args& args, u32 tile, u32 maps_per_group) {
+  u32 group = 0;
+  for (u32 end = args.group_count; end - group > 1;) {
+    const u32 middle = (group + end) / 2;
+    if (args.groups[middle].tile_begin <= tile) {
+      group = middle;
+    } else {
+      end = middle;
+    }
+  }
+  return tile_in_group<Rows, Columns>(args, group, tile - args.groups[group].tile_begin, maps_per_group);
+}
+
 // A warp looks at 32 groups at once: one load instead of a chain of them.
 // Every lane of the warp must call it.
 __device__ __forceinline__ u32 find_group_by_warp(const Args& args, u32 tile) {

@@ -4,8 +4,15 @@
 
 namespace dgx::ptx {
 
-// Lane l names the row l % 8 of matrix l / 8; a thread's pair (row lane / 4,
-// columns 2 * (lane % 4) and + 1) lands transposed.
+// Lane l names the row l % 8 of matrix l / 8; a thread's pair is row lane / 4,
+// columns 2 * (lane % 4) and + 1.
+__device__ __forceinline__ void store_matrix_x4(u32 address, u32 a, u32 b, u32 c, u32 d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b),
+               "r"(c), "r"(d)
+               : "memory");
+}
+
+// The same with each matrix transposed on the way.
 __device__ __forceinline__ void store_matrix_x4_transposed(u32 address, u32 a, u32 b, u32 c, u32 d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b),
                "r"(c), "r"(d)
