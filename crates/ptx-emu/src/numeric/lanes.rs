@@ -111,7 +111,7 @@ fn bf16_fma(a: f32, b: f32, c: f32) -> f32 {
     let sum = product + addend;
     let virtual_addend = sum - product;
     let error = (product - (sum - virtual_addend)) + (addend - virtual_addend);
-    let inexact = error > 0.0 || error < 0.0;
+    let inexact = error.abs() > 0.0;
     let away = (error > 0.0) == (sum > 0.0);
     let bits = sum.to_bits();
     let step = u64::from(inexact && bits & 1 == 0);
@@ -121,7 +121,7 @@ fn bf16_fma(a: f32, b: f32, c: f32) -> f32 {
     });
     let narrow = odd as f32;
     let error = odd - f64::from(narrow);
-    nudge_odd(narrow, error > 0.0, error > 0.0 || error < 0.0)
+    nudge_odd(narrow, error > 0.0, error.abs() > 0.0)
 }
 
 /// Makes a nearest result odd when it was inexact, stepping towards the lost part.
@@ -144,7 +144,7 @@ fn f16_fma(a: f32, b: f32, c: f32) -> f32 {
     let sum = product + c;
     let virtual_addend = sum - product;
     let error = (product - (sum - virtual_addend)) + (c - virtual_addend);
-    nudge_odd(sum, error > 0.0, error > 0.0 || error < 0.0)
+    nudge_odd(sum, error > 0.0, error.abs() > 0.0)
 }
 
 #[inline(always)]
@@ -404,7 +404,8 @@ mod tests {
     #[test]
     fn the_portable_halves_are_those_of_the_vector_path() {
         for base in (0..0x1_0000u32).step_by(32) {
-            let register: Lanes = std::array::from_fn(|i| base + i as u32 | (base ^ 0x5555) << 16);
+            let register: Lanes =
+                std::array::from_fn(|i| (base + i as u32) | ((base ^ 0x5555) << 16));
             let best = mul_f16x2(&register, &[0x3c00_3c00; 32]);
             assert_eq!(best, narrow(&widen(&register)));
         }

@@ -6,11 +6,14 @@
 pub mod descriptor;
 pub mod element;
 pub mod fused;
+pub mod reduce;
 pub mod swizzle;
+pub mod tensormap;
 pub mod wgmma;
 
 pub use element::Element;
 pub use swizzle::Swizzle;
+pub use tensormap::TensorMap;
 
 /// How sums of products are rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -17,7 +17,7 @@ pub const B_WIDTH: usize = 8;
 /// Sixteen bytes of shared memory.
 type Chunk = [u8; 16];
 
-pub fn chunk<'s>(shared: &'s [u8], address: u32, operand: char) -> Result<&'s Chunk, WgmmaError> {
+pub fn chunk(shared: &[u8], address: u32, operand: char) -> Result<&Chunk, WgmmaError> {
     let start = address as usize;
     shared
         .get(start..start.wrapping_add(16))

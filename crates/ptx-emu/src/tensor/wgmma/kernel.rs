@@ -100,10 +100,11 @@ impl Slab<'_, '_, '_> {
                     for _ in 0..self.k {
                         let even = _mm256_broadcast_ps(&*b.cast());
                         let odd = _mm256_broadcast_ps(&*b.add(4).cast());
-                        for v in 0..4 {
+                        let [evens, odds] = &mut sums;
+                        for (v, (left, right)) in evens.iter_mut().zip(odds).enumerate() {
                             let rows = _mm256_loadu_ps(a.add(8 * v));
-                            sums[0][v] = _mm256_fmadd_ps(rows, even, sums[0][v]);
-                            sums[1][v] = _mm256_fmadd_ps(rows, odd, sums[1][v]);
+                            *left = _mm256_fmadd_ps(rows, even, *left);
+                            *right = _mm256_fmadd_ps(rows, odd, *right);
                         }
                         a = a.add(A_WIDTH);
                         b = b.add(B_WIDTH);

@@ -93,14 +93,19 @@ impl Form {
         satfinite: bool,
     ) -> Result<Self, WgmmaError> {
         use Accumulator::{F16, F32, S32};
-        let types = match (a, b, d) {
-            (Element::F16, Element::F16, F16 | F32) => true,
-            (Element::Bf16, Element::Bf16, F32) | (Element::Tf32, Element::Tf32, F32) => true,
-            (Element::E4m3 | Element::E5m2, Element::E4m3 | Element::E5m2, F16 | F32) => true,
-            (Element::S8 | Element::U8, Element::S8 | Element::U8, S32) => true,
-            (Element::B1, Element::B1, S32) => true,
-            _ => false,
-        };
+        let types = matches!(
+            (a, b, d),
+            (Element::F16, Element::F16, F16 | F32)
+                | (Element::Bf16, Element::Bf16, F32)
+                | (Element::Tf32, Element::Tf32, F32)
+                | (
+                    Element::E4m3 | Element::E5m2,
+                    Element::E4m3 | Element::E5m2,
+                    F16 | F32
+                )
+                | (Element::S8 | Element::U8, Element::S8 | Element::U8, S32)
+                | (Element::B1, Element::B1, S32)
+        );
         if !types {
             return Err(WgmmaError::Types { a, b, d });
         }

@@ -119,7 +119,7 @@ fn every_layout_puts_every_element_in_its_place() {
 fn the_accumulator_layout_is_the_documented_one() {
     for i in 0..64 {
         for lane in 0..32 {
-            let row = lane / 4 + 8 * (i / 2 & 1);
+            let row = lane / 4 + 8 * ((i / 2) & 1);
             let column = 8 * (i / 4) + 2 * (lane % 4) + (i & 1);
             assert_eq!(place(row, column), (i, lane));
         }
@@ -261,13 +261,9 @@ fn check_against_sums(form: &Form, steps: &[Step<'_>], shared: &[u8], d: &Regist
         }
     }
     for row in (0..64).step_by(5) {
-        for column in 0..form.n as usize {
-            let dot: f64 = a[row].iter().zip(&b[column]).map(|(x, y)| x * y).sum();
-            let size: f64 = a[row]
-                .iter()
-                .zip(&b[column])
-                .map(|(x, y)| (x * y).abs())
-                .sum();
+        for (column, b) in b.iter().enumerate() {
+            let dot: f64 = a[row].iter().zip(b).map(|(x, y)| x * y).sum();
+            let size: f64 = a[row].iter().zip(b).map(|(x, y)| (x * y).abs()).sum();
             let want = if form.negate { -dot } else { dot };
             let (register, lane) = place(row % 16, column);
             let warp = row / 16 * form.registers();

@@ -1,0 +1,311 @@
+//! Copies between a box of the tensor and shared memory.
+//!
+//! A box is a list of rows; a row is contiguous in global memory and, before swizzling, in shared
+//! memory. Swizzles see absolute shared addresses, so a box must be addressed as the CTA does.
+
+use super::{Fill, Mode, TensorMap, TensorMapError};
+use crate::tensor::Swizzle;
+use crate::tensor::reduce::Reduction;
+
+/// One row of a box.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Byte offset in the box, before swizzling.
+    pub shared: u32,
+    /// The part inside the tensor, if any; the rest is filled (loads) or dropped (stores).
+    pub inside: Option<Inside>,
+}
+
+/// The part of a row that exists in global memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inside {
+    /// Global address of its first byte.
+    pub global: u64,
+    /// Bytes of the row before it.
+    pub skip: u32,
+    /// Its length in bytes.
+    pub len: u32,
+}
+
+/// The rows of a box at some coordinates, in shared-memory order.
+#[derive(Debug, Clone)]
+pub struct Rows<'m> {
+    map: &'m TensorMap,
+    coords: [i32; 5],
+    /// Position of the next row in dimensions 1 to 4 of the box.
+    index: [u32; 4],
+    offsets: [u16; 3],
+    next: u32,
+    count: u32,
+}
+
+impl Iterator for Rows<'_> {
+    type Item = Row;
+
+    fn next(&mut self) -> Option<Row> {
+        if self.next == self.count {
+            return None;
+        }
+        let row = match &self.map.mode {
+            Mode::Tiled { extents } => {
+                let row = self.tiled_row();
+                self.advance(extents);
+                row
+            }
+            Mode::Im2col(window) => {
+                let coords = &self.coords[..self.map.rank];
+                window.row(self.map, coords, &self.offsets, self.next)
+            }
+        };
+        self.next += 1;
+        Some(row)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = (self.count - self.next) as usize;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Rows<'_> {}
+
+impl Rows<'_> {
+    fn tiled_row(&self) -> Row {
+        let map = self.map;
+        let mut line = map.address;
+        let mut inside = true;
+        for d in 1..map.rank {
+            let step = i64::from(self.index[d - 1]) * i64::from(map.element_strides[d]);
+            let at = i64::from(self.coords[d]) + step;
+            inside &= (0..map.dims[d] as i64).contains(&at);
+            line = line.wrapping_add((at as u64).wrapping_mul(map.strides[d - 1]));
+        }
+        Row {
+            shared: self.next * map.row_bytes(),
+            inside: match inside {
+                true => map.clip_row(self.coords[0], line),
+                false => None,
+            },
+        }
+    }
+
+    fn advance(&mut self, extents: &[u32; 5]) {
+        for d in 1..self.map.rank {
+            let steps = extents[d].div_ceil(self.map.element_strides[d]);
+            self.index[d - 1] += 1;
+            if self.index[d - 1] < steps {
+                return;
+            }
+            self.index[d - 1] = 0;
+        }
+    }
+}
+
+/// The longest row: 256 elements of 8 bytes.
+const MAX_ROW: usize = 2048;
+
+impl TensorMap {
+    /// The rows of the box at `coords`, one per dimension, contiguous dimension first.
+    pub fn rows(&self, coords: &[i32]) -> Result<Rows<'_>, TensorMapError> {
+        self.rows_at(coords, &[])
+    }
+
+    /// As [`TensorMap::rows`], with the offsets of an im2col copy.
+    pub fn rows_at(&self, coords: &[i32], offsets: &[u16]) -> Result<Rows<'_>, TensorMapError> {
+        if coords.len() != self.rank {
+            return Err(TensorMapError::Coordinates {
+                rank: self.rank,
+                got: coords.len(),
+            });
+        }
+        let mut all = [0; 5];
+        all[..self.rank].copy_from_slice(coords);
+        let mut moved = [0; 3];
+        for (to, from) in moved.iter_mut().zip(offsets) {
+            *to = *from;
+        }
+        Ok(Rows {
+            map: self,
+            coords: all,
+            index: [0; 4],
+            offsets: moved,
+            next: 0,
+            count: self.row_count(),
+        })
+    }
+
+    /// The global bytes the box touches: first address and length of the range that covers all
+    /// rows inside the tensor, or `None` if none is.
+    pub fn extent(rows: &Rows<'_>) -> Option<(u64, u64)> {
+        let mut range: Option<(u64, u64)> = None;
+        for inside in rows.clone().filter_map(|row| row.inside) {
+            let end = inside.global + u64::from(inside.len);
+            range = Some(match range {
+                None => (inside.global, end),
+                Some((low, high)) => (low.min(inside.global), high.max(end)),
+            });
+        }
+        range.map(|(low, high)| (low, high - low))
+    }
+
+    /// Loads the box into `shared` at address `at` (the CTA's shared memory from address 0).
+    ///
+    /// `resolve` gives a pointer to a range of global memory, or the caller's error. It is asked
+    /// once for the whole box where that lies in one piece, and row by row otherwise.
+    ///
+    /// # Safety
+    /// What `resolve` returns must be readable for the length it was asked for, and `shared`
+    /// must hold the box at `at`.
+    pub unsafe fn load<E>(
+        &self,
+        rows: Rows<'_>,
+        shared: &mut [u8],
+        at: u32,
+        mut resolve: impl FnMut(u64, u64) -> Result<*const u8, E>,
+    ) -> Result<(), E> {
+        let whole = Self::extent(&rows).and_then(|(low, len)| Some((low, resolve(low, len).ok()?)));
+        let row_bytes = self.row_bytes() as usize;
+        for row in rows {
+            let address = at + row.shared;
+            let Some(inside) = row.inside else {
+                self.fill_row(shared, address, row_bytes);
+                continue;
+            };
+            let len = inside.len as usize;
+            let source = match whole {
+                Some((low, base)) => base.wrapping_add((inside.global - low) as usize),
+                None => resolve(inside.global, u64::from(inside.len))?,
+            };
+            // SAFETY: by the caller's promise about `resolve`.
+            let source = unsafe { std::slice::from_raw_parts(source, len) };
+            if len == row_bytes {
+                write_row(shared, self.swizzle, address, source);
+            } else {
+                let mut buffer = [0; MAX_ROW];
+                let buffer = &mut buffer[..row_bytes];
+                self.fill_bytes(buffer);
+                buffer[inside.skip as usize..][..len].copy_from_slice(source);
+                write_row(shared, self.swizzle, address, buffer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores the box from `shared` at address `at`; what lies outside the tensor is dropped.
+    /// `resolve` as for [`TensorMap::load`].
+    ///
+    /// # Safety
+    /// What `resolve` returns must be writable for the length it was asked for.
+    pub unsafe fn store<E>(
+        &self,
+        rows: Rows<'_>,
+        shared: &[u8],
+        at: u32,
+        resolve: impl FnMut(u64, u64) -> Result<*mut u8, E>,
+    ) -> Result<(), E> {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            self.each_stored(rows, shared, at, resolve, |to, bytes| {
+                to.copy_from_slice(bytes);
+            })
+        }
+    }
+
+    /// Combines the box from `shared` with global memory, element by element.
+    ///
+    /// # Safety
+    /// What `resolve` returns must be readable and writable for the length it was asked for.
+    pub unsafe fn reduce<E>(
+        &self,
+        reduction: Reduction,
+        rows: Rows<'_>,
+        shared: &[u8],
+        at: u32,
+        resolve: impl FnMut(u64, u64) -> Result<*mut u8, E>,
+    ) -> Result<(), E> {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            self.each_stored(rows, shared, at, resolve, |to, bytes| {
+                reduction.apply(to, bytes);
+            })
+        }
+    }
+
+    unsafe fn each_stored<E>(
+        &self,
+        rows: Rows<'_>,
+        shared: &[u8],
+        at: u32,
+        mut resolve: impl FnMut(u64, u64) -> Result<*mut u8, E>,
+        mut each: impl FnMut(&mut [u8], &[u8]),
+    ) -> Result<(), E> {
+        let whole = Self::extent(&rows).and_then(|(low, len)| Some((low, resolve(low, len).ok()?)));
+        let row_bytes = self.row_bytes() as usize;
+        let mut buffer = [0; MAX_ROW];
+        for row in rows {
+            let Some(inside) = row.inside else { continue };
+            let target = match whole {
+                Some((low, base)) => base.wrapping_add((inside.global - low) as usize),
+                None => resolve(inside.global, u64::from(inside.len))?,
+            };
+            // SAFETY: by the caller's promise about `resolve`.
+            let target = unsafe { std::slice::from_raw_parts_mut(target, inside.len as usize) };
+            read_row(
+                shared,
+                self.swizzle,
+                at + row.shared,
+                &mut buffer[..row_bytes],
+            );
+            each(
+                target,
+                &buffer[inside.skip as usize..][..inside.len as usize],
+            );
+        }
+        Ok(())
+    }
+
+    fn fill_row(&self, shared: &mut [u8], address: u32, row_bytes: usize) {
+        let mut buffer = [0; MAX_ROW];
+        self.fill_bytes(&mut buffer[..row_bytes]);
+        write_row(shared, self.swizzle, address, &buffer[..row_bytes]);
+    }
+
+    fn fill_bytes(&self, bytes: &mut [u8]) {
+        match self.fill {
+            Fill::Zero => bytes.fill(0),
+            Fill::Nan => {
+                let pattern = self.element.nan_pattern();
+                for (i, byte) in bytes.iter_mut().enumerate() {
+                    *byte = pattern[i % pattern.len()];
+                }
+            }
+        }
+    }
+}
+
+/// Writes a row whose chunks are swizzled by their absolute address.
+pub fn write_row(shared: &mut [u8], swizzle: Swizzle, address: u32, row: &[u8]) {
+    if swizzle == Swizzle::None {
+        shared[address as usize..][..row.len()].copy_from_slice(row);
+        return;
+    }
+    // Chunks of 16 bytes move together under every swizzle but the one that flips 8-byte halves.
+    let step = swizzle.atom().min(16);
+    for (i, part) in row.chunks_exact(step as usize).enumerate() {
+        let to = swizzle.apply(address + i as u32 * step) as usize;
+        shared[to..to + step as usize].copy_from_slice(part);
+    }
+}
+
+/// Reads a row whose chunks are swizzled by their absolute address.
+pub fn read_row(shared: &[u8], swizzle: Swizzle, address: u32, row: &mut [u8]) {
+    if swizzle == Swizzle::None {
+        row.copy_from_slice(&shared[address as usize..][..row.len()]);
+        return;
+    }
+    let step = swizzle.atom().min(16);
+    for (i, part) in row.chunks_exact_mut(step as usize).enumerate() {
+        let from = swizzle.apply(address + i as u32 * step) as usize;
+        part.copy_from_slice(&shared[from..from + step as usize]);
+    }
+}

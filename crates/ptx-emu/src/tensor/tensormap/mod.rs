@@ -1,0 +1,347 @@
+//! Tensor maps: what a bulk tensor copy knows about a tensor in global memory.
+//!
+//! The driver's 128-byte format is opaque and there is no driver here, so the emulator has its
+//! own; it is what `tensormap.replace` edits and what copies decode. Construction checks the
+//! rules of the driver's encoder, decoding checks them again because kernels may edit maps.
+
+mod copy;
+mod encoding;
+mod im2col;
+
+use thiserror::Error;
+
+use super::Swizzle;
+
+pub use copy::{Inside, Row, Rows};
+pub use encoding::Field;
+pub use im2col::Im2col;
+
+/// Bytes of an encoded map.
+pub const MAP_BYTES: usize = 128;
+/// Alignment of an encoded map.
+pub const MAP_ALIGN: u64 = 64;
+
+/// Element type of a tensor in global memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MapElement {
+    U8,
+    U16,
+    U32,
+    S32,
+    U64,
+    S64,
+    F16,
+    F32,
+    F32Ftz,
+    F64,
+    Bf16,
+    Tf32,
+    Tf32Ftz,
+    /// Packed 4-bit elements, two to a byte in both memories.
+    U4,
+}
+
+impl MapElement {
+    /// Bits of one element.
+    pub const fn bits(self) -> u64 {
+        match self {
+            Self::U4 => 4,
+            Self::U8 => 8,
+            Self::U16 | Self::F16 | Self::Bf16 => 16,
+            Self::U32 | Self::S32 | Self::F32 | Self::F32Ftz | Self::Tf32 | Self::Tf32Ftz => 32,
+            Self::U64 | Self::S64 | Self::F64 => 64,
+        }
+    }
+
+    const fn is_float(self) -> bool {
+        matches!(
+            self,
+            Self::F16
+                | Self::Bf16
+                | Self::F32
+                | Self::F32Ftz
+                | Self::Tf32
+                | Self::Tf32Ftz
+                | Self::F64
+        )
+    }
+
+    /// The bytes out-of-bounds elements read as under NaN fill, repeated over a row.
+    const fn nan_pattern(self) -> &'static [u8] {
+        match self {
+            Self::F16 | Self::Bf16 => &[0xff, 0x7f],
+            Self::F64 => &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
+            _ => &[0xff, 0xff, 0xff, 0x7f],
+        }
+    }
+}
+
+/// What out-of-bounds elements read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Fill {
+    #[default]
+    Zero,
+    Nan,
+}
+
+/// How the box of a copy is cut out of the tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// A box of these extents in elements, dimension 0 first.
+    Tiled { extents: [u32; 5] },
+    /// Convolution windows.
+    Im2col(Im2col),
+}
+
+/// A tensor in global memory and the box copies take from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TensorMap {
+    element: MapElement,
+    rank: usize,
+    address: u64,
+    /// Extents in elements, dimension 0 (contiguous) first; 1 beyond the rank.
+    dims: [u64; 5],
+    /// Byte strides of dimensions 1 to 4.
+    strides: [u64; 4],
+    /// Traversal strides; that of dimension 0 is ignored, as by the hardware.
+    element_strides: [u32; 5],
+    mode: Mode,
+    swizzle: Swizzle,
+    fill: Fill,
+}
+
+/// The arguments of [`TensorMap::tiled`], slices in order of dimension, contiguous one first.
+#[derive(Debug, Clone, Copy)]
+pub struct Tiled<'a> {
+    pub element: MapElement,
+    pub address: u64,
+    pub dims: &'a [u64],
+    /// Byte strides of dimensions 1 and up: one fewer than `dims`.
+    pub strides: &'a [u64],
+    pub box_dims: &'a [u32],
+    /// Ones unless the box skips elements.
+    pub element_strides: &'a [u32],
+    pub swizzle: Swizzle,
+    pub fill: Fill,
+}
+
+/// The rule a tensor map breaks.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TensorMapError {
+    #[error("these 128 bytes are not a tensor map: make one on the host and pass its address")]
+    NotAMap,
+    #[error("tensor rank {0} is not between 1 and 5")]
+    Rank(usize),
+    #[error("tensor map of rank {rank} needs {expected} {what}, not {got}")]
+    Count {
+        rank: usize,
+        what: &'static str,
+        expected: usize,
+        got: usize,
+    },
+    #[error("tensor address {0:#x} is not a multiple of 16 bytes")]
+    Address(u64),
+    #[error("extent {extent} of dimension {dimension} is not between 1 and 2^32")]
+    Extent { dimension: usize, extent: u64 },
+    #[error("stride {stride} of dimension {dimension} is not a multiple of 16 bytes below 2^40")]
+    Stride { dimension: usize, stride: u64 },
+    #[error("box extent {extent} of dimension {dimension} is not between 1 and 256")]
+    Box { dimension: usize, extent: u32 },
+    #[error("element stride {stride} of dimension {dimension} is not between 1 and 8")]
+    ElementStride { dimension: usize, stride: u32 },
+    #[error("the box's inner extent of {bytes} bytes is not a multiple of 16")]
+    InnerBytes { bytes: u64 },
+    #[error(
+        "the box's inner extent of {bytes} bytes exceeds the {span} bytes of its {swizzle:?} swizzle: use a narrower box or a wider swizzle"
+    )]
+    SwizzleSpan {
+        bytes: u64,
+        span: u32,
+        swizzle: Swizzle,
+    },
+    #[error("out-of-bounds elements of type {0:?} cannot be NaN: fill with zero")]
+    Fill(MapElement),
+    #[error("tensor map field {field} cannot hold {value:#x}")]
+    Code { field: &'static str, value: u64 },
+    #[error("interleaved tensor layouts are not supported: use interleave none")]
+    Interleave,
+    #[error("{0}")]
+    Im2col(&'static str),
+    #[error("a {rank}-dimensional tensor needs {rank} coordinates, not {got}")]
+    Coordinates { rank: usize, got: usize },
+    #[error("the instruction copies in {wanted} mode but the tensor map is for {actual}")]
+    Mode {
+        wanted: &'static str,
+        actual: &'static str,
+    },
+}
+
+impl TensorMap {
+    /// A map for copies of boxes, under the rules of `cuTensorMapEncodeTiled`.
+    pub fn tiled(parts: Tiled<'_>) -> Result<Self, TensorMapError> {
+        let rank = parts.dims.len();
+        if !(1..=5).contains(&rank) {
+            return Err(TensorMapError::Rank(rank));
+        }
+        let counts = [
+            ("strides", rank - 1, parts.strides.len()),
+            ("box extents", rank, parts.box_dims.len()),
+            ("element strides", rank, parts.element_strides.len()),
+        ];
+        for (what, expected, got) in counts {
+            if expected != got {
+                return Err(TensorMapError::Count {
+                    rank,
+                    what,
+                    expected,
+                    got,
+                });
+            }
+        }
+        let mut map = Self {
+            element: parts.element,
+            rank,
+            address: parts.address,
+            dims: [1; 5],
+            strides: [0; 4],
+            element_strides: [1; 5],
+            mode: Mode::Tiled { extents: [1; 5] },
+            swizzle: parts.swizzle,
+            fill: parts.fill,
+        };
+        let mut extents = [1; 5];
+        map.dims[..rank].copy_from_slice(parts.dims);
+        map.strides[..rank - 1].copy_from_slice(parts.strides);
+        map.element_strides[..rank].copy_from_slice(parts.element_strides);
+        extents[..rank].copy_from_slice(parts.box_dims);
+        map.mode = Mode::Tiled { extents };
+        map.validate()?;
+        Ok(map)
+    }
+
+    /// Every rule a map must keep, however it was made.
+    fn validate(&self) -> Result<(), TensorMapError> {
+        if !(1..=5).contains(&self.rank) {
+            return Err(TensorMapError::Rank(self.rank));
+        }
+        if !self.address.is_multiple_of(16) {
+            return Err(TensorMapError::Address(self.address));
+        }
+        for (dimension, &extent) in self.dims.iter().enumerate().take(self.rank) {
+            if !(1..=1 << 32).contains(&extent) {
+                return Err(TensorMapError::Extent { dimension, extent });
+            }
+        }
+        for (i, &stride) in self.strides.iter().enumerate().take(self.rank - 1) {
+            if !stride.is_multiple_of(16) || stride >= 1 << 40 {
+                return Err(TensorMapError::Stride {
+                    dimension: i + 1,
+                    stride,
+                });
+            }
+        }
+        for (dimension, &stride) in self.element_strides.iter().enumerate().take(self.rank) {
+            if !(1..=8).contains(&stride) {
+                return Err(TensorMapError::ElementStride { dimension, stride });
+            }
+        }
+        if self.fill == Fill::Nan && !self.element.is_float() {
+            return Err(TensorMapError::Fill(self.element));
+        }
+        match &self.mode {
+            Mode::Tiled { extents } => {
+                for (dimension, &extent) in extents.iter().enumerate().take(self.rank) {
+                    if !(1..=256).contains(&extent) {
+                        return Err(TensorMapError::Box { dimension, extent });
+                    }
+                }
+            }
+            Mode::Im2col(window) => window.validate(self)?,
+        }
+        self.validate_row()
+    }
+
+    fn validate_row(&self) -> Result<(), TensorMapError> {
+        let bits = u64::from(self.row_elements()) * self.element.bits();
+        let bytes = bits.div_ceil(8);
+        if !bits.is_multiple_of(128) {
+            return Err(TensorMapError::InnerBytes { bytes });
+        }
+        let span = self.swizzle.span();
+        if self.swizzle != Swizzle::None && bytes > u64::from(span) {
+            return Err(TensorMapError::SwizzleSpan {
+                bytes,
+                span,
+                swizzle: self.swizzle,
+            });
+        }
+        Ok(())
+    }
+
+    pub fn element(&self) -> MapElement {
+        self.element
+    }
+
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Where the tensor starts in global memory.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Extents in elements, contiguous dimension first.
+    pub fn dims(&self) -> &[u64] {
+        &self.dims[..self.rank]
+    }
+
+    pub fn mode(&self) -> &Mode {
+        &self.mode
+    }
+
+    pub fn swizzle(&self) -> Swizzle {
+        self.swizzle
+    }
+
+    pub fn fill(&self) -> Fill {
+        self.fill
+    }
+
+    /// Elements in a row of the box.
+    fn row_elements(&self) -> u32 {
+        match &self.mode {
+            Mode::Tiled { extents } => extents[0],
+            Mode::Im2col(window) => window.channels,
+        }
+    }
+
+    /// Bytes of a row of the box: what is contiguous in global memory.
+    pub fn row_bytes(&self) -> u32 {
+        (u64::from(self.row_elements()) * self.element.bits() / 8) as u32
+    }
+
+    /// Rows of the box.
+    pub fn row_count(&self) -> u32 {
+        match &self.mode {
+            Mode::Tiled { extents } => (1..self.rank)
+                .map(|d| extents[d].div_ceil(self.element_strides[d]))
+                .product(),
+            Mode::Im2col(window) => window.pixels,
+        }
+    }
+
+    /// Bytes of the box in shared memory: what `complete_tx` counts, out-of-bounds included.
+    pub fn box_bytes(&self) -> u32 {
+        self.row_bytes() * self.row_count()
+    }
+
+    /// Alignment of the box in shared memory that keeps the swizzle pattern where a matrix
+    /// descriptor with base offset 0 looks for it; the hardware itself asks for 128 bytes.
+    pub fn pattern_alignment(&self) -> u32 {
+        self.swizzle.period().max(128)
+    }
+}
+
+#[cfg(test)]
+mod tests;
