@@ -64,15 +64,14 @@ __device__ __forceinline__ void produce(Shared& shared, const Operand& a, const 
 
 // All 128 rows of one of the two GEMMs. The A tile is everybody's work, the B
 // tile only that of the warpgroup that multiplies with it.
-__device__ __forceinline__ void multiply_one(float (&d)[HALVES][BN / 2], Shared& shared, u32 weight, const Operand& a,
-                                             const Operand& b) {
-  const u32 steps = a.k / STEP;
+__device__ __forceinline__ void multiply_one(float (&d)[HALVES][BN / 2], Shared& shared, u32 weight, const Tile& tile) {
+  const u32 steps = tile.group->k / STEP;
   u32 step = 0;
   do {
     const u32 slot = step % STAGES;
     ptx::mbarrier_wait(shared.full[slot], step / STAGES % 2);
-    dequantise<BM, CONSUMERS>(shared.a, shared.ring[slot].a, a, threadIdx.x);
-    dequantise<BN, 128>(shared.b[weight], shared.ring[slot].b[weight], b, threadIdx.x % 128);
+    dequantise<BM, CONSUMERS>(shared.a, shared.ring[slot].a, tile.row, threadIdx.x);
+    dequantise<BN, 128>(shared.b[weight], shared.ring[slot].b[weight], tile.column, threadIdx.x % 128);
     ptx::fence_proxy_async_shared();
     ptx::named_sync<CONSUMED, CONSUMERS>();
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(shared.empty[slot]);
@@ -136,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
   }
   const u32 weight = threadIdx.x / 128;
   float product[HALVES][BN / 2];
-  multiply_one(product, shared, weight, a, weight == 0 ? b[0] : b[1]);
+  multiply_one(product, shared, weight, tile);
   if (weight == 0) {
     give_gate(shared, product);
   } else {

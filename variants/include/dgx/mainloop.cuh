@@ -76,9 +76,10 @@ __device__ __forceinline__ void accumulate(float (&d)[Weights][Columns / 2],
   do {
     const u32 slot = turn % Stages;
     ptx::mbarrier_wait(shared.full[slot], turn / Stages % 2);
-    dequantise<Rows, Threads>(shared.a, shared.ring[slot].a, a, thread);
+    dequantise<Rows, Threads>(shared.a, shared.ring[slot].a, a.row, thread);
 #pragma unroll
-    for (int w = 0; w < Weights; ++w) dequantise<Columns, Threads>(shared.b[w], shared.ring[slot].b[w], b[w], thread);
+    for (int w = 0; w < Weights; ++w)
+      dequantise<Columns, Threads>(shared.b[w], shared.ring[slot].b[w], b[w].row, thread);
     ptx::fence_proxy_async_shared();
     team.sync();
     if (thread == 0 && step + Stages < steps) load_stage(shared, slot, a, b, step + Stages);

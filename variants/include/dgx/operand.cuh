@@ -59,7 +59,7 @@ __device__ constexpr u32 packed_bytes() {
 // panel; lanes take consecutive rows, which makes every access free of bank
 // conflicts under the two swizzles (64B in, 128B out).
 template <int Rows, int Threads>
-__device__ __forceinline__ void dequantise(HalfTile<Rows>& to, const PackedTile<Rows>& from, const Operand& source,
+__device__ __forceinline__ void dequantise(HalfTile<Rows>& to, const PackedTile<Rows>& from, u32 first_row,
                                            u32 thread) {
   const u32 nibbles = ptx::shared_address(from.nibbles);
   const u32 scales = ptx::shared_address(from.scales);
@@ -67,7 +67,7 @@ __device__ __forceinline__ void dequantise(HalfTile<Rows>& to, const PackedTile<
 #pragma unroll
   for (u32 unit = thread; unit < Rows * PANELS; unit += Threads) {
     const u32 row = unit % Rows, panel = unit / Rows;
-    const u32 in_atom = (source.row + row) % ATOM_ROWS;
+    const u32 in_atom = (first_row + row) % ATOM_ROWS;
     const u32 scale_word = ptx::load_shared_u32(scales + row / ATOM_ROWS * STEP_SCALE_BYTES + panel * ATOM_BYTES +
                                                 in_atom % 32 * 16 + in_atom / 32 * 4);
     const u32 row_in = nibbles + row * (STEP / 2);
