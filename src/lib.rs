@@ -12,7 +12,9 @@
 //! backend: every table, gate and report is made from a run file alone.
 
 pub mod diagnostic;
+pub mod document;
 pub mod domain;
+pub mod expr;
 
 pub mod catalog;
 pub mod config;

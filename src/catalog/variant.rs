@@ -3,10 +3,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::diagnostic::SourceFile;
+use crate::document::Formula;
 use crate::domain::{ContenderId, Status};
+use crate::plan::{Fill, MapType, OperandRef, Swizzle};
 use crate::record::schema::Claim;
 
-/// One `.cu` with its front matter read.
+/// One `.cu` with its front matter read and checked.
 #[derive(Clone, Debug)]
 pub struct Variant {
     pub name: String,
@@ -22,6 +24,90 @@ pub struct Variant {
     /// What its author says becomes of it.
     pub expect: Status,
     pub params: BTreeMap<String, Vec<i64>>,
+    /// In the order written: each may use those before it.
+    pub constants: Vec<(String, Formula)>,
+    pub tune: Option<Tune>,
+    pub requires: Vec<Formula>,
+    pub tiles: Option<Formula>,
+    pub order: Option<Formula>,
+    pub scratch: Vec<Scratch>,
+    pub maps: Vec<TensorMap>,
+    pub launches: Vec<Launch>,
+}
+
+/// Constants picked per shape.
+#[derive(Clone, Debug)]
+pub struct Tune {
+    pub choose: BTreeMap<String, Vec<i64>>,
+    pub minimise: Formula,
+}
+
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    pub name: String,
+    pub per_group: bool,
+    /// Index among the scratch buffers of its kind.
+    pub slot: usize,
+    pub bytes: Formula,
+    pub zero: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct TensorMap {
+    pub name: String,
+    pub operand: OperandRef,
+    pub dtype: MapType,
+    /// Innermost first.
+    pub dims: Vec<Formula>,
+    /// Dense where empty.
+    pub strides: Vec<Formula>,
+    pub box_dims: Vec<Formula>,
+    pub swizzle: Swizzle,
+    pub fill: Fill,
+}
+
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub kernel: String,
+    pub grid: Vec<Formula>,
+    pub block: Vec<Formula>,
+    pub cluster: Vec<Formula>,
+    pub smem: Option<Formula>,
+    pub pdl: bool,
+}
+
+impl Variant {
+    /// Every combination of parameters that agrees with `fixed`, in the order
+    /// the front matter lists the values.
+    pub fn contenders(self: &Arc<Self>, fixed: &BTreeMap<String, i64>) -> Vec<Contender> {
+        combinations(&self.params)
+            .into_iter()
+            .filter(|params| fixed.iter().all(|(k, v)| params.get(k) == Some(v)))
+            .map(|params| Contender {
+                id: ContenderId::new(&self.name, &params),
+                variant: Arc::clone(self),
+                params,
+            })
+            .collect()
+    }
+}
+
+/// The cartesian product, the last key varying fastest.
+pub(crate) fn combinations(choices: &BTreeMap<String, Vec<i64>>) -> Vec<BTreeMap<String, i64>> {
+    let mut all = vec![BTreeMap::new()];
+    for (key, values) in choices {
+        all = all
+            .into_iter()
+            .flat_map(|chosen| {
+                values.iter().map(move |value| {
+                    let mut chosen = chosen.clone();
+                    chosen.insert(key.clone(), *value);
+                    chosen
+                })
+            })
+            .collect();
+    }
+    all
 }
 
 /// A variant with its parameters chosen: what competes.

@@ -1,8 +1,24 @@
 //! A round: the question asked, who competes, on what, and how it is judged.
 //! Read from TOML and checked once; what leaves here is right in itself.
 
+mod jury;
+mod read;
 mod round;
+mod shapes;
+mod wire;
 
 pub use round::{
-    Baseline, Distribution, Gate, Juror, Jury, Measurement, Round, Selection, Validation,
+    Baseline, Distribution, Gate, Juror, Jury, Measurement, Pitch, Round, Selection, Validation,
 };
+
+/// Names that go into tables and file names.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty()
+        && !name.contains("..")
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,8 @@ pub struct Round {
     pub measurement: Measurement,
     pub gate: Option<Gate>,
     pub jury: Option<Jury>,
+    /// Designs pitched in this round, built or not.
+    pub pitches: Vec<Pitch>,
 }
 
 /// `sequential`, `pipelined` (all its parameters) or `pipelined[STAGES=2]`.
@@ -115,4 +117,14 @@ pub struct Juror {
     pub announced: Vec<Option<f64>>,
     /// Candidate the juror voted for, where it is on record.
     pub vote: Option<String>,
+}
+
+/// A design as it was proposed, and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pitch {
+    pub design: String,
+    /// Least and most speedup promised.
+    pub claim: Option<(f64, f64)>,
+    pub idea: String,
+    pub outcome: Option<String>,
 }

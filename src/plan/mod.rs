@@ -3,6 +3,8 @@
 //! Nothing here compiles or runs.
 
 mod call;
+mod evaluate;
+mod resolve;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,8 +16,9 @@ pub use call::{
     ScratchSize, Swizzle,
 };
 
-use crate::catalog::Contender;
+use crate::catalog::{Catalog, Contender};
 use crate::config::Round;
+use crate::diagnostic::InputError;
 use crate::domain::{Bytes, ContenderId, Shape};
 
 /// What of the device the plan depends on.
@@ -85,3 +88,112 @@ pub struct BuildSpec {
     /// Names of the shapes this image serves.
     pub shapes: Vec<String>,
 }
+
+impl Plan {
+    /// Resolves the round's names against the catalog and evaluates every cell.
+    pub fn new(round: Round, catalog: &Catalog, machine: &Machine) -> Result<Self, InputError> {
+        let (contenders, baseline) = resolve::contenders(&round, catalog)?;
+        resolve::check_memory(&round, machine)?;
+        let mut plan = Self {
+            baseline,
+            contenders,
+            shapes: round.shapes.clone(),
+            cells: Vec::new(),
+            builds: Vec::new(),
+            round,
+        };
+        for contender in 0..plan.contenders.len() {
+            for shape in 0..plan.shapes.len() {
+                let work = plan.work(contender, shape, machine)?;
+                plan.cells.push(Cell {
+                    contender,
+                    shape,
+                    work,
+                });
+            }
+        }
+        Ok(plan)
+    }
+
+    fn work(
+        &mut self,
+        contender: usize,
+        shape: usize,
+        machine: &Machine,
+    ) -> Result<Work, InputError> {
+        let (contender, shape) = (&self.contenders[contender], &self.shapes[shape]);
+        let constants = evaluate::constants(contender, shape, machine)?;
+        let call = match evaluate::call(&contender.variant, shape, machine, &constants)? {
+            Ok(call) => call,
+            Err(reason) => return Ok(Work::Unsupported { reason }),
+        };
+        let scratch: u64 = call
+            .scratch
+            .iter()
+            .fold(0, |sum, s| sum.saturating_add(s.size.total()));
+        let needed = resolve::operand_bytes(shape) + u128::from(scratch);
+        if needed > u128::from(machine.memory.0) {
+            let needed = Bytes(u64::try_from(needed).unwrap_or(u64::MAX));
+            let reason = format!(
+                "needs {needed} of device memory, {} is there",
+                machine.memory
+            );
+            return Ok(Work::Unsupported { reason });
+        }
+        let spec = BuildSpec::new(contender, constants);
+        let build = self.share_build(spec, shape.name.clone());
+        Ok(Work::Run { build, call })
+    }
+
+    /// The place of `spec` among the builds, where shapes with the same
+    /// constants share one image.
+    fn share_build(&mut self, spec: BuildSpec, shape: String) -> usize {
+        let same = |build: &BuildSpec| {
+            build.contender == spec.contender && build.constants == spec.constants
+        };
+        let place = self.builds.iter().position(same).unwrap_or_else(|| {
+            self.builds.push(spec);
+            self.builds.len() - 1
+        });
+        self.builds[place].shapes.push(shape);
+        place
+    }
+}
+
+impl BuildSpec {
+    fn new(contender: &Contender, constants: BTreeMap<String, i64>) -> Self {
+        let variant = &contender.variant;
+        let mut defines = constants.clone();
+        defines.insert("MAPS".to_owned(), variant.maps.len() as i64);
+        for (index, map) in variant.maps.iter().enumerate() {
+            defines.insert(macro_name("MAP", &map.name), index as i64);
+        }
+        for scratch in &variant.scratch {
+            defines.insert(macro_name("SCRATCH", &scratch.name), scratch.slot as i64);
+        }
+        let mut kernels: Vec<String> = Vec::new();
+        for launch in &variant.launches {
+            if !kernels.contains(&launch.kernel) {
+                kernels.push(launch.kernel.clone());
+            }
+        }
+        Self {
+            contender: contender.id.clone(),
+            path: variant.file.path.clone(),
+            source: variant.file.text.to_string(),
+            include: variant.include.clone(),
+            arch: variant.arch.clone(),
+            defines,
+            constants,
+            kernels,
+            shapes: Vec::new(),
+        }
+    }
+}
+
+fn macro_name(prefix: &str, name: &str) -> String {
+    format!("{prefix}_{}", name.to_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests;

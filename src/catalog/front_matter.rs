@@ -1,0 +1,502 @@
+//! From the front matter as written to a [`Variant`] in which every name is
+//! known, every expression parsed and every count right. What depends on the
+//! shape is left to the plan.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use toml::Spanned;
+
+use super::variant::{Launch, Scratch, TensorMap, Tune, Variant};
+use super::wire::{self, Extent, FrontMatter, Per, Table, Value};
+use crate::diagnostic::{InputError, SourceFile, nearest};
+use crate::document::{Document, Formula};
+use crate::domain::Status;
+use crate::expr::{self, SHAPE_NAMES};
+use crate::plan::{Fill, MapType, OperandRef};
+use crate::record::schema::Claim;
+
+const OPEN: &str = "/*dgx";
+const CLOSE: &str = "*/";
+const GUIDE: &str = "docs/variants.md lists the keys";
+/// `Group::scratch` and `Args::scratch` have this many slots.
+const SCRATCH_SLOTS: usize = 8;
+/// More contenders from one file than anyone meant to run.
+const MAX_COMBINATIONS: usize = 256;
+
+/// Reads the front matter of `file`, whose stem is `name`.
+pub(super) fn read(
+    name: &str,
+    file: SourceFile,
+    include: Vec<PathBuf>,
+) -> Result<Variant, InputError> {
+    let range = locate(&file)?;
+    let document = Document::new(&file, range, GUIDE);
+    let wire: FrontMatter = document.parse()?;
+    let reader = Reader {
+        document: &document,
+        file: &file,
+        names: BTreeSet::new(),
+        has_tiles: wire.tiles.is_some(),
+    };
+    let variant = reader.variant(name, wire, include)?;
+    Ok(Variant { file, ..variant })
+}
+
+/// The bytes between `/*dgx` and `*/` at the top of the file.
+fn locate(file: &SourceFile) -> Result<Range<usize>, InputError> {
+    let text = file.text.trim_start_matches('\u{feff}');
+    let skipped = file.text.len() - text.trim_start().len();
+    if !file.text[skipped..].starts_with(OPEN) {
+        return Err(file.error(
+            skipped..skipped + 1,
+            "the file does not open with front matter",
+            "begin it with /*dgx, TOML, and */: see docs/variants.md",
+        ));
+    }
+    let start = skipped + OPEN.len();
+    match file.text[start..].find(CLOSE) {
+        Some(len) => Ok(start..start + len),
+        None => Err(file.error(
+            skipped..start,
+            "the front matter is never closed",
+            "end it with */",
+        )),
+    }
+}
+
+struct Reader<'a> {
+    document: &'a Document<'a>,
+    file: &'a SourceFile,
+    /// Parameters and constants defined so far.
+    names: BTreeSet<String>,
+    has_tiles: bool,
+}
+
+impl Reader<'_> {
+    fn variant(
+        mut self,
+        name: &str,
+        wire: FrontMatter,
+        include: Vec<PathBuf>,
+    ) -> Result<Variant, InputError> {
+        let summary = self.summary(&wire.summary)?;
+        let arch = self.arch(&wire.arch)?;
+        let claim = wire.claim.map(|claim| self.claim(claim)).transpose()?;
+        let params = self.choices(wire.params)?;
+        let (choose, minimise) = match wire.tune {
+            Some(tune) => (self.choices(tune.choose)?, Some(tune.minimise)),
+            None => Default::default(),
+        };
+        let constants = self.constants(wire.constants)?;
+        let tune = minimise
+            .map(|minimise| {
+                let minimise = self.formula(&minimise)?;
+                Ok(Tune { choose, minimise })
+            })
+            .transpose()?;
+        let requires = self.formulas(&wire.requires)?;
+        let tiles = wire.tiles.as_ref().map(|t| self.formula(t)).transpose()?;
+        let order = wire.order.as_ref().map(|o| self.formula(o)).transpose()?;
+        let scratch = self.scratch(&wire.scratch)?;
+        let maps = self.maps(&wire.map, &scratch)?;
+        let launches = self.launches(&wire.launch)?;
+        Ok(Variant {
+            name: name.to_owned(),
+            file: self.file.clone(),
+            include,
+            summary,
+            parent: wire.parent.map(Spanned::into_inner),
+            round: wire.round,
+            claim,
+            arch,
+            expect: wire.expect.unwrap_or(Status::Ok),
+            params,
+            constants,
+            tune,
+            requires,
+            tiles,
+            order,
+            scratch,
+            maps,
+            launches,
+        })
+    }
+
+    fn summary(&self, summary: &Spanned<String>) -> Result<String, InputError> {
+        let text = summary.get_ref().trim();
+        if text.is_empty() || text.contains('\n') {
+            return Err(self.document.error(
+                summary.span(),
+                "`summary` is not one line",
+                "say the design's idea in one line: it is printed in tables",
+            ));
+        }
+        Ok(text.to_owned())
+    }
+
+    fn arch(&self, arch: &Spanned<String>) -> Result<String, InputError> {
+        let text = arch.get_ref();
+        let digits = text
+            .strip_prefix("sm_")
+            .map(|rest| rest.strip_suffix(['a', 'f']).unwrap_or(rest));
+        match digits {
+            Some(d) if !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()) => Ok(text.clone()),
+            _ => Err(self.document.error(
+                arch.span(),
+                format!("`{text}` is not a target"),
+                "write one that NVRTC knows, e.g. \"sm_90a\"",
+            )),
+        }
+    }
+
+    fn claim(&self, claim: Spanned<wire::Claim>) -> Result<Claim, InputError> {
+        let span = claim.span();
+        let wire::Claim { geomean, over, why } = claim.into_inner();
+        if !(geomean.is_finite() && geomean > 0.0) {
+            return Err(self.document.error(
+                span,
+                format!("a claim of {geomean} is no speedup"),
+                "give the geometric mean claimed, e.g. 1.4",
+            ));
+        }
+        Ok(Claim { geomean, over, why })
+    }
+
+    /// `params`, and the choices of `tune`: lists of values under new names.
+    fn choices(
+        &mut self,
+        table: Table<Spanned<Vec<i64>>>,
+    ) -> Result<std::collections::BTreeMap<String, Vec<i64>>, InputError> {
+        let mut combinations = 1_usize;
+        let mut choices = std::collections::BTreeMap::new();
+        for (key, values) in table {
+            self.define(&key)?;
+            let list = values.get_ref();
+            let distinct: BTreeSet<&i64> = list.iter().collect();
+            if list.is_empty() || distinct.len() < list.len() {
+                return Err(self.document.error(
+                    values.span(),
+                    format!("`{}` needs one or more different values", key.get_ref()),
+                    "list each value once",
+                ));
+            }
+            combinations = combinations.saturating_mul(list.len());
+            if combinations > MAX_COMBINATIONS {
+                return Err(self.document.error(
+                    values.span(),
+                    format!("more than {MAX_COMBINATIONS} combinations"),
+                    "list fewer values",
+                ));
+            }
+            choices.insert(key.into_inner(), values.into_inner());
+        }
+        Ok(choices)
+    }
+
+    fn constants(
+        &mut self,
+        table: Table<Spanned<Value>>,
+    ) -> Result<Vec<(String, Formula)>, InputError> {
+        let mut entries: Vec<_> = table.into_iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        let mut constants = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let formula = self.formula(&value)?;
+            self.define(&key)?;
+            constants.push((key.into_inner(), formula));
+        }
+        Ok(constants)
+    }
+
+    /// Takes a new name into use.
+    fn define(&mut self, key: &Spanned<String>) -> Result<(), InputError> {
+        let name = key.get_ref();
+        let error =
+            |message: String, remedy: &str| Err(self.document.error(key.span(), message, remedy));
+        if !is_identifier(name) {
+            return error(
+                format!("`{name}` cannot be a C macro"),
+                "use letters, digits and underscores",
+            );
+        }
+        let reserved = SHAPE_NAMES.contains(&name.as_str())
+            || name == "MAPS"
+            || name.starts_with("MAP_")
+            || name.starts_with("SCRATCH_");
+        if reserved {
+            return error(
+                format!("`{name}` already has a meaning"),
+                "choose another name; capitals are usual for constants",
+            );
+        }
+        if !self.names.insert(name.clone()) {
+            return error(format!("`{name}` is defined twice"), "remove one of them");
+        }
+        Ok(())
+    }
+
+    /// Parses an expression and checks that every name in it means something here.
+    fn formula(&self, value: &Spanned<Value>) -> Result<Formula, InputError> {
+        self.formula_at(value.get_ref(), value.span())
+    }
+
+    fn formula_at(&self, value: &Value, span: Range<usize>) -> Result<Formula, InputError> {
+        let formula = match value {
+            Value::Integer(value) => return Ok(self.document.number(*value, span)),
+            Value::Text(text) => self.document.formula(text, span)?,
+        };
+        for (name, span) in formula.expr.names() {
+            let known = match name {
+                "tiles" => self.has_tiles,
+                _ => SHAPE_NAMES.contains(&name) || self.names.contains(name),
+            };
+            if !known {
+                let error = expr::unknown(name, &span, self.names.iter());
+                return Err(formula.error(self.file, &error));
+            }
+        }
+        Ok(formula)
+    }
+
+    fn formulas(&self, values: &[Spanned<Value>]) -> Result<Vec<Formula>, InputError> {
+        values.iter().map(|value| self.formula(value)).collect()
+    }
+
+    fn extent(&self, extent: &Spanned<Extent>) -> Result<Vec<Formula>, InputError> {
+        match extent.get_ref() {
+            Extent::One(value) => Ok(vec![self.formula_at(value, extent.span())?]),
+            Extent::List(list) if (1..=3).contains(&list.len()) => self.formulas(list),
+            Extent::List(list) => Err(self.document.error(
+                extent.span(),
+                format!("{} dimensions where one to three are possible", list.len()),
+                "give x, or x and y, or x, y and z",
+            )),
+        }
+    }
+
+    fn scratch(&self, list: &[wire::Scratch]) -> Result<Vec<Scratch>, InputError> {
+        let mut slots = [0_usize; 2];
+        let mut seen = BTreeSet::new();
+        let mut scratch = Vec::with_capacity(list.len());
+        for entry in list {
+            let name = entry.name.get_ref();
+            self.new_label(&entry.name, &mut seen, "scratch buffer")?;
+            if tensor_named(name).is_some() {
+                return Err(self.document.error(
+                    entry.name.span(),
+                    format!("`{name}` is an operand"),
+                    "give the scratch buffer another name",
+                ));
+            }
+            let per_group = entry.per == Per::Group;
+            let slot = &mut slots[usize::from(per_group)];
+            if *slot == SCRATCH_SLOTS {
+                return Err(self.document.error(
+                    entry.name.span(),
+                    format!("more than {SCRATCH_SLOTS} scratch buffers of one kind"),
+                    "put several into one buffer",
+                ));
+            }
+            scratch.push(Scratch {
+                name: name.clone(),
+                per_group,
+                slot: *slot,
+                bytes: self.formula(&entry.bytes)?,
+                zero: entry.zero,
+            });
+            *slot += 1;
+        }
+        Ok(scratch)
+    }
+
+    /// Refuses labels that cannot become part of a macro, or come twice.
+    fn new_label(
+        &self,
+        label: &Spanned<String>,
+        seen: &mut BTreeSet<String>,
+        what: &str,
+    ) -> Result<(), InputError> {
+        let name = label.get_ref();
+        if !is_identifier(name) {
+            return Err(self.document.error(
+                label.span(),
+                format!("`{name}` cannot be part of a C macro"),
+                "use letters, digits and underscores",
+            ));
+        }
+        if !seen.insert(name.to_ascii_uppercase()) {
+            return Err(self.document.error(
+                label.span(),
+                format!("a second {what} named `{name}`"),
+                "names must differ in more than case",
+            ));
+        }
+        Ok(())
+    }
+
+    fn maps(&self, list: &[wire::Map], scratch: &[Scratch]) -> Result<Vec<TensorMap>, InputError> {
+        let mut seen = BTreeSet::new();
+        list.iter()
+            .map(|map| {
+                self.new_label(&map.name, &mut seen, "map")?;
+                self.map(map, scratch)
+            })
+            .collect()
+    }
+
+    fn map(&self, map: &wire::Map, scratch: &[Scratch]) -> Result<TensorMap, InputError> {
+        let operand = self.operand(&map.tensor, scratch)?;
+        let dims = match &map.dims {
+            Some(dims) => self.formulas(dims.get_ref())?,
+            None => self.default_dims(operand, &map.tensor)?,
+        };
+        let box_dims = self.formulas(map.box_dims.get_ref())?;
+        if box_dims.len() != dims.len() || !(1..=5).contains(&dims.len()) {
+            return Err(self.document.error(
+                map.box_dims.span(),
+                format!(
+                    "a box of {} dimensions on a tensor of {}",
+                    box_dims.len(),
+                    dims.len()
+                ),
+                "give one extent per dimension, innermost first, five at most",
+            ));
+        }
+        let strides = match &map.strides {
+            Some(strides) if strides.get_ref().len() + 1 != dims.len() => {
+                return Err(self.document.error(
+                    strides.span(),
+                    format!(
+                        "{} strides for a tensor of {} dimensions",
+                        strides.get_ref().len(),
+                        dims.len()
+                    ),
+                    "give bytes for all dimensions but the innermost",
+                ));
+            }
+            Some(strides) => self.formulas(strides.get_ref())?,
+            None => Vec::new(),
+        };
+        let default_type = match operand {
+            OperandRef::C | OperandRef::Scratch(_) => MapType::F16,
+            _ => MapType::U8,
+        };
+        Ok(TensorMap {
+            name: map.name.get_ref().clone(),
+            operand,
+            dtype: map.dtype.unwrap_or(default_type),
+            dims,
+            strides,
+            box_dims,
+            swizzle: map.swizzle,
+            fill: map.fill.unwrap_or(Fill::Zero),
+        })
+    }
+
+    fn operand(
+        &self,
+        tensor: &Spanned<String>,
+        scratch: &[Scratch],
+    ) -> Result<OperandRef, InputError> {
+        let name = tensor.get_ref().as_str();
+        let own = scratch.iter().find(|s| s.per_group && s.name == name);
+        if let Some(operand) = tensor_named(name).or(own.map(|s| OperandRef::Scratch(s.slot))) {
+            return Ok(operand);
+        }
+        let known = TENSORS
+            .iter()
+            .map(|(name, _)| *name)
+            .chain(scratch.iter().filter(|s| s.per_group).map(|s| &*s.name));
+        let remedy = match nearest(name, known) {
+            Some(close) => format!("did you mean `{close}`?"),
+            None => "name an operand (a b1 b2 sfa sfb1 sfb2 c) or a per-group scratch".to_owned(),
+        };
+        let message = format!("there is no tensor `{name}`");
+        Err(self.document.error(tensor.span(), message, remedy))
+    }
+
+    fn default_dims(
+        &self,
+        operand: OperandRef,
+        tensor: &Spanned<String>,
+    ) -> Result<Vec<Formula>, InputError> {
+        let texts = match operand {
+            OperandRef::A => ["k / 2", "m"],
+            OperandRef::B1 | OperandRef::B2 => ["k / 2", "n"],
+            OperandRef::Sfa => ["k / 16", "m"],
+            OperandRef::Sfb1 | OperandRef::Sfb2 => ["k / 16", "n"],
+            OperandRef::C => ["n", "m"],
+            OperandRef::Scratch(_) => {
+                return Err(self.document.error(
+                    tensor.span(),
+                    "a map on scratch has no default `dims`",
+                    "add dims = [innermost, …]",
+                ));
+            }
+        };
+        texts
+            .iter()
+            .map(|text| self.document.formula(text, tensor.span()))
+            .collect()
+    }
+
+    fn launches(&self, list: &[wire::Launch]) -> Result<Vec<Launch>, InputError> {
+        list.iter()
+            .map(|launch| {
+                if !is_identifier(launch.kernel.get_ref()) {
+                    return Err(self.document.error(
+                        launch.kernel.span(),
+                        format!("`{}` cannot be a kernel's name", launch.kernel.get_ref()),
+                        "name an extern \"C\" __global__ function of this file",
+                    ));
+                }
+                Ok(Launch {
+                    kernel: launch.kernel.get_ref().clone(),
+                    grid: self.extent(&launch.grid)?,
+                    block: self.extent(&launch.block)?,
+                    cluster: match &launch.cluster {
+                        Some(cluster) => self.extent(cluster)?,
+                        None => Vec::new(),
+                    },
+                    smem: launch.smem.as_ref().map(|s| self.formula(s)).transpose()?,
+                    pdl: launch.pdl,
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()
+            .and_then(|launches| match launches.is_empty() {
+                false => Ok(launches),
+                true => Err(self.document.error(
+                    0..0,
+                    "no launch: the variant would do nothing",
+                    "add a [[launch]]",
+                )),
+            })
+    }
+}
+
+const TENSORS: [(&str, OperandRef); 7] = [
+    ("a", OperandRef::A),
+    ("b1", OperandRef::B1),
+    ("b2", OperandRef::B2),
+    ("sfa", OperandRef::Sfa),
+    ("sfb1", OperandRef::Sfb1),
+    ("sfb2", OperandRef::Sfb2),
+    ("c", OperandRef::C),
+];
+
+fn tensor_named(name: &str) -> Option<OperandRef> {
+    TENSORS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, operand)| *operand)
+}
+
+fn is_identifier(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}

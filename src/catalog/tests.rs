@@ -1,0 +1,132 @@
+use std::path::Path;
+
+use super::*;
+
+const GOOD: &str = "/*dgx
+summary = \"two of everything\"
+arch    = \"sm_90a\"
+params  = { STAGES = [1, 3], BN = [64] }
+tiles   = \"cdiv(m, BM)\"
+[const]
+ZED = 4
+BM  = \"ZED * 32\"
+[[scratch]]
+name  = \"half_a\"
+bytes = \"m * k * 2\"
+[[map]]
+name    = \"A\"
+tensor  = \"half_a\"
+dims    = [\"k\", \"m\"]
+box     = [64, \"BM\"]
+swizzle = \"128B\"
+[[launch]]
+kernel = \"go\"
+grid   = [\"sum(tiles)\", 2]
+block  = 128
+*/
+";
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn open(folder: &Path) -> Catalog {
+    Catalog::open(&[folder.to_owned()]).unwrap()
+}
+
+fn error_of(text: &str) -> InputError {
+    let folder = folder(&[("x.cu", text)]);
+    open(folder.path()).variant("x").unwrap_err()
+}
+
+#[test]
+fn parameters_expand_in_the_order_listed() {
+    let folder = folder(&[("x.cu", GOOD)]);
+    let variant = open(folder.path()).variant("x").unwrap();
+    let ids: Vec<String> = variant
+        .contenders(&BTreeMap::new())
+        .iter()
+        .map(|c| c.id.to_string())
+        .collect();
+    assert_eq!(ids, ["x[BN=64,STAGES=1]", "x[BN=64,STAGES=3]"]);
+    let fixed = BTreeMap::from([("STAGES".to_owned(), 3)]);
+    assert_eq!(variant.contenders(&fixed).len(), 1);
+}
+
+#[test]
+fn constants_keep_their_written_order() {
+    let folder = folder(&[("x.cu", GOOD)]);
+    let variant = open(folder.path()).variant("x").unwrap();
+    let names: Vec<&str> = variant.constants.iter().map(|(n, _)| n.as_str()).collect();
+    assert_eq!(names, ["ZED", "BM"]);
+}
+
+#[test]
+fn a_broken_variant_hurts_only_who_names_it() {
+    let folder = folder(&[("x.cu", GOOD), ("y.cu", "int main;")]);
+    let catalog = open(folder.path());
+    assert!(catalog.variant("x").is_ok());
+    let error = catalog.variant("y").unwrap_err();
+    assert!(error.message().contains("front matter"));
+}
+
+#[test]
+fn names_are_never_paths() {
+    let folder = folder(&[("x.cu", GOOD)]);
+    let catalog = open(folder.path());
+    for name in ["../x", "/etc/x", "a/b", "..", "", "x\u{1b}[31m"] {
+        let error = catalog.variant(name).unwrap_err();
+        assert!(error.message().contains("cannot be a variant"), "{error}");
+    }
+    assert_eq!(
+        catalog.variant("xx").unwrap_err().remedy(),
+        "did you mean `x`?"
+    );
+}
+
+#[test]
+fn mistakes_are_placed_in_the_cu() {
+    let cases = [
+        (("ZED = 4", "ZED = \"BM\""), "unknown name `BM`"),
+        (("ZED = 4", "m = 4"), "already has a meaning"),
+        (("ZED = 4", "STAGES = 4"), "defined twice"),
+        (("ZED = 4", "MAP_A = 4"), "already has a meaning"),
+        (("[1, 3]", "[1, 1]"), "different values"),
+        (("[1, 3]", "[]"), "different values"),
+        (("\"sm_90a\"", "\"hopper\""), "not a target"),
+        (
+            ("\"half_a\"\ndims", "\"half_b\"\ndims"),
+            "no tensor `half_b`",
+        ),
+        (("[64, \"BM\"]", "[64]"), "a box of 1 dimensions"),
+        (("dims    = [\"k\", \"m\"]\n", ""), "no default `dims`"),
+        (("\"128B\"", "\"256B\""), "unknown variant `256B`"),
+        (("[\"sum(tiles)\", 2]", "[1, 1, 1, 1]"), "4 dimensions"),
+        (("sum(tiles)", "sum(tiles"), "is missing here"),
+        (("block ", "blok "), "unknown key `blok`"),
+        (("tiles   = \"cdiv(m, BM)\"\n", ""), "unknown name `tiles`"),
+        (
+            ("summary = \"two of everything\"\n", ""),
+            "`summary` is missing",
+        ),
+    ];
+    for ((from, to), expected) in cases {
+        let text = GOOD.replacen(from, to, 1);
+        assert_ne!(text, GOOD, "{from}");
+        let error = error_of(&text);
+        assert!(error.message().contains(expected), "{error}");
+        assert!(error.location().is_some(), "{error}");
+    }
+}
+
+#[test]
+fn two_folders_may_not_hold_the_same_name() {
+    let (one, two) = (folder(&[("x.cu", GOOD)]), folder(&[("x.cu", GOOD)]));
+    let folders = [one.path().to_owned(), two.path().to_owned()];
+    let error = Catalog::open(&folders).unwrap_err();
+    assert!(error.message().contains("two variants are named `x`"));
+}

@@ -1,0 +1,124 @@
+//! Scores a jury gave before anything was measured.
+
+use toml::Spanned;
+
+use super::round::{Juror, Jury};
+use super::wire;
+use crate::diagnostic::{InputError, nearest};
+use crate::document::Document;
+
+const BEST_SCORE: f64 = 10.0;
+
+pub(super) fn read(document: &Document<'_>, wire: wire::Jury) -> Result<Jury, InputError> {
+    let candidates = wire.candidates.get_ref().clone();
+    if candidates.is_empty() || wire.juror.get_ref().is_empty() {
+        return Err(document.error(
+            wire.candidates.span(),
+            "a jury without candidates or jurors",
+            "list the candidates and add a [[jury.juror]], or leave [jury] out",
+        ));
+    }
+    let jurors = wire
+        .juror
+        .into_inner()
+        .into_iter()
+        .map(|juror| read_juror(document, &candidates, juror))
+        .collect::<Result<_, _>>()?;
+    Ok(Jury { candidates, jurors })
+}
+
+fn read_juror(
+    document: &Document<'_>,
+    candidates: &[String],
+    wire: wire::Juror,
+) -> Result<Juror, InputError> {
+    let span = wire.criteria.span();
+    let mut criteria: Vec<_> = wire.criteria.into_inner().into_iter().collect();
+    criteria.sort_by_key(|(name, _)| name.span().start);
+    let total: f64 = criteria.iter().map(|(_, weight)| weight).sum();
+    let negative = criteria.iter().any(|(_, weight)| !(*weight >= 0.0));
+    if negative || !((total - 1.0).abs() < 1e-6) {
+        return Err(document.error(
+            span,
+            format!("the weights add up to {total}"),
+            "make them positive and add up to 1",
+        ));
+    }
+    for (name, _) in &wire.announced {
+        known(document, candidates, name)?;
+    }
+    for name in wire.scores.get_ref().keys() {
+        known(document, candidates, name)?;
+    }
+    if let Some(vote) = &wire.vote {
+        known(document, candidates, vote)?;
+    }
+    let scores = candidates
+        .iter()
+        .map(|candidate| scores_of(document, candidate, &wire.scores, criteria.len()))
+        .collect::<Result<_, _>>()?;
+    let announced = candidates
+        .iter()
+        .map(|candidate| {
+            let found = wire
+                .announced
+                .iter()
+                .find(|(k, _)| k.get_ref() == candidate);
+            found.map(|(_, total)| *total)
+        })
+        .collect();
+    Ok(Juror {
+        name: wire.name.into_inner(),
+        criteria: criteria
+            .into_iter()
+            .map(|(name, weight)| (name.into_inner(), weight))
+            .collect(),
+        scores,
+        announced,
+        vote: wire.vote.map(Spanned::into_inner),
+    })
+}
+
+fn known(
+    document: &Document<'_>,
+    candidates: &[String],
+    name: &Spanned<String>,
+) -> Result<(), InputError> {
+    if candidates.contains(name.get_ref()) {
+        return Ok(());
+    }
+    let remedy = match nearest(name.get_ref(), candidates.iter().map(String::as_str)) {
+        Some(close) => format!("did you mean `{close}`?"),
+        None => format!("the candidates are {}", candidates.join(", ")),
+    };
+    let message = format!("`{}` is not a candidate", name.get_ref());
+    Err(document.error(name.span(), message, remedy))
+}
+
+fn scores_of(
+    document: &Document<'_>,
+    candidate: &str,
+    scores: &Spanned<wire::Table<Spanned<Vec<f64>>>>,
+    criteria: usize,
+) -> Result<Vec<f64>, InputError> {
+    let found = scores
+        .get_ref()
+        .iter()
+        .find(|(key, _)| key.get_ref() == candidate);
+    let Some((_, list)) = found else {
+        return Err(document.error(
+            scores.span(),
+            format!("`{candidate}` has no scores"),
+            "score every candidate",
+        ));
+    };
+    let in_range = |score: &f64| (0.0..=BEST_SCORE).contains(score);
+    if list.get_ref().len() != criteria || !list.get_ref().iter().all(in_range) {
+        return Err(document.error(
+            list.span(),
+            format!("`{candidate}` needs {criteria} scores from 0 to {BEST_SCORE}"),
+            "give one score per criterion, in their order",
+        ));
+    }
+    Ok(list.get_ref().clone())
+}

@@ -1,0 +1,132 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::domain::Group;
+
+const GROUPS: [Group; 2] = [
+    Group {
+        m: 80,
+        n: 4096,
+        k: 512,
+    },
+    Group {
+        m: 176,
+        n: 4096,
+        k: 256,
+    },
+];
+
+fn eval_in(text: &str, group: Option<usize>) -> Result<i64, ExprError> {
+    let constants = BTreeMap::from([("BM".to_owned(), 128), ("ZERO".to_owned(), 0)]);
+    let scope = Scope {
+        constants: &constants,
+        groups: &GROUPS,
+        tiles: Some(&[1, 2]),
+        group,
+        sms: 132,
+    };
+    Expr::parse(text)?.eval(&scope)
+}
+
+fn eval(text: &str) -> i64 {
+    eval_in(text, None).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn fails(text: &str) -> ExprError {
+    eval_in(text, None).expect_err(text)
+}
+
+#[test]
+fn operators_bind_as_in_c() {
+    assert_eq!(eval("1 + 2 * 3 - 4"), 3);
+    assert_eq!(eval("2 - 3 - 4"), -5);
+    assert_eq!(eval("7 / 2 * 2 + 7 % 2"), 7);
+    assert_eq!(eval("1 + 1 == 2 && 3 > 2 || 0"), 1);
+    assert_eq!(eval("!0 + !5"), 1);
+    assert_eq!(eval("-(2 + 3) * -1"), 5);
+    assert_eq!(eval("1 ? 2 : 0 ? 3 : 4"), 2);
+    assert_eq!(eval("0x10 + 1_000"), 1016);
+}
+
+#[test]
+fn functions_and_groups() {
+    assert_eq!(eval("cdiv(129, BM)"), 2);
+    assert_eq!(eval("align(129, BM)"), 256);
+    assert_eq!(eval("min(3, 2, 9) + max(1, 4)"), 6);
+    assert_eq!(eval("sum(m) + most(k) + least(tiles)"), 256 + 512 + 1);
+    assert_eq!(eval("min(sms, sum(tiles)) + groups"), 5);
+    assert_eq!(eval("n"), 4096, "all groups agree on n");
+    assert_eq!(eval_in("m + tiles", Some(1)), Ok(178));
+}
+
+#[test]
+fn a_guard_keeps_the_other_side_from_being_evaluated() {
+    assert_eq!(eval("ZERO != 0 && 1 / ZERO"), 0);
+    assert_eq!(eval("ZERO == 0 || 1 / ZERO"), 1);
+    assert_eq!(eval("ZERO ? 1 / ZERO : 7"), 7);
+}
+
+#[test]
+fn mistakes_name_their_place_and_a_remedy() {
+    let error = fails("BM / ZERO");
+    assert_eq!(error.span, 5..9);
+    assert_eq!(error.message, "division by zero");
+    assert!(fails("m + 1").message.contains("ambiguous"));
+    assert_eq!(fails("BN * 2").remedy, "did you mean `BM`?");
+    assert_eq!(fails("mst(m)").remedy, "did you mean `most`?");
+    assert!(
+        fails("9223372036854775807 + 1")
+            .message
+            .contains("overflows")
+    );
+    assert!(
+        fails("-9223372036854775807 - 2")
+            .message
+            .contains("overflows")
+    );
+    assert!(fails("1 < 2 < 3").message.contains("chain"));
+    for text in [
+        "",
+        "1 +",
+        "(1",
+        "1 2",
+        "cdiv(1)",
+        "99999999999999999999",
+        "a $ b",
+        "1 ? 2",
+    ] {
+        fails(text);
+    }
+    fails(&"(".repeat(100_000));
+    fails(&"-".repeat(100_000));
+}
+
+proptest! {
+    #[test]
+    fn any_text_parses_or_errs_inside_itself(text in "\\PC{0,40}") {
+        if let Err(error) = Expr::parse(&text) {
+            prop_assert!(error.span.start <= error.span.end && error.span.end <= text.len());
+        }
+    }
+
+    #[test]
+    fn expression_shaped_text_never_panics(text in "[mnk0-9+*/%()?:<>=!&|, -]{0,40}") {
+        let _ = eval_in(&text, Some(0));
+    }
+
+    #[test]
+    fn arithmetic_agrees_with_rust(a in any::<i32>(), b in any::<i32>(), c in 1..i32::MAX) {
+        let (x, y, z) = (i64::from(a), i64::from(b), i64::from(c));
+        let text = format!("({x} - {y}) / {z} + {x} % {z} * 3");
+        prop_assert_eq!(eval(&text), (x - y) / z + x % z * 3);
+    }
+
+    #[test]
+    fn align_is_the_least_multiple_not_below(a in 0..1_000_000i64, b in 1..5_000i64) {
+        let aligned = eval(&format!("align({a}, {b})"));
+        prop_assert!(aligned % b == 0 && aligned >= a && aligned - a < b);
+        prop_assert_eq!(eval(&format!("cdiv({a}, {b}) * {b}")), aligned);
+    }
+}

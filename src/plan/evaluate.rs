@@ -1,0 +1,318 @@
+//! One contender on one shape: constants chosen, requirements asked, and every
+//! expression of the front matter turned into a number.
+
+use std::collections::BTreeMap;
+
+use super::Machine;
+use super::call::{
+    LaunchGeometry, MapGeometry, MapLayout, OperatorCall, ScratchLayout, ScratchSize,
+};
+use crate::catalog::{Contender, Launch, Scratch, TensorMap, Variant, combinations};
+use crate::diagnostic::InputError;
+use crate::document::Formula;
+use crate::domain::{Group, Shape};
+use crate::expr::{ExprError, Scope};
+
+type Constants = BTreeMap<String, i64>;
+
+/// Parameters, tuned choices and constants of `contender` on `shape`.
+pub(super) fn constants(
+    contender: &Contender,
+    shape: &Shape,
+    machine: &Machine,
+) -> Result<Constants, InputError> {
+    let variant = &contender.variant;
+    let with_choice = |choice: Constants| -> Result<Constants, InputError> {
+        let mut known = contender.params.clone();
+        known.extend(choice);
+        for (name, formula) in &variant.constants {
+            let value = Evaluator::new(variant, shape, machine, &known).call_value(formula)?;
+            known.insert(name.clone(), value);
+        }
+        Ok(known)
+    };
+    let Some(tune) = &variant.tune else {
+        return with_choice(Constants::new());
+    };
+    let mut best: Option<(i64, Constants)> = None;
+    for choice in combinations(&tune.choose) {
+        let known = with_choice(choice)?;
+        let mut evaluator = Evaluator::new(variant, shape, machine, &known);
+        evaluator.count_tiles()?;
+        let cost = evaluator.call_value(&tune.minimise)?;
+        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+            best = Some((cost, known));
+        }
+    }
+    // `choose` is never empty of values, so there is always a best.
+    Ok(best.map_or_else(Constants::new, |(_, known)| known))
+}
+
+/// The call, or why the variant rules this shape out.
+pub(super) fn call(
+    variant: &Variant,
+    shape: &Shape,
+    machine: &Machine,
+    constants: &Constants,
+) -> Result<Result<OperatorCall, String>, InputError> {
+    let mut evaluator = Evaluator::new(variant, shape, machine, constants);
+    if let Some(reason) = evaluator.unmet_requirement()? {
+        return Ok(Err(reason));
+    }
+    evaluator.count_tiles()?;
+    Ok(Ok(evaluator.call()?))
+}
+
+struct Evaluator<'a> {
+    variant: &'a Variant,
+    shape: &'a Shape,
+    sms: u32,
+    constants: &'a Constants,
+    /// Of each group in the shape's order, once counted.
+    tiles: Option<Vec<i64>>,
+}
+
+impl<'a> Evaluator<'a> {
+    fn new(
+        variant: &'a Variant,
+        shape: &'a Shape,
+        machine: &Machine,
+        constants: &'a Constants,
+    ) -> Self {
+        Self {
+            variant,
+            shape,
+            sms: machine.sms,
+            constants,
+            tiles: None,
+        }
+    }
+
+    fn value(&self, formula: &Formula, group: Option<usize>) -> Result<i64, InputError> {
+        let scope = Scope {
+            constants: self.constants,
+            groups: &self.shape.groups,
+            tiles: self.tiles.as_deref(),
+            group,
+            sms: self.sms,
+        };
+        formula
+            .expr
+            .eval(&scope)
+            .map_err(|error| self.at(formula, error))
+    }
+
+    /// Where no group is meant.
+    fn call_value(&self, formula: &Formula) -> Result<i64, InputError> {
+        self.value(formula, None)
+    }
+
+    fn at(&self, formula: &Formula, mut error: ExprError) -> InputError {
+        error.message = format!("{} (on shape {})", error.message, self.shape.name);
+        formula.error(&self.variant.file, &error)
+    }
+
+    /// The value as an unsigned number of the width it is needed in.
+    fn fit<T: TryFrom<i64>>(
+        &self,
+        formula: &Formula,
+        group: Option<usize>,
+        what: &str,
+    ) -> Result<T, InputError> {
+        let value = self.value(formula, group)?;
+        T::try_from(value).map_err(|_| {
+            let span = 0..formula.text.len();
+            let message = format!("{what} of {value} is out of range");
+            let remedy = "see that it is neither negative nor huge for every shape of the round";
+            self.at(formula, ExprError::new(span, message, remedy))
+        })
+    }
+
+    fn unmet_requirement(&self) -> Result<Option<String>, InputError> {
+        for formula in &self.variant.requires {
+            for group in 0..self.shape.groups.len() {
+                if self.value(formula, Some(group))? == 0 {
+                    return Ok(Some(self.explain_unmet(formula, group)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn explain_unmet(&self, formula: &Formula, group: usize) -> String {
+        let Group { m, n, k } = self.shape.groups[group];
+        let mut used: Vec<String> = Vec::new();
+        for (name, _) in formula.expr.names() {
+            let value = match name {
+                "m" => Some(i64::from(m)),
+                "n" => Some(i64::from(n)),
+                "k" => Some(i64::from(k)),
+                "groups" => Some(self.shape.groups.len() as i64),
+                "sms" => Some(i64::from(self.sms)),
+                _ => self.constants.get(name).copied(),
+            };
+            let entry = value.map(|value| format!("{name} = {value}"));
+            used.extend(entry.filter(|entry| !used.contains(entry)));
+        }
+        let place = match self.shape.groups.len() {
+            1 => String::new(),
+            _ => format!(" in group {group}"),
+        };
+        format!("requires {}, but {}{place}", formula.text, used.join(", "))
+    }
+
+    fn count_tiles(&mut self) -> Result<(), InputError> {
+        if let Some(formula) = &self.variant.tiles {
+            let count = |group| self.fit::<u32>(formula, Some(group), "a tile count");
+            let tiles: Result<Vec<i64>, InputError> = (0..self.shape.groups.len())
+                .map(|group| count(group).map(i64::from))
+                .collect();
+            self.tiles = Some(tiles?);
+        }
+        Ok(())
+    }
+
+    fn call(&self) -> Result<OperatorCall, InputError> {
+        let order = self.group_order()?;
+        let (tile_begin, tile_count) = self.tile_ranges(&order)?;
+        let scratch = self.variant.scratch.iter();
+        let maps = self.variant.maps.iter();
+        let launches = self.variant.launches.iter();
+        Ok(OperatorCall {
+            tile_begin,
+            tile_count,
+            scratch: scratch
+                .map(|s| self.scratch(s, &order))
+                .collect::<Result<_, _>>()?,
+            maps: maps
+                .map(|m| self.map(m, &order))
+                .collect::<Result<_, _>>()?,
+            launches: launches.map(|l| self.launch(l)).collect::<Result<_, _>>()?,
+            group_order: order,
+        })
+    }
+
+    fn group_order(&self) -> Result<Vec<usize>, InputError> {
+        let mut order: Vec<usize> = (0..self.shape.groups.len()).collect();
+        if let Some(formula) = &self.variant.order {
+            let keys: Result<Vec<i64>, InputError> = order
+                .iter()
+                .map(|group| self.value(formula, Some(*group)))
+                .collect();
+            let keys = keys?;
+            order.sort_by_key(|group| keys[*group]);
+        }
+        Ok(order)
+    }
+
+    fn tile_ranges(&self, order: &[usize]) -> Result<(Vec<u32>, u32), InputError> {
+        let mut begin = Vec::with_capacity(order.len());
+        let mut total = 0_u32;
+        for group in order {
+            begin.push(total);
+            let tiles = self.tiles.as_ref().map_or(0, |tiles| tiles[*group]);
+            total = match u32::try_from(i64::from(total) + tiles) {
+                Ok(total) => total,
+                Err(_) => {
+                    return Err(self.variant.file.error(
+                        self.variant
+                            .tiles
+                            .as_ref()
+                            .map_or(0..0, |f| f.place.clone()),
+                        format!("more than 2^32 tiles on shape {}", self.shape.name),
+                        "use larger tiles",
+                    ));
+                }
+            };
+        }
+        Ok((begin, total))
+    }
+
+    fn scratch(&self, scratch: &Scratch, order: &[usize]) -> Result<ScratchLayout, InputError> {
+        let bytes = |group| self.fit::<u64>(&scratch.bytes, group, "a scratch size");
+        let size = match scratch.per_group {
+            true => ScratchSize::PerGroup(
+                order
+                    .iter()
+                    .map(|group| bytes(Some(*group)))
+                    .collect::<Result<_, _>>()?,
+            ),
+            false => ScratchSize::PerCall(bytes(None)?),
+        };
+        Ok(ScratchLayout {
+            name: scratch.name.clone(),
+            slot: scratch.slot,
+            size,
+            zero: scratch.zero,
+        })
+    }
+
+    fn map(&self, map: &TensorMap, order: &[usize]) -> Result<MapLayout, InputError> {
+        let groups = order
+            .iter()
+            .map(|group| self.map_geometry(map, *group))
+            .collect::<Result<_, _>>()?;
+        Ok(MapLayout {
+            name: map.name.clone(),
+            groups,
+        })
+    }
+
+    fn map_geometry(&self, map: &TensorMap, group: usize) -> Result<MapGeometry, InputError> {
+        let all = |formulas: &[Formula], what| -> Result<Vec<u64>, InputError> {
+            formulas
+                .iter()
+                .map(|formula| self.fit(formula, Some(group), what))
+                .collect()
+        };
+        let dims = all(&map.dims, "a tensor's extent")?;
+        let strides = match map.strides.is_empty() {
+            false => all(&map.strides, "a stride")?,
+            true => dense_strides(&dims, map.dtype.size()),
+        };
+        let box_dims = map
+            .box_dims
+            .iter()
+            .map(|formula| self.fit(formula, Some(group), "a box extent"))
+            .collect::<Result<_, _>>()?;
+        Ok(MapGeometry {
+            operand: map.operand,
+            dtype: map.dtype,
+            dims,
+            strides,
+            box_dims,
+            swizzle: map.swizzle,
+            fill: map.fill,
+        })
+    }
+
+    fn launch(&self, launch: &Launch) -> Result<LaunchGeometry, InputError> {
+        let extent = |formulas: &[Formula], what| -> Result<[u32; 3], InputError> {
+            let mut extent = [1; 3];
+            for (slot, formula) in extent.iter_mut().zip(formulas) {
+                *slot = self.fit(formula, None, what)?;
+            }
+            Ok(extent)
+        };
+        let smem = launch.smem.as_ref();
+        Ok(LaunchGeometry {
+            kernel: launch.kernel.clone(),
+            grid: extent(&launch.grid, "a grid extent")?,
+            block: extent(&launch.block, "a block extent")?,
+            cluster: extent(&launch.cluster, "a cluster extent")?,
+            smem: smem.map_or(Ok(0), |smem| self.fit(smem, None, "shared memory"))?,
+            pdl: launch.pdl,
+        })
+    }
+}
+
+fn dense_strides(dims: &[u64], element: u64) -> Vec<u64> {
+    let outer = dims.len().saturating_sub(1);
+    dims[..outer]
+        .iter()
+        .scan(element, |stride, extent| {
+            *stride = stride.saturating_mul(*extent);
+            Some(*stride)
+        })
+        .collect()
+}

@@ -1,0 +1,132 @@
+//! The round's names become contenders; its shapes are held against the
+//! device's memory. Errors point into the round file.
+
+use crate::catalog::{Catalog, Contender};
+use crate::config::{Baseline, Round, Selection};
+use crate::diagnostic::{InputError, nearest};
+use crate::domain::{Bytes, ContenderId, Shape};
+
+use super::Machine;
+
+/// The contenders in the round's order, and the baseline among them. A
+/// baseline that the round does not list competes too, at the end.
+pub(super) fn contenders(
+    round: &Round,
+    catalog: &Catalog,
+) -> Result<(Vec<Contender>, ContenderId), InputError> {
+    let mut contenders: Vec<Contender> = Vec::new();
+    for selection in &round.contenders {
+        for contender in select(round, catalog, selection)? {
+            if contenders.iter().any(|other| other.id == contender.id) {
+                return Err(round.file.error(
+                    selection.span.clone(),
+                    format!("`{}` is selected twice", contender.id),
+                    "remove one of the two",
+                ));
+            }
+            contenders.push(contender);
+        }
+    }
+    let baseline = baseline(round, catalog)?;
+    let id = baseline.id.clone();
+    if contenders.iter().all(|contender| contender.id != id) {
+        contenders.push(baseline);
+    }
+    Ok((contenders, id))
+}
+
+fn baseline(round: &Round, catalog: &Catalog) -> Result<Contender, InputError> {
+    let selection = match &round.baseline {
+        Baseline::Contender(selection) => selection,
+        Baseline::WinnerOf { round: other, span } => {
+            return Err(round.file.error(
+                span.clone(),
+                format!("no run of {other} has a winner yet"),
+                format!("sweep {other} first, or name a contender with --baseline"),
+            ));
+        }
+    };
+    let mut found = select(round, catalog, selection)?;
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        count => {
+            let example = &found[0].id;
+            Err(round.file.error(
+                selection.span.clone(),
+                format!("the baseline `{}` is {count} contenders", selection.variant),
+                format!("fix its parameters: `{example}`"),
+            ))
+        }
+    }
+}
+
+/// Every contender a selection means; one at least.
+fn select(
+    round: &Round,
+    catalog: &Catalog,
+    selection: &Selection,
+) -> Result<Vec<Contender>, InputError> {
+    let error = |message: String, remedy: String| {
+        Err(round.file.error(selection.span.clone(), message, remedy))
+    };
+    if let Err(missing) = catalog.path(&selection.variant) {
+        let (message, remedy) = missing.explain();
+        return error(message, remedy);
+    }
+    let variant = catalog.variant(&selection.variant)?;
+    for (name, value) in &selection.params {
+        let Some(values) = variant.params.get(name) else {
+            let known = variant.params.keys().map(String::as_str);
+            let remedy = match nearest(name, known) {
+                Some(close) => format!("did you mean `{close}`?"),
+                None if variant.params.is_empty() => "it has no parameters".to_owned(),
+                None => "its front matter lists its `params`".to_owned(),
+            };
+            return error(
+                format!("`{}` has no parameter `{name}`", selection.variant),
+                remedy,
+            );
+        };
+        if !values.contains(value) {
+            let list: Vec<String> = values.iter().map(i64::to_string).collect();
+            return error(
+                format!("`{}` has no {name} = {value}", selection.variant),
+                format!("its values are {}", list.join(", ")),
+            );
+        }
+    }
+    Ok(variant.contenders(&selection.params))
+}
+
+/// Refuses shapes whose operands alone do not fit.
+pub(super) fn check_memory(round: &Round, machine: &Machine) -> Result<(), InputError> {
+    for (shape, span) in round.shapes.iter().zip(&round.shape_spans) {
+        let needed = operand_bytes(shape);
+        if needed > u128::from(machine.memory.0) {
+            let needed = Bytes(u64::try_from(needed).unwrap_or(u64::MAX));
+            return Err(round.file.error(
+                span.clone(),
+                format!(
+                    "shape {} does not fit: its operands take {needed}, the device has {}",
+                    shape.name, machine.memory
+                ),
+                "make it smaller, or split its groups over several shapes",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Device memory the operands of `shape` take, both scale layouts included.
+pub(super) fn operand_bytes(shape: &Shape) -> u128 {
+    let group_bytes = |m: u128, n: u128, k: u128| {
+        let padded = m.next_multiple_of(128) + 2 * n.next_multiple_of(128);
+        let rows = m + 2 * n;
+        rows * (k / 2) + rows * (k / 16) + padded * (k / 16) + m * n * 2
+    };
+    shape
+        .groups
+        .iter()
+        .map(|g| group_bytes(g.m.into(), g.n.into(), g.k.into()))
+        .sum()
+}

@@ -1,0 +1,157 @@
+use std::path::PathBuf;
+
+use super::*;
+use crate::diagnostic::SourceFile;
+
+const VARIANT: &str = "/*dgx
+summary  = \"x\"
+arch     = \"sm_90a\"
+params   = { STAGES = [1, 2] }
+requires = [\"k % BK == 0\"]
+tiles    = \"cdiv(m, BM) * (n / BN)\"
+order    = \"-m\"
+tune     = { choose = { BN = [128, 64] }, minimise = \"cdiv(sum(tiles), sms) * BN\" }
+[const]
+BM = 128
+BK = 512
+[[scratch]]
+name  = \"half_a\"
+bytes = \"m * k * 2\"
+[[scratch]]
+name  = \"ticket\"
+bytes = 4
+per   = \"call\"
+zero  = true
+[[map]]
+name    = \"A\"
+tensor  = \"a\"
+box     = [64, \"BM\"]
+swizzle = \"none\"
+[[map]]
+name    = \"H\"
+tensor  = \"half_a\"
+dims    = [\"k\", \"m\"]
+box     = [64, \"BM\"]
+swizzle = \"128B\"
+[[launch]]
+kernel = \"go\"
+grid   = [\"sum(tiles)\", \"groups\"]
+block  = 128
+smem   = \"STAGES * 1024\"
+*/
+";
+
+fn plan_of(
+    variant: &str,
+    shapes: &str,
+    contenders: &str,
+    machine: Machine,
+) -> Result<Plan, InputError> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x.cu"), variant).unwrap();
+    let catalog = Catalog::open(&[PathBuf::from(folder.path())]).unwrap();
+    let text = format!(
+        "question = \"?\"\ncontenders = {contenders}\nbaseline = \"x[STAGES=1]\"\n{shapes}"
+    );
+    let file = SourceFile {
+        path: "r.toml".into(),
+        text: text.into(),
+    };
+    Plan::new(Round::from_source(file).unwrap(), &catalog, &machine)
+}
+
+const RAGGED: &str = "[[shapes]]\nname = \"r\"\nm = [40, 300]\nn = 256\nk = 512\n";
+
+#[test]
+fn a_ragged_call_in_numbers() {
+    let plan = plan_of(VARIANT, RAGGED, "[\"x\"]", Machine::H200).unwrap();
+    assert_eq!(plan.contenders.len(), 2);
+    assert_eq!(plan.builds.len(), 2);
+    let Work::Run { build, call } = &plan.cells[1].work else {
+        panic!("supported");
+    };
+    // BN = 64 halves the width of a tile and still fits one wave.
+    assert_eq!(plan.builds[*build].constants["BN"], 64);
+    assert_eq!(plan.builds[*build].defines["SCRATCH_HALF_A"], 0);
+    assert_eq!(plan.builds[*build].defines["MAP_H"], 1);
+    assert_eq!(plan.builds[*build].defines["MAPS"], 2);
+    assert_eq!(call.group_order, [1, 0], "largest m first");
+    assert_eq!(call.tile_begin, [0, 12]);
+    assert_eq!(call.tile_count, 16);
+    assert_eq!(
+        call.scratch[0].size,
+        ScratchSize::PerGroup(vec![300 * 1024, 40 * 1024])
+    );
+    assert_eq!(call.scratch[1].size, ScratchSize::PerCall(4));
+    assert_eq!(call.maps[0].groups[1].dims, [256, 40]);
+    assert_eq!(call.maps[1].groups[0].strides, [1024]);
+    assert_eq!(call.launches[0].grid, [16, 2, 1]);
+    assert_eq!(call.launches[0].smem, 2048);
+    let json = serde_json::to_string(call).unwrap();
+    assert_eq!(serde_json::from_str::<OperatorCall>(&json).unwrap(), *call);
+}
+
+#[test]
+fn what_a_variant_rules_out_is_a_cell_with_a_reason() {
+    let shapes = "[[shapes]]\nm = 1\nn = 128\nk = 256\n";
+    let plan = plan_of(VARIANT, shapes, "[\"x\"]", Machine::H200).unwrap();
+    let Work::Unsupported { reason } = &plan.cells[0].work else {
+        panic!("k is no multiple of BK");
+    };
+    assert_eq!(reason, "requires k % BK == 0, but k = 256, BK = 512");
+    assert!(plan.builds.is_empty());
+}
+
+#[test]
+fn names_that_do_not_resolve_point_into_the_round() {
+    let cases = [
+        ("[\"y\"]", "there is no variant `y`"),
+        ("[\"../x\"]", "a name is not a path"),
+        ("[\"x[STAGE=1]\"]", "no parameter `STAGE`"),
+        ("[\"x[STAGES=9]\"]", "no STAGES = 9"),
+        ("[\"x\", \"x[STAGES=1]\"]", "selected twice"),
+    ];
+    for (contenders, expected) in cases {
+        let error = plan_of(VARIANT, RAGGED, contenders, Machine::H200).unwrap_err();
+        assert!(error.message().contains(expected), "{error}");
+        assert!(error.location().unwrap().starts_with("r.toml:2:"));
+    }
+}
+
+#[test]
+fn expressions_that_fail_point_into_the_cu() {
+    let cases = [
+        (
+            "\"STAGES * 1024\"",
+            "\"1 / (STAGES - 1)\"",
+            "division by zero",
+        ),
+        ("\"STAGES * 1024\"", "\"-STAGES\"", "out of range"),
+        ("\"STAGES * 1024\"", "\"m\"", "ambiguous"),
+        ("\"m * k * 2\"", "\"m * 9223372036854775807\"", "overflows"),
+    ];
+    for (from, to, expected) in cases {
+        let variant = VARIANT.replacen(from, to, 1);
+        let error = plan_of(&variant, RAGGED, "[\"x\"]", Machine::H200).unwrap_err();
+        assert!(error.message().contains(expected), "{error}");
+        assert!(error.location().unwrap().contains("x.cu:"), "{error}");
+    }
+}
+
+#[test]
+fn a_shape_beyond_memory_is_refused_at_its_line() {
+    let small = Machine {
+        memory: Bytes(1 << 20),
+        ..Machine::H200
+    };
+    let shapes = "[[shapes]]\nm = 4096\nn = 4096\nk = 4096\n";
+    let error = plan_of(VARIANT, shapes, "[\"x\"]", small).unwrap_err();
+    assert!(error.message().contains("does not fit"), "{error}");
+}
+
+#[test]
+fn a_baseline_outside_the_list_competes_too() {
+    let plan = plan_of(VARIANT, RAGGED, "[\"x[STAGES=2]\"]", Machine::H200).unwrap();
+    let ids: Vec<&str> = plan.contenders.iter().map(|c| c.id.as_str()).collect();
+    assert_eq!(ids, ["x[STAGES=2]", "x[STAGES=1]"]);
+}
