@@ -6,6 +6,8 @@
 pub mod descriptor;
 pub mod element;
 pub mod fused;
+pub mod matrix;
+pub mod mma;
 pub mod reduce;
 pub mod swizzle;
 pub mod tensormap;

@@ -90,13 +90,14 @@ impl Rows<'_> {
     }
 
     fn advance(&mut self, extents: &[u32; 5]) {
-        for d in 1..self.map.rank {
-            let steps = extents[d].div_ceil(self.map.element_strides[d]);
-            self.index[d - 1] += 1;
-            if self.index[d - 1] < steps {
+        let strides = &self.map.element_strides;
+        let outer = extents.iter().zip(strides).take(self.map.rank).skip(1);
+        for (index, (extent, stride)) in self.index.iter_mut().zip(outer) {
+            *index += 1;
+            if *index < extent.div_ceil(*stride) {
                 return;
             }
-            self.index[d - 1] = 0;
+            *index = 0;
         }
     }
 }

@@ -65,8 +65,8 @@ impl Im2col {
         let image = i64::from(coords[spatial + 1]) + carry;
         let mut offset = 0u64;
         let mut inside = (0..map.dims[spatial + 1] as i64).contains(&image);
-        for d in 0..spatial {
-            let at = position[d] + i64::from(offsets.get(d).copied().unwrap_or(0));
+        for (d, position) in position.iter().enumerate().take(spatial) {
+            let at = position + i64::from(offsets.get(d).copied().unwrap_or(0));
             inside &= (0..map.dims[d + 1] as i64).contains(&at);
             offset = offset.wrapping_add((at as u64).wrapping_mul(map.strides[d]));
         }

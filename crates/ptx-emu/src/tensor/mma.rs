@@ -1,0 +1,558 @@
+//! `mma.sync`: one warp multiplies an m×k tile by a k×8 tile, all operands in registers.
+//!
+//! With g = lane/4 and t = lane%4, and p elements to a register word, every shape is laid out
+//! alike. With h = m/8, word i of A holds row g + 8·(i mod h) and k = p·(4·⌊i/h⌋ + t) + e; word j
+//! of B holds column g and k = p·(4j + t) + e; words of C and D hold rows g and g + 8, columns 2t
+//! and 2t + 1.
+
+use thiserror::Error;
+
+use super::fused::{Fused, Term, dot_f16, dot_f32};
+use super::{Element, Numerics};
+use crate::numeric::halves::Half;
+use crate::numeric::{Lanes, arith};
+
+/// The type of C and D.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Accumulator {
+    /// Two columns to a register.
+    F16,
+    F32,
+    /// Two register words, the lower first.
+    F64,
+    S32,
+}
+
+/// What single-bit operands do instead of multiplying.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum BitProduct {
+    #[default]
+    And,
+    Xor,
+}
+
+/// Everything about an `mma.sync` but its registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Form {
+    m: usize,
+    k: usize,
+    a: Element,
+    b: Element,
+    d: Accumulator,
+    bits: BitProduct,
+    satfinite: bool,
+}
+
+/// What is wrong with an `mma.sync`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum MmaError {
+    #[error("there is no mma.sync m{m}n{n}k{k} of {a:?} by {b:?} into {d:?}")]
+    Form {
+        m: u32,
+        n: u32,
+        k: u32,
+        a: Element,
+        b: Element,
+        d: Accumulator,
+    },
+    #[error("mma.sync operand {operand} has {expected} register words, not {got}")]
+    Registers {
+        operand: char,
+        expected: usize,
+        got: usize,
+    },
+}
+
+/// Register words of the largest D.
+const MAX_D: usize = 8;
+
+impl Form {
+    /// Checks shape and types.
+    pub fn new(
+        (m, n, k): (u32, u32, u32),
+        a: Element,
+        b: Element,
+        d: Accumulator,
+        bits: BitProduct,
+        satfinite: bool,
+    ) -> Result<Self, MmaError> {
+        use Accumulator::{F16, F32, F64, S32};
+        let pairs = match (a, b, d) {
+            (Element::F16, Element::F16, F16 | F32) => true,
+            (Element::E4m3 | Element::E5m2, Element::E4m3 | Element::E5m2, F16 | F32) => true,
+            (Element::S8 | Element::U8, Element::S8 | Element::U8, S32) => true,
+            (Element::S4 | Element::U4, Element::S4 | Element::U4, S32) => true,
+            (Element::Bf16 | Element::Tf32, _, F32)
+            | (Element::F64, _, F64)
+            | (Element::B1, _, S32) => a == b,
+            _ => false,
+        };
+        let shapes: &[(u32, u32)] = match a {
+            Element::F16 | Element::Bf16 => &[(16, 8), (16, 16)],
+            Element::Tf32 => &[(16, 4), (16, 8)],
+            Element::F64 => &[(8, 4), (16, 4), (16, 8), (16, 16)],
+            Element::E4m3 | Element::E5m2 => &[(16, 16), (16, 32)],
+            Element::S8 | Element::U8 => &[(8, 16), (16, 16), (16, 32)],
+            Element::S4 | Element::U4 => &[(8, 32), (16, 32), (16, 64)],
+            Element::B1 => &[(8, 128), (16, 128), (16, 256)],
+        };
+        if !pairs || n != 8 || !shapes.contains(&(m, k)) {
+            return Err(MmaError::Form { m, n, k, a, b, d });
+        }
+        Ok(Self {
+            m: m as usize,
+            k: k as usize,
+            a,
+            b,
+            d,
+            bits,
+            satfinite,
+        })
+    }
+
+    /// Register words of A.
+    pub fn a_registers(&self) -> usize {
+        self.m * self.k * self.a.bits() as usize / 1024
+    }
+
+    /// Register words of B.
+    pub fn b_registers(&self) -> usize {
+        8 * self.k * self.b.bits() as usize / 1024
+    }
+
+    /// Register words of C and of D.
+    pub fn d_registers(&self) -> usize {
+        let bits = match self.d {
+            Accumulator::F16 => 16,
+            Accumulator::F32 | Accumulator::S32 => 32,
+            Accumulator::F64 => 64,
+        };
+        self.m * 8 * bits / 1024
+    }
+
+    /// Multiplications and additions, as FLOP are counted.
+    pub fn flops(&self) -> u64 {
+        (2 * self.m * 8 * self.k) as u64
+    }
+
+    /// D = A·B + C. The first [`Form::d_registers`] words of the result are D.
+    pub fn run(
+        &self,
+        a: &[&Lanes],
+        b: &[&Lanes],
+        c: &[&Lanes],
+        numerics: Numerics,
+    ) -> Result<[Lanes; MAX_D], MmaError> {
+        let counts = [
+            ('A', self.a_registers(), a.len()),
+            ('B', self.b_registers(), b.len()),
+            ('C', self.d_registers(), c.len()),
+        ];
+        for (operand, expected, got) in counts {
+            if expected != got {
+                return Err(MmaError::Registers {
+                    operand,
+                    expected,
+                    got,
+                });
+            }
+        }
+        let fused = Fused::new(self.a).zip(Fused::new(self.b));
+        Ok(match (self.a, numerics, fused) {
+            (Element::F64, _, _) => self.doubles(a, b, c),
+            (Element::B1, _, _) => self.bit_counts(a, b, c),
+            (_, Numerics::Exact, Some(fused)) => self.fused(&fused, a, b, c),
+            (_, _, Some(_)) => self.floats(a, b, c),
+            (_, _, None) => self.integers(a, b, c),
+        })
+    }
+
+    /// Elements of one word of A or B: (row or column, k, code), by the common layout.
+    fn each(
+        registers: &[&Lanes],
+        bits: u32,
+        halves: usize,
+        mut each: impl FnMut(usize, usize, u32),
+    ) {
+        let per_word = (32 / bits) as usize;
+        let mask = u32::MAX >> (32 - bits);
+        for (index, register) in registers.iter().enumerate() {
+            let (half, block) = (index % halves, index / halves);
+            for (lane, word) in register.iter().enumerate() {
+                let first = (4 * block + lane % 4) * per_word;
+                for e in 0..per_word {
+                    let code = word >> (e as u32 * bits) & mask;
+                    each(8 * half + lane / 4, first + e, code);
+                }
+            }
+        }
+    }
+
+    /// Both operands decoded: rows of A and columns of B.
+    fn operands<T: Copy, const K: usize>(
+        &self,
+        a: &[&Lanes],
+        b: &[&Lanes],
+        zero: T,
+        left: impl Fn(u32) -> T,
+        right: impl Fn(u32) -> T,
+    ) -> ([[T; K]; 16], [[T; K]; 8]) {
+        let (mut rows, mut columns) = ([[zero; K]; 16], [[zero; K]; 8]);
+        Self::each(a, self.a.bits(), self.m / 8, |r, k, code| {
+            rows[r][k] = left(code)
+        });
+        Self::each(b, self.b.bits(), 1, |c, k, code| {
+            columns[c][k] = right(code)
+        });
+        (rows, columns)
+    }
+
+    /// Maps every element of C to one of D: `each` gets row, column and the old value.
+    fn accumulate(
+        &self,
+        c: &[&Lanes],
+        mut each: impl FnMut(usize, usize, u32) -> u32,
+    ) -> [Lanes; MAX_D] {
+        let mut d = [[0; 32]; MAX_D];
+        for row in 0..self.m {
+            for column in 0..8 {
+                let register = 2 * (row / 8) + (column & 1);
+                let lane = 4 * (row % 8) + column / 2;
+                match self.d {
+                    Accumulator::F16 => {
+                        let shift = 16 * (register & 1);
+                        let old = c[register / 2][lane] >> shift & 0xffff;
+                        d[register / 2][lane] |= each(row, column, old) << shift;
+                    }
+                    _ => d[register][lane] = each(row, column, c[register][lane]),
+                }
+            }
+        }
+        d
+    }
+
+    fn floats(&self, a: &[&Lanes], b: &[&Lanes], c: &[&Lanes]) -> [Lanes; MAX_D] {
+        const K: usize = 32;
+        let (rows, columns) =
+            self.operands::<f32, K>(a, b, 0.0, |x| self.a.value(x), |x| self.b.value(x));
+        // Products are exact in f32, so this rounds like a fused multiply-add.
+        let sum = |row: usize, column: usize, first: f32| {
+            let terms = rows[row].iter().zip(&columns[column]).take(self.k);
+            terms.fold(first, |sum, (x, y)| sum + x * y)
+        };
+        self.accumulate(c, |row, column, old| match self.d {
+            Accumulator::F16 => {
+                let total = sum(row, column, Half::F16.widen(old as u16));
+                u32::from(Half::F16.narrow(total))
+            }
+            _ => arith::canonical_f32(sum(row, column, f32::from_bits(old))),
+        })
+    }
+
+    fn fused(
+        &self,
+        (left, right): &(Fused, Fused),
+        a: &[&Lanes],
+        b: &[&Lanes],
+        c: &[&Lanes],
+    ) -> [Lanes; MAX_D] {
+        const K: usize = 32;
+        let (rows, columns) = self.operands::<Term, K>(
+            a,
+            b,
+            Term::default(),
+            |x| left.term(x, false),
+            |x| right.term(x, false),
+        );
+        self.accumulate(c, |row, column, old| {
+            let (x, y) = (&rows[row][..self.k], &columns[column][..self.k]);
+            match self.d {
+                Accumulator::F16 => {
+                    dot_f16((left, right), x, y, Half::F16.widen(old as u16)).into()
+                }
+                _ => dot_f32((left, right), x, y, f32::from_bits(old)),
+            }
+        })
+    }
+
+    fn integers(&self, a: &[&Lanes], b: &[&Lanes], c: &[&Lanes]) -> [Lanes; MAX_D] {
+        const K: usize = 64;
+        let (rows, columns) =
+            self.operands::<i32, K>(a, b, 0, |x| self.a.integer(x), |x| self.b.integer(x));
+        self.accumulate(c, |row, column, old| {
+            let dot: i32 = rows[row]
+                .iter()
+                .zip(&columns[column])
+                .map(|(x, y)| x * y)
+                .sum();
+            let sum = match self.satfinite {
+                true => (old as i32).saturating_add(dot),
+                false => (old as i32).wrapping_add(dot),
+            };
+            sum as u32
+        })
+    }
+
+    fn bit_counts(&self, a: &[&Lanes], b: &[&Lanes], c: &[&Lanes]) -> [Lanes; MAX_D] {
+        let words = self.k / 32;
+        let rows_per_word = self.m / 8;
+        self.accumulate(c, |row, column, old| {
+            let count: u32 = (0..words)
+                .map(|w| {
+                    let (block, t) = (w / 4, w % 4);
+                    let x = a[block * rows_per_word + row / 8][4 * (row % 8) + t];
+                    let y = b[block][4 * column + t];
+                    match self.bits {
+                        BitProduct::And => (x & y).count_ones(),
+                        BitProduct::Xor => (x ^ y).count_ones(),
+                    }
+                })
+                .sum();
+            old.wrapping_add(count)
+        })
+    }
+
+    /// f64 sums in order of k, each step fused.
+    fn doubles(&self, a: &[&Lanes], b: &[&Lanes], c: &[&Lanes]) -> [Lanes; MAX_D] {
+        let value = |registers: &[&Lanes], index: usize, lane: usize| {
+            let (low, high) = (registers[2 * index][lane], registers[2 * index + 1][lane]);
+            f64::from_bits(u64::from(high) << 32 | u64::from(low))
+        };
+        let mut d = [[0; 32]; MAX_D];
+        for row in 0..self.m {
+            for column in 0..8 {
+                let index = 2 * (row / 8) + (column & 1);
+                let lane = 4 * (row % 8) + column / 2;
+                let sum = (0..self.k).fold(value(c, index, lane), |sum, k| {
+                    let x = value(a, k / 4 * (self.m / 8) + row / 8, 4 * (row % 8) + k % 4);
+                    let y = value(b, k / 4, 4 * column + k % 4);
+                    x.mul_add(y, sum)
+                });
+                let bits = arith::canonical_f64(sum);
+                d[2 * index][lane] = bits as u32;
+                d[2 * index + 1][lane] = (bits >> 32) as u32;
+            }
+        }
+        d
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::f16;
+
+    fn refs(registers: &[Lanes]) -> Vec<&Lanes> {
+        registers.iter().collect()
+    }
+
+    fn f16_form(k: u32, d: Accumulator) -> Form {
+        Form::new(
+            (16, 8, k),
+            Element::F16,
+            Element::F16,
+            d,
+            BitProduct::And,
+            false,
+        )
+        .expect("exists")
+    }
+
+    /// One-hot A against a B that tells (k, n): D has the row of A and B's value.
+    #[test]
+    fn fragments_are_laid_out_as_documented() {
+        let form = f16_form(16, Accumulator::F32);
+        let mut b = [[0u32; 32]; 2];
+        for (j, register) in b.iter_mut().enumerate() {
+            for (lane, word) in register.iter_mut().enumerate() {
+                for e in 0..2 {
+                    let (k, n) = (8 * j + 2 * (lane % 4) + e, lane / 4);
+                    *word |= u32::from(f16::from_f32((k * 8 + n) as f32).to_bits()) << (16 * e);
+                }
+            }
+        }
+        for register in 0..4 {
+            for lane in 0..32 {
+                for e in 0..2 {
+                    let mut a = [[0u32; 32]; 4];
+                    a[register][lane] = 0x3c00 << (16 * e);
+                    let (row, k) = (
+                        lane / 4 + 8 * (register & 1),
+                        2 * (lane % 4) + e + 8 * (register / 2),
+                    );
+                    let d = form
+                        .run(&refs(&a), &refs(&b), &refs(&[[0; 32]; 4]), Numerics::Fast)
+                        .expect("counts match");
+                    for (i, d) in d.iter().enumerate().take(4) {
+                        for (l, &got) in d.iter().enumerate() {
+                            let (r, n) = (l / 4 + 8 * (i / 2), 2 * (l % 4) + (i & 1));
+                            let want = if r == row { (k * 8 + n) as f32 } else { 0.0 };
+                            assert_eq!(f32::from_bits(got), want);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn noise(seed: u32, count: usize) -> Vec<Lanes> {
+        let mut state = seed | 1;
+        let mut next = move || {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            state
+        };
+        (0..count)
+            .map(|_| std::array::from_fn(|_| next()))
+            .collect()
+    }
+
+    /// Integer forms against the definition, with the layout formulated from the k side.
+    #[test]
+    fn integer_products_are_exact_in_every_shape() {
+        let shapes = [
+            (8, 16, Element::S8),
+            (16, 16, Element::U8),
+            (16, 32, Element::S8),
+            (8, 32, Element::S4),
+            (16, 32, Element::U4),
+            (16, 64, Element::S4),
+        ];
+        for (m, k, element) in shapes {
+            let form = Form::new(
+                (m, 8, k),
+                element,
+                element,
+                Accumulator::S32,
+                BitProduct::And,
+                false,
+            )
+            .expect("exists");
+            let (a, b) = (
+                noise(m * k, form.a_registers()),
+                noise(7 * m * k, form.b_registers()),
+            );
+            let c = noise(3, form.d_registers());
+            let d = form
+                .run(&refs(&a), &refs(&b), &refs(&c), Numerics::Fast)
+                .expect("counts match");
+            let per = 32 / element.bits() as usize;
+            let pick = |word: u32, k: usize| {
+                element.integer(
+                    word >> (k % per * element.bits() as usize)
+                        & (u32::MAX >> (32 - element.bits())),
+                )
+            };
+            for row in 0..m as usize {
+                for n in 0..8 {
+                    let (i, lane) = (2 * (row / 8) + n % 2, row % 8 * 4 + n / 2);
+                    let mut want = c[i][lane] as i32;
+                    for k in 0..k as usize {
+                        let (block, t) = (k / (4 * per), k / per % 4);
+                        let x = a[block * (m as usize / 8) + row / 8][row % 8 * 4 + t];
+                        want = want.wrapping_add(pick(x, k) * pick(b[block][n * 4 + t], k));
+                    }
+                    assert_eq!(d[i][lane] as i32, want, "{form:?} ({row}, {n})");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bits_are_counted() {
+        for (product, want) in [(BitProduct::And, 256 + 5), (BitProduct::Xor, 5)] {
+            let form = Form::new(
+                (16, 8, 256),
+                Element::B1,
+                Element::B1,
+                Accumulator::S32,
+                product,
+                false,
+            )
+            .expect("exists");
+            let ones = [[u32::MAX; 32]; 4];
+            let d = form
+                .run(
+                    &refs(&ones),
+                    &refs(&ones[..2]),
+                    &refs(&[[5; 32]; 4]),
+                    Numerics::Fast,
+                )
+                .expect("counts match");
+            assert!(d[..4].iter().flatten().all(|&x| x == want));
+        }
+    }
+
+    #[test]
+    fn exact_and_fast_agree_where_sums_are_exact() {
+        for d in [Accumulator::F16, Accumulator::F32] {
+            let form = f16_form(16, d);
+            let small = |seed, n| -> Vec<Lanes> {
+                noise(seed, n)
+                    .into_iter()
+                    .map(|r| {
+                        r.map(|x| {
+                            let part =
+                                |x: u32| u32::from(f16::from_f32((x % 15) as f32 - 7.0).to_bits());
+                            part(x >> 16) << 16 | part(x & 0xffff)
+                        })
+                    })
+                    .collect()
+            };
+            let (a, b) = (small(5, 4), small(6, 2));
+            let c = vec![[0; 32]; form.d_registers()];
+            let run = |numerics| {
+                form.run(&refs(&a), &refs(&b), &refs(&c), numerics)
+                    .expect("counts match")
+            };
+            assert_eq!(run(Numerics::Fast), run(Numerics::Exact));
+        }
+    }
+
+    #[test]
+    fn doubles_keep_their_words_in_order() {
+        let form = Form::new(
+            (8, 8, 4),
+            Element::F64,
+            Element::F64,
+            Accumulator::F64,
+            BitProduct::And,
+            false,
+        )
+        .expect("exists");
+        let split = |x: f64| [[x.to_bits() as u32; 32], [(x.to_bits() >> 32) as u32; 32]];
+        let (a, b) = (split(1.5), split(2.1));
+        let c = [split(0.25), split(-1.0)].concat();
+        let d = form
+            .run(&refs(&a), &refs(&b), &refs(&c), Numerics::Fast)
+            .expect("counts match");
+        let got =
+            |i: usize| f64::from_bits(u64::from(d[2 * i + 1][9]) << 32 | u64::from(d[2 * i][9]));
+        let sum = |c: f64| (0..4).fold(c, |s, _| 1.5f64.mul_add(2.1, s));
+        assert_eq!((got(0), got(1)), (sum(0.25), sum(-1.0)));
+    }
+
+    #[test]
+    fn unknown_forms_are_refused() {
+        let form = Form::new(
+            (16, 8, 24),
+            Element::F16,
+            Element::F16,
+            Accumulator::F32,
+            BitProduct::And,
+            false,
+        );
+        assert!(form.is_err());
+        let form = f16_form(8, Accumulator::F32);
+        let error = form.run(&[], &[], &[], Numerics::Fast);
+        assert_eq!(
+            error,
+            Err(MmaError::Registers {
+                operand: 'A',
+                expected: 2,
+                got: 0
+            })
+        );
+    }
+}
