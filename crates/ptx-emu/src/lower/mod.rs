@@ -1,1 +1,72 @@
 //! Lowers the syntax tree to the predecoded program.
+//!
+//! `unit` collects a module's tables, `kernel` lowers one kernel in two passes, `body` walks
+//! statements, `ops` knows the instructions; `flow` finds where diverged lanes meet, `allocate`
+//! gives registers their slots. Whatever is not understood is an error that names it.
+
+mod allocate;
+mod body;
+mod calls;
+mod emit;
+pub mod error;
+mod flow;
+mod kernel;
+mod names;
+mod operands;
+mod ops;
+mod unit;
+mod words;
+
+pub use error::{LowerError, Problem};
+
+use crate::front::{self, ParseError, ast};
+use crate::op;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// PTX text that cannot become a module.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// It is not written as PTX is.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// It asks for what does not exist or is not supported.
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+}
+
+/// Reads PTX text and lowers all its kernels.
+pub fn compile(text: &str) -> Result<op::Module, CompileError> {
+    Ok(lower(&front::parse(text)?)?)
+}
+
+/// Lowers all kernels of a module.
+pub fn lower(module: &ast::Module<'_>) -> Result<op::Module, LowerError> {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let unit = unit::Unit::new(module).map_err(|(problem, ptx_line)| LowerError {
+        problem,
+        instruction: String::new(),
+        ptx_line,
+        source_line: None,
+    })?;
+    let mut lowered = op::Module {
+        id: NEXT.fetch_add(1, Ordering::Relaxed),
+        target: module
+            .target
+            .first()
+            .copied()
+            .unwrap_or_default()
+            .to_owned(),
+        ..op::Module::default()
+    };
+    for (index, function) in module.functions.iter().enumerate() {
+        if function.kind == ast::FunctionKind::Entry && function.body.is_some() {
+            let program = kernel::lower(&unit, index)?;
+            lowered
+                .kernels
+                .insert(function.name.to_owned(), Arc::new(program));
+        }
+    }
+    lowered.globals = unit.globals;
+    Ok(lowered)
+}

@@ -1,0 +1,211 @@
+//! Virtual registers to slots.
+//!
+//! Compilers emit PTX in single-assignment form: thousands of names, few alive at once. A slot is
+//! 32 lanes wide, so sharing slots keeps a warp's registers in the processor's caches.
+
+use super::emit::{Plan, Survey, Touch};
+use super::flow::Blocks;
+use super::names::File;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+const FILES: [File; 3] = [File::W32, File::W64, File::Pred];
+
+/// Fills in the plan's slots. `counts` are the virtual registers of each file.
+pub(crate) fn allocate(survey: &Survey, blocks: &[Blocks], counts: [u32; 3], plan: &mut Plan) {
+    for file in FILES {
+        plan.slots[file as usize] = vec![0; counts[file as usize] as usize];
+    }
+    for &(file, id) in &survey.pinned {
+        plan.slots[file as usize][id as usize] = plan.used[file as usize];
+        plan.used[file as usize] += 1;
+    }
+    let touches = by_group(survey);
+    for blocks in blocks {
+        for file in FILES {
+            let intervals = Liveness::new(survey, blocks, &touches, file).intervals();
+            scan(intervals, file, &survey.pinned, plan);
+        }
+    }
+}
+
+/// Touches sorted by group, with the start of each group's run.
+struct Touches {
+    sorted: Vec<Touch>,
+    starts: Vec<usize>,
+}
+
+fn by_group(survey: &Survey) -> Touches {
+    let mut sorted = survey.touches.clone();
+    sorted.sort_by_key(|touch| touch.group);
+    let starts = (0..=survey.groups.len() as u32)
+        .map(|group| sorted.partition_point(|touch| touch.group < group))
+        .collect();
+    Touches { sorted, starts }
+}
+
+impl Touches {
+    fn of(&self, group: u32) -> &[Touch] {
+        &self.sorted[self.starts[group as usize]..self.starts[group as usize + 1]]
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Interval {
+    start: u32,
+    end: u32,
+    id: u32,
+}
+
+type Bits = Vec<u64>;
+
+/// Which registers of one file are alive where, in one function.
+struct Liveness<'s> {
+    blocks: &'s Blocks,
+    touches: &'s Touches,
+    file: File,
+    /// The registers this function touches, sorted.
+    ids: Vec<u32>,
+    live_in: Vec<Bits>,
+    live_out: Vec<Bits>,
+}
+
+impl<'s> Liveness<'s> {
+    fn new(survey: &Survey, blocks: &'s Blocks, touches: &'s Touches, file: File) -> Self {
+        let mut ids: Vec<u32> = blocks
+            .ranges
+            .iter()
+            .flat_map(|&(start, end)| (start..end).flat_map(|group| touches.of(group)))
+            .filter(|touch| touch.file == file)
+            .map(|touch| touch.id)
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let words = ids.len().div_ceil(64);
+        let empty = vec![vec![0; words]; blocks.ranges.len()];
+        let mut liveness = Self {
+            blocks,
+            touches,
+            file,
+            ids,
+            live_in: empty.clone(),
+            live_out: empty,
+        };
+        liveness.solve(survey, words);
+        liveness
+    }
+
+    fn index(&self, id: u32) -> Option<usize> {
+        self.ids.binary_search(&id).ok()
+    }
+
+    fn solve(&mut self, survey: &Survey, words: usize) {
+        let count = self.blocks.ranges.len();
+        let mut read = vec![vec![0u64; words]; count];
+        let mut written = read.clone();
+        for (block, &(start, end)) in self.blocks.ranges.iter().enumerate() {
+            for group in start..end {
+                // A guarded write leaves the old value in some lanes.
+                let kills = !survey.groups[group as usize].guarded;
+                let touched = self.touches.of(group).iter();
+                let touched: Vec<_> = touched.filter(|touch| touch.file == self.file).collect();
+                for touch in touched.iter().filter(|touch| !touch.write || !kills) {
+                    let Some(at) = self.index(touch.id) else {
+                        continue;
+                    };
+                    if written[block][at / 64] & 1 << (at % 64) == 0 && !touch.write {
+                        read[block][at / 64] |= 1 << (at % 64);
+                    }
+                }
+                for touch in touched.iter().filter(|touch| touch.write && kills) {
+                    let Some(at) = self.index(touch.id) else {
+                        continue;
+                    };
+                    written[block][at / 64] |= 1 << (at % 64);
+                }
+            }
+        }
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for block in (0..count).rev() {
+                for word in 0..words {
+                    let next = self.blocks.successors[block].iter();
+                    let out = next.fold(0, |bits, &next| bits | self.live_in[next][word]);
+                    let alive = read[block][word] | (out & !written[block][word]);
+                    self.live_out[block][word] = out;
+                    changed |= std::mem::replace(&mut self.live_in[block][word], alive) != alive;
+                }
+            }
+        }
+    }
+
+    /// First and last group at which each register is alive.
+    fn intervals(&self) -> Vec<Interval> {
+        let mut intervals: Vec<Interval> = self
+            .ids
+            .iter()
+            .map(|&id| Interval {
+                start: u32::MAX,
+                end: 0,
+                id,
+            })
+            .collect();
+        let mut extend = |at: usize, group: u32| {
+            intervals[at].start = intervals[at].start.min(group);
+            intervals[at].end = intervals[at].end.max(group);
+        };
+        for (block, &(start, end)) in self.blocks.ranges.iter().enumerate() {
+            for at in 0..self.ids.len() {
+                if self.live_in[block][at / 64] & 1 << (at % 64) != 0 {
+                    extend(at, start);
+                }
+                if self.live_out[block][at / 64] & 1 << (at % 64) != 0 {
+                    extend(at, end - 1);
+                }
+            }
+            for group in start..end {
+                for touch in self.touches.of(group) {
+                    if touch.file == self.file
+                        && let Some(at) = self.index(touch.id)
+                    {
+                        extend(at, group);
+                    }
+                }
+            }
+        }
+        intervals.sort_by_key(|interval| (interval.start, interval.id));
+        intervals
+    }
+}
+
+/// Linear scan: each interval gets the lowest slot free over its whole length. A slot is free
+/// again only after the group that read it last, because a group may write before it has read
+/// everything.
+fn scan(intervals: Vec<Interval>, file: File, pinned: &BTreeSet<(File, u32)>, plan: &mut Plan) {
+    let base = plan.used[file as usize];
+    let mut next = base;
+    let mut free: BinaryHeap<Reverse<u32>> = BinaryHeap::new();
+    let mut busy: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();
+    for interval in intervals {
+        if pinned.contains(&(file, interval.id)) {
+            continue;
+        }
+        while let Some(&Reverse((end, slot))) = busy.peek()
+            && end < interval.start
+        {
+            busy.pop();
+            free.push(Reverse(slot));
+        }
+        let slot = free.pop().map_or_else(
+            || {
+                next += 1;
+                next - 1
+            },
+            |Reverse(slot)| slot,
+        );
+        plan.slots[file as usize][interval.id as usize] = slot;
+        busy.push(Reverse((interval.end, slot)));
+    }
+    plan.used[file as usize] = next;
+}

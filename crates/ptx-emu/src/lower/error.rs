@@ -1,0 +1,87 @@
+//! What can be wrong with a module that parses.
+
+/// A module that cannot be lowered, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("ptx line {ptx_line}{}: {problem}{}", at(.source_line), within(.instruction))]
+pub struct LowerError {
+    /// What is wrong.
+    pub problem: Problem,
+    /// The instruction as written; empty for a declaration.
+    pub instruction: String,
+    /// Line in the PTX text, from 1.
+    pub ptx_line: u32,
+    /// `file:line` of the program's source, where the PTX carries it.
+    pub source_line: Option<String>,
+}
+
+fn at(source: &Option<String>) -> String {
+    source
+        .as_ref()
+        .map_or(String::new(), |line| format!(" ({line})"))
+}
+
+fn within(instruction: &str) -> String {
+    match instruction {
+        "" => String::new(),
+        text => format!(
+            " in `{}`",
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        ),
+    }
+}
+
+/// What is wrong, without the place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// No such opcode, or one the emulator does not execute.
+    #[error("instruction `{0}` is not supported")]
+    UnknownInstruction(String),
+    /// A modifier that the instruction does not have.
+    #[error("modifier `.{0}` is not supported here")]
+    UnknownModifier(String),
+    /// A modifier the instruction cannot do without.
+    #[error("missing modifier: {0}")]
+    MissingModifier(&'static str),
+    /// Modifiers or operands that exclude each other.
+    #[error("{0}")]
+    Illegal(String),
+    /// Too few or too many operands.
+    #[error("expected {expected} operands, found {found}")]
+    OperandCount {
+        /// How many, in words.
+        expected: String,
+        /// How many there are.
+        found: usize,
+    },
+    /// An operand of the wrong kind.
+    #[error("expected {expected}, found {found}")]
+    Operand {
+        /// What could stand there.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
+    /// A name nothing declares.
+    #[error("`{0}` is not declared")]
+    UnknownName(String),
+    /// Two declarations of one name in one scope.
+    #[error("`{0}` is declared twice")]
+    Duplicate(String),
+    /// A function that reaches itself.
+    #[error("function `{0}` calls itself, directly or through others; recursion is not supported")]
+    Recursion(String),
+    /// A function without a body.
+    #[error("function `{0}` has no body in this module and is not one the emulator provides")]
+    NoBody(String),
+    /// More than the emulator's address spaces hold.
+    #[error("{0} is too large")]
+    TooLarge(String),
+}
+
+/// Result of a part of lowering that does not know its place.
+pub(crate) type Lowered<T> = Result<T, Problem>;
+
+/// Shorthand for [`Problem::Illegal`].
+pub(crate) fn illegal<T>(why: impl Into<String>) -> Lowered<T> {
+    Err(Problem::Illegal(why.into()))
+}

@@ -1,0 +1,522 @@
+//! Operands to slots, immediates and addresses.
+
+use super::emit::Emitter;
+use super::error::{Lowered, Problem, illegal};
+use super::names::{Binding, Place, Register};
+use super::words::Format;
+use crate::front::ast::{self, Constant, Operand};
+use crate::op::*;
+
+/// An operand in words, for errors.
+pub(crate) fn describe(operand: &Operand<'_>) -> String {
+    match operand {
+        Operand::Name(name) => format!("`{name}`"),
+        Operand::NameOffset(name, offset) => format!("`{name}+{offset}`"),
+        Operand::Member(name, member) => format!("`{name}.{member}`"),
+        Operand::Constant(Constant::Int(bits)) => format!("`{}`", *bits as i64),
+        Operand::Constant(_) => "a float constant".into(),
+        Operand::Vector(items) => format!("a vector of {}", items.len()),
+        Operand::Address(_) => "an address".into(),
+        Operand::TensorAddress(..) => "an address with coordinates".into(),
+        Operand::Sink => "`_`".into(),
+        Operand::Pair(..) => "a pair".into(),
+        Operand::Not(name) => format!("`!{name}`"),
+        Operand::List(_) => "an argument list".into(),
+    }
+}
+
+pub(crate) fn wrong<T>(expected: impl Into<String>, found: &Operand<'_>) -> Lowered<T> {
+    Err(Problem::Operand {
+        expected: expected.into(),
+        found: describe(found),
+    })
+}
+
+/// Exactly `N` operands.
+pub(crate) fn exactly<'x, 'a, const N: usize>(
+    operands: &'x [Operand<'a>],
+) -> Lowered<&'x [Operand<'a>; N]> {
+    operands.try_into().map_err(|_| Problem::OperandCount {
+        expected: N.to_string(),
+        found: operands.len(),
+    })
+}
+
+/// `N` operands and at most `more` further ones.
+pub(crate) fn at_least<'x, 'a, const N: usize>(
+    operands: &'x [Operand<'a>],
+    more: usize,
+) -> Lowered<(&'x [Operand<'a>; N], &'x [Operand<'a>])> {
+    operands
+        .split_first_chunk::<N>()
+        .filter(|(_, rest)| rest.len() <= more)
+        .ok_or_else(|| Problem::OperandCount {
+            expected: format!("{N} to {}", N + more),
+            found: operands.len(),
+        })
+}
+
+/// An integer literal.
+pub(crate) fn immediate(operand: &Operand<'_>) -> Lowered<i64> {
+    match operand {
+        Operand::Constant(Constant::Int(bits)) => Ok(*bits as i64),
+        other => wrong("an integer constant", other),
+    }
+}
+
+/// An integer literal that fits 32 bits without a sign.
+pub(crate) fn immediate_u32(operand: &Operand<'_>) -> Lowered<u32> {
+    match u32::try_from(immediate(operand)?) {
+        Ok(value) => Ok(value),
+        Err(_) => wrong("a constant from 0 to 4294967295", operand),
+    }
+}
+
+/// The bits of a literal as a value of a type.
+pub(crate) fn literal_bits(constant: Constant, ty: Num) -> u64 {
+    let value = match constant {
+        Constant::Int(bits) => return bits,
+        Constant::Single(bits) if ty == Num::F64 => {
+            return f64::from(f32::from_bits(bits)).to_bits();
+        }
+        Constant::Single(bits) => return u64::from(bits),
+        Constant::Double(bits) => f64::from_bits(bits),
+    };
+    match ty {
+        Num::F32 | Num::Tf32 => u64::from((value as f32).to_bits()),
+        Num::F16 => u64::from(half::f16::from_f64(value).to_bits()),
+        Num::Bf16 => u64::from(half::bf16::from_f64(value).to_bits()),
+        _ => value.to_bits(),
+    }
+}
+
+impl<'a> Emitter<'_, 'a> {
+    /// The register an operand names, if it names one.
+    pub fn register(&mut self, operand: &Operand<'a>) -> Lowered<Option<Register>> {
+        match operand {
+            Operand::Name(name) => match self.names.lookup(name) {
+                Some(Binding::Register(register)) => Ok(Some(register)),
+                _ => Ok(None),
+            },
+            Operand::Member(name, member) => {
+                let component = match *member {
+                    "x" | "r" => 0,
+                    "y" | "g" => 1,
+                    "z" | "b" => 2,
+                    "w" | "a" => 3,
+                    _ => return Ok(None),
+                };
+                Ok(self.names.component(name, component))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// A register to write, of exactly these bits.
+    pub fn target(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<Register> {
+        match self.register(operand)? {
+            Some(register) if register.bits == bits => {
+                self.touch(register, true);
+                Ok(register)
+            }
+            Some(register) => illegal(format!(
+                "{} has {} bits where {bits} are needed",
+                describe(operand),
+                register.bits
+            )),
+            None => match operand {
+                Operand::Name(name) if self.unknown(name) => {
+                    Err(Problem::UnknownName((*name).to_owned()))
+                }
+                other => wrong(format!("a {bits}-bit register"), other),
+            },
+        }
+    }
+
+    /// No declaration of any kind has this name.
+    fn unknown(&mut self, name: &str) -> bool {
+        self.names.lookup(name).is_none()
+            && !self.unit.variables.contains_key(name)
+            && !self.unit.functions.contains_key(name)
+    }
+
+    pub fn d32(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<R32> {
+        let register = self.target(operand, bits)?;
+        Ok(self.r32(register))
+    }
+
+    pub fn d64(&mut self, operand: &Operand<'a>) -> Lowered<R64> {
+        let register = self.target(operand, 64)?;
+        Ok(self.r64(register))
+    }
+
+    pub fn dp(&mut self, operand: &Operand<'a>) -> Lowered<P> {
+        let register = self.target(operand, 1)?;
+        Ok(self.pred(register))
+    }
+
+    /// A predicate to write; `_` gives a scratch one.
+    pub fn dp_or_sink(&mut self, operand: &Operand<'a>) -> Lowered<P> {
+        match operand {
+            Operand::Sink => Ok(self.temp_pred()),
+            other => self.dp(other),
+        }
+    }
+
+    /// A destination that may be `_`.
+    pub fn dslot(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<Slot> {
+        match operand {
+            Operand::Sink => Ok(Slot::Sink),
+            other if bits == 64 => Ok(Slot::W64(self.d64(other)?)),
+            other => Ok(Slot::W32(self.d32(other, bits)?)),
+        }
+    }
+
+    /// A destination register of any width at least `bits`, with its width.
+    pub fn wide_target(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<(Slot, u32)> {
+        if matches!(operand, Operand::Sink) {
+            return Ok((Slot::Sink, bits));
+        }
+        let register = match self.register(operand)? {
+            Some(register) if register.bits >= bits && register.bits <= 64 => register,
+            _ => self.target(operand, bits)?,
+        };
+        self.touch(register, true);
+        Ok((self.any_slot(register), register.bits))
+    }
+
+    pub fn any_slot(&self, register: Register) -> Slot {
+        match register.bits {
+            64 => Slot::W64(self.r64(register)),
+            _ => Slot::W32(self.r32(register)),
+        }
+    }
+
+    /// A value of up to 32 bits: register, special register, symbol or literal.
+    pub fn s32(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<R32> {
+        let bits = ty.bits();
+        if let Some(register) = self.register(operand)? {
+            if register.bits != bits {
+                return illegal(format!(
+                    "{} has {} bits where {bits} are needed",
+                    describe(operand),
+                    register.bits
+                ));
+            }
+            self.touch(register, false);
+            return Ok(self.r32(register));
+        }
+        match operand {
+            Operand::Constant(constant) => {
+                let value = literal_bits(*constant, ty) as u32;
+                let mask = if bits < 32 {
+                    (1u32 << bits) - 1
+                } else {
+                    u32::MAX
+                };
+                Ok(self.const32(value & mask))
+            }
+            Operand::Name("WARP_SZ") => Ok(self.const32(32)),
+            Operand::Name(name) if name.starts_with('%') => {
+                self.special_value32(name, None, operand)
+            }
+            Operand::Member(name, member) if name.starts_with('%') => {
+                self.special_value32(name, Some(member), operand)
+            }
+            Operand::Name(name) => self.symbol32(name, 0),
+            Operand::NameOffset(name, offset) => self.symbol32(name, *offset),
+            other => wrong(format!("a {bits}-bit value"), other),
+        }
+    }
+
+    pub fn s64(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<R64> {
+        if let Some(register) = self.register(operand)? {
+            if register.bits != 64 {
+                return illegal(format!(
+                    "{} has {} bits where 64 are needed",
+                    describe(operand),
+                    register.bits
+                ));
+            }
+            self.touch(register, false);
+            return Ok(self.r64(register));
+        }
+        match operand {
+            Operand::Constant(constant) => {
+                let bits = literal_bits(*constant, ty);
+                Ok(self.const64(Const64::Bits(bits)))
+            }
+            Operand::Name("WARP_SZ") => Ok(self.const64(Const64::Bits(32))),
+            Operand::Name(name) if name.starts_with('%') => self.special_value64(name, operand),
+            Operand::Name(name) => self.symbol64(name, 0),
+            Operand::NameOffset(name, offset) => self.symbol64(name, *offset),
+            other => wrong("a 64-bit value", other),
+        }
+    }
+
+    /// A value as wide as its type.
+    pub fn source(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<Slot> {
+        match ty.bits() {
+            64 => Ok(Slot::W64(self.s64(operand, ty)?)),
+            _ => Ok(Slot::W32(self.s32(operand, ty)?)),
+        }
+    }
+
+    /// A value in a register at least as wide as its type (stores and conversions).
+    pub fn wide_source(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<(Slot, u32)> {
+        match self.register(operand)? {
+            Some(register) if register.bits >= ty.bits() && register.bits <= 64 => {
+                self.touch(register, false);
+                Ok((self.any_slot(register), register.bits))
+            }
+            _ => Ok((self.source(operand, ty)?, ty.bits())),
+        }
+    }
+
+    /// A predicate to read, and whether it is negated.
+    pub fn sp(&mut self, operand: &Operand<'a>) -> Lowered<(P, bool)> {
+        let (operand, negated) = match operand {
+            Operand::Not(name) => (&Operand::Name(name), true),
+            other => (other, false),
+        };
+        match self.register(operand)? {
+            Some(register) if register.bits == 1 => {
+                self.touch(register, false);
+                return Ok((self.pred(register), negated));
+            }
+            _ => {}
+        }
+        match operand {
+            Operand::Constant(Constant::Int(bits)) => {
+                let d = self.temp_pred();
+                self.emit(Op::PConst {
+                    d,
+                    value: *bits != 0,
+                });
+                Ok((d, negated))
+            }
+            Operand::Name(name) if self.unknown(name) => {
+                Err(Problem::UnknownName((*name).to_owned()))
+            }
+            other => wrong("a predicate", other),
+        }
+    }
+
+    fn special_value32(
+        &mut self,
+        name: &str,
+        member: Option<&str>,
+        operand: &Operand<'a>,
+    ) -> Lowered<R32> {
+        if let Some(special) = special(name, member) {
+            return Ok(self.special32(special));
+        }
+        let clock = match (name, member) {
+            ("%clock" | "%clock_lo", None) => Clock::Cycles,
+            ("%clock_hi", None) => Clock::CyclesHi,
+            ("%globaltimer_lo", None) => Clock::NanosLo,
+            ("%globaltimer_hi", None) => Clock::NanosHi,
+            _ if self.unknown(name) => {
+                return Err(Problem::UnknownName(describe(operand).replace('`', "")));
+            }
+            _ => return wrong("a 32-bit value", operand),
+        };
+        let d = self.temp32();
+        self.emit(Op::ReadClock32 { clock, d });
+        Ok(d)
+    }
+
+    fn special_value64(&mut self, name: &str, operand: &Operand<'a>) -> Lowered<R64> {
+        let clock = match name {
+            "%clock64" => Clock::Cycles,
+            "%globaltimer" => Clock::Nanos,
+            "%gridid" => return Ok(self.special64(Special::Gridid)),
+            "%current_graph_exec" => return Ok(self.const64(Const64::Bits(0))),
+            _ if self.unknown(name) => return Err(Problem::UnknownName(name.to_owned())),
+            _ => return wrong("a 64-bit value", operand),
+        };
+        let d = self.temp64();
+        self.emit(Op::ReadClock64 { clock, d });
+        Ok(d)
+    }
+
+    /// What a symbol's bytes are called, local scopes first.
+    pub fn symbol(&mut self, name: &str) -> Lowered<Option<Place>> {
+        match self.names.lookup(name) {
+            Some(Binding::Variable(place)) => Ok(Some(place)),
+            Some(_) => Ok(None),
+            None => self.place(name),
+        }
+    }
+
+    fn symbol32(&mut self, name: &str, offset: i64) -> Lowered<R32> {
+        match self.symbol(name)? {
+            Some(Place::Shared(index)) => {
+                let address = i64::from(self.shared_address(index)).wrapping_add(offset);
+                Ok(self.const32(address as u32))
+            }
+            Some(Place::Local(at) | Place::Param(at)) => {
+                Ok(self.const32(i64::from(at).wrapping_add(offset) as u32))
+            }
+            Some(Place::Global { .. }) => illegal(format!("the address of `{name}` needs 64 bits")),
+            None => Err(Problem::UnknownName(name.to_owned())),
+        }
+    }
+
+    fn symbol64(&mut self, name: &str, offset: i64) -> Lowered<R64> {
+        let value = match self.symbol(name)? {
+            Some(Place::Global { index, .. }) => Const64::Global {
+                index,
+                addend: offset,
+            },
+            Some(Place::Shared(index)) => {
+                Const64::Bits(i64::from(self.shared_address(index)).wrapping_add(offset) as u64)
+            }
+            Some(Place::Local(at) | Place::Param(at)) => {
+                Const64::Bits(i64::from(at).wrapping_add(offset) as u64)
+            }
+            None => return self.function_address(name),
+        };
+        Ok(self.const64(value))
+    }
+
+    /// A function's address is the number of its first instruction.
+    fn function_address(&mut self, name: &str) -> Lowered<R64> {
+        let Some(&function) = self.unit.functions.get(name) else {
+            return Err(Problem::UnknownName(name.to_owned()));
+        };
+        self.callees.insert(function);
+        let entry = self.plan.and_then(|plan| plan.entries.get(&function));
+        let pc = entry.map_or(0, |&(_, indirect)| indirect);
+        Ok(self.const64(Const64::Bits(u64::from(pc))))
+    }
+
+    /// `[base+offset]`, in the space the instruction names; parameters choose their own.
+    pub fn address(&mut self, operand: &Operand<'a>, space: Space) -> Lowered<(Addr, Space)> {
+        match operand {
+            Operand::Address(address) => self.resolve_address(*address, space),
+            other => wrong("an address in brackets", other),
+        }
+    }
+
+    /// As [`Emitter::address`] where the space cannot change.
+    pub fn addr(&mut self, operand: &Operand<'a>, space: Space) -> Lowered<Addr> {
+        Ok(self.address(operand, space)?.0)
+    }
+
+    pub fn resolve_address(
+        &mut self,
+        address: ast::Address<'a>,
+        space: Space,
+    ) -> Lowered<(Addr, Space)> {
+        let offset = address.offset;
+        let Some(base) = address.base else {
+            return Ok((absolute(offset), space));
+        };
+        if let Some(Binding::Register(register)) = self.names.lookup(base) {
+            let base = match register.bits {
+                32 => Base::R32(self.r32(register)),
+                64 => Base::R64(self.r64(register)),
+                bits => return illegal(format!("`{base}` has {bits} bits and is no address")),
+            };
+            self.touch(register, false);
+            // In a function, parameters lie in local memory.
+            let space = match space {
+                Space::Param if !self.in_kernel => Space::Local,
+                other => other,
+            };
+            return Ok((Addr { base, offset }, space));
+        }
+        let Some(place) = self.symbol(base)? else {
+            return Err(Problem::UnknownName(base.to_owned()));
+        };
+        self.symbol_address(base, place, offset, space)
+    }
+
+    fn symbol_address(
+        &mut self,
+        name: &str,
+        place: Place,
+        offset: i64,
+        space: Space,
+    ) -> Lowered<(Addr, Space)> {
+        let (at, home, window) = match place {
+            Place::Global { index, constant } => {
+                let fits = match space {
+                    Space::Generic => true,
+                    Space::Global => !constant,
+                    other => other == Space::Const && constant,
+                };
+                if !fits {
+                    return illegal(format!("`{name}` lies in another state space"));
+                }
+                let base = Base::Global(index);
+                return Ok((Addr { base, offset }, space));
+            }
+            Place::Shared(index) => (self.shared_address(index), Space::Shared, SHARED_WINDOW),
+            Place::Local(at) => (at, Space::Local, LOCAL_WINDOW),
+            Place::Param(at) => (at, Space::Param, PARAM_WINDOW),
+        };
+        let at = i64::from(at).wrapping_add(offset);
+        match (space, home) {
+            (Space::Generic, _) => Ok((absolute(at.wrapping_add(window as i64)), space)),
+            (Space::SharedCluster, Space::Shared) => Ok((absolute(at), space)),
+            // Parameters of functions and calls are local memory under another name.
+            (Space::Param, Space::Local | Space::Param) => Ok((absolute(at), home)),
+            (asked, home) if asked == home => Ok((absolute(at), home)),
+            _ => illegal(format!("`{name}` lies in another state space")),
+        }
+    }
+}
+
+fn absolute(offset: i64) -> Addr {
+    Addr {
+        base: Base::Abs,
+        offset,
+    }
+}
+
+/// Special registers that never change for a thread.
+fn special(name: &str, member: Option<&str>) -> Option<Special> {
+    use Special::*;
+    let axis = |[x, y, z]: [Special; 3]| match member {
+        Some("x") => Some(x),
+        Some("y") => Some(y),
+        Some("z") => Some(z),
+        _ => None,
+    };
+    match name {
+        "%tid" => return axis([TidX, TidY, TidZ]),
+        "%ntid" => return axis([NtidX, NtidY, NtidZ]),
+        "%ctaid" => return axis([CtaidX, CtaidY, CtaidZ]),
+        "%nctaid" => return axis([NctaidX, NctaidY, NctaidZ]),
+        "%clusterid" => return axis([ClusteridX, ClusteridY, ClusteridZ]),
+        "%nclusterid" => return axis([NclusteridX, NclusteridY, NclusteridZ]),
+        "%cluster_ctaid" => return axis([ClusterCtaidX, ClusterCtaidY, ClusterCtaidZ]),
+        "%cluster_nctaid" => return axis([ClusterNctaidX, ClusterNctaidY, ClusterNctaidZ]),
+        _ if member.is_some() => return None,
+        _ => {}
+    }
+    Some(match name {
+        "%laneid" => Laneid,
+        "%warpid" => Warpid,
+        "%nwarpid" => Nwarpid,
+        "%smid" => Smid,
+        "%nsmid" => Nsmid,
+        "%cluster_ctarank" => ClusterCtarank,
+        "%cluster_nctarank" => ClusterNctarank,
+        "%lanemask_eq" => LanemaskEq,
+        "%lanemask_le" => LanemaskLe,
+        "%lanemask_lt" => LanemaskLt,
+        "%lanemask_ge" => LanemaskGe,
+        "%lanemask_gt" => LanemaskGt,
+        "%dynamic_smem_size" => DynamicSmemSize,
+        "%total_smem_size" => TotalSmemSize,
+        "%aggr_smem_size" => AggrSmemSize,
+        "%reserved_smem_offset_begin" | "%reserved_smem_offset_end" => ReservedSmemOffset,
+        _ => {
+            let number: u32 = name.strip_prefix("%envreg")?.parse().ok()?;
+            (number < 32).then_some(Envreg)?
+        }
+    })
+}

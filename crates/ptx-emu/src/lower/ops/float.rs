@@ -1,0 +1,436 @@
+//! Float and half arithmetic.
+
+use super::Form;
+use crate::front::ast::Operand;
+use crate::lower::emit::Emitter;
+use crate::lower::error::{Lowered, Problem, illegal};
+use crate::lower::operands::{at_least, exactly};
+use crate::lower::words::Words;
+use crate::op::*;
+
+pub(super) const ROUNDS: &[(&str, Round)] = &[
+    ("rn", Round::Near),
+    ("rz", Round::Zero),
+    ("rm", Round::Down),
+    ("rp", Round::Up),
+];
+
+pub(super) fn half_format(ty: Num) -> Option<HFmt> {
+    Some(match ty {
+        Num::F16 => HFmt::F16,
+        Num::F16x2 => HFmt::F16x2,
+        Num::Bf16 => HFmt::Bf16,
+        Num::Bf16x2 => HFmt::Bf16x2,
+        _ => return None,
+    })
+}
+
+fn half_type(fmt: HFmt) -> (Num, u32) {
+    match fmt {
+        HFmt::F16 => (Num::F16, 16),
+        HFmt::Bf16 => (Num::Bf16, 16),
+        HFmt::F16x2 => (Num::F16x2, 32),
+        HFmt::Bf16x2 => (Num::Bf16x2, 32),
+    }
+}
+
+/// Rounding, flushing and clamping words.
+fn modifiers(words: &mut Words<'_>) -> FMods {
+    FMods {
+        round: words.pick(ROUNDS).unwrap_or_default(),
+        ftz: words.take("ftz"),
+        sat: words.take("sat"),
+        relu: words.take("relu"),
+    }
+}
+
+/// `add`, `sub`, `mul`, `mad`, `fma`, `div`, `min`, `max`, `abs`, `neg` on floats.
+pub(super) fn arithmetic<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    let m = modifiers(&mut form.words);
+    if form.words.take("f32x2") {
+        return packed(emitter, form, m);
+    }
+    let ty = form.words.ty()?;
+    if let Some(from) = form.words.pick(&[("f16", Num::F16), ("bf16", Num::Bf16)]) {
+        return mixed(emitter, form, m, ty, from);
+    }
+    match form.opcode {
+        "fma" | "mad" => fused(emitter, form, m, ty),
+        "abs" | "neg" => {
+            form.words.finish()?;
+            let op = if form.opcode == "abs" {
+                FUn::Abs
+            } else {
+                FUn::Neg
+            };
+            unary(emitter, form.operands, op, m, ty)
+        }
+        _ => {
+            let op = operator(&mut form)?;
+            form.words.finish()?;
+            if m.relu && half_format(ty).is_none() {
+                return illegal(".relu is for half types");
+            }
+            fold(emitter, form.operands, op, m, ty)
+        }
+    }
+}
+
+fn operator(form: &mut Form<'_, '_>) -> Lowered<FBin> {
+    let nan = form.words.take("NaN");
+    let magnitude = form.words.take("xorsign");
+    if magnitude {
+        form.words.exactly("abs")?;
+    }
+    let approx = form.words.take("approx");
+    let full = form.words.take("full");
+    Ok(match (form.opcode, nan, magnitude, approx, full) {
+        ("add", false, false, false, false) => FBin::Add,
+        ("sub", false, false, false, false) => FBin::Sub,
+        ("mul", false, false, false, false) => FBin::Mul,
+        ("div", false, false, false, false) => FBin::Div,
+        ("div", false, false, true, false) => FBin::DivApprox,
+        ("div", false, false, false, true) => FBin::DivFull,
+        ("min", false, false, false, false) => FBin::Min,
+        ("max", false, false, false, false) => FBin::Max,
+        ("min", true, false, false, false) => FBin::MinNan,
+        ("max", true, false, false, false) => FBin::MaxNan,
+        ("min", false, true, false, false) => FBin::MinXorsignAbs,
+        ("max", false, true, false, false) => FBin::MaxXorsignAbs,
+        ("min", true, true, false, false) => FBin::MinNanXorsignAbs,
+        ("max", true, true, false, false) => FBin::MaxNanXorsignAbs,
+        ("rem" | "sad", ..) => {
+            return Err(Problem::UnknownInstruction(format!(
+                "{} on floats",
+                form.opcode
+            )));
+        }
+        _ => return illegal("these modifiers do not go together"),
+    })
+}
+
+/// Two operands, or three for `min` and `max`.
+fn fold<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    operands: &[Operand<'a>],
+    op: FBin,
+    m: FMods,
+    ty: Num,
+) -> Lowered<()> {
+    use FBin::*;
+    let third_allowed = matches!(op, Min | Max | MinNan | MaxNan) && ty == Num::F32;
+    let ([d, a, b], rest) = at_least(operands, usize::from(third_allowed))?;
+    if let [c] = rest {
+        let (a, b, c) = (
+            emitter.s32(a, ty)?,
+            emitter.s32(b, ty)?,
+            emitter.s32(c, ty)?,
+        );
+        let both = emitter.temp32();
+        emitter.emit(Op::F32Bin {
+            op,
+            m,
+            d: both,
+            a,
+            b,
+        });
+        let d = emitter.d32(d, 32)?;
+        emitter.emit(Op::F32Bin {
+            op,
+            m,
+            d,
+            a: both,
+            b: c,
+        });
+        return Ok(());
+    }
+    binary(emitter, [d, a, b], op, m, ty)
+}
+
+fn binary<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    [d, a, b]: [&Operand<'a>; 3],
+    op: FBin,
+    m: FMods,
+    ty: Num,
+) -> Lowered<()> {
+    if let Some(fmt) = half_format(ty) {
+        if matches!(
+            op,
+            FBin::Div | FBin::DivApprox | FBin::DivFull | FBin::Copysign
+        ) {
+            return illegal("half types have no such instruction");
+        }
+        let (ty, bits) = half_type(fmt);
+        let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
+        let d = emitter.d32(d, bits)?;
+        emitter.emit(Op::HBin {
+            fmt,
+            op,
+            m,
+            d,
+            a,
+            b,
+        });
+        return Ok(());
+    }
+    match ty {
+        Num::F32 => {
+            let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
+            let d = emitter.d32(d, 32)?;
+            emitter.emit(Op::F32Bin { op, m, d, a, b });
+        }
+        Num::F64 => {
+            if matches!(op, FBin::DivApprox | FBin::DivFull) || m.ftz || m.sat {
+                return illegal("not for .f64");
+            }
+            let (a, b) = (emitter.s64(a, ty)?, emitter.s64(b, ty)?);
+            let d = emitter.d64(d)?;
+            emitter.emit(Op::F64Bin { op, m, d, a, b });
+        }
+        _ => return illegal("not a type of this instruction"),
+    }
+    Ok(())
+}
+
+fn fused<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    mut form: Form<'_, 'a>,
+    m: FMods,
+    ty: Num,
+) -> Lowered<()> {
+    let [d, a, b, c] = exactly(form.operands)?;
+    if let Some(fmt) = half_format(ty) {
+        // `.oob` only differs for a value that marks an out-of-bounds load; none is made here.
+        if form.words.take("oob") {
+            return Err(Problem::UnknownModifier("oob".into()));
+        }
+        form.words.finish()?;
+        let (ty, bits) = half_type(fmt);
+        let (a, b, c) = (
+            emitter.s32(a, ty)?,
+            emitter.s32(b, ty)?,
+            emitter.s32(c, ty)?,
+        );
+        let d = emitter.d32(d, bits)?;
+        emitter.emit(Op::HFma { fmt, m, d, a, b, c });
+        return Ok(());
+    }
+    form.words.finish()?;
+    match ty {
+        Num::F32 => {
+            let (a, b, c) = (
+                emitter.s32(a, ty)?,
+                emitter.s32(b, ty)?,
+                emitter.s32(c, ty)?,
+            );
+            let d = emitter.d32(d, 32)?;
+            emitter.emit(Op::F32Fma { m, d, a, b, c });
+        }
+        Num::F64 => {
+            let (a, b, c) = (
+                emitter.s64(a, ty)?,
+                emitter.s64(b, ty)?,
+                emitter.s64(c, ty)?,
+            );
+            let d = emitter.d64(d)?;
+            emitter.emit(Op::F64Fma { m, d, a, b, c });
+        }
+        _ => return illegal("not a type of this instruction"),
+    }
+    Ok(())
+}
+
+/// Two f32 side by side in 64 bits.
+fn packed<'a>(emitter: &mut Emitter<'_, 'a>, form: Form<'_, 'a>, m: FMods) -> Lowered<()> {
+    form.words.finish()?;
+    let ty = Num::B64;
+    if form.opcode == "fma" {
+        let [d, a, b, c] = exactly(form.operands)?;
+        let (a, b, c) = (
+            emitter.s64(a, ty)?,
+            emitter.s64(b, ty)?,
+            emitter.s64(c, ty)?,
+        );
+        let d = emitter.d64(d)?;
+        emitter.emit(Op::F32x2Fma { m, d, a, b, c });
+        return Ok(());
+    }
+    let op = match form.opcode {
+        "add" => FBin::Add,
+        "sub" => FBin::Sub,
+        "mul" => FBin::Mul,
+        _ => return illegal(".f32x2 has add, sub, mul and fma only"),
+    };
+    let [d, a, b] = exactly(form.operands)?;
+    let (a, b) = (emitter.s64(a, ty)?, emitter.s64(b, ty)?);
+    let d = emitter.d64(d)?;
+    emitter.emit(Op::F32x2Bin { op, m, d, a, b });
+    Ok(())
+}
+
+/// `add/sub/fma.f32.f16`: half operands, single result. Halves widen exactly, so the sum forms
+/// are a fused multiplication by one.
+fn mixed<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    form: Form<'_, 'a>,
+    m: FMods,
+    ty: Num,
+    from: Num,
+) -> Lowered<()> {
+    form.words.finish()?;
+    if ty != Num::F32 {
+        return illegal("mixed precision has an .f32 result");
+    }
+    if form.opcode == "fma" {
+        let [d, a, b, c] = exactly(form.operands)?;
+        let (a, b) = (emitter.s32(a, from)?, emitter.s32(b, from)?);
+        let c = emitter.s32(c, ty)?;
+        let d = emitter.d32(d, 32)?;
+        emitter.emit(Op::FmaMixed {
+            from,
+            m,
+            d,
+            a,
+            b,
+            c,
+        });
+        return Ok(());
+    }
+    let one = match from {
+        Num::F16 => half::f16::ONE.to_bits(),
+        _ => half::bf16::ONE.to_bits(),
+    };
+    let [d, a, c] = exactly(form.operands)?;
+    let a = emitter.s32(a, from)?;
+    let b = emitter.const32(u32::from(one));
+    let mut c = emitter.s32(c, ty)?;
+    match form.opcode {
+        "add" => {}
+        "sub" => {
+            let negated = emitter.temp32();
+            emitter.emit(Op::F32Un {
+                op: FUn::Neg,
+                m: FMods::default(),
+                d: negated,
+                a: c,
+            });
+            c = negated;
+        }
+        _ => return illegal("mixed precision has add, sub and fma only"),
+    }
+    let d = emitter.d32(d, 32)?;
+    emitter.emit(Op::FmaMixed {
+        from,
+        m,
+        d,
+        a,
+        b,
+        c,
+    });
+    Ok(())
+}
+
+fn unary<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    operands: &[Operand<'a>],
+    op: FUn,
+    m: FMods,
+    ty: Num,
+) -> Lowered<()> {
+    let [d, a] = exactly(operands)?;
+    if let Some(fmt) = half_format(ty) {
+        let (ty, bits) = half_type(fmt);
+        let a = emitter.s32(a, ty)?;
+        let d = emitter.d32(d, bits)?;
+        emitter.emit(Op::HUn { fmt, op, m, d, a });
+        return Ok(());
+    }
+    match ty {
+        Num::F32 => {
+            let a = emitter.s32(a, ty)?;
+            let d = emitter.d32(d, 32)?;
+            emitter.emit(Op::F32Un { op, m, d, a });
+        }
+        Num::F64 => {
+            let a = emitter.s64(a, ty)?;
+            let d = emitter.d64(d)?;
+            emitter.emit(Op::F64Un { op, m, d, a });
+        }
+        _ => return illegal("not a type of this instruction"),
+    }
+    Ok(())
+}
+
+/// Functions of one value, `copysign` and `testp`.
+pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    match form.opcode {
+        "testp" => return testp(emitter, form),
+        "copysign" => {
+            let ty = form.words.ty()?;
+            form.words.finish()?;
+            let [d, a, b] = exactly(form.operands)?;
+            return binary(emitter, [d, a, b], FBin::Copysign, FMods::default(), ty);
+        }
+        _ => {}
+    }
+    let approx = form.words.take("approx");
+    let rounded = ROUNDS.iter().any(|&(word, _)| form.words.contains(word));
+    let m = modifiers(&mut form.words);
+    let ty = form.words.ty()?;
+    form.words.finish()?;
+    let op = match (form.opcode, approx) {
+        ("rcp", true) => FUn::RcpApprox,
+        ("sqrt", true) => FUn::SqrtApprox,
+        ("rcp", false) if rounded => FUn::Rcp,
+        ("sqrt", false) if rounded => FUn::Sqrt,
+        ("rsqrt", true) => FUn::RsqrtApprox,
+        ("sin", true) => FUn::SinApprox,
+        ("cos", true) => FUn::CosApprox,
+        ("lg2", true) => FUn::Lg2Approx,
+        ("ex2", true) => FUn::Ex2Approx,
+        ("tanh", true) => FUn::TanhApprox,
+        _ => return Err(Problem::MissingModifier("approx or a rounding")),
+    };
+    let half = half_format(ty).is_some();
+    let double = ty == Num::F64;
+    let exists = match op {
+        FUn::Ex2Approx | FUn::TanhApprox => !double,
+        FUn::Rcp | FUn::Sqrt => !half,
+        FUn::RcpApprox | FUn::RsqrtApprox => !half,
+        _ => !half && !double,
+    };
+    match exists && !m.sat && !m.relu {
+        true => unary(emitter, form.operands, op, m, ty),
+        false => illegal("not a type or modifier of this instruction"),
+    }
+}
+
+fn testp<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    let tests = &[
+        ("finite", FTest::Finite),
+        ("infinite", FTest::Infinite),
+        ("number", FTest::Number),
+        ("notanumber", FTest::NotANumber),
+        ("normal", FTest::Normal),
+        ("subnormal", FTest::Subnormal),
+    ];
+    let test = form.words.need(tests, "a property")?;
+    let ty = form.words.ty()?;
+    form.words.finish()?;
+    let [d, a] = exactly(form.operands)?;
+    match ty {
+        Num::F32 => {
+            let a = emitter.s32(a, ty)?;
+            let d = emitter.dp(d)?;
+            emitter.emit(Op::Testp32 { test, d, a });
+        }
+        Num::F64 => {
+            let a = emitter.s64(a, ty)?;
+            let d = emitter.dp(d)?;
+            emitter.emit(Op::Testp64 { test, d, a });
+        }
+        _ => return illegal("testp is for .f32 and .f64"),
+    }
+    Ok(())
+}

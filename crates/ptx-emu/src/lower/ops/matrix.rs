@@ -1,0 +1,330 @@
+//! Tensor-core instructions and matrix fragments.
+
+use super::Form;
+use crate::front::ast::Operand;
+use crate::lower::emit::Emitter;
+use crate::lower::error::{Lowered, Problem, illegal};
+use crate::lower::operands::{exactly, immediate, immediate_u32, wrong};
+use crate::lower::words::{TYPES, Words};
+use crate::op::*;
+
+pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    match form.opcode {
+        "wgmma" => wgmma(emitter, form),
+        "mma" => super::mma::lower(emitter, form),
+        "movmatrix" => {
+            for word in ["sync", "aligned", "m8n8", "trans", "b16"] {
+                form.words.exactly(word)?;
+            }
+            form.words.finish()?;
+            let [d, a] = exactly(form.operands)?;
+            let a = emitter.s32(a, Num::B32)?;
+            let d = emitter.d32(d, 32)?;
+            emitter.emit(Op::Movmatrix { d, a });
+            Ok(())
+        }
+        _ => matrix_move(emitter, form),
+    }
+}
+
+/// `m64n128k16` and its like.
+pub(super) fn shape(words: &mut Words<'_>) -> Lowered<(u16, u16, u16)> {
+    let word = words.next().ok_or(Problem::MissingModifier("a shape"))?;
+    let parse = || {
+        let (m, rest) = word.strip_prefix('m')?.split_once('n')?;
+        let (n, k) = rest.split_once('k')?;
+        Some((m.parse().ok()?, n.parse().ok()?, k.parse().ok()?))
+    };
+    parse().ok_or_else(|| Problem::UnknownModifier(word.to_owned()))
+}
+
+/// The next word, which must be a type.
+pub(super) fn next_type(words: &mut Words<'_>) -> Lowered<Num> {
+    let word = words.next().ok_or(Problem::MissingModifier("a type"))?;
+    TYPES
+        .iter()
+        .find(|&&(name, _)| name == word)
+        .map(|&(_, ty)| ty)
+        .ok_or_else(|| Problem::UnknownModifier(word.to_owned()))
+}
+
+fn wgmma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    let action = form
+        .words
+        .next()
+        .ok_or(Problem::MissingModifier("an action"))?;
+    if form.words.contains("sp") {
+        return Err(Problem::UnknownInstruction("wgmma.mma_async.sp".into()));
+    }
+    form.words.exactly("sync")?;
+    form.words.exactly("aligned")?;
+    match action {
+        "fence" | "commit_group" => {
+            form.words.finish()?;
+            let [] = exactly(form.operands)?;
+            emitter.emit(match action {
+                "fence" => Op::WgmmaFence,
+                _ => Op::WgmmaCommit,
+            });
+            Ok(())
+        }
+        "wait_group" => {
+            form.words.finish()?;
+            let [n] = exactly(form.operands)?;
+            let n = immediate_u32(n)?;
+            if n > 7 {
+                return illegal("at most 7 groups can stay pending");
+            }
+            emitter.emit(Op::WgmmaWait { n });
+            Ok(())
+        }
+        "mma_async" => wgmma_mma(emitter, form),
+        other => Err(Problem::UnknownModifier(other.to_owned())),
+    }
+}
+
+/// Bits of K that one instruction covers.
+const WGMMA_K_BITS: u32 = 256;
+
+fn wgmma_mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    let (m, n, k) = shape(&mut form.words)?;
+    let satfinite = form.words.take("satfinite");
+    let d_ty = next_type(&mut form.words)?;
+    let a_ty = next_type(&mut form.words)?;
+    let b_ty = next_type(&mut form.words)?;
+    form.words.finish()?;
+    check_wgmma((m, n, k), d_ty, a_ty, b_ty, satfinite)?;
+    let (fixed, flags) = match form.operands {
+        [d, a, b, scale, flags @ ..] => ([d, a, b, scale], flags),
+        _ => {
+            return Err(Problem::OperandCount {
+                expected: "at least 4".into(),
+                found: form.operands.len(),
+            });
+        }
+    };
+    let [d, a, b, scale] = fixed;
+    let from_registers = matches!(a, Operand::Vector(_));
+    let flags = Flags::read(flags, a_ty, from_registers)?;
+    let a = match a {
+        Operand::Vector(_) => WgmmaA::Regs(fragment(emitter, a, 4, false, true)?),
+        desc => WgmmaA::Desc(emitter.s64(desc, Num::B64)?),
+    };
+    let b_desc = emitter.s64(b, Num::B64)?;
+    let (scale_d, zero_d) = scale_operand(emitter, scale)?;
+    let registers = usize::from(n) * 64 / 128 / if d_ty == Num::F16 { 2 } else { 1 };
+    let d = fragment(emitter, d, registers, true, true)?;
+    emitter.emit(Op::Wgmma(Box::new(Wgmma {
+        n,
+        k,
+        d_ty,
+        a_ty,
+        b_ty,
+        d,
+        a,
+        b_desc,
+        scale_d,
+        zero_d,
+        negate_a: flags.negate_a,
+        negate_b: flags.negate_b,
+        trans_a: flags.trans_a,
+        trans_b: flags.trans_b,
+        satfinite,
+    })));
+    Ok(())
+}
+
+fn check_wgmma((m, n, k): (u16, u16, u16), d: Num, a: Num, b: Num, satfinite: bool) -> Lowered<()> {
+    use Num::*;
+    let (bits, types_fit) = match a {
+        F16 => (16, b == F16 && matches!(d, F16 | F32)),
+        Bf16 => (16, b == Bf16 && d == F32),
+        Tf32 => (32, b == Tf32 && d == F32),
+        E4m3 | E5m2 => (8, matches!(b, E4m3 | E5m2) && matches!(d, F16 | F32)),
+        S8 | U8 => (8, matches!(b, S8 | U8) && d == S32),
+        B1 => return Err(Problem::UnknownInstruction("wgmma on .b1".into())),
+        _ => (0, false),
+    };
+    if !types_fit {
+        return illegal("wgmma does not multiply these types");
+    }
+    let integer = matches!(a, S8 | U8);
+    if satfinite && !integer {
+        return illegal(".satfinite goes with integer operands");
+    }
+    // Integer shapes grow by 16 from 32 on.
+    let n_fits = match integer {
+        true => matches!(n, 8 | 16 | 24) || (n.is_multiple_of(16) && (32..=256).contains(&n)),
+        false => n.is_multiple_of(8) && (8..=256).contains(&n),
+    };
+    match m == 64 && n_fits && u32::from(k) * bits == WGMMA_K_BITS {
+        true => Ok(()),
+        false => illegal("wgmma has no such shape for these types"),
+    }
+}
+
+/// The immediates after `scale-d`.
+struct Flags {
+    negate_a: bool,
+    negate_b: bool,
+    trans_a: bool,
+    trans_b: bool,
+}
+
+impl Flags {
+    fn read(operands: &[Operand<'_>], a_ty: Num, from_registers: bool) -> Lowered<Self> {
+        let integer = matches!(a_ty, Num::S8 | Num::U8);
+        let half = matches!(a_ty, Num::F16 | Num::Bf16);
+        let transposes = match (half, from_registers) {
+            (false, _) => 0,
+            (true, true) => 1,
+            (true, false) => 2,
+        };
+        let wanted = if integer { 0 } else { 2 + transposes };
+        if operands.len() != wanted {
+            return Err(Problem::OperandCount {
+                expected: (4 + wanted).to_string(),
+                found: 4 + operands.len(),
+            });
+        }
+        let sign = |at: usize| match operands.get(at).map(immediate).transpose()? {
+            None | Some(1) => Ok(false),
+            Some(-1) => Ok(true),
+            Some(_) => illegal("imm-scale must be 1 or -1"),
+        };
+        let transpose = |at: usize| match immediate(&operands[at])? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => illegal("imm-trans must be 0 or 1"),
+        };
+        Ok(Self {
+            negate_a: sign(0)?,
+            negate_b: sign(1)?,
+            trans_a: if transposes == 2 {
+                transpose(2)?
+            } else {
+                false
+            },
+            trans_b: match transposes {
+                2 => transpose(3)?,
+                1 => transpose(2)?,
+                _ => false,
+            },
+        })
+    }
+}
+
+/// `scale-d`: a predicate, or a constant.
+fn scale_operand<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    operand: &Operand<'a>,
+) -> Lowered<(Option<P>, bool)> {
+    if let Operand::Constant(_) = operand {
+        return Ok((None, immediate(operand)? == 0));
+    }
+    let (p, negated) = emitter.sp(operand)?;
+    if !negated {
+        return Ok((Some(p), false));
+    }
+    let d = emitter.temp_pred();
+    emitter.emit(Op::PMov {
+        d,
+        a: p,
+        negate: true,
+    });
+    Ok((Some(d), false))
+}
+
+/// A vector of 32-bit registers. Asynchronous ones keep their slots to themselves, because they
+/// are in use after the instruction.
+pub(super) fn fragment<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    operand: &Operand<'a>,
+    registers: usize,
+    write: bool,
+    asynchronous: bool,
+) -> Lowered<SlotList> {
+    let items = match operand {
+        Operand::Vector(items) => items.as_slice(),
+        single => std::slice::from_ref(single),
+    };
+    if items.len() != registers {
+        return wrong(format!("{registers} registers"), operand);
+    }
+    let mut slots = Vec::new();
+    for item in items {
+        match emitter.register(item)? {
+            Some(register) if asynchronous => {
+                emitter.pin(register);
+                emitter.touch(register, false);
+            }
+            _ => {}
+        }
+        slots.push(match write {
+            true => Slot::W32(emitter.d32(item, 32)?),
+            false => Slot::W32(emitter.s32(item, Num::B32)?),
+        });
+    }
+    emitter.list(&slots)
+}
+
+fn matrix_move<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    let store = form.opcode == "stmatrix";
+    form.words.exactly("sync")?;
+    form.words.exactly("aligned")?;
+    let trans = form.words.take("trans");
+    let count = form
+        .words
+        .need(&[("x1", 1u8), ("x2", 2), ("x4", 4)], "x1, x2 or x4")?;
+    let spaces = &[("shared", ()), ("shared::cta", ())];
+    let space = match form.words.pick(spaces) {
+        Some(()) => Space::Shared,
+        None => Space::Generic,
+    };
+    let sizes = &[("m8n8", 0), ("m16n16", 1), ("m16n8", 2), ("m8n16", 3)];
+    let size = form.words.need(sizes, "a matrix shape")?;
+    let packed = form.words.pick(&[("b6x16_p32", 6), ("b4x16_p64", 4)]);
+    if packed.is_some() {
+        form.words.exactly("b8x16")?;
+    }
+    let element = match packed {
+        Some(bits) => bits,
+        None => form
+            .words
+            .need(&[("b16", 16), ("b8", 8)], "an element type")?,
+    };
+    form.words.finish()?;
+    let shape = match (size, element, store, trans) {
+        (0, 16, _, _) => MatrixShape::M8n8B16,
+        (1, 8, false, true) => MatrixShape::M16n16B8,
+        (1, 6, false, true) => MatrixShape::M16n16B6,
+        (1, 4, false, true) => MatrixShape::M16n16B4,
+        (2, 8, true, true) => MatrixShape::M16n8B8,
+        (3, 6, false, false) => MatrixShape::M8n16B6,
+        (3, 4, false, false) => MatrixShape::M8n16B4,
+        _ => return illegal("this matrix shape does not exist for this type and direction"),
+    };
+    let per_matrix = if size == 1 { 2 } else { 1 };
+    if size == 1 && count == 4 {
+        return illegal("m16n16 comes as x1 or x2");
+    }
+    let registers = usize::from(count) * per_matrix;
+    let [first, second] = exactly(form.operands)?;
+    let (regs, address) = if store {
+        (second, first)
+    } else {
+        (first, second)
+    };
+    let addr = emitter.addr(address, space)?;
+    let regs = fragment(emitter, regs, registers, !store, false)?;
+    emitter.emit(Op::MatrixMove(Box::new(MatrixMove {
+        store,
+        count,
+        shape,
+        trans,
+        addr,
+        space,
+        regs,
+    })));
+    Ok(())
+}

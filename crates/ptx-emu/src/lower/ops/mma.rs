@@ -1,0 +1,246 @@
+//! `mma.sync` and its block-scaled form.
+
+use super::Form;
+use super::matrix::{fragment, next_type, shape};
+use crate::front::ast::Operand;
+use crate::lower::emit::Emitter;
+use crate::lower::error::{Lowered, Problem, illegal};
+use crate::lower::operands::{immediate_u32, wrong};
+use crate::lower::words::Format;
+use crate::op::*;
+
+/// Bits one element takes in a fragment register.
+fn element_bits(ty: Num, unpacked: bool) -> u32 {
+    match ty {
+        // `.kind::f8f6f4` holds every element in a byte.
+        Num::E2m1 | Num::E2m3 | Num::E3m2 if unpacked => 8,
+        Num::E2m1 => 4,
+        Num::S4 | Num::U4 => 4,
+        Num::B1 => 1,
+        other => other.bits(),
+    }
+}
+
+pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    let sparse = form.words.take("sp") || form.words.take("sp::ordered_metadata");
+    form.words.exactly("sync")?;
+    form.words.exactly("aligned")?;
+    let (m, n, k) = shape(&mut form.words)?;
+    let layouts = &[("row", false), ("col", true)];
+    let a_col = form.words.need(layouts, "the layout of A")?;
+    let b_row = !form.words.need(layouts, "the layout of B")?;
+    let kinds = &[
+        ("kind::f8f6f4", (true, false)),
+        ("kind::mxf8f6f4", (true, true)),
+        ("kind::mxf4", (false, true)),
+        ("kind::mxf4nvf4", (false, true)),
+    ];
+    let (unpacked, scaled) = form.words.pick(kinds).unwrap_or((false, false));
+    let scale = scale_words(&mut form, scaled)?;
+    let satfinite = form.words.take("satfinite");
+    let b1_op = form
+        .words
+        .pick(&[("and", BoolOp::And), ("xor", BoolOp::Xor)]);
+    if b1_op.is_some() {
+        form.words.exactly("popc")?;
+    }
+    let [d_ty, a_ty, b_ty, c_ty] = types(&mut form)?;
+    form.words.finish()?;
+    check((m, n, k), [d_ty, a_ty, b_ty, c_ty], a_col, b_row)?;
+    let (operands, rest) = match form.operands {
+        [d, a, b, c, rest @ ..] => ([d, a, b, c], rest),
+        other => {
+            return Err(Problem::OperandCount {
+                expected: "at least 4".into(),
+                found: other.len(),
+            });
+        }
+    };
+    let [d, a, b, c] = operands;
+    let a_rows = u32::from(m) * u32::from(k) / if sparse { 2 } else { 1 };
+    let count = |elements: u32, ty: Num| fragment_registers(elements, element_bits(ty, unpacked));
+    let a_registers = count(a_rows, a_ty);
+    let b_registers = count(u32::from(n) * u32::from(k), b_ty);
+    let d_registers = count(u32::from(m) * u32::from(n), d_ty);
+    let c_registers = count(u32::from(m) * u32::from(n), c_ty);
+    // The pre-Volta quad shape is computed four times over, by groups of eight lanes.
+    let copies = if (m, n, k) == (8, 8, 4) && a_ty == Num::F16 {
+        4
+    } else {
+        1
+    };
+    let a = values(emitter, a, a_registers * copies, a_ty, false)?;
+    let b = values(emitter, b, b_registers * copies, b_ty, false)?;
+    let c = values(emitter, c, c_registers * copies, c_ty, false)?;
+    let (sparse, rest) = sparse_operands(emitter, sparse, rest)?;
+    let block_scale = scale_operands(emitter, scale, rest)?;
+    let d = values(emitter, d, d_registers * copies, d_ty, true)?;
+    emitter.emit(Op::Mma(Box::new(Mma {
+        m,
+        n,
+        k,
+        d_ty,
+        c_ty,
+        a_ty,
+        b_ty,
+        d,
+        a,
+        b,
+        c,
+        satfinite,
+        a_col,
+        b_row,
+        b1_op,
+        sparse,
+        block_scale,
+    })));
+    Ok(())
+}
+
+/// Registers of a fragment spread over 32 lanes; f64 counts 64-bit registers.
+fn fragment_registers(elements: u32, bits: u32) -> usize {
+    let register = bits.max(32);
+    (elements * bits).div_ceil(32 * register).max(1) as usize
+}
+
+fn types(form: &mut Form<'_, '_>) -> Lowered<[Num; 4]> {
+    Ok([
+        next_type(&mut form.words)?,
+        next_type(&mut form.words)?,
+        next_type(&mut form.words)?,
+        next_type(&mut form.words)?,
+    ])
+}
+
+/// Shapes by operand type.
+fn check(shape: (u16, u16, u16), types: [Num; 4], a_col: bool, b_row: bool) -> Lowered<()> {
+    use Num::*;
+    let [d, a, b, c] = types;
+    let small = |ty| matches!(ty, E4m3 | E5m2 | E2m1 | E2m3 | E3m2);
+    let accumulates = |allowed: &[Num]| allowed.contains(&d) && allowed.contains(&c);
+    let fits = match (a, shape) {
+        (F16, (8, 8, 4)) => b == F16 && accumulates(&[F16, F32]),
+        (F16, (16, 8, 8 | 16 | 32)) => b == F16 && d == c && accumulates(&[F16, F32]),
+        (Bf16, (16, 8, 8 | 16 | 32)) => b == Bf16 && accumulates(&[F32]),
+        (Tf32, (16, 8, 4 | 8 | 16)) => b == Tf32 && accumulates(&[F32]),
+        (F64, (8, 8, 4) | (16, 8, 4 | 8 | 16)) => b == F64 && accumulates(&[F64]),
+        (S8 | U8, (8, 8, 16) | (16, 8, 16 | 32 | 64)) => {
+            matches!(b, S8 | U8) && accumulates(&[S32])
+        }
+        (S4 | U4, (8, 8, 32) | (16, 8, 32 | 64 | 128)) => {
+            matches!(b, S4 | U4) && accumulates(&[S32])
+        }
+        (B1, (8, 8, 128) | (16, 8, 128 | 256)) => b == B1 && accumulates(&[S32]),
+        (a, (16, 8, 16 | 32 | 64 | 128)) if small(a) => small(b) && accumulates(&[F16, F32]),
+        _ => false,
+    };
+    if !fits {
+        return illegal("mma has no such shape for these types");
+    }
+    if (a_col || b_row) && !(shape == (8, 8, 4) && a == F16) {
+        return illegal("this shape has row-major A and column-major B");
+    }
+    Ok(())
+}
+
+fn values<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    operand: &Operand<'a>,
+    registers: usize,
+    ty: Num,
+    write: bool,
+) -> Lowered<SlotList> {
+    if ty != Num::F64 {
+        return fragment(emitter, operand, registers, write, false);
+    }
+    let items = match operand {
+        Operand::Vector(items) => items.as_slice(),
+        single => std::slice::from_ref(single),
+    };
+    if items.len() != registers {
+        return wrong(format!("{registers} registers"), operand);
+    }
+    let mut slots = Vec::new();
+    for item in items {
+        slots.push(Slot::W64(match write {
+            true => emitter.d64(item)?,
+            false => emitter.s64(item, Num::F64)?,
+        }));
+    }
+    emitter.list(&slots)
+}
+
+fn sparse_operands<'x, 'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    sparse: bool,
+    rest: &'x [Operand<'a>],
+) -> Lowered<(Option<(R32, u8)>, &'x [Operand<'a>])> {
+    match (sparse, rest) {
+        (false, rest) => Ok((None, rest)),
+        (true, [metadata, selector, rest @ ..]) => {
+            let metadata = emitter.s32(metadata, Num::B32)?;
+            let selector = immediate_u32(selector)?;
+            if selector > 3 {
+                return illegal("the sparsity selector must be 0 to 3");
+            }
+            Ok((Some((metadata, selector as u8)), rest))
+        }
+        (true, _) => illegal("a sparse mma needs metadata and a selector"),
+    }
+}
+
+fn scale_words(form: &mut Form<'_, '_>, scaled: bool) -> Lowered<Option<(u8, Num)>> {
+    if !form.words.take("block_scale") {
+        return match scaled {
+            true => Err(Problem::MissingModifier("block_scale")),
+            false => Ok(None),
+        };
+    }
+    let vectors = &[
+        ("scale_vec::1X", 1),
+        ("scale_vec::2X", 2),
+        ("scale_vec::4X", 4),
+    ];
+    let vec = form.words.pick(vectors).unwrap_or(1);
+    let types = &[("ue8m0", Num::Ue8m0), ("ue4m3", Num::E4m3)];
+    let ty = form.words.need(types, "a scale type")?;
+    Ok(Some((vec, ty)))
+}
+
+/// `scale-a, {byte-id-a, thread-id-a}, scale-b, {byte-id-b, thread-id-b}`
+fn scale_operands<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    scale: Option<(u8, Num)>,
+    rest: &[Operand<'a>],
+) -> Lowered<Option<BlockScale>> {
+    let Some((vec, ty)) = scale else {
+        return match rest {
+            [] => Ok(None),
+            [extra, ..] => wrong("no further operand", extra),
+        };
+    };
+    let [a, a_ids, b, b_ids] = rest else {
+        return illegal("a block-scaled mma needs scales and their selectors");
+    };
+    Ok(Some(BlockScale {
+        vec,
+        ty,
+        a: emitter.s32(a, Num::B32)?,
+        a_ids: selectors(a_ids)?,
+        b: emitter.s32(b, Num::B32)?,
+        b_ids: selectors(b_ids)?,
+    }))
+}
+
+fn selectors(operand: &Operand<'_>) -> Lowered<(u8, u8)> {
+    let Operand::Vector(items) = operand else {
+        return wrong("{byte id, thread id}", operand);
+    };
+    let [byte, thread] = items.as_slice() else {
+        return wrong("{byte id, thread id}", operand);
+    };
+    match (immediate_u32(byte)?, immediate_u32(thread)?) {
+        (byte @ 0..=3, thread @ 0..=3) => Ok((byte as u8, thread as u8)),
+        _ => illegal("byte and thread ids are 0 to 3"),
+    }
+}

@@ -1,0 +1,75 @@
+//! Instructions by family. Each family reads its modifiers from tables and leaves none unread.
+
+mod atomic;
+mod barrier;
+mod bits;
+mod bulk;
+mod compare;
+mod control;
+mod convert;
+mod copy;
+mod float;
+mod integer;
+mod matrix;
+mod memory;
+mod mma;
+mod moves;
+mod warp;
+
+use super::emit::Emitter;
+use super::error::{Lowered, Problem};
+use super::words::Words;
+use crate::front::ast::{Instruction, Operand};
+
+/// What a family gets to see of an instruction.
+pub(crate) struct Form<'x, 'a> {
+    pub opcode: &'a str,
+    pub words: Words<'a>,
+    pub operands: &'x [Operand<'a>],
+}
+
+/// Emits one PTX instruction.
+pub(crate) fn lower<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    instruction: &Instruction<'a>,
+) -> Lowered<()> {
+    let form = Form {
+        opcode: instruction.opcode,
+        words: Words::new(&instruction.modifiers),
+        operands: &instruction.operands,
+    };
+    match instruction.opcode {
+        "add" | "sub" | "mul" | "mad" | "div" | "rem" | "abs" | "neg" | "min" | "max" | "fma"
+        | "addc" | "subc" | "madc" | "mul24" | "mad24" | "sad" | "dp4a" | "dp2a" => {
+            integer::lower(emitter, form)
+        }
+        "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" | "copysign"
+        | "testp" => float::lower(emitter, form),
+        "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "lop3" | "shf" | "prmt" | "bfe"
+        | "bfi" | "bfind" | "bmsk" | "szext" | "popc" | "clz" | "brev" | "fns" => {
+            bits::lower(emitter, form)
+        }
+        "setp" | "set" | "selp" | "slct" => compare::lower(emitter, form),
+        "cvt" => convert::lower(emitter, form),
+        "mov" | "cvta" | "isspacep" | "mapa" | "getctarank" | "activemask" => {
+            moves::lower(emitter, form)
+        }
+        "ld" | "ldu" | "st" | "prefetch" | "prefetchu" | "discard" | "applypriority"
+        | "createpolicy" => memory::lower(emitter, form),
+        "atom" | "red" => atomic::lower(emitter, form),
+        "bra" | "brx" | "ret" | "exit" | "trap" | "brkpt" | "pmevent" | "nanosleep"
+        | "setmaxnreg" | "griddepcontrol" => control::lower(emitter, form),
+        "call" => super::calls::call(emitter, instruction),
+        "shfl" | "vote" | "match" | "redux" | "elect" => warp::lower(emitter, form),
+        "bar" | "barrier" | "membar" | "fence" | "mbarrier" => barrier::lower(emitter, form),
+        "cp" => copy::lower(emitter, form),
+        "tensormap" => bulk::tensormap(emitter, form),
+        "wgmma" | "mma" | "ldmatrix" | "stmatrix" | "movmatrix" => matrix::lower(emitter, form),
+        other => Err(Problem::UnknownInstruction(
+            match instruction.modifiers.first() {
+                Some(first) => format!("{other}.{first}"),
+                None => other.to_owned(),
+            },
+        )),
+    }
+}

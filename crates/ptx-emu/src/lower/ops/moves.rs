@@ -1,0 +1,365 @@
+//! Moves, packing, and addresses between spaces.
+
+use super::Form;
+use crate::front::ast::Operand;
+use crate::lower::emit::Emitter;
+use crate::lower::error::{Lowered, Problem, illegal};
+use crate::lower::operands::{exactly, wrong};
+use crate::lower::words::Format;
+use crate::op::*;
+
+const SPACES: &[(&str, Space)] = &[
+    ("global", Space::Global),
+    ("shared", Space::Shared),
+    ("shared::cta", Space::Shared),
+    ("shared::cluster", Space::SharedCluster),
+    ("local", Space::Local),
+    ("const", Space::Const),
+    ("param", Space::Param),
+    ("param::entry", Space::Param),
+];
+
+pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    match form.opcode {
+        "mov" => mov(emitter, form),
+        "cvta" => {
+            let to_space = form.words.take("to");
+            let space = form.words.need(SPACES, "a state space")?;
+            form.words.exactly("u64")?;
+            form.words.finish()?;
+            let [d, a] = exactly(form.operands)?;
+            let a = emitter.s64(a, Num::U64)?;
+            let d = emitter.d64(d)?;
+            // In a function, parameters lie in local memory.
+            let space = match space {
+                Space::Param if !emitter.in_kernel => Space::Local,
+                other => other,
+            };
+            emitter.emit(Op::Cvta {
+                space,
+                to_generic: !to_space,
+                d,
+                a,
+            });
+            Ok(())
+        }
+        "isspacep" => {
+            let space = form.words.need(SPACES, "a state space")?;
+            form.words.finish()?;
+            let [d, a] = exactly(form.operands)?;
+            let a = emitter.s64(a, Num::U64)?;
+            let d = emitter.dp(d)?;
+            emitter.emit(Op::Isspacep { space, d, a });
+            Ok(())
+        }
+        "mapa" => mapa(emitter, form),
+        "getctarank" => {
+            let generic = !form.words.take("shared::cluster");
+            let ty = form.words.ty()?;
+            form.words.finish()?;
+            let [d, a] = exactly(form.operands)?;
+            let a = emitter.source(a, ty)?;
+            let d = emitter.d32(d, 32)?;
+            emitter.emit(Op::GetCtaRank { generic, d, a });
+            Ok(())
+        }
+        _ => {
+            form.words.exactly("b32")?;
+            form.words.finish()?;
+            let [d] = exactly(form.operands)?;
+            let d = emitter.d32(d, 32)?;
+            emitter.emit(Op::Activemask { d });
+            Ok(())
+        }
+    }
+}
+
+fn mapa<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    let generic = !form.words.take("shared::cluster");
+    let ty = form.words.ty()?;
+    form.words.finish()?;
+    let [d, a, b] = exactly(form.operands)?;
+    let b = emitter.s32(b, Num::U32)?;
+    match ty {
+        Num::U32 if !generic => {
+            let a = emitter.s32(a, ty)?;
+            let d = emitter.d32(d, 32)?;
+            emitter.emit(Op::Mapa32 { d, a, b });
+        }
+        Num::U64 => {
+            let a = emitter.s64(a, ty)?;
+            let d = emitter.d64(d)?;
+            emitter.emit(Op::Mapa64 { generic, d, a, b });
+        }
+        _ => return illegal("mapa is for .u64, and .u32 with .shared::cluster"),
+    }
+    Ok(())
+}
+
+fn mov<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    if form.words.take("pred") {
+        form.words.finish()?;
+        let [d, a] = exactly(form.operands)?;
+        return mov_pred(emitter, d, a);
+    }
+    if let Some(parts) = form.words.pick(&[("v2", 2), ("v4", 4)]) {
+        return mov_vector(emitter, form, parts);
+    }
+    let ty = form.words.ty()?;
+    form.words.finish()?;
+    let [d, a] = exactly(form.operands)?;
+    match (d, a) {
+        (d, Operand::Vector(parts)) => pack(emitter, d, parts, ty),
+        (Operand::Vector(parts), a) => unpack(emitter, parts, a, ty),
+        (d, a) if ty.bits() == 128 => mov128(emitter, d, a),
+        (d, a) => mov_one(emitter, d, a, ty),
+    }
+}
+
+fn mov_pred<'a>(emitter: &mut Emitter<'_, 'a>, d: &Operand<'a>, a: &Operand<'a>) -> Lowered<()> {
+    if *a == Operand::Name("%is_explicit_cluster") {
+        let a = emitter.special32(Special::IsExplicitCluster);
+        let b = emitter.const32(0);
+        let d = emitter.dp(d)?;
+        emitter.emit(Op::SetpI32 {
+            w: W::B32,
+            cmp: Cmp::Ne,
+            signed: false,
+            d,
+            a,
+            b,
+        });
+        return Ok(());
+    }
+    let (a, negate) = emitter.sp(a)?;
+    let d = emitter.dp(d)?;
+    emitter.emit(Op::PMov { d, a, negate });
+    Ok(())
+}
+
+fn mov_one<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    d: &Operand<'a>,
+    a: &Operand<'a>,
+    ty: Num,
+) -> Lowered<()> {
+    match ty.bits() {
+        64 => {
+            // The 32-bit specials may be read as 64 bits.
+            if let Operand::Member(name, _) = a
+                && name.starts_with('%')
+                && emitter.register(a)?.is_none()
+            {
+                let lo = emitter.s32(a, Num::U32)?;
+                let hi = emitter.const32(0);
+                let d = emitter.d64(d)?;
+                emitter.emit(Op::Pack64 { d, lo, hi });
+                return Ok(());
+            }
+            let a = emitter.s64(a, ty)?;
+            let d = emitter.d64(d)?;
+            emitter.emit(Op::Mov64 { d, a });
+        }
+        bits => {
+            let a = match a {
+                // The 32-bit specials may be read as 16 bits.
+                Operand::Member(name, _) if bits == 16 && name.starts_with('%') => {
+                    let full = emitter.s32(a, Num::U32)?;
+                    let mask = emitter.const32(0xffff);
+                    let low = emitter.temp32();
+                    emitter.emit(Op::Bin32 {
+                        w: W::B32,
+                        op: IBin::And,
+                        d: low,
+                        a: full,
+                        b: mask,
+                    });
+                    low
+                }
+                other => emitter.s32(other, ty)?,
+            };
+            let d = emitter.d32(d, bits)?;
+            emitter.emit(Op::Mov32 { d, a });
+        }
+    }
+    Ok(())
+}
+
+fn mov128<'a>(emitter: &mut Emitter<'_, 'a>, d: &Operand<'a>, a: &Operand<'a>) -> Lowered<()> {
+    let Some(source) = emitter.register(a)?.filter(|register| register.bits == 128) else {
+        return wrong("a 128-bit register", a);
+    };
+    emitter.touch(source, false);
+    let target = emitter.target(d, 128)?;
+    let from = emitter.halves(source);
+    let to = emitter.halves(target);
+    for (d, a) in to.into_iter().zip(from) {
+        emitter.emit(Op::Mov64 { d, a });
+    }
+    Ok(())
+}
+
+fn part_type(bits: u32) -> Lowered<Num> {
+    Ok(match bits {
+        8 => Num::B8,
+        16 => Num::B16,
+        32 => Num::B32,
+        64 => Num::B64,
+        _ => return illegal("the vector's elements do not divide the type"),
+    })
+}
+
+/// `mov.b64 d, {lo, hi}`
+fn pack<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    d: &Operand<'a>,
+    parts: &[Operand<'a>],
+    ty: Num,
+) -> Lowered<()> {
+    let bits = ty.bits() / (parts.len().max(1) as u32);
+    let part = part_type(bits)?;
+    let mut slots = Vec::new();
+    for operand in parts {
+        slots.push(emitter.source(operand, part)?);
+    }
+    match (ty.bits(), slots.as_slice()) {
+        (128, &[Slot::W64(lo), Slot::W64(hi)]) => {
+            let target = emitter.target(d, 128)?;
+            let to = emitter.halves(target);
+            // Through a temporary: the high source may be the low destination.
+            let kept = emitter.temp64();
+            emitter.emit(Op::Mov64 { d: kept, a: hi });
+            emitter.emit(Op::Mov64 { d: to[0], a: lo });
+            emitter.emit(Op::Mov64 { d: to[1], a: kept });
+        }
+        (128, &[a, b, c, e]) => {
+            let target = emitter.target(d, 128)?;
+            let to = emitter.halves(target);
+            for (d, pair) in to.into_iter().zip([[a, b], [c, e]]) {
+                let [Slot::W32(lo), Slot::W32(hi)] = pair else {
+                    return illegal("elements of 32 bits make up 128");
+                };
+                emitter.emit(Op::Pack64 { d, lo, hi });
+            }
+        }
+        (64, &[Slot::W32(lo), Slot::W32(hi)]) => {
+            let d = emitter.d64(d)?;
+            emitter.emit(Op::Pack64 { d, lo, hi });
+        }
+        (32, &[Slot::W32(lo), Slot::W32(hi)]) => {
+            let d = emitter.d32(d, 32)?;
+            emitter.emit(Op::Pack32 { d, lo, hi });
+        }
+        (16 | 32 | 64, slots) => {
+            let d = emitter.dslot(d, ty.bits())?;
+            let parts = emitter.list(slots)?;
+            let bits = bits as u8;
+            emitter.emit(Op::PackN { d, bits, parts });
+        }
+        _ => return illegal("no such packing"),
+    }
+    Ok(())
+}
+
+/// `mov.b64 {lo, hi}, a`
+fn unpack<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    parts: &[Operand<'a>],
+    a: &Operand<'a>,
+    ty: Num,
+) -> Lowered<()> {
+    let bits = ty.bits() / (parts.len().max(1) as u32);
+    part_type(bits)?;
+    if ty.bits() == 128 {
+        let Some(source) = emitter.register(a)?.filter(|register| register.bits == 128) else {
+            return wrong("a 128-bit register", a);
+        };
+        emitter.touch(source, false);
+        let from = emitter.halves(source);
+        return unpack128(emitter, parts, from, bits);
+    }
+    let source = emitter.source(a, part_type(ty.bits())?)?;
+    let mut slots = Vec::new();
+    for part in parts {
+        slots.push(emitter.dslot(part, bits)?);
+    }
+    match (source, slots.as_slice()) {
+        (Slot::W64(a), &[lo, hi]) => emitter.emit(Op::Unpack64 { lo, hi, a }),
+        (Slot::W32(a), &[lo, hi]) if bits == 16 => emitter.emit(Op::Unpack32 { lo, hi, a }),
+        (a, slots) => {
+            let parts = emitter.list(slots)?;
+            let bits = bits as u8;
+            emitter.emit(Op::UnpackN { a, bits, parts });
+        }
+    }
+    Ok(())
+}
+
+fn unpack128<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    parts: &[Operand<'a>],
+    from: [R64; 2],
+    bits: u32,
+) -> Lowered<()> {
+    match parts {
+        [lo, hi] => {
+            for (part, a) in [lo, hi].into_iter().zip(from) {
+                if let Slot::W64(d) = emitter.dslot(part, 64)? {
+                    emitter.emit(Op::Mov64 { d, a });
+                }
+            }
+        }
+        [w0, w1, w2, w3] if bits == 32 => {
+            for (pair, a) in [[w0, w1], [w2, w3]].into_iter().zip(from) {
+                let lo = emitter.dslot(pair[0], 32)?;
+                let hi = emitter.dslot(pair[1], 32)?;
+                emitter.emit(Op::Unpack64 { lo, hi, a });
+            }
+        }
+        _ => return illegal("128 bits split into two or four"),
+    }
+    Ok(())
+}
+
+/// `mov.v4.u32 {a, b, c, d}, %tid;` and vector registers
+fn mov_vector<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    mut form: Form<'_, 'a>,
+    parts: usize,
+) -> Lowered<()> {
+    let ty = form.words.ty()?;
+    form.words.finish()?;
+    let [d, a] = exactly(form.operands)?;
+    let targets = elements(d, parts)?;
+    let sources = elements(a, parts)?;
+    for (d, a) in targets.iter().zip(&sources) {
+        match a {
+            Operand::Member(name, "w")
+                if name.starts_with('%') && emitter.register(a)?.is_none() =>
+            {
+                mov_one(
+                    emitter,
+                    d,
+                    &Operand::Constant(crate::front::ast::Constant::Int(0)),
+                    ty,
+                )?;
+            }
+            a => mov_one(emitter, d, a, ty)?,
+        }
+    }
+    Ok(())
+}
+
+fn elements<'a>(operand: &Operand<'a>, parts: usize) -> Lowered<Vec<Operand<'a>>> {
+    match operand {
+        Operand::Vector(items) if items.len() == parts => Ok(items.clone()),
+        Operand::Name(name) => Ok(["x", "y", "z", "w"][..parts]
+            .iter()
+            .map(|member| Operand::Member(name, member))
+            .collect()),
+        other => Err(Problem::Operand {
+            expected: format!("a vector of {parts}"),
+            found: crate::lower::operands::describe(other),
+        }),
+    }
+}

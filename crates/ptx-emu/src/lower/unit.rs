@@ -1,0 +1,342 @@
+//! Tables of a module: functions, variables and source files by name.
+
+use super::error::{Lowered, Problem};
+use crate::front::ast::{self, Initializer, Linkage, Space, Storage};
+use crate::op::{Frame, GlobalVar};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Largest variable the emulator lays out: more than any device has memory.
+const MAX_BYTES: u64 = 1 << 38;
+
+/// Longest initialised variable, whose bytes are kept in the module.
+const MAX_INITIAL: u64 = 1 << 32;
+
+/// Frames of inlining kept in a location; real chains are far shorter.
+const MAX_FRAMES: usize = 32;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ModuleVariable {
+    /// In global or constant memory.
+    Global { index: u32, constant: bool },
+    /// Index in the syntax tree's variables.
+    Shared(usize),
+}
+
+pub(crate) struct Unit<'a> {
+    pub ast: &'a ast::Module<'a>,
+    pub functions: HashMap<&'a str, usize>,
+    pub variables: HashMap<&'a str, ModuleVariable>,
+    pub globals: Vec<GlobalVar>,
+    /// Functions that some instruction takes the address of.
+    pub address_taken: BTreeSet<usize>,
+    files: HashMap<u32, Arc<str>>,
+}
+
+/// Size and alignment of a variable.
+pub(crate) struct Layout {
+    /// Bytes; 0 for an unsized array.
+    pub size: u64,
+    pub align: u32,
+}
+
+pub(crate) fn layout(variable: &ast::Variable<'_>) -> Lowered<Layout> {
+    let element = u64::from(variable.scalar.bytes()) * u64::from(variable.vector);
+    let align = variable.align.unwrap_or(element as u32);
+    let mut size = element;
+    for (at, dim) in variable.dims.iter().enumerate() {
+        let extent = match dim {
+            Some(extent) => *extent,
+            None if at == 0 => inferred_extent(variable),
+            None => {
+                return Err(Problem::Illegal(
+                    "only the first dimension may be open".into(),
+                ));
+            }
+        };
+        size = size
+            .checked_mul(extent)
+            .filter(|&size| size <= MAX_BYTES)
+            .ok_or_else(|| Problem::TooLarge(format!("variable `{}`", variable.name)))?;
+    }
+    Ok(Layout { size, align })
+}
+
+/// Elements of an open first dimension: what the initial value has.
+fn inferred_extent(variable: &ast::Variable<'_>) -> u64 {
+    match &variable.init {
+        Some(Initializer::List(items)) => items.len() as u64,
+        _ => 0,
+    }
+}
+
+impl<'a> Unit<'a> {
+    /// Collects the tables; on failure also says which line of the PTX is at fault.
+    pub fn new(ast: &'a ast::Module<'a>) -> Result<Self, (Problem, u32)> {
+        let mut unit = Self {
+            ast,
+            functions: HashMap::new(),
+            variables: HashMap::new(),
+            globals: Vec::new(),
+            address_taken: BTreeSet::new(),
+            files: HashMap::new(),
+        };
+        for file in &ast.files {
+            unit.files.insert(file.index, file.name.into());
+        }
+        for (index, function) in ast.functions.iter().enumerate() {
+            unit.add_function(index, function)
+                .map_err(|problem| (problem, function.position.line))?;
+        }
+        for alias in &ast.aliases {
+            let target = unit.functions.get(alias.target).copied();
+            let target = target.ok_or((Problem::UnknownName(alias.target.to_owned()), 0))?;
+            unit.functions.insert(alias.name, target);
+        }
+        for function in &ast.functions {
+            unit.find_addresses(function.body.as_deref().unwrap_or_default());
+        }
+        for (index, variable) in ast.variables.iter().enumerate() {
+            unit.add_variable(index, variable)
+                .map_err(|problem| (problem, variable.position.line))?;
+        }
+        for variable in &ast.variables {
+            unit.initialise(variable)
+                .map_err(|problem| (problem, variable.position.line))?;
+        }
+        Ok(unit)
+    }
+
+    fn add_function(&mut self, index: usize, function: &ast::Function<'a>) -> Lowered<()> {
+        if let Some(&known) = self.functions.get(function.name) {
+            let earlier = &self.ast.functions[known];
+            if earlier.body.is_some() && function.body.is_some() {
+                return Err(Problem::Duplicate(function.name.to_owned()));
+            }
+            if earlier.body.is_some() {
+                return Ok(());
+            }
+        }
+        self.functions.insert(function.name, index);
+        Ok(())
+    }
+
+    /// Notes functions that stand where a value is read.
+    fn find_addresses(&mut self, statements: &[ast::Statement<'a>]) {
+        for statement in statements {
+            match statement {
+                ast::Statement::Block(inner) => self.find_addresses(inner),
+                ast::Statement::Instruction(instruction) if instruction.opcode == "mov" => {
+                    if let [_, ast::Operand::Name(name)] = instruction.operands.as_slice()
+                        && let Some(&function) = self.functions.get(name)
+                    {
+                        self.address_taken.insert(function);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn add_variable(&mut self, index: usize, variable: &ast::Variable<'a>) -> Lowered<()> {
+        let constant = match variable.storage {
+            Storage::Memory(Space::Global) => false,
+            Storage::Memory(Space::Const) => true,
+            Storage::Memory(Space::Shared) => {
+                let earlier = self
+                    .variables
+                    .insert(variable.name, ModuleVariable::Shared(index));
+                return redeclared(variable, earlier.is_some());
+            }
+            _ => {
+                return Err(Problem::Illegal(
+                    "only .global, .const and .shared variables stand outside functions".into(),
+                ));
+            }
+        };
+        let layout = layout(variable)?;
+        if variable.init.is_some() && layout.size > MAX_INITIAL {
+            return Err(Problem::TooLarge(format!(
+                "the initial value of `{}`",
+                variable.name
+            )));
+        }
+        let size = usize::try_from(layout.size)
+            .ok()
+            .filter(|&size| size as u64 <= MAX_INITIAL)
+            .ok_or_else(|| Problem::TooLarge(format!("variable `{}`", variable.name)))?;
+        let global = ModuleVariable::Global {
+            index: self.globals.len() as u32,
+            constant,
+        };
+        self.globals.push(GlobalVar {
+            name: variable.name.to_owned(),
+            constant,
+            align: u64::from(layout.align.max(1)),
+            init: vec![0; size],
+            relocs: Vec::new(),
+        });
+        let earlier = self.variables.insert(variable.name, global);
+        redeclared(variable, earlier.is_some())
+    }
+
+    fn initialise(&mut self, variable: &ast::Variable<'a>) -> Lowered<()> {
+        let Some(init) = &variable.init else {
+            return Ok(());
+        };
+        let Some(&ModuleVariable::Global { index, .. }) = self.variables.get(variable.name) else {
+            return Err(Problem::Illegal(
+                "a shared variable has no initial value".into(),
+            ));
+        };
+        let mut bytes = std::mem::take(&mut self.globals[index as usize].init);
+        let mut writer = InitialBytes {
+            unit: self,
+            bytes: &mut bytes,
+            relocs: Vec::new(),
+            scalar: variable.scalar,
+        };
+        let mut extents: Vec<u64> = variable
+            .dims
+            .iter()
+            .map(|dim| dim.unwrap_or_else(|| inferred_extent(variable)))
+            .collect();
+        if variable.vector > 1 {
+            extents.push(u64::from(variable.vector));
+        }
+        writer.fill(init, &extents, 0)?;
+        let relocs = writer.relocs;
+        let global = &mut self.globals[index as usize];
+        global.init = bytes;
+        global.relocs = relocs;
+        Ok(())
+    }
+
+    /// Source frames of a location, innermost first.
+    pub fn frames(&self, location: Option<ast::LocationId>) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        let mut next = location;
+        while let Some(id) = next
+            && let Some(location) = self.ast.locations.get(id as usize)
+            && frames.len() < MAX_FRAMES
+        {
+            frames.push(Frame {
+                file: self
+                    .files
+                    .get(&location.file)
+                    .cloned()
+                    .unwrap_or_else(|| format!("file {}", location.file).into()),
+                line: location.line,
+                column: location.column,
+                function: location.function.as_deref().map(Arc::from),
+            });
+            next = location.inlined_at;
+        }
+        frames
+    }
+}
+
+fn redeclared(variable: &ast::Variable<'_>, known: bool) -> Lowered<()> {
+    // An `.extern` declaration may repeat.
+    if known && variable.linkage != Linkage::Extern {
+        return Err(Problem::Duplicate(variable.name.to_owned()));
+    }
+    Ok(())
+}
+
+struct InitialBytes<'u, 'a> {
+    unit: &'u Unit<'a>,
+    bytes: &'u mut [u8],
+    relocs: Vec<(u64, usize, i64)>,
+    scalar: ast::ScalarType,
+}
+
+impl InitialBytes<'_, '_> {
+    /// Writes a value of the given extents at a byte offset; missing elements stay zero.
+    fn fill(&mut self, init: &Initializer<'_>, extents: &[u64], offset: u64) -> Lowered<()> {
+        let width = u64::from(self.scalar.bytes());
+        match (init, extents) {
+            (Initializer::List(items), [extent, inner @ ..]) => {
+                if items.len() as u64 > *extent {
+                    return Err(Problem::Illegal(format!(
+                        "{} initial values for {extent} elements",
+                        items.len()
+                    )));
+                }
+                let stride = width * inner.iter().product::<u64>();
+                let flat = items
+                    .iter()
+                    .all(|item| !matches!(item, Initializer::List(_)));
+                for (at, item) in items.iter().enumerate() {
+                    let inner = if flat && inner.is_empty() { &[] } else { inner };
+                    self.fill(item, inner, offset + at as u64 * stride)?;
+                }
+                Ok(())
+            }
+            (Initializer::List(_), []) => Err(Problem::Illegal(
+                "initial value nested deeper than the variable".into(),
+            )),
+            (Initializer::Constant(constant), _) => {
+                let bits = scalar_bits(*constant, self.scalar);
+                self.write(offset, &bits.to_le_bytes(), width)
+            }
+            (
+                Initializer::Address {
+                    symbol,
+                    offset: addend,
+                    ..
+                },
+                _,
+            ) => self.address(symbol, *addend, offset, width),
+        }
+    }
+
+    fn write(&mut self, offset: u64, value: &[u8], width: u64) -> Lowered<()> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let width = (width as usize).min(value.len());
+        let target = self
+            .bytes
+            .get_mut(start..start.saturating_add(width))
+            .ok_or_else(|| Problem::Illegal("initial value past the variable's end".into()))?;
+        target.copy_from_slice(&value[..width]);
+        Ok(())
+    }
+
+    fn address(&mut self, symbol: &str, addend: i64, offset: u64, width: u64) -> Lowered<()> {
+        if width != 8 {
+            return Err(Problem::Illegal(format!(
+                "the address of `{symbol}` needs 64 bits"
+            )));
+        }
+        match self.unit.variables.get(symbol) {
+            Some(&ModuleVariable::Global { index, .. }) => {
+                self.relocs.push((offset, index as usize, addend));
+                Ok(())
+            }
+            Some(ModuleVariable::Shared(_)) => Err(Problem::Illegal(format!(
+                "the address of shared variable `{symbol}` is not constant across kernels"
+            ))),
+            None if self.unit.functions.contains_key(symbol) => Err(Problem::Illegal(format!(
+                "tables of function addresses (`{symbol}`) are not supported"
+            ))),
+            None => Err(Problem::UnknownName(symbol.to_owned())),
+        }
+    }
+}
+
+/// The bits of a literal as a variable's element.
+fn scalar_bits(constant: ast::Constant, scalar: ast::ScalarType) -> u64 {
+    use ast::{Constant, ScalarType};
+    match (constant, scalar) {
+        (Constant::Int(bits), _) => bits,
+        (Constant::Single(bits), ScalarType::F64) => f64::from(f32::from_bits(bits)).to_bits(),
+        (Constant::Single(bits), _) => u64::from(bits),
+        (Constant::Double(bits), ScalarType::F32) => {
+            u64::from((f64::from_bits(bits) as f32).to_bits())
+        }
+        (Constant::Double(bits), ScalarType::F16) => {
+            u64::from(half::f16::from_f64(f64::from_bits(bits)).to_bits())
+        }
+        (Constant::Double(bits), _) => bits,
+    }
+}

@@ -1,0 +1,173 @@
+//! Modifiers, taken one by one from an instruction until none is left.
+
+use super::error::{Lowered, Problem};
+use crate::op::Num;
+
+/// The modifiers not yet understood.
+pub(crate) struct Words<'a> {
+    left: Vec<&'a str>,
+}
+
+/// Words that only advise a cache; a hint operand is announced by `L2::cache_hint`.
+const HINTS: &[&str] = &[
+    "L1::evict_normal",
+    "L1::evict_unchanged",
+    "L1::evict_first",
+    "L1::evict_last",
+    "L1::no_allocate",
+    "L2::evict_normal",
+    "L2::evict_first",
+    "L2::evict_last",
+    "L2::64B",
+    "L2::128B",
+    "L2::256B",
+];
+
+impl<'a> Words<'a> {
+    pub fn new(words: &[&'a str]) -> Self {
+        Self {
+            left: words.to_vec(),
+        }
+    }
+
+    /// Takes the word if it is there.
+    pub fn take(&mut self, word: &str) -> bool {
+        let place = self.left.iter().position(|&found| found == word);
+        place.map(|at| self.left.remove(at)).is_some()
+    }
+
+    /// Takes the first word that the table knows.
+    pub fn pick<T: Copy>(&mut self, table: &[(&str, T)]) -> Option<T> {
+        let (at, value) = self.left.iter().enumerate().find_map(|(at, &word)| {
+            let (_, value) = table.iter().find(|&&(name, _)| name == word)?;
+            Some((at, *value))
+        })?;
+        self.left.remove(at);
+        Some(value)
+    }
+
+    /// As [`Words::pick`], but the instruction needs one.
+    pub fn need<T: Copy>(&mut self, table: &[(&str, T)], what: &'static str) -> Lowered<T> {
+        self.pick(table).ok_or(Problem::MissingModifier(what))
+    }
+
+    /// The next word as it stands, taken.
+    pub fn next(&mut self) -> Option<&'a str> {
+        (!self.left.is_empty()).then(|| self.left.remove(0))
+    }
+
+    /// Takes the word if it is the next one.
+    pub fn take_first(&mut self, word: &str) -> bool {
+        let first = self.left.first() == Some(&word);
+        if first {
+            self.left.remove(0);
+        }
+        first
+    }
+
+    pub fn contains(&self, word: &str) -> bool {
+        self.left.contains(&word)
+    }
+
+    /// Takes the first type.
+    pub fn ty(&mut self) -> Lowered<Num> {
+        self.need(TYPES, "a type")
+    }
+
+    /// Takes the first type, which must be this one.
+    pub fn exactly(&mut self, word: &'static str) -> Lowered<()> {
+        match self.take(word) {
+            true => Ok(()),
+            false => Err(Problem::MissingModifier(word)),
+        }
+    }
+
+    /// Takes cache advice; true if the instruction carries a policy operand.
+    pub fn hints(&mut self) -> bool {
+        self.left.retain(|word| !HINTS.contains(word));
+        self.take("L2::cache_hint")
+    }
+
+    /// Takes the scope, whose meaning an emulator that is sequentially consistent need not know.
+    pub fn scope(&mut self) -> bool {
+        ["cta", "cluster", "gpu", "sys"]
+            .iter()
+            .any(|word| self.take(word))
+    }
+
+    /// Everything must have been understood.
+    pub fn finish(&self) -> Lowered<()> {
+        match self.left.first() {
+            None => Ok(()),
+            Some(word) => Err(Problem::UnknownModifier((*word).to_owned())),
+        }
+    }
+}
+
+/// Type words and their formats.
+pub(crate) const TYPES: &[(&str, Num)] = &[
+    ("b8", Num::B8),
+    ("b16", Num::B16),
+    ("b32", Num::B32),
+    ("b64", Num::B64),
+    ("b128", Num::B128),
+    ("u8", Num::U8),
+    ("s8", Num::S8),
+    ("u16", Num::U16),
+    ("s16", Num::S16),
+    ("u32", Num::U32),
+    ("s32", Num::S32),
+    ("u64", Num::U64),
+    ("s64", Num::S64),
+    ("f16", Num::F16),
+    ("bf16", Num::Bf16),
+    ("tf32", Num::Tf32),
+    ("f32", Num::F32),
+    ("f64", Num::F64),
+    ("f16x2", Num::F16x2),
+    ("bf16x2", Num::Bf16x2),
+    ("e4m3", Num::E4m3),
+    ("e5m2", Num::E5m2),
+    ("e2m1", Num::E2m1),
+    ("e2m3", Num::E2m3),
+    ("e3m2", Num::E3m2),
+    ("s4", Num::S4),
+    ("u4", Num::U4),
+    ("b1", Num::B1),
+];
+
+/// Facts about number formats that lowering needs.
+pub(crate) trait Format {
+    /// Bits of a register that holds one.
+    fn bits(self) -> u32;
+    fn is_signed(self) -> bool;
+    /// An integer or untyped format.
+    fn is_integer(self) -> bool;
+}
+
+impl Format for Num {
+    fn bits(self) -> u32 {
+        match self {
+            Num::B8 | Num::U8 | Num::S8 | Num::E4m3 | Num::E5m2 => 8,
+            Num::E2m1 | Num::E2m3 | Num::E3m2 | Num::Ue8m0 => 8,
+            Num::S4 | Num::U4 | Num::B1 => 8,
+            Num::B16 | Num::U16 | Num::S16 | Num::F16 | Num::Bf16 => 16,
+            Num::B32 | Num::U32 | Num::S32 | Num::F32 | Num::Tf32 => 32,
+            Num::F16x2 | Num::Bf16x2 => 32,
+            Num::B64 | Num::U64 | Num::S64 | Num::F64 => 64,
+            Num::B128 => 128,
+        }
+    }
+
+    fn is_signed(self) -> bool {
+        matches!(self, Num::S8 | Num::S16 | Num::S32 | Num::S64)
+    }
+
+    fn is_integer(self) -> bool {
+        use Num::*;
+        matches!(
+            self,
+            B8 | B16 | B32 | B64 | B128 | U8 | S8 | U16 | S16 | U32 | S32 | U64 | S64
+        )
+    }
+}
