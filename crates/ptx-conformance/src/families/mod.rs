@@ -1,10 +1,19 @@
 //! The cases, by the part of the ISA they exercise.
 
+mod atomic;
+mod barrier;
+mod cluster;
 mod compare;
+mod control;
 mod convert;
+mod copy;
 mod float;
 mod half;
 mod integer;
+mod mbarrier;
+mod memory;
+mod special;
+mod warp;
 
 use crate::case::Case;
 
@@ -19,33 +28,26 @@ pub struct Family {
     pub cases: fn() -> Vec<Case>,
 }
 
+const fn family(name: &'static str, group: &'static str, cases: fn() -> Vec<Case>) -> Family {
+    Family { name, group, cases }
+}
+
 /// All families, in the order of listings and golden files.
 pub const FAMILIES: &[Family] = &[
-    Family {
-        name: "integer",
-        group: "scalar",
-        cases: integer::cases,
-    },
-    Family {
-        name: "float",
-        group: "scalar",
-        cases: float::cases,
-    },
-    Family {
-        name: "half",
-        group: "scalar",
-        cases: half::cases,
-    },
-    Family {
-        name: "compare",
-        group: "scalar",
-        cases: compare::cases,
-    },
-    Family {
-        name: "convert",
-        group: "convert",
-        cases: convert::cases,
-    },
+    family("integer", "scalar", integer::cases),
+    family("float", "scalar", float::cases),
+    family("half", "scalar", half::cases),
+    family("compare", "scalar", compare::cases),
+    family("control", "scalar", control::cases),
+    family("convert", "convert", convert::cases),
+    family("memory", "memory", memory::cases),
+    family("atomic", "memory", atomic::cases),
+    family("warp", "memory", warp::cases),
+    family("barrier", "memory", barrier::cases),
+    family("mbarrier", "memory", mbarrier::cases),
+    family("copy", "memory", copy::cases),
+    family("cluster", "memory", cluster::cases),
+    family("special", "memory", special::cases),
 ];
 
 /// The golden files' stems, each once.
