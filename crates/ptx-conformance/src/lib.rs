@@ -13,6 +13,8 @@ pub mod families;
 pub mod golden;
 pub mod gpu;
 pub mod kernel;
+pub mod numbers;
+pub mod operand;
 pub mod packing;
 pub mod record;
 pub mod values;

@@ -16,10 +16,10 @@ use crate::golden::{Answer, Golden, GoldenError, Goldens};
 use crate::gpu::{Gpu, GpuError};
 
 /// How long one case may take, compilation and a fresh context included.
-const CASE_LIMIT: Duration = Duration::from_secs(20);
+const CASE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Workers at a time: compiling PTX is most of the work and runs on the CPU.
-const WORKERS: usize = 4;
+const WORKERS: usize = 6;
 
 /// A recording that could not be made at all.
 #[derive(Debug, thiserror::Error)]

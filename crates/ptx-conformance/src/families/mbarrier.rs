@@ -363,7 +363,7 @@ fn clusters() -> Vec<Case> {
                      fence.mbarrier_init.release.cluster;\nbarrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n\
                      mov.u32 %r2, %cluster_ctarank;\nadd.u32 %r3, %r2, 1;\nand.b32 %r3, %r3, 3;\nmad.lo.u32 %r4, %thread, 4, %r1;\n\
                      mapa.shared::cluster.u32 %r4, %r4, %r3;\nmad.lo.u32 %r6, %r2, 100, %thread;\nst.shared::cluster.b32 [%r4], %r6;\n\
-                     mapa.shared::cluster.u32 %r5, %r0, %r3;\n{form} {operands};\n{supply}{own}\
+                     mapa.shared::cluster.u32 %r5, %r0, %r3;\nfence.acq_rel.cluster;\n{form} {operands};\n{supply}{own}\
                      mad.lo.u32 %r7, %thread, 4, %r1;\nld.shared.b32 %r8, [%r7];\nmad.lo.u32 %r9, %r2, 32, %thread;\nmad.wide.u32 %l0, %r9, 4, %out0;\n\
                      st.global.b32 [%l0], %r8;\nbarrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;"
                 ))

@@ -10,10 +10,14 @@ mod copy;
 mod float;
 mod half;
 mod integer;
+mod matrix;
 mod mbarrier;
 mod memory;
+mod mma;
 mod special;
+mod tensor_copy;
 mod warp;
+mod wgmma;
 
 use crate::case::Case;
 
@@ -48,6 +52,10 @@ pub const FAMILIES: &[Family] = &[
     family("copy", "memory", copy::cases),
     family("cluster", "memory", cluster::cases),
     family("special", "memory", special::cases),
+    family("tensor_copy", "tensor_copy", tensor_copy::cases),
+    family("matrix", "matrix", matrix::cases),
+    family("mma", "matrix", mma::cases),
+    family("wgmma", "wgmma", wgmma::cases),
 ];
 
 /// The golden files' stems, each once.
