@@ -1,1 +1,256 @@
 //! What can end a launch early, and where it happened.
+
+use std::fmt;
+
+use crate::op::{Frame, Program};
+
+/// A kernel did something a GPU would not forgive.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fault {
+    /// What went wrong.
+    pub kind: FaultKind,
+    /// Which instruction of which warp.
+    pub place: Place,
+    /// Scheduler seed of the launch; the same seed gives the same fault.
+    pub seed: u64,
+}
+
+/// Where a fault happened.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Place {
+    /// Kernel name.
+    pub kernel: String,
+    /// `%ctaid`
+    pub cta: [u32; 3],
+    /// Warp within the CTA.
+    pub warp: u32,
+    /// Lanes concerned.
+    pub lanes: u32,
+    /// 1-based line in the PTX text.
+    pub ptx_line: u32,
+    /// Source frames, innermost first; empty if compiled without line information.
+    pub source: Vec<Frame>,
+}
+
+/// The kinds of fault.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// Access outside every allocation, or outside a CTA's shared, local or parameter bytes.
+    OutOfBounds {
+        /// `global`, `shared`, `local`, `param`, or the copy that did it.
+        space: &'static str,
+        /// First byte.
+        address: u64,
+        /// Bytes per lane.
+        bytes: u64,
+        /// Store rather than load.
+        write: bool,
+        /// The closest valid range, in words.
+        nearest: String,
+    },
+    /// Address not a multiple of the access size.
+    Misaligned {
+        /// As above.
+        space: &'static str,
+        /// The address.
+        address: u64,
+        /// Alignment required.
+        align: u64,
+    },
+    /// No warp can go on and nothing is in flight.
+    Deadlock {
+        /// Every waiting warp.
+        waits: Vec<Wait>,
+    },
+    /// A CTA (cluster) ran longer than the step limit: an endless loop.
+    StepLimit {
+        /// Warp instructions allowed.
+        limit: u64,
+    },
+    /// `trap`
+    Trap,
+    /// `brkpt`
+    Breakpoint,
+    /// Device-side assertion.
+    Assert {
+        /// Asserted expression.
+        message: String,
+        /// File named by the assertion.
+        file: String,
+        /// Its line.
+        line: u32,
+        /// Its function.
+        function: String,
+    },
+    /// An operand no GPU accepts: barrier id, descriptor, tensor map, size, mask, diverged
+    /// aligned instruction…
+    Illegal {
+        /// What and why.
+        reason: String,
+    },
+    /// Misuse of an mbarrier: not initialised, overwritten, over-arrived.
+    Mbarrier {
+        /// Shared address.
+        address: u32,
+        /// What and why.
+        reason: String,
+    },
+}
+
+/// One warp of a deadlock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wait {
+    /// Where it waits.
+    pub place: Place,
+    /// For what, in words: barrier, phase, what is missing.
+    pub on: String,
+}
+
+impl FaultKind {
+    /// A short stable name: `out-of-bounds`, `deadlock`, …
+    pub fn name(&self) -> &'static str {
+        match self {
+            FaultKind::OutOfBounds { .. } => "out-of-bounds",
+            FaultKind::Misaligned { .. } => "misaligned",
+            FaultKind::Deadlock { .. } => "deadlock",
+            FaultKind::StepLimit { .. } => "step-limit",
+            FaultKind::Trap => "trap",
+            FaultKind::Breakpoint => "breakpoint",
+            FaultKind::Assert { .. } => "assert",
+            FaultKind::Illegal { .. } => "illegal",
+            FaultKind::Mbarrier { .. } => "mbarrier",
+        }
+    }
+
+    /// The kernel would never have returned.
+    pub fn is_hang(&self) -> bool {
+        matches!(
+            self,
+            FaultKind::Deadlock { .. } | FaultKind::StepLimit { .. }
+        )
+    }
+
+    pub(crate) fn illegal(reason: impl Into<String>) -> Self {
+        FaultKind::Illegal {
+            reason: reason.into(),
+        }
+    }
+}
+
+impl Place {
+    /// The place of instruction `pc`.
+    pub(crate) fn of(program: &Program, pc: u32, cta: [u32; 3], warp: u32, lanes: u32) -> Self {
+        let loc = program
+            .insts
+            .get(pc as usize)
+            .and_then(|inst| program.locs.get(inst.loc as usize));
+        Self {
+            kernel: program.name.clone(),
+            cta,
+            warp,
+            lanes,
+            ptx_line: loc.map_or(0, |l| l.ptx_line),
+            source: loc.map_or_else(Vec::new, |l| l.frames.clone()),
+        }
+    }
+
+    /// `file:line` of the innermost frame, or the PTX line.
+    pub fn line(&self) -> String {
+        match self.source.first() {
+            Some(frame) => format!("{}:{}", frame.file, frame.line),
+            None => format!("PTX line {}", self.ptx_line),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.cta;
+        write!(
+            f,
+            "{}: kernel {}, CTA ({x},{y},{z}), warp {}",
+            self.line(),
+            self.kernel,
+            self.warp
+        )?;
+        if self.lanes != 0 && self.lanes != u32::MAX {
+            write!(f, ", lanes {:#010x}", self.lanes)?;
+        }
+        for frame in self.source.iter().skip(1) {
+            write!(f, ", inlined at {}:{}", frame.file, frame.line)?;
+        }
+        if !self.source.is_empty() {
+            write!(f, " (PTX line {})", self.ptx_line)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultKind::OutOfBounds {
+                space,
+                address,
+                bytes,
+                write,
+                nearest,
+            } => {
+                let verb = if *write { "write" } else { "read" };
+                write!(
+                    f,
+                    "{space} {verb} of {bytes} bytes at {address:#x} is out of bounds: {nearest}"
+                )
+            }
+            FaultKind::Misaligned {
+                space,
+                address,
+                align,
+            } => write!(
+                f,
+                "{space} address {address:#x} is not a multiple of {align}"
+            ),
+            FaultKind::Deadlock { waits } => {
+                write!(
+                    f,
+                    "deadlock: {} warps wait and nothing is in flight",
+                    waits.len()
+                )?;
+                for wait in waits {
+                    write!(f, "\n  {}: {}", wait.place, wait.on)?;
+                }
+                Ok(())
+            }
+            FaultKind::StepLimit { limit } => {
+                write!(
+                    f,
+                    "hung: more than {limit} warp instructions in one CTA or cluster; the loop is here"
+                )
+            }
+            FaultKind::Trap => f.write_str("trap executed"),
+            FaultKind::Breakpoint => f.write_str("breakpoint executed"),
+            FaultKind::Assert {
+                message,
+                file,
+                line,
+                function,
+            } => write!(
+                f,
+                "assertion `{message}` failed in {function} ({file}:{line})"
+            ),
+            FaultKind::Illegal { reason } => f.write_str(reason),
+            FaultKind::Mbarrier { address, reason } => {
+                write!(f, "mbarrier at shared address {address:#x}: {reason}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} [seed {}]: {}", self.place, self.seed, self.kind)
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -1,1 +1,483 @@
 //! Launches kernels of a module on emulated memory.
+//!
+//! ```no_run
+//! use ptx_emu::launch::{Launch, Params};
+//! use ptx_emu::memory::Memory;
+//! use ptx_emu::op::Module;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let module = Module::load(&std::fs::read_to_string("kernel.ptx")?)?;
+//! let mut memory = Memory::new();
+//! let out = memory.alloc(4096)?;
+//! let params = Params::new().pointer(out).u32(1024);
+//! let launch = Launch::new("fill").grid([8, 1, 1]).block([128, 1, 1]).params(params);
+//! let report = launch.run(&module, &mut memory)?;
+//! println!("{} instructions", report.counters.total_instructions());
+//! # Ok(())
+//! # }
+//! ```
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::counters::Counters;
+use crate::exec::bytes::AlignedBytes;
+use crate::exec::classes;
+use crate::exec::env::{Env, Setup};
+use crate::exec::grid;
+use crate::fault::Fault;
+use crate::memory::{DevicePtr, Memory, MemoryError};
+use crate::numeric::simd::Level;
+use crate::op::{Module, Program, SHARED_BASE};
+use crate::tensor::tensormap::TensorMap;
+
+/// How tensor cores round.
+pub use crate::tensor::Numerics as MmaMode;
+
+/// The device whose limits are enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Profile {
+    /// Streaming multiprocessors.
+    pub sms: u32,
+    /// Most shared bytes of one CTA, static and dynamic together.
+    pub shared_per_cta: u32,
+    /// Shared bytes of one multiprocessor.
+    pub shared_per_sm: u32,
+    /// Threads of one multiprocessor.
+    pub threads_per_sm: u32,
+    /// CTAs of one multiprocessor.
+    pub ctas_per_sm: u32,
+    /// 32-bit registers of one multiprocessor.
+    pub registers_per_sm: u32,
+    /// Most CTAs in a cluster.
+    pub max_cluster: u32,
+}
+
+impl Profile {
+    /// NVIDIA H200 (and H100 SXM).
+    pub const H200: Self = Self {
+        sms: 132,
+        shared_per_cta: 232_448,
+        shared_per_sm: 233_472,
+        threads_per_sm: 2048,
+        ctas_per_sm: 32,
+        registers_per_sm: 65_536,
+        max_cluster: 16,
+    };
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self::H200
+    }
+}
+
+/// How a launch is emulated; none of it changes what a correct kernel computes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Picks one of many legal interleavings and latencies.
+    pub seed: u64,
+    /// Warp instructions a cluster may take before it counts as hung.
+    pub step_limit: u64,
+    /// Host threads; 0 means all cores.
+    pub threads: usize,
+    /// Rounding of tensor-core sums.
+    pub mma_mode: MmaMode,
+    /// Device limits.
+    pub profile: Profile,
+    /// Vector instructions to use; the machine's best by default.
+    pub level: Level,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            step_limit: 100_000_000,
+            threads: 0,
+            mma_mode: MmaMode::Fast,
+            profile: Profile::H200,
+            level: Level::best(),
+        }
+    }
+}
+
+/// Kernel parameters, in declaration order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Params {
+    values: Vec<Vec<u8>>,
+}
+
+impl Params {
+    /// No parameters yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A parameter of raw bytes (a struct passed by value).
+    pub fn bytes(mut self, bytes: &[u8]) -> Self {
+        self.values.push(bytes.to_vec());
+        self
+    }
+
+    /// A device pointer.
+    pub fn pointer(self, ptr: DevicePtr) -> Self {
+        self.u64(ptr.0)
+    }
+
+    /// A tensor map by value (`__grid_constant__ const CUtensorMap`).
+    pub fn tensor_map(self, map: &TensorMap) -> Self {
+        self.bytes(&map.encode())
+    }
+
+    /// A 32-bit unsigned integer.
+    pub fn u32(self, value: u32) -> Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    /// A 32-bit signed integer.
+    pub fn i32(self, value: i32) -> Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    /// A 64-bit unsigned integer.
+    pub fn u64(self, value: u64) -> Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    /// A 32-bit float.
+    pub fn f32(self, value: f32) -> Self {
+        self.bytes(&value.to_le_bytes())
+    }
+}
+
+/// One kernel launch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launch {
+    /// Kernel name in the PTX.
+    pub kernel: String,
+    /// CTAs in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads per CTA in x, y, z.
+    pub block: [u32; 3],
+    /// CTAs per cluster; `None` takes the kernel's own, or 1.
+    pub cluster: Option<[u32; 3]>,
+    /// Dynamic shared bytes.
+    pub shared_bytes: u32,
+    /// Parameters.
+    pub params: Params,
+    /// How to emulate.
+    pub config: Config,
+}
+
+/// What a finished launch did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// Counts.
+    pub counters: Counters,
+    /// Seed it ran with.
+    pub seed: u64,
+    /// CTAs that fit on one multiprocessor at once (by threads and shared memory).
+    pub ctas_per_sm: u32,
+}
+
+/// Why a launch did not finish.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// No such kernel.
+    #[error("the module has no kernel `{name}`; it has: {known}")]
+    NoKernel {
+        /// Asked for.
+        name: String,
+        /// Kernels there are.
+        known: String,
+    },
+    /// Wrong number of parameters.
+    #[error("kernel `{kernel}` takes {expected} parameters, {given} were given")]
+    ParamCount {
+        /// Kernel.
+        kernel: String,
+        /// Declared.
+        expected: usize,
+        /// Given.
+        given: usize,
+    },
+    /// A parameter of the wrong size.
+    #[error(
+        "parameter {index} (`{name}`) of kernel `{kernel}` is {expected} bytes, {given} were given"
+    )]
+    ParamSize {
+        /// Kernel.
+        kernel: String,
+        /// Which, from 0.
+        index: usize,
+        /// Its name.
+        name: String,
+        /// Declared bytes.
+        expected: u32,
+        /// Given bytes.
+        given: usize,
+    },
+    /// Zero or too large grid, block or cluster.
+    #[error("kernel `{kernel}`: {reason}")]
+    Shape {
+        /// Kernel.
+        kernel: String,
+        /// What is wrong, and the limit.
+        reason: String,
+    },
+    /// Too much shared memory.
+    #[error(
+        "kernel `{kernel}` needs {needed} bytes of shared memory ({fixed} static, {dynamic} dynamic); a CTA can have {limit}"
+    )]
+    SharedMemory {
+        /// Kernel.
+        kernel: String,
+        /// Both together.
+        needed: u64,
+        /// Static bytes.
+        fixed: u32,
+        /// Dynamic bytes.
+        dynamic: u32,
+        /// Limit of the profile.
+        limit: u32,
+    },
+    /// Module variables did not fit.
+    #[error("module variables: {0}")]
+    Memory(#[from] MemoryError),
+    /// The host threads could not be started.
+    #[error("cannot start {threads} host threads: {reason}")]
+    Threads {
+        /// Asked for.
+        threads: usize,
+        /// Why not.
+        reason: String,
+    },
+    /// The kernel faulted.
+    #[error("{0}")]
+    Fault(Box<Fault>),
+}
+
+static LAUNCHES: AtomicU64 = AtomicU64::new(1);
+
+impl Launch {
+    /// A launch of one thread, to be filled in.
+    pub fn new(kernel: &str) -> Self {
+        Self {
+            kernel: kernel.to_owned(),
+            grid: [1; 3],
+            block: [1; 3],
+            cluster: None,
+            shared_bytes: 0,
+            params: Params::default(),
+            config: Config::default(),
+        }
+    }
+
+    /// Sets the grid.
+    pub fn grid(mut self, grid: [u32; 3]) -> Self {
+        self.grid = grid;
+        self
+    }
+
+    /// Sets the block.
+    pub fn block(mut self, block: [u32; 3]) -> Self {
+        self.block = block;
+        self
+    }
+
+    /// Sets the cluster size.
+    pub fn cluster(mut self, cluster: [u32; 3]) -> Self {
+        self.cluster = Some(cluster);
+        self
+    }
+
+    /// Sets the dynamic shared memory.
+    pub fn shared_bytes(mut self, bytes: u32) -> Self {
+        self.shared_bytes = bytes;
+        self
+    }
+
+    /// Sets the parameters.
+    pub fn params(mut self, params: Params) -> Self {
+        self.params = params;
+        self
+    }
+
+    /// Sets how to emulate.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Runs the kernel to its end.
+    pub fn run(&self, module: &Module, memory: &mut Memory) -> Result<Report, LaunchError> {
+        let program = self.program(module)?;
+        let params = self.pack_params(program)?;
+        let cluster = self.check_shape(program)?;
+        self.check_shared(program)?;
+        let globals = memory.bind(module)?;
+        let sizes = cluster.unwrap_or([1; 3]);
+        let alone = (0..3).all(|i| self.grid[i] == sizes[i]);
+        let env = Env::new(Setup {
+            program,
+            memory,
+            params,
+            globals,
+            grid: self.grid,
+            block: self.block,
+            cluster,
+            dynamic_shared: self.shared_bytes,
+            shared_grid: !alone && classes::communicates(program),
+            seed: self.config.seed,
+            step_limit: self.config.step_limit,
+            mma_mode: self.config.mma_mode,
+            level: self.config.level.min(Level::best()),
+            profile: self.config.profile,
+            launch_id: LAUNCHES.fetch_add(1, Ordering::Relaxed),
+        });
+        let counters = match self.config.threads {
+            0 => grid::run(&env),
+            threads => rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .map_err(|e| LaunchError::Threads {
+                    threads,
+                    reason: e.to_string(),
+                })?
+                .install(|| grid::run(&env)),
+        };
+        Ok(Report {
+            counters: counters.map_err(LaunchError::Fault)?,
+            seed: self.config.seed,
+            ctas_per_sm: env.ctas_per_sm(),
+        })
+    }
+
+    fn program<'m>(&self, module: &'m Module) -> Result<&'m Program, LaunchError> {
+        module
+            .kernels
+            .get(&self.kernel)
+            .map(|p| &**p)
+            .ok_or_else(|| {
+                let names: Vec<&str> = module.kernels.keys().map(String::as_str).collect();
+                LaunchError::NoKernel {
+                    name: self.kernel.clone(),
+                    known: names.join(", "),
+                }
+            })
+    }
+
+    fn pack_params(&self, program: &Program) -> Result<AlignedBytes, LaunchError> {
+        let values = &self.params.values;
+        if values.len() != program.params.len() {
+            return Err(LaunchError::ParamCount {
+                kernel: self.kernel.clone(),
+                expected: program.params.len(),
+                given: values.len(),
+            });
+        }
+        let mut bytes =
+            AlignedBytes::filled((program.param_bytes as usize).next_multiple_of(16), 0);
+        for (index, (value, param)) in values.iter().zip(&program.params).enumerate() {
+            let at = param.offset as usize;
+            match bytes.get_mut(at..at + param.size as usize) {
+                Some(place) if place.len() == value.len() => place.copy_from_slice(value),
+                _ => {
+                    return Err(LaunchError::ParamSize {
+                        kernel: self.kernel.clone(),
+                        index,
+                        name: param.name.clone(),
+                        expected: param.size,
+                        given: value.len(),
+                    });
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Checks grid, block and cluster; the cluster size to use.
+    fn check_shape(&self, program: &Program) -> Result<Option<[u32; 3]>, LaunchError> {
+        let wrong = |reason: String| {
+            Err(LaunchError::Shape {
+                kernel: self.kernel.clone(),
+                reason,
+            })
+        };
+        let [gx, gy, gz] = self.grid;
+        let [bx, by, bz] = self.block;
+        if self.grid.contains(&0) || self.block.contains(&0) {
+            return wrong(format!(
+                "grid {:?} and block {:?} must not contain 0",
+                self.grid, self.block
+            ));
+        }
+        if gx > 0x7fff_ffff || gy > 65_535 || gz > 65_535 {
+            return wrong(format!(
+                "grid {:?} exceeds 2147483647 × 65535 × 65535",
+                self.grid
+            ));
+        }
+        let threads = u64::from(bx) * u64::from(by) * u64::from(bz);
+        if bx > 1024 || by > 1024 || bz > 64 || threads > 1024 {
+            return wrong(format!(
+                "block {:?} exceeds 1024 × 1024 × 64 or 1024 threads in all",
+                self.block
+            ));
+        }
+        if let Some(required) = program.required_block.filter(|r| *r != self.block) {
+            return wrong(format!(
+                "block {:?} differs from its .reqntid {required:?}",
+                self.block
+            ));
+        }
+        let product = |d: [u32; 3]| d.iter().map(|&x| u64::from(x)).product::<u64>();
+        if let Some(most) = program.max_block.filter(|m| product(*m) < threads) {
+            return wrong(format!(
+                "block {:?} exceeds its .maxntid {most:?}",
+                self.block
+            ));
+        }
+        let cluster = match (self.cluster, program.cluster) {
+            (Some(given), Some(fixed)) if given != fixed => {
+                return wrong(format!(
+                    "cluster {given:?} differs from its .reqnctapercluster {fixed:?}"
+                ));
+            }
+            (given, fixed) => given.or(fixed),
+        };
+        if let Some(cluster) = cluster {
+            let most = self.config.profile.max_cluster;
+            if cluster.contains(&0) || product(cluster) > u64::from(most) {
+                return wrong(format!(
+                    "cluster {cluster:?}: a cluster has 1 to {most} CTAs"
+                ));
+            }
+            if (0..3).any(|i| self.grid[i] % cluster[i] != 0) {
+                return wrong(format!(
+                    "grid {:?} is not a multiple of its cluster {cluster:?}",
+                    self.grid
+                ));
+            }
+        }
+        Ok(cluster)
+    }
+
+    fn check_shared(&self, program: &Program) -> Result<(), LaunchError> {
+        let end = program.shared_dynamic_start.max(program.shared_static_end);
+        let fixed = end.saturating_sub(SHARED_BASE);
+        let needed = u64::from(fixed) + u64::from(self.shared_bytes);
+        let limit = self.config.profile.shared_per_cta;
+        match needed > u64::from(limit) {
+            true => Err(LaunchError::SharedMemory {
+                kernel: self.kernel.clone(),
+                needed,
+                fixed,
+                dynamic: self.shared_bytes,
+                limit,
+            }),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,1 +1,371 @@
-//! Device memory as the host sees it.
+//! Device memory: allocations in one 64-bit address space.
+//!
+//! Every allocation lies alone between guard gaps, so that an access a little past its end meets
+//! no neighbour: it is a fault that names the allocation it missed. The host owns [`Memory`]; a
+//! launch borrows it mutably, so host and device never touch it at the same time.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::collections::HashMap;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::op::Module;
+
+/// Alignment of every allocation, as `cudaMalloc` gives.
+const ALIGN: u64 = 256;
+/// Unmapped bytes at least between two allocations.
+const GAP: u64 = 1 << 16;
+/// First device address handed out.
+const FIRST: u64 = 0x2_0000_0000;
+
+/// A device address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DevicePtr(pub u64);
+
+impl DevicePtr {
+    /// The address `bytes` further on.
+    pub fn offset(self, bytes: u64) -> Self {
+        Self(self.0 + bytes)
+    }
+}
+
+/// What the host can do wrong with device memory.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    /// An allocation of no bytes.
+    #[error("cannot allocate 0 bytes of device memory")]
+    Empty,
+    /// More than the address space or the host can hold.
+    #[error("cannot allocate {bytes} bytes of device memory: the limit is {limit} bytes in all")]
+    TooLarge {
+        /// Asked for.
+        bytes: u64,
+        /// [`Memory::limit`]
+        limit: u64,
+    },
+    /// Host access outside any one allocation.
+    #[error(
+        "host access of {bytes} bytes at {address:#x} is not inside one allocation ({nearest})"
+    )]
+    OutOfBounds {
+        /// First byte.
+        address: u64,
+        /// Length.
+        bytes: u64,
+        /// The closest allocation, in words.
+        nearest: String,
+    },
+    /// `free` of something that is not the start of an allocation.
+    #[error("{address:#x} is not the start of an allocation: free takes what alloc returned")]
+    NotAllocated {
+        /// Freed address.
+        address: u64,
+    },
+}
+
+/// One allocation.
+pub(crate) struct Region {
+    pub(crate) base: u64,
+    pub(crate) len: u64,
+    pub(crate) name: String,
+    ptr: NonNull<u8>,
+}
+
+impl Region {
+    fn layout(len: u64) -> Layout {
+        Layout::from_size_align(len as usize, ALIGN as usize).expect("length checked by alloc")
+    }
+
+    /// First byte on the host.
+    pub(crate) fn ptr(&self) -> *mut u8 {
+        self.ptr.as_ptr()
+    }
+
+    fn describe(&self) -> String {
+        format!("{} at {:#x}, {} bytes", self.name, self.base, self.len)
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `Memory::alloc_named` with this very layout.
+        unsafe { dealloc(self.ptr.as_ptr(), Self::layout(self.len)) }
+    }
+}
+
+// SAFETY: a region is plain bytes; who may touch them when is the launch's discipline (see
+// `exec::global`): CTAs that write the same bytes without synchronising race on a GPU too.
+unsafe impl Send for Region {}
+unsafe impl Sync for Region {}
+
+/// The device's memory.
+pub struct Memory {
+    regions: Vec<Region>,
+    next: u64,
+    used: u64,
+    limit: u64,
+    bound: HashMap<u64, Vec<u64>>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Memory {
+    /// Empty memory with H200's 141 GB as its limit (host pages are taken as they are touched).
+    pub fn new() -> Self {
+        Self::with_limit(141_000_000_000)
+    }
+
+    /// Empty memory that holds at most `limit` bytes.
+    pub fn with_limit(limit: u64) -> Self {
+        Self {
+            regions: Vec::new(),
+            next: FIRST,
+            used: 0,
+            limit,
+            bound: HashMap::new(),
+        }
+    }
+
+    /// Most bytes that can be allocated together.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Allocates zeroed bytes, aligned to 256.
+    pub fn alloc(&mut self, bytes: u64) -> Result<DevicePtr, MemoryError> {
+        let name = format!("allocation {}", self.regions.len());
+        self.alloc_named(&name, bytes)
+    }
+
+    /// Allocates zeroed bytes under a name that faults will use.
+    pub fn alloc_named(&mut self, name: &str, bytes: u64) -> Result<DevicePtr, MemoryError> {
+        if bytes == 0 {
+            return Err(MemoryError::Empty);
+        }
+        if bytes > self.limit - self.used {
+            return Err(MemoryError::TooLarge {
+                bytes,
+                limit: self.limit,
+            });
+        }
+        let layout = Region::layout(bytes);
+        // SAFETY: the layout has a size above zero.
+        let Some(ptr) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
+            handle_alloc_error(layout)
+        };
+        let base = self.next;
+        self.next = (base + bytes + GAP).next_multiple_of(GAP);
+        self.used += bytes;
+        self.regions.push(Region {
+            base,
+            len: bytes,
+            name: name.to_owned(),
+            ptr,
+        });
+        Ok(DevicePtr(base))
+    }
+
+    /// Frees what `alloc` returned; later device accesses to it fault.
+    pub fn free(&mut self, ptr: DevicePtr) -> Result<(), MemoryError> {
+        match self.regions.binary_search_by_key(&ptr.0, |r| r.base) {
+            Ok(index) => {
+                self.used -= self.regions.remove(index).len;
+                Ok(())
+            }
+            Err(_) => Err(MemoryError::NotAllocated { address: ptr.0 }),
+        }
+    }
+
+    /// Copies host bytes to the device.
+    pub fn write(&mut self, ptr: DevicePtr, bytes: &[u8]) -> Result<(), MemoryError> {
+        let to = self.host_range(ptr, bytes.len() as u64)?;
+        // SAFETY: `host_range` checked the bounds; `&mut self` excludes any running launch.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        Ok(())
+    }
+
+    /// Copies device bytes to the host.
+    pub fn read(&self, ptr: DevicePtr, bytes: &mut [u8]) -> Result<(), MemoryError> {
+        let from = self.host_range(ptr, bytes.len() as u64)?;
+        // SAFETY: as in `write`; a launch would hold `&mut self`.
+        unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    /// Device bytes as a host vector.
+    pub fn read_vec(&self, ptr: DevicePtr, bytes: u64) -> Result<Vec<u8>, MemoryError> {
+        self.host_range(ptr, bytes)?;
+        let mut out = vec![0; bytes as usize];
+        self.read(ptr, &mut out)?;
+        Ok(out)
+    }
+
+    /// Sets device bytes.
+    pub fn fill(&mut self, ptr: DevicePtr, byte: u8, bytes: u64) -> Result<(), MemoryError> {
+        let to = self.host_range(ptr, bytes)?;
+        // SAFETY: as in `write`.
+        unsafe { std::ptr::write_bytes(to, byte, bytes as usize) };
+        Ok(())
+    }
+
+    /// Address of a module variable, if the module has been bound by a launch or [`Memory::bind`].
+    pub fn symbol(&mut self, module: &Module, name: &str) -> Option<DevicePtr> {
+        let index = module.globals.iter().position(|g| g.name == name)?;
+        let addresses = self.bind(module).ok()?;
+        addresses.get(index).map(|&a| DevicePtr(a))
+    }
+
+    /// Allocates and initialises a module's variables, once per module.
+    pub fn bind(&mut self, module: &Module) -> Result<Vec<u64>, MemoryError> {
+        if let Some(addresses) = self.bound.get(&module.id) {
+            return Ok(addresses.clone());
+        }
+        let mut addresses = Vec::with_capacity(module.globals.len());
+        for var in &module.globals {
+            let bytes = (var.init.len() as u64).max(1);
+            addresses.push(self.alloc_named(&var.name, bytes)?.0);
+        }
+        for (var, &address) in module.globals.iter().zip(&addresses) {
+            let mut init = var.init.clone();
+            for &(offset, index, addend) in &var.relocs {
+                let (offset, target) =
+                    (offset as usize, addresses.get(index).copied().unwrap_or(0));
+                if let Some(bytes) = init.get_mut(offset..offset + 8) {
+                    bytes.copy_from_slice(&target.wrapping_add_signed(addend).to_le_bytes());
+                }
+            }
+            self.write(DevicePtr(address), &init)?;
+        }
+        self.bound.insert(module.id, addresses.clone());
+        Ok(addresses)
+    }
+
+    fn host_range(&self, ptr: DevicePtr, bytes: u64) -> Result<*mut u8, MemoryError> {
+        self.find(ptr.0)
+            .map(|index| &self.regions[index])
+            .filter(|r| bytes <= r.len - (ptr.0 - r.base))
+            // SAFETY: the offset is inside the region.
+            .map(|r| unsafe { r.ptr().add((ptr.0 - r.base) as usize) })
+            .ok_or_else(|| MemoryError::OutOfBounds {
+                address: ptr.0,
+                bytes,
+                nearest: self.nearest(ptr.0),
+            })
+    }
+
+    /// Index of the region that holds `address`.
+    pub(crate) fn find(&self, address: u64) -> Option<usize> {
+        let after = self.regions.partition_point(|r| r.base <= address);
+        let index = after.checked_sub(1)?;
+        (address - self.regions[index].base < self.regions[index].len).then_some(index)
+    }
+
+    pub(crate) fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// The allocation closest to an address, in words.
+    pub(crate) fn nearest(&self, address: u64) -> String {
+        let distance = |r: &Region| {
+            let end = r.base + r.len;
+            address
+                .saturating_sub(end - 1)
+                .max(r.base.saturating_sub(address))
+        };
+        match self.regions.iter().min_by_key(|r| distance(r)) {
+            None => "there are no allocations".to_owned(),
+            Some(r) if address >= r.base + r.len => {
+                let past = address - r.base - r.len;
+                format!("{past} bytes past the end of {}", r.describe())
+            }
+            Some(r) if address < r.base => {
+                format!("{} bytes before {}", r.base - address, r.describe())
+            }
+            Some(r) => format!("in {}", r.describe()),
+        }
+    }
+}
+
+/// Which 32-byte sectors of each allocation a launch has touched.
+pub(crate) struct Footprint {
+    regions: Vec<Vec<AtomicU64>>,
+}
+
+/// Bytes per footprint bit: a sector of the L2 cache.
+const SECTOR: u64 = 32;
+
+impl Footprint {
+    pub(crate) fn new(memory: &Memory) -> Self {
+        let words = |r: &Region| r.len.div_ceil(SECTOR * 64) as usize;
+        let regions = memory.regions.iter().map(words);
+        Self {
+            regions: regions
+                .map(|n| (0..n).map(|_| AtomicU64::new(0)).collect())
+                .collect(),
+        }
+    }
+
+    /// Marks `[offset, offset + bytes)` of a region.
+    pub(crate) fn mark(&self, region: usize, offset: u64, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let (first, last) = (offset / SECTOR, (offset + bytes - 1) / SECTOR);
+        let words = &self.regions[region];
+        for word in first / 64..=last / 64 {
+            let low = first.max(word * 64) - word * 64;
+            let high = last.min(word * 64 + 63) - word * 64;
+            let mask = (u64::MAX >> (63 - high)) & (u64::MAX << low);
+            let cell = &words[word as usize];
+            if cell.load(Ordering::Relaxed) & mask != mask {
+                cell.fetch_or(mask, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Bytes of all touched sectors.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bits = |w: &AtomicU64| u64::from(w.load(Ordering::Relaxed).count_ones());
+        self.regions.iter().flatten().map(bits).sum::<u64>() * SECTOR
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accesses_outside_name_the_nearest_allocation() {
+        let mut memory = Memory::new();
+        let a = memory.alloc_named("weights", 100).unwrap();
+        memory.alloc_named("tokens", 64).unwrap();
+        let error = memory.write(a.offset(96), &[0; 8]).unwrap_err();
+        assert!(error.to_string().contains("in weights"), "{error}");
+        assert!(
+            memory
+                .nearest(a.0 + 104)
+                .contains("4 bytes past the end of weights")
+        );
+        memory.free(a).unwrap();
+        assert!(memory.read_vec(a, 4).is_err());
+        assert_eq!(
+            memory.free(a),
+            Err(MemoryError::NotAllocated { address: a.0 })
+        );
+    }
+
+    #[test]
+    fn footprint_counts_each_sector_once() {
+        let mut memory = Memory::new();
+        memory.alloc(1 << 20).unwrap();
+        let footprint = Footprint::new(&memory);
+        footprint.mark(0, 0, 4096);
+        footprint.mark(0, 4000, 200);
+        footprint.mark(0, 4195, 1);
+        assert_eq!(footprint.bytes(), 4096 + 128);
+    }
+}

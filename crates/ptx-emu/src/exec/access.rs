@@ -1,0 +1,604 @@
+//! Loads and stores: from lane addresses to host pointers, checked.
+//!
+//! Global bytes are shared by all CTAs that run at once. Accesses of up to eight bytes are relaxed
+//! atomics and larger copies plain ones: two CTAs that touch the same bytes without going through
+//! a communication point (see [`super::grid`]) race on a GPU just as well.
+
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::cluster::{Cluster, Flow};
+use super::convert::pool;
+use super::warp::{Wait, Warp};
+use crate::fault::FaultKind;
+use crate::op::{
+    Addr, Base, CLUSTER_RANK_SHIFT, Extend, LOCAL_WINDOW, Order, PARAM_WINDOW, R32, SHARED_BASE,
+    SHARED_WINDOW, Slot, SlotList, Space,
+};
+
+type Checked<T> = Result<T, Box<FaultKind>>;
+
+/// Host addresses of a warp's accesses; lanes outside the mask repeat a valid one.
+pub(super) struct Pointers(pub(super) [usize; 32]);
+
+/// Where a lane's address leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Global,
+    Shared,
+    Local,
+    Param,
+}
+
+/// Bytes above a generic window's base that belong to it.
+const WINDOW: u64 = 1 << 32;
+
+/// The space a generic address lies in.
+pub(super) fn place_of(address: u64) -> Place {
+    let within = |base: u64| address.wrapping_sub(base) < WINDOW;
+    if within(SHARED_WINDOW) {
+        Place::Shared
+    } else if within(LOCAL_WINDOW) {
+        Place::Local
+    } else if within(PARAM_WINDOW) {
+        Place::Param
+    } else {
+        Place::Global
+    }
+}
+
+/// What an access is, for checks and counters.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Access {
+    /// Bytes per lane.
+    pub(super) bytes: u64,
+    pub(super) write: bool,
+}
+
+#[inline(always)]
+fn lowest(mask: u32) -> usize {
+    mask.trailing_zeros() as usize & 31
+}
+
+impl Cluster<'_> {
+    /// Lane addresses of an operand, in its own space.
+    #[inline(always)]
+    pub(super) fn addresses(&self, w: &Warp, addr: Addr) -> [u64; 32] {
+        match addr.base {
+            Base::R64(r) => {
+                let r = w.get64(r);
+                std::array::from_fn(
+                    #[inline(always)]
+                    |i| r[i].wrapping_add_signed(addr.offset),
+                )
+            }
+            Base::R32(r) => {
+                let r = w.get(r);
+                std::array::from_fn(
+                    #[inline(always)]
+                    |i| u64::from(r[i].wrapping_add(addr.offset as u32)),
+                )
+            }
+            Base::Abs => [addr.offset as u64; 32],
+            Base::Global(index) => {
+                let base = self.env.globals.get(index as usize).copied().unwrap_or(0);
+                [base.wrapping_add_signed(addr.offset); 32]
+            }
+        }
+    }
+
+    /// One lane's address.
+    pub(super) fn address(&self, w: &Warp, addr: Addr, lane: usize) -> u64 {
+        self.addresses(w, addr)[lane]
+    }
+
+    /// Reduces addresses of a state space to a place and addresses within it. `Err` holds a mix:
+    /// generic addresses of one warp may point to several places.
+    fn locate(
+        &self,
+        space: Space,
+        addresses: &mut [u64; 32],
+        mask: u32,
+    ) -> Checked<Result<Place, ()>> {
+        let place = match space {
+            Space::Global | Space::Const => return Ok(Ok(Place::Global)),
+            Space::Shared | Space::SharedCluster => Place::Shared,
+            Space::Local => Place::Local,
+            Space::Param => Place::Param,
+            Space::Generic => {
+                let first = place_of(addresses[lowest(mask)]);
+                let same = |i: &usize| mask >> i & 1 == 0 || place_of(addresses[*i]) == first;
+                if !(0..32).all(|i| same(&i)) {
+                    return Ok(Err(()));
+                }
+                first
+            }
+        };
+        // Windows are aligned to their size: the low half is the address in the space. Shared
+        // and local addresses are 32 bits even when they come in 64-bit registers.
+        if place != Place::Global {
+            for a in addresses.iter_mut() {
+                *a &= WINDOW - 1;
+            }
+        }
+        Ok(Ok(place))
+    }
+
+    /// Checks a warp's access and finds its bytes on the host.
+    pub(super) fn resolve(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        space: Space,
+        mut addresses: [u64; 32],
+        access: Access,
+    ) -> Checked<Pointers> {
+        match self.locate(space, &mut addresses, mask)? {
+            Ok(place) => self.resolve_in(w, mask, place, &addresses, access),
+            Err(()) => {
+                let mut all = [0; 32];
+                for lane in lanes(mask) {
+                    let one = self.resolve(w, 1 << lane, space, [addresses[lane]; 32], access)?;
+                    all[lane] = one.0[lane];
+                }
+                let spare = all[lowest(mask)];
+                Ok(Pointers(std::array::from_fn(|i| {
+                    if mask >> i & 1 == 1 { all[i] } else { spare }
+                })))
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn resolve_in(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        place: Place,
+        addresses: &[u64; 32],
+        access: Access,
+    ) -> Checked<Pointers> {
+        let spare = addresses[lowest(mask)];
+        let at: [u64; 32] = std::array::from_fn(
+            #[inline(always)]
+            |i| {
+                if mask >> i & 1 == 1 {
+                    addresses[i]
+                } else {
+                    spare
+                }
+            },
+        );
+        let bits = at.iter().fold(0, |bits, a| bits | a);
+        if bits & (access.bytes - 1) != 0 {
+            return Err(misaligned(place, &at, mask, access.bytes));
+        }
+        match place {
+            Place::Global => self.global_pointers(mask, &at, access),
+            Place::Shared => self.shared_pointers(w, mask, &at, access),
+            Place::Local => self.local_pointers(w, mask, &at, access),
+            Place::Param => self.param_pointers(&at, access),
+        }
+    }
+
+    #[inline(always)]
+    fn global_pointers(&mut self, mask: u32, at: &[u64; 32], access: Access) -> Checked<Pointers> {
+        let low = at.iter().fold(u64::MAX, |m, &a| m.min(a));
+        let high = at.iter().fold(0, |m, &a| m.max(a));
+        let lanes = u64::from(mask.count_ones());
+        let total = access.bytes * lanes;
+        match access.write {
+            true => self.counters.global_written += total,
+            false => self.counters.global_read += total,
+        }
+        let cached = &self.last_region;
+        if !(low >= cached.base && high + access.bytes <= cached.end) {
+            self.find_region(low, access)?;
+        }
+        let cached = &self.last_region;
+        if high + access.bytes > cached.end {
+            return self.scattered_pointers(at, access);
+        }
+        let (base, host, index) = (cached.base, cached.host, cached.index);
+        let footprint = if access.write {
+            &self.env.written
+        } else {
+            &self.env.read
+        };
+        if high - low < total {
+            footprint.mark(index, low - base, high + access.bytes - low);
+        } else {
+            for &a in at {
+                footprint.mark(index, a - base, access.bytes);
+            }
+        }
+        Ok(Pointers(std::array::from_fn(
+            #[inline(always)]
+            |i| host + (at[i] - base) as usize,
+        )))
+    }
+
+    /// Makes the region of `address` the cached one.
+    pub(super) fn find_region(&mut self, address: u64, access: Access) -> Checked<()> {
+        let memory = self.env.memory;
+        let Some(index) = memory.find(address) else {
+            return Err(self.outside("global", address, access));
+        };
+        let region = &memory.regions()[index];
+        self.last_region = super::cluster::CachedRegion {
+            base: region.base,
+            end: region.base + region.len,
+            host: region.ptr() as usize,
+            index,
+        };
+        if address + access.bytes > self.last_region.end {
+            return Err(self.outside("global", address, access));
+        }
+        Ok(())
+    }
+
+    /// Lanes in different allocations, one by one.
+    #[inline(never)]
+    fn scattered_pointers(&mut self, at: &[u64; 32], access: Access) -> Checked<Pointers> {
+        let mut out = [0; 32];
+        for (lane, &address) in at.iter().enumerate() {
+            self.find_region(address, access)?;
+            let cached = &self.last_region;
+            out[lane] = cached.host + (address - cached.base) as usize;
+            let footprint = if access.write {
+                &self.env.written
+            } else {
+                &self.env.read
+            };
+            footprint.mark(cached.index, address - cached.base, access.bytes);
+        }
+        Ok(Pointers(out))
+    }
+
+    fn outside(&self, space: &'static str, address: u64, access: Access) -> Box<FaultKind> {
+        Box::new(FaultKind::OutOfBounds {
+            space,
+            address,
+            bytes: access.bytes,
+            write: access.write,
+            nearest: self.env.memory.nearest(address),
+        })
+    }
+
+    #[inline(always)]
+    fn shared_pointers(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        at: &[u64; 32],
+        access: Access,
+    ) -> Checked<Pointers> {
+        let total = access.bytes * u64::from(mask.count_ones());
+        match access.write {
+            true => self.counters.shared_written += total,
+            false => self.counters.shared_read += total,
+        }
+        self.count_conflicts(w.pc, mask, at, access.bytes);
+        let shared = &mut self.ctas[w.cta as usize].shared;
+        let (host, len) = (shared.as_mut_ptr() as usize, shared.len() as u64);
+        let low = at.iter().fold(u64::MAX, |m, &a| m.min(a));
+        let high = at.iter().fold(0, |m, &a| m.max(a));
+        if low >= u64::from(SHARED_BASE) && high + access.bytes <= len {
+            return Ok(Pointers(std::array::from_fn(
+                #[inline(always)]
+                |i| host + at[i] as usize,
+            )));
+        }
+        self.remote_pointers(w.cta, at, access)
+    }
+
+    /// Addresses that name a CTA of the cluster, or are out of bounds.
+    #[inline(never)]
+    fn remote_pointers(&mut self, own: u32, at: &[u64; 32], access: Access) -> Checked<Pointers> {
+        let mut out = [0; 32];
+        for (lane, &address) in at.iter().enumerate() {
+            let (cta, offset) = self.shared_target(own, address as u32, access)?;
+            out[lane] = self.ctas[cta as usize].shared.as_mut_ptr() as usize + offset as usize;
+        }
+        Ok(Pointers(out))
+    }
+
+    /// Splits a shared address into CTA and offset, checked against that CTA's bytes.
+    pub(super) fn shared_target(
+        &self,
+        own: u32,
+        address: u32,
+        access: Access,
+    ) -> Checked<(u32, u32)> {
+        let offset = address & ((1 << CLUSTER_RANK_SHIFT) - 1);
+        let cta = match address >> CLUSTER_RANK_SHIFT {
+            0 => own,
+            rank => rank - 1,
+        };
+        let Some(target) = self.ctas.get(cta as usize) else {
+            return Err(Box::new(FaultKind::illegal(format!(
+                "shared::cluster address {address:#x} names CTA rank {cta}, but the cluster has {}",
+                self.ctas.len()
+            ))));
+        };
+        let end = target.shared.len() as u64;
+        if offset < SHARED_BASE || u64::from(offset) + access.bytes > end {
+            return Err(Box::new(FaultKind::OutOfBounds {
+                space: "shared",
+                address: offset.into(),
+                bytes: access.bytes,
+                write: access.write,
+                nearest: format!(
+                    "the CTA has shared bytes {SHARED_BASE:#x}..{end:#x}{}",
+                    self.symbol_near(offset)
+                ),
+            }));
+        }
+        Ok((cta, offset))
+    }
+
+    fn local_pointers(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        at: &[u64; 32],
+        access: Access,
+    ) -> Checked<Pointers> {
+        let per_lane = u64::from(self.env.program.local_bytes).next_multiple_of(16);
+        if w.local.is_empty() {
+            w.local = super::bytes::AlignedBytes::filled(per_lane as usize * 32, 0);
+        }
+        let host = w.local.as_mut_ptr() as usize;
+        let mut out = [host; 32];
+        for lane in lanes(mask) {
+            if at[lane] + access.bytes > per_lane {
+                return Err(Box::new(FaultKind::OutOfBounds {
+                    space: "local",
+                    address: at[lane],
+                    bytes: access.bytes,
+                    write: access.write,
+                    nearest: format!("a thread has {per_lane} local bytes"),
+                }));
+            }
+            out[lane] = host + (lane as u64 * per_lane + at[lane]) as usize;
+        }
+        Ok(Pointers(out))
+    }
+
+    fn param_pointers(&mut self, at: &[u64; 32], access: Access) -> Checked<Pointers> {
+        let bytes = &self.env.params;
+        if let Some(&address) = at
+            .iter()
+            .find(|&&a| access.write || a + access.bytes > bytes.len() as u64)
+        {
+            return Err(Box::new(FaultKind::OutOfBounds {
+                space: "param",
+                address,
+                bytes: access.bytes,
+                write: access.write,
+                nearest: format!(
+                    "the kernel has {} parameter bytes, read-only",
+                    self.env.program.param_bytes
+                ),
+            }));
+        }
+        let host = bytes.as_ptr() as usize;
+        Ok(Pointers(at.map(|a| host + a as usize)))
+    }
+
+    /// Whether an access must wait for its turn among all CTAs.
+    pub(super) fn communicates(
+        &self,
+        w: &Warp,
+        mask: u32,
+        space: Space,
+        addresses: &[u64; 32],
+    ) -> bool {
+        if w.granted || !self.env.shared_grid {
+            return false;
+        }
+        match space {
+            Space::Global | Space::Const => true,
+            Space::Generic => place_of(addresses[lowest(mask)]) == Place::Global,
+            _ => false,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn load(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        (space, order): (Space, Order),
+        (width, ext): (u8, Extend),
+        d: SlotList,
+        addr: Addr,
+    ) -> Checked<Flow> {
+        let addresses = self.addresses(w, addr);
+        if order != Order::Weak && self.communicates(w, mask, space, &addresses) {
+            return Ok(Flow::Again(Wait::Communication));
+        }
+        let slots = pool(self.env.program, d);
+        let access = Access {
+            bytes: u64::from(width) * slots.len() as u64,
+            write: false,
+        };
+        let ptr = self.resolve(w, mask, space, addresses, access)?;
+        for (i, &slot) in slots.iter().enumerate() {
+            // SAFETY: `resolve` checked every lane's bytes and their alignment.
+            unsafe { gather(w, mask, slot, &ptr, i * usize::from(width), width, ext) };
+        }
+        Ok(Flow::Next)
+    }
+
+    #[inline(always)]
+    pub(super) fn store(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        (space, order): (Space, Order),
+        width: u8,
+        s: SlotList,
+        addr: Addr,
+    ) -> Checked<Flow> {
+        let addresses = self.addresses(w, addr);
+        if order != Order::Weak && self.communicates(w, mask, space, &addresses) {
+            return Ok(Flow::Again(Wait::Communication));
+        }
+        let slots = pool(self.env.program, s);
+        let access = Access {
+            bytes: u64::from(width) * slots.len() as u64,
+            write: true,
+        };
+        let ptr = self.resolve(w, mask, space, addresses, access)?;
+        self.progress += 1;
+        for (i, &slot) in slots.iter().enumerate() {
+            // SAFETY: as in `load`.
+            unsafe { scatter(w, mask, slot, &ptr, i * usize::from(width), width) };
+        }
+        Ok(Flow::Next)
+    }
+}
+
+fn misaligned(place: Place, at: &[u64; 32], mask: u32, align: u64) -> Box<FaultKind> {
+    let lane = lanes(mask).find(|&i| at[i] & (align - 1) != 0).unwrap_or(0);
+    Box::new(FaultKind::Misaligned {
+        space: match place {
+            Place::Global => "global",
+            Place::Shared => "shared",
+            Place::Local => "local",
+            Place::Param => "param",
+        },
+        address: at[lane],
+        align,
+    })
+}
+
+/// The lanes of a mask, lowest first.
+pub(super) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+    (0..32).filter(move |lane| mask >> lane & 1 == 1)
+}
+
+#[inline(always)]
+fn extend(value: u32, width: u8, ext: Extend) -> u32 {
+    let signed = match width {
+        1 => i32::from(value as i8),
+        2 => i32::from(value as i16),
+        _ => value as i32,
+    };
+    match ext {
+        Extend::Zero => value,
+        Extend::Sign16 => signed as u32 & 0xffff,
+        Extend::Sign32 | Extend::Sign64 => signed as u32,
+    }
+}
+
+/// Reads one element per lane into a slot.
+///
+/// # Safety
+/// Every pointer plus `offset` must be valid for `width` bytes and aligned to it.
+#[inline(always)]
+unsafe fn gather(
+    w: &mut Warp,
+    mask: u32,
+    slot: Slot,
+    ptr: &Pointers,
+    offset: usize,
+    width: u8,
+    ext: Extend,
+) {
+    let at = |i: usize| ptr.0[i] + offset;
+    // SAFETY: by this function's contract.
+    unsafe {
+        let read32 = |i: usize| match width {
+            1 => u32::from(AtomicU8::from_ptr(at(i) as *mut u8).load(Relaxed)),
+            2 => u32::from(AtomicU16::from_ptr(at(i) as *mut u16).load(Relaxed)),
+            _ => AtomicU32::from_ptr(at(i) as *mut u32).load(Relaxed),
+        };
+        match slot {
+            Slot::W32(d) if width == 4 => {
+                let v = std::array::from_fn(
+                    #[inline(always)]
+                    |i| AtomicU32::from_ptr(at(i) as *mut u32).load(Relaxed),
+                );
+                w.put(mask, d, v);
+            }
+            Slot::W32(d) => {
+                let v = std::array::from_fn(
+                    #[inline(always)]
+                    |i| extend(read32(i), width, ext),
+                );
+                w.put(mask, d, v);
+            }
+            Slot::W64(d) if width == 8 => {
+                let v = std::array::from_fn(
+                    #[inline(always)]
+                    |i| AtomicU64::from_ptr(at(i) as *mut u64).load(Relaxed),
+                );
+                w.put64(mask, d, v);
+            }
+            Slot::W64(d) => {
+                let v = std::array::from_fn(
+                    #[inline(always)]
+                    |i| {
+                        let x = extend(
+                            read32(i),
+                            width,
+                            if ext == Extend::Zero {
+                                ext
+                            } else {
+                                Extend::Sign32
+                            },
+                        );
+                        if ext == Extend::Zero {
+                            u64::from(x)
+                        } else {
+                            i64::from(x as i32) as u64
+                        }
+                    },
+                );
+                w.put64(mask, d, v);
+            }
+            Slot::Sink => {}
+        }
+    }
+}
+
+/// Writes one element per lane of the mask, lowest lane first.
+///
+/// # Safety
+/// As for [`gather`].
+#[inline(always)]
+unsafe fn scatter(w: &Warp, mask: u32, slot: Slot, ptr: &Pointers, offset: usize, width: u8) {
+    let write = |i: usize, value: u64| {
+        let at = ptr.0[i] + offset;
+        // SAFETY: by this function's contract.
+        unsafe {
+            match width {
+                1 => AtomicU8::from_ptr(at as *mut u8).store(value as u8, Relaxed),
+                2 => AtomicU16::from_ptr(at as *mut u16).store(value as u16, Relaxed),
+                4 => AtomicU32::from_ptr(at as *mut u32).store(value as u32, Relaxed),
+                _ => AtomicU64::from_ptr(at as *mut u64).store(value, Relaxed),
+            }
+        }
+    };
+    match slot {
+        Slot::W32(R32(s)) => {
+            let s = &w.r32[s as usize].0;
+            if mask == u32::MAX && width == 4 {
+                for i in 0..32 {
+                    // SAFETY: as above.
+                    unsafe {
+                        AtomicU32::from_ptr((ptr.0[i] + offset) as *mut u32).store(s[i], Relaxed)
+                    };
+                }
+            } else {
+                lanes(mask).for_each(|i| write(i, u64::from(s[i])));
+            }
+        }
+        Slot::W64(s) => {
+            let s = w.get64(s);
+            lanes(mask).for_each(|i| write(i, s[i]));
+        }
+        Slot::Sink => {}
+    }
+}

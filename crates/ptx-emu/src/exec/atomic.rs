@@ -1,0 +1,238 @@
+//! `atom` and `red`, and the reductions of bulk copies.
+
+use super::access::{Access, lanes};
+use super::cluster::{Cluster, Flow};
+use super::convert::pool;
+use super::warp::{Wait, Warp};
+use crate::fault::FaultKind;
+use crate::numeric::arith::{self, Extremum};
+use crate::numeric::halves::{Half, HalfMode, both};
+use crate::numeric::{FloatMode, Rounding};
+use crate::op::{Atom, AtomOp, Num, Slot};
+
+/// Bytes of an element in memory.
+pub(super) fn width(ty: Num) -> u64 {
+    match ty {
+        Num::B8 | Num::U8 | Num::S8 => 1,
+        Num::B16 | Num::U16 | Num::S16 | Num::F16 | Num::Bf16 => 2,
+        Num::B64 | Num::U64 | Num::S64 | Num::F64 => 8,
+        Num::B128 => 16,
+        _ => 4,
+    }
+}
+
+const HALF: HalfMode = HalfMode {
+    ftz: false,
+    sat: false,
+    relu: false,
+};
+
+fn half_op(kind: Half, op: AtomOp, a: u16, b: u16) -> u16 {
+    match op {
+        AtomOp::Add => kind.add(a, b, HALF),
+        AtomOp::Min | AtomOp::Max => kind.extremum(
+            a,
+            b,
+            Extremum {
+                max: op == AtomOp::Max,
+                ..Extremum::default()
+            },
+        ),
+        _ => b,
+    }
+}
+
+/// The new value of an element: `old op operand`.
+pub(super) fn combine(op: AtomOp, ty: Num, old: u64, operand: u64) -> u64 {
+    let keep = match width(ty) {
+        8 | 16 => u64::MAX,
+        w => (1 << (8 * w)) - 1,
+    };
+    let signed = matches!(ty, Num::S8 | Num::S16 | Num::S32 | Num::S64);
+    let extend = |x: u64| {
+        let shift = 64 - 8 * width(ty).min(8) as u32;
+        ((x << shift) as i64) >> shift
+    };
+    let new = match (ty, op) {
+        (_, AtomOp::Exch) => operand,
+        (_, AtomOp::And) => old & operand,
+        (_, AtomOp::Or) => old | operand,
+        (_, AtomOp::Xor) => old ^ operand,
+        (Num::F16, _) => half_op(Half::F16, op, old as u16, operand as u16).into(),
+        (Num::Bf16, _) => half_op(Half::Bf16, op, old as u16, operand as u16).into(),
+        (Num::F16x2, _) => both([old as u32, operand as u32], |[a, b]| {
+            half_op(Half::F16, op, a, b)
+        })
+        .into(),
+        (Num::Bf16x2, _) => both([old as u32, operand as u32], |[a, b]| {
+            half_op(Half::Bf16, op, a, b)
+        })
+        .into(),
+        (Num::F32, AtomOp::Add) => {
+            arith::add_f32(old as u32, operand as u32, FloatMode::default()).into()
+        }
+        (Num::F64, AtomOp::Add) => arith::add_f64(old, operand, Rounding::NearestEven),
+        (Num::F32, _) => extremum(op).f32(old as u32, operand as u32).into(),
+        (Num::F64, _) => extremum(op).f64(old, operand),
+        (_, AtomOp::Add) => old.wrapping_add(operand),
+        (_, AtomOp::Inc) => {
+            if old >= operand {
+                0
+            } else {
+                old + 1
+            }
+        }
+        (_, AtomOp::Dec) => {
+            if old == 0 || old > operand {
+                operand
+            } else {
+                old - 1
+            }
+        }
+        (_, AtomOp::Min) if signed => extend(old).min(extend(operand)) as u64,
+        (_, AtomOp::Max) if signed => extend(old).max(extend(operand)) as u64,
+        (_, AtomOp::Min) => old.min(operand),
+        (_, AtomOp::Max) => old.max(operand),
+        // Compare-and-swap needs its third operand and is done by the caller.
+        (_, AtomOp::Cas) => old,
+    };
+    new & keep
+}
+
+fn extremum(op: AtomOp) -> Extremum {
+    Extremum {
+        max: op == AtomOp::Max,
+        ..Extremum::default()
+    }
+}
+
+/// Reads `bytes` (1, 2, 4 or 8) at a host address.
+///
+/// # Safety
+/// The address must be valid for that many bytes.
+pub(super) unsafe fn read_word(at: usize, bytes: u64) -> u64 {
+    let mut word = [0; 8];
+    // SAFETY: by this function's contract.
+    unsafe { std::ptr::copy_nonoverlapping(at as *const u8, word.as_mut_ptr(), bytes as usize) };
+    u64::from_le_bytes(word)
+}
+
+/// Writes the low `bytes` of a value.
+///
+/// # Safety
+/// As for [`read_word`].
+pub(super) unsafe fn write_word(at: usize, bytes: u64, value: u64) {
+    let word = value.to_le_bytes();
+    // SAFETY: by this function's contract.
+    unsafe { std::ptr::copy_nonoverlapping(word.as_ptr(), at as *mut u8, bytes as usize) };
+}
+
+impl Cluster<'_> {
+    /// Lanes act one after another, lowest first; CTAs in order, at communication points.
+    pub(super) fn atom(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        atom: &Atom,
+    ) -> Result<Flow, Box<FaultKind>> {
+        let addresses = self.addresses(w, atom.addr);
+        if self.communicates(w, mask, atom.space, &addresses) {
+            return Ok(Flow::Again(Wait::Communication));
+        }
+        let program = self.env.program;
+        let (d, b, c) = (
+            pool(program, atom.d),
+            pool(program, atom.b),
+            pool(program, atom.c),
+        );
+        let each = width(atom.ty);
+        let vector = if atom.ty == Num::B128 {
+            1
+        } else {
+            b.len().max(1)
+        };
+        let access = Access {
+            bytes: each * vector as u64,
+            write: true,
+        };
+        let pointers = self.resolve(w, mask, atom.space, addresses, access)?;
+        self.progress += 1;
+        self.counters.atomics += u64::from(mask.count_ones()) * vector as u64;
+        for lane in lanes(mask) {
+            let at = pointers.0[lane];
+            if atom.ty == Num::B128 {
+                wide(w, atom, (d, b, c), lane, at);
+                continue;
+            }
+            for i in 0..vector {
+                let at = at + i * each as usize;
+                // SAFETY: `resolve` checked all `vector` elements of this lane.
+                let old = unsafe { read_word(at, each) };
+                let operand = b.get(i).map_or(0, |&s| w.lane(s, lane));
+                let keep = if each == 8 {
+                    u64::MAX
+                } else {
+                    (1 << (8 * each)) - 1
+                };
+                let new = match atom.op {
+                    AtomOp::Cas if old == operand & keep => {
+                        c.get(i).map_or(0, |&s| w.lane(s, lane))
+                    }
+                    AtomOp::Cas => old,
+                    op => combine(op, atom.ty, old, operand & keep),
+                };
+                // SAFETY: as above.
+                unsafe { write_word(at, each, new) };
+                if let Some(&slot) = d.get(i) {
+                    w.set_lane(slot, lane, old);
+                }
+            }
+        }
+        Ok(Flow::Next)
+    }
+}
+
+/// 128-bit exchange and compare-and-swap.
+fn wide(w: &mut Warp, atom: &Atom, (d, b, c): (&[Slot], &[Slot], &[Slot]), lane: usize, at: usize) {
+    let pair = |w: &Warp, s: &[Slot]| [0, 1].map(|i| s.get(i).map_or(0, |&s| w.lane(s, lane)));
+    // SAFETY: the caller resolved 16 bytes at `at`.
+    let old = unsafe { [read_word(at, 8), read_word(at + 8, 8)] };
+    let operand = pair(w, b);
+    let new = match atom.op {
+        AtomOp::Cas if old == operand => pair(w, c),
+        AtomOp::Cas => old,
+        _ => operand,
+    };
+    // SAFETY: as above.
+    unsafe {
+        write_word(at, 8, new[0]);
+        write_word(at + 8, 8, new[1]);
+    }
+    for (&slot, value) in d.iter().zip(old) {
+        w.set_lane(slot, lane, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrapping_counters_and_signs() {
+        assert_eq!(combine(AtomOp::Inc, Num::U32, 5, 5), 0);
+        assert_eq!(combine(AtomOp::Inc, Num::U32, 4, 5), 5);
+        assert_eq!(combine(AtomOp::Dec, Num::U32, 0, 5), 5);
+        assert_eq!(combine(AtomOp::Min, Num::S32, 0xffff_ffff, 1), 0xffff_ffff);
+        assert_eq!(combine(AtomOp::Min, Num::U32, 0xffff_ffff, 1), 1);
+        assert_eq!(combine(AtomOp::Add, Num::U32, u64::from(u32::MAX), 1), 0);
+        let one = u64::from(1f32.to_bits());
+        assert_eq!(
+            combine(AtomOp::Add, Num::F32, one, one),
+            u64::from(2f32.to_bits())
+        );
+        assert_eq!(
+            combine(AtomOp::Add, Num::F16x2, 0x3c00_3c00, 0x3c00_0000),
+            0x4000_3c00
+        );
+    }
+}

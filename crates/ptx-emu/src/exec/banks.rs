@@ -1,0 +1,116 @@
+//! Shared-memory bank conflicts.
+
+use super::access::lanes;
+use super::cluster::Cluster;
+
+/// Entries of the pattern cache.
+const ENTRIES: usize = 256;
+
+/// The last access pattern of each instruction and what it cost: loops repeat themselves, and
+/// moving a whole pattern by a multiple of 128 bytes changes nothing.
+pub(crate) struct ConflictCache {
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    pc: u32,
+    mask: u32,
+    bytes: u32,
+    phase: u32,
+    deltas: [u32; 32],
+    extra: u32,
+}
+
+impl Default for ConflictCache {
+    fn default() -> Self {
+        let empty = Entry {
+            pc: u32::MAX,
+            mask: 0,
+            bytes: 0,
+            phase: 0,
+            deltas: [0; 32],
+            extra: 0,
+        };
+        Self {
+            entries: vec![empty; ENTRIES],
+        }
+    }
+}
+
+/// Wavefronts beyond the least a warp access of `bytes` per lane needs.
+fn extra_wavefronts(mask: u32, at: &[u64; 32], bytes: u64) -> u32 {
+    let lanes_per_pass = match bytes {
+        16 => 8,
+        8 => 16,
+        _ => 32,
+    };
+    let words = (bytes / 4).max(1);
+    let mut extra = 0;
+    for pass in 0..32 / lanes_per_pass {
+        let group = lanes(mask).skip_while(|l| l / lanes_per_pass < pass);
+        let group = group.take_while(|l| l / lanes_per_pass == pass);
+        let mut touched: Vec<u64> = group
+            .flat_map(|l| (0..words).map(move |k| (l, k)))
+            .map(|(l, k)| at[l] / 4 + k)
+            .collect();
+        touched.sort_unstable();
+        touched.dedup();
+        let mut per_bank = [0u32; 32];
+        for word in touched {
+            per_bank[word as usize % 32] += 1;
+        }
+        extra += per_bank
+            .iter()
+            .max()
+            .copied()
+            .unwrap_or(0)
+            .saturating_sub(1);
+    }
+    extra
+}
+
+impl Cluster<'_> {
+    /// Counts the conflicts of one shared access.
+    #[inline(always)]
+    pub(super) fn count_conflicts(&mut self, pc: u32, mask: u32, at: &[u64; 32], bytes: u64) {
+        let first = at[0] as u32;
+        let deltas: [u32; 32] = std::array::from_fn(
+            #[inline(always)]
+            |i| (at[i] as u32).wrapping_sub(first),
+        );
+        let entry = &mut self.conflicts.entries[pc as usize % ENTRIES];
+        let known = entry.pc == pc
+            && entry.mask == mask
+            && entry.bytes == bytes as u32
+            && entry.phase == first % 128
+            && entry.deltas == deltas;
+        if !known {
+            *entry = Entry {
+                pc,
+                mask,
+                bytes: bytes as u32,
+                phase: first % 128,
+                deltas,
+                extra: extra_wavefronts(mask, at, bytes),
+            };
+        }
+        self.counters.bank_conflicts += u64::from(entry.extra);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strides_conflict_and_broadcasts_do_not() {
+        let at = |f: fn(u64) -> u64| std::array::from_fn(|i| f(i as u64));
+        assert_eq!(extra_wavefronts(u32::MAX, &at(|i| 4 * i), 4), 0);
+        assert_eq!(extra_wavefronts(u32::MAX, &at(|_| 64), 4), 0);
+        assert_eq!(extra_wavefronts(u32::MAX, &at(|i| 8 * i), 4), 1);
+        assert_eq!(extra_wavefronts(u32::MAX, &at(|i| 128 * i), 4), 31);
+        assert_eq!(extra_wavefronts(u32::MAX, &at(|i| 16 * i), 16), 0);
+        assert_eq!(extra_wavefronts(u32::MAX, &at(|i| 128 * i), 16), 4 * 7);
+    }
+}

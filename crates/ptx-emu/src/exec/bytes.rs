@@ -1,0 +1,39 @@
+//! Bytes whose first one is aligned like shared memory.
+
+use std::ops::{Deref, DerefMut};
+
+#[derive(Clone, Copy)]
+#[repr(C, align(128))]
+struct Line([u8; 128]);
+
+/// A buffer aligned to 128 bytes.
+#[derive(Clone, Default)]
+pub(crate) struct AlignedBytes {
+    lines: Vec<Line>,
+    len: usize,
+}
+
+impl AlignedBytes {
+    pub(crate) fn filled(len: usize, byte: u8) -> Self {
+        Self {
+            lines: vec![Line([byte; 128]); len.div_ceil(128)],
+            len,
+        }
+    }
+}
+
+impl Deref for AlignedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `lines` is contiguous, initialised and at least `len` bytes long.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
+    }
+}
+
+impl DerefMut for AlignedBytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `&mut self` is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
+    }
+}

@@ -1,0 +1,489 @@
+//! A cluster of CTAs: its memory, its warps, and the scheduler that runs them in turn.
+//!
+//! A cluster is run by one host thread. Warps take turns of some hundred instructions in an order
+//! fixed by the seed; time is counted in warp instructions, and asynchronous copies complete at
+//! later times drawn from the seed too. A warp that cannot go on is parked with what it waits for,
+//! so nothing spins, and "nobody can run and nothing is in flight" is a proof of deadlock.
+
+use std::collections::BinaryHeap;
+
+use super::bytes::AlignedBytes;
+use super::copy::Pending;
+use super::env::Env;
+use super::mbarrier::Mbarriers;
+use super::sync::NamedBarrier;
+use super::warp::{State, Wait, WaitPhase, Warp};
+use crate::counters::Counters;
+use crate::fault::{Fault, FaultKind, Place, Wait as WaitReport};
+use crate::op::SHARED_BASE;
+
+/// What uninitialised and in-flight shared bytes read as: NaN in every float format that has one.
+pub(super) const POISON: u8 = 0xff;
+
+/// What an instruction did to its warp.
+pub(crate) enum Flow {
+    /// Go on with the next instruction.
+    Next,
+    /// The program counter is set.
+    Jumped,
+    /// Wait, then execute the same instruction again.
+    Again(Wait),
+    /// Done; wait before the next instruction.
+    After(Wait),
+}
+
+/// How a run of a cluster ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Every thread has exited.
+    Done,
+    /// Some warps are at accesses that other CTAs may see.
+    Parked,
+}
+
+pub(crate) struct Cta {
+    pub(crate) id: [u32; 3],
+    pub(crate) shared: AlignedBytes,
+    pub(crate) mbarriers: Mbarriers,
+    pub(crate) named: Vec<NamedBarrier>,
+    pub(crate) warps: Vec<Warp>,
+    /// Registers per thread times warps not handed out, once `setmaxnreg` is used.
+    pub(crate) free_registers: Option<i64>,
+}
+
+/// The allocation accessed last.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CachedRegion {
+    pub(crate) base: u64,
+    pub(crate) end: u64,
+    pub(crate) host: usize,
+    pub(crate) index: usize,
+}
+
+/// State of `barrier.cluster`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ClusterBarrier {
+    pub(crate) generation: u64,
+    pub(crate) arrived: u32,
+}
+
+pub(crate) struct Cluster<'a> {
+    pub(crate) env: &'a Env<'a>,
+    pub(crate) ctas: Vec<Cta>,
+    pub(crate) barrier: ClusterBarrier,
+    pub(crate) counters: Counters,
+    pub(crate) last_region: CachedRegion,
+    /// Time in warp instructions.
+    pub(crate) tick: u64,
+    pub(crate) events: BinaryHeap<Pending>,
+    pub(crate) event_seq: u64,
+    /// Grows with everything another warp could be waiting for.
+    pub(crate) progress: u64,
+    pub(crate) random: u64,
+    /// Reductions into global memory, to be made in CTA order.
+    pub(crate) ordered: Vec<Pending>,
+    pub(crate) conflicts: super::banks::ConflictCache,
+    stalls: Stalls,
+}
+
+/// How often nothing could run since something last happened.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stalls {
+    seen: u64,
+    count: u32,
+}
+
+/// Attempts at switching paths or timing out waits before a stall is a deadlock.
+const STALL_LIMIT: u32 = 40;
+
+impl<'a> Cluster<'a> {
+    pub(crate) fn new(env: &'a Env<'a>, index: u64) -> Self {
+        let ranks = env.cluster.iter().product::<u32>();
+        let ctas = (0..ranks).map(|rank| env.cta(index, rank)).collect();
+        let mut cluster = Self {
+            env,
+            ctas,
+            barrier: ClusterBarrier::default(),
+            counters: Counters::default(),
+            last_region: CachedRegion::default(),
+            tick: 0,
+            events: BinaryHeap::new(),
+            event_seq: 0,
+            progress: 1,
+            random: env.seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            ordered: Vec::new(),
+            conflicts: super::banks::ConflictCache::default(),
+            stalls: Stalls::default(),
+        };
+        cluster.counters.ctas = u64::from(ranks);
+        cluster
+    }
+
+    /// The next number of the seed's sequence.
+    pub(super) fn draw(&mut self, below: u64) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ z >> 31) % below
+    }
+
+    /// Runs until every thread has exited or all that could run wait for other CTAs.
+    pub(crate) fn run(&mut self) -> Result<Outcome, Box<Fault>> {
+        loop {
+            if self.round()? {
+                continue;
+            }
+            if let Some(at) = self.next_time() {
+                self.tick = self.tick.max(at);
+                self.deliver()?;
+                continue;
+            }
+            if !self.ordered.is_empty() || self.any(|w| matches!(w, Wait::Communication)) {
+                return Ok(Outcome::Parked);
+            }
+            if self.warps().all(|w| matches!(w.state, State::Done)) {
+                self.collect();
+                return Ok(Outcome::Done);
+            }
+            self.unstall()?;
+        }
+    }
+
+    fn warps(&self) -> impl Iterator<Item = &Warp> {
+        self.ctas.iter().flat_map(|cta| &cta.warps)
+    }
+
+    fn any(&self, test: impl Fn(&Wait) -> bool) -> bool {
+        self.warps()
+            .any(|w| matches!(&w.state, State::Waiting(wait) if test(wait)))
+    }
+
+    /// Gives every warp that can run one turn; false if none could.
+    fn round(&mut self) -> Result<bool, Box<Fault>> {
+        let mut ran = false;
+        let start = if self.env.seed == 0 {
+            0
+        } else {
+            self.draw(64) as usize
+        };
+        let per_cta = self.ctas[0].warps.len();
+        let total = per_cta * self.ctas.len();
+        for i in 0..total {
+            let at = (start + i) % total;
+            let (cta, warp) = (at / per_cta, at % per_cta);
+            if !self.wake(cta, warp)? {
+                continue;
+            }
+            ran = true;
+            let quantum = match self.env.seed {
+                0 => 256,
+                _ => 64 + self.draw(320) as u32,
+            };
+            self.turn(cta, warp, quantum)?;
+            self.deliver()?;
+        }
+        Ok(ran)
+    }
+
+    /// Runs one warp for at most `quantum` instructions.
+    fn turn(&mut self, cta: usize, warp: usize, quantum: u32) -> Result<(), Box<Fault>> {
+        let placeholder = Warp::new(0, 0, 0, 0, 0, 0);
+        let mut w = std::mem::replace(&mut self.ctas[cta].warps[warp], placeholder);
+        let outcome = self.interpret(&mut w, quantum);
+        let (pc, active) = (w.pc, w.active);
+        let done = matches!(w.state, State::Done);
+        self.ctas[cta].warps[warp] = w;
+        match outcome {
+            Ok(steps) => self.tick += u64::from(steps),
+            Err(kind) => return Err(self.fault(*kind, cta, warp, pc, active)),
+        }
+        if done {
+            self.progress += 1;
+            self.thread_exit(cta);
+        }
+        if self.tick > self.env.step_limit && !done {
+            let kind = FaultKind::StepLimit {
+                limit: self.env.step_limit,
+            };
+            return Err(self.fault(kind, cta, warp, pc, active));
+        }
+        Ok(())
+    }
+
+    /// Performs, in order, what the parked warps wait to do to global memory.
+    pub(crate) fn communicate(&mut self) -> Result<(), Box<Fault>> {
+        for pending in std::mem::take(&mut self.ordered) {
+            self.finish_ordered(pending)?;
+        }
+        let per_cta = self.ctas[0].warps.len();
+        for at in 0..per_cta * self.ctas.len() {
+            let (cta, warp) = (at / per_cta, at % per_cta);
+            let w = &mut self.ctas[cta].warps[warp];
+            if matches!(w.state, State::Waiting(Wait::Communication)) {
+                w.state = State::Ready;
+                w.granted = true;
+                self.turn(cta, warp, 1)?;
+                self.ctas[cta].warps[warp].granted = false;
+                self.progress += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a waiting warp ready if what it waits for has come.
+    fn wake(&mut self, cta: usize, warp: usize) -> Result<bool, Box<Fault>> {
+        let wait = match &self.ctas[cta].warps[warp].state {
+            State::Ready => return Ok(true),
+            State::Done => return Ok(false),
+            State::Waiting(wait) => *wait,
+        };
+        let w = &self.ctas[cta].warps[warp];
+        let ready = match wait {
+            Wait::Bar {
+                id,
+                generation,
+                kind,
+                mask,
+            } => {
+                let bar = self.ctas[cta].named[id as usize];
+                let released = bar.generation > generation;
+                if released {
+                    self.finish_bar(cta, warp, kind, mask, bar);
+                }
+                released
+            }
+            Wait::Mbar {
+                cta: owner,
+                address,
+                phase,
+            } => self.phase_done(owner, address, phase),
+            Wait::Cluster { generation } => self.barrier.generation >= generation,
+            Wait::Sleep { until } => self.tick >= until,
+            Wait::Copies { below } => w.copies.done_below(below, false),
+            Wait::Bulk { below, read } => w.bulk.done_below(below, read),
+            Wait::Wgmma { below } => self.retire_wgmma(cta, warp, below)?,
+            Wait::Communication => false,
+            Wait::Registers { count } => self.take_registers(cta, warp, count),
+        };
+        if ready {
+            self.ctas[cta].warps[warp].state = State::Ready;
+        }
+        Ok(ready)
+    }
+
+    fn phase_done(&self, cta: u32, address: u32, phase: WaitPhase) -> bool {
+        // A barrier that has vanished is reported by the instruction when it runs again.
+        let barrier = self.ctas[cta as usize].mbarriers.peek(address);
+        barrier.is_none_or(|b| match phase {
+            WaitPhase::Number(n) => b.phase > n,
+            WaitPhase::Parity(p) => b.phase & 1 != u64::from(p & 1),
+        })
+    }
+
+    /// When the next event is due or the next sleeper wakes.
+    fn next_time(&self) -> Option<u64> {
+        let sleepers = self.warps().filter_map(|w| match w.state {
+            State::Waiting(Wait::Sleep { until }) => Some(until),
+            _ => None,
+        });
+        self.events
+            .peek()
+            .map(|e| e.at)
+            .into_iter()
+            .chain(sleepers)
+            .min()
+    }
+
+    /// Nothing can run: lets other paths of diverged warps try, then times out suspended waits,
+    /// and reports a deadlock when that has changed nothing.
+    fn unstall(&mut self) -> Result<(), Box<Fault>> {
+        if self.stalls.seen != self.progress {
+            self.stalls = Stalls {
+                seen: self.progress,
+                count: 0,
+            };
+        }
+        self.stalls.count += 1;
+        let time_out = self.stalls.count % 4 == 0;
+        let mut moved = false;
+        for w in self.ctas.iter_mut().flat_map(|cta| &mut cta.warps) {
+            if !matches!(w.state, State::Waiting(Wait::Mbar { .. })) {
+                continue;
+            }
+            if time_out {
+                w.timed_out = true;
+                w.state = State::Ready;
+                moved = true;
+            } else {
+                moved |= w.switch_path();
+            }
+        }
+        if self.stalls.count > STALL_LIMIT || (!moved && time_out) {
+            return Err(self.deadlock());
+        }
+        Ok(())
+    }
+
+    fn deadlock(&self) -> Box<Fault> {
+        let mut waits = Vec::new();
+        for (c, cta) in self.ctas.iter().enumerate() {
+            for w in &cta.warps {
+                let on = match &w.state {
+                    State::Waiting(wait) => self.describe(c, wait),
+                    State::Ready => match self.suspended_on(w) {
+                        Some(wait) => self.describe(c, &wait),
+                        None => continue,
+                    },
+                    State::Done => continue,
+                };
+                // Barrier waits have moved on to the next instruction.
+                let pc = match w.state {
+                    State::Waiting(Wait::Mbar { .. } | Wait::Registers { .. }) | State::Ready => {
+                        w.pc
+                    }
+                    _ => w.pc.saturating_sub(1),
+                };
+                let place = Place::of(self.env.program, pc, cta.id, w.index, w.active);
+                waits.push(WaitReport { place, on });
+            }
+        }
+        let place = waits.first().map(|w| w.place.clone()).unwrap_or_default();
+        Box::new(Fault {
+            kind: FaultKind::Deadlock { waits },
+            place,
+            seed: self.env.seed,
+        })
+    }
+
+    /// What a wait is for and what it lacks, in words.
+    fn describe(&self, cta: usize, wait: &Wait) -> String {
+        match *wait {
+            Wait::Bar { id, .. } => {
+                let bar = &self.ctas[cta].named[id as usize];
+                let expected = self.bar_expected(cta, bar);
+                format!(
+                    "bar.sync {id}: {} of {expected} threads have arrived",
+                    bar.arrived
+                )
+            }
+            Wait::Mbar {
+                cta: owner,
+                address,
+                phase,
+            } => {
+                let barrier = self.ctas[owner as usize].mbarriers.peek(address);
+                let wanted = match phase {
+                    WaitPhase::Number(n) => format!("phase {n}"),
+                    WaitPhase::Parity(p) => format!("parity {p}"),
+                };
+                let state = barrier.map_or("not initialised".to_owned(), |b| {
+                    let line = Place::of(self.env.program, b.creator, [0; 3], 0, 0).line();
+                    format!(
+                        "in phase {} with {} (initialised at {line})",
+                        b.phase,
+                        b.missing()
+                    )
+                });
+                let remote = match owner as usize == cta {
+                    true => String::new(),
+                    false => format!(" of CTA rank {owner}"),
+                };
+                format!(
+                    "mbarrier {address:#x}{}{remote}, waiting for {wanted}: {state}",
+                    self.symbol_near(address)
+                )
+            }
+            Wait::Cluster { .. } => {
+                let all: usize = self
+                    .warps()
+                    .filter(|w| !matches!(w.state, State::Done))
+                    .count();
+                format!(
+                    "barrier.cluster: {} of {} threads have arrived",
+                    self.barrier.arrived,
+                    all * 32
+                )
+            }
+            Wait::Sleep { .. } => "nanosleep".to_owned(),
+            Wait::Copies { .. } => "cp.async.wait_group".to_owned(),
+            Wait::Bulk { .. } => "cp.async.bulk.wait_group".to_owned(),
+            Wait::Wgmma { .. } => {
+                "wgmma.wait_group: other warps of the warpgroup have not issued it".to_owned()
+            }
+            Wait::Communication => "a global access ordered between CTAs".to_owned(),
+            Wait::Registers { count } => {
+                let free = self.ctas[cta].free_registers.unwrap_or(0) / 32;
+                format!(
+                    "setmaxnreg.inc {count}: only {free} registers per thread of one warp are free"
+                )
+            }
+        }
+    }
+
+    /// ` (name+offset)` of the shared variable an address lies in, or nothing.
+    pub(super) fn symbol_near(&self, address: u32) -> String {
+        let after = |v: &&crate::op::SharedVar| v.address <= address;
+        let found = self
+            .env
+            .program
+            .shared
+            .iter()
+            .filter(after)
+            .max_by_key(|v| v.address);
+        match found {
+            Some(v) if v.size == 0 || address < v.address + v.size => {
+                format!(" ({}+{})", v.name, address - v.address)
+            }
+            _ => String::new(),
+        }
+    }
+
+    pub(super) fn fault(
+        &self,
+        kind: FaultKind,
+        cta: usize,
+        warp: usize,
+        pc: u32,
+        lanes: u32,
+    ) -> Box<Fault> {
+        let id = self.ctas[cta].id;
+        Box::new(Fault {
+            kind,
+            place: Place::of(self.env.program, pc, id, warp as u32, lanes),
+            seed: self.env.seed,
+        })
+    }
+
+    /// A fault at the first warp that waits for other CTAs.
+    pub(super) fn polling_fault(&self, kind: FaultKind) -> Box<Fault> {
+        let polls = |w: &&Warp| matches!(w.state, State::Waiting(Wait::Communication));
+        for (c, cta) in self.ctas.iter().enumerate() {
+            if let Some(w) = cta.warps.iter().find(polls) {
+                return self.fault(kind, c, w.index as usize, w.pc, w.active);
+            }
+        }
+        self.fault(kind, 0, 0, 0, 0)
+    }
+
+    /// Adds what the warps counted for themselves.
+    fn collect(&mut self) {
+        for cta in &mut self.ctas {
+            for w in &mut cta.warps {
+                for (sum, n) in self
+                    .counters
+                    .warp_instructions
+                    .iter_mut()
+                    .zip(&mut w.counts)
+                {
+                    *sum += std::mem::take(n);
+                }
+            }
+        }
+    }
+}
+
+/// Shared bytes of a CTA: the reserved first KiB, then static and dynamic variables.
+pub(super) fn shared_memory(end: u32) -> AlignedBytes {
+    AlignedBytes::filled(end.max(SHARED_BASE) as usize, POISON)
+}

@@ -1,0 +1,257 @@
+//! What all clusters of a launch have in common.
+
+use super::bytes::AlignedBytes;
+use super::cluster::{Cta, shared_memory};
+use super::mbarrier::Mbarriers;
+use super::sync::NamedBarrier;
+use super::warp::{V32, V64, Warp};
+use crate::launch::{MmaMode, Profile};
+use crate::memory::{Footprint, Memory};
+use crate::numeric::simd::Level;
+use crate::op::{Const64, Program, Special};
+
+pub(crate) struct Env<'a> {
+    pub(crate) program: &'a Program,
+    /// Class of each instruction, for the counters.
+    pub(crate) classes: Vec<u8>,
+    pub(crate) memory: &'a Memory,
+    pub(crate) read: Footprint,
+    pub(crate) written: Footprint,
+    pub(crate) params: AlignedBytes,
+    /// Addresses of the module's variables.
+    pub(crate) globals: Vec<u64>,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) cluster: [u32; 3],
+    pub(crate) explicit_cluster: bool,
+    pub(crate) dynamic_shared: u32,
+    /// One past the last shared byte of a CTA.
+    pub(crate) shared_end: u32,
+    /// Clusters of this launch may talk to each other through global memory.
+    pub(crate) shared_grid: bool,
+    pub(crate) seed: u64,
+    pub(crate) step_limit: u64,
+    pub(crate) mma_mode: MmaMode,
+    pub(crate) level: Level,
+    pub(crate) profile: Profile,
+    pub(crate) launch_id: u64,
+    template32: Vec<V32>,
+    template64: Vec<V64>,
+}
+
+/// The launch's own part of an [`Env`].
+pub(crate) struct Setup<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) memory: &'a Memory,
+    pub(crate) params: AlignedBytes,
+    pub(crate) globals: Vec<u64>,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) cluster: Option<[u32; 3]>,
+    pub(crate) dynamic_shared: u32,
+    pub(crate) shared_grid: bool,
+    pub(crate) seed: u64,
+    pub(crate) step_limit: u64,
+    pub(crate) mma_mode: MmaMode,
+    pub(crate) level: Level,
+    pub(crate) profile: Profile,
+    pub(crate) launch_id: u64,
+}
+
+impl<'a> Env<'a> {
+    pub(crate) fn new(setup: Setup<'a>) -> Self {
+        let program = setup.program;
+        let mut template32 = vec![V32([0; 32]); program.n32 as usize];
+        let mut template64 = vec![V64([0; 32]); program.n64 as usize];
+        for &(slot, value) in &program.consts32 {
+            template32[slot.0 as usize] = V32([value; 32]);
+        }
+        for &(slot, value) in &program.consts64 {
+            let value = match value {
+                Const64::Bits(bits) => bits,
+                Const64::Global { index, addend } => {
+                    let base = setup.globals.get(index as usize).copied().unwrap_or(0);
+                    base.wrapping_add_signed(addend)
+                }
+            };
+            template64[slot.0 as usize] = V64([value; 32]);
+        }
+        Self {
+            program,
+            classes: program
+                .insts
+                .iter()
+                .map(|i| super::classes::class(&i.op) as u8)
+                .collect(),
+            memory: setup.memory,
+            read: Footprint::new(setup.memory),
+            written: Footprint::new(setup.memory),
+            params: setup.params,
+            globals: setup.globals,
+            grid: setup.grid,
+            block: setup.block,
+            cluster: setup.cluster.unwrap_or([1; 3]),
+            explicit_cluster: setup.cluster.is_some(),
+            dynamic_shared: setup.dynamic_shared,
+            shared_end: program.shared_dynamic_start.max(program.shared_static_end)
+                + setup.dynamic_shared,
+            shared_grid: setup.shared_grid,
+            seed: setup.seed,
+            step_limit: setup.step_limit,
+            mma_mode: setup.mma_mode,
+            level: setup.level,
+            profile: setup.profile,
+            launch_id: setup.launch_id,
+            template32,
+            template64,
+        }
+    }
+
+    /// CTAs that fit on one multiprocessor by threads and shared memory.
+    pub(crate) fn ctas_per_sm(&self) -> u32 {
+        let profile = &self.profile;
+        let by_threads = profile.threads_per_sm / self.threads().next_multiple_of(32);
+        // The reserved KiB of each CTA is part of `shared_end`.
+        let by_shared = profile.shared_per_sm / self.shared_end.max(1);
+        by_threads.min(by_shared).min(profile.ctas_per_sm).max(1)
+    }
+
+    /// Clusters that run at the same time.
+    pub(crate) fn resident_clusters(&self) -> u64 {
+        let size = self.cluster.iter().product::<u32>();
+        u64::from((self.profile.sms * self.ctas_per_sm() / size).max(1))
+    }
+
+    /// Registers per thread a kernel starts with: its limit, or an even share of the file.
+    pub(crate) fn registers_per_thread(&self) -> u32 {
+        let threads = self.threads().next_multiple_of(32);
+        let share = self.profile.registers_per_sm / threads / 8 * 8;
+        self.program.max_registers.unwrap_or(share).min(255)
+    }
+
+    /// Number of clusters in each dimension.
+    pub(crate) fn clusters(&self) -> [u32; 3] {
+        std::array::from_fn(|i| self.grid[i] / self.cluster[i])
+    }
+
+    pub(crate) fn threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    /// Coordinates of CTA `rank` of cluster `index`: (cluster, within the cluster).
+    fn coordinates(&self, index: u64, rank: u32) -> ([u32; 3], [u32; 3]) {
+        let [nx, ny, _] = self.clusters().map(u64::from);
+        let cluster = [index % nx, index / nx % ny, index / (nx * ny)].map(|x| x as u32);
+        let [cx, cy, _] = self.cluster;
+        (cluster, [rank % cx, rank / cx % cy, rank / (cx * cy)])
+    }
+
+    /// A fresh CTA, its warps at the first instruction.
+    pub(crate) fn cta(&self, index: u64, rank: u32) -> Cta {
+        let (cluster, within) = self.coordinates(index, rank);
+        let id = std::array::from_fn(|i| cluster[i] * self.cluster[i] + within[i]);
+        let warps = self.threads().div_ceil(32);
+        let at = CtaPlace {
+            id,
+            cluster,
+            within,
+            rank,
+            warps,
+        };
+        Cta {
+            id,
+            shared: shared_memory(self.shared_end),
+            mbarriers: Mbarriers::default(),
+            named: vec![NamedBarrier::default(); 16],
+            warps: (0..warps).map(|w| self.warp(&at, w)).collect(),
+            free_registers: None,
+        }
+    }
+
+    fn warp(&self, at: &CtaPlace, index: u32) -> Warp {
+        let program = self.program;
+        let lanes = (self.threads() - index * 32).min(32);
+        let mask = if lanes == 32 {
+            u32::MAX
+        } else {
+            (1 << lanes) - 1
+        };
+        let mut w = Warp::new(0, 0, program.npred as usize, at.rank, index, mask);
+        w.r32 = self.template32.clone();
+        w.r64 = self.template64.clone();
+        for &(slot, special) in &program.specials32 {
+            w.r32[slot.0 as usize] = V32(std::array::from_fn(|l| {
+                self.special(special, at, index, l as u32) as u32
+            }));
+        }
+        for &(slot, special) in &program.specials64 {
+            w.r64[slot.0 as usize] = V64(std::array::from_fn(|l| {
+                self.special(special, at, index, l as u32)
+            }));
+        }
+        w
+    }
+
+    fn special(&self, special: Special, at: &CtaPlace, warp: u32, lane: u32) -> u64 {
+        let [bx, by, _] = self.block;
+        let thread = warp * 32 + lane;
+        let clusters = self.clusters();
+        let bit = 1u64 << lane;
+        let value = match special {
+            Special::TidX => thread % bx,
+            Special::TidY => thread / bx % by,
+            Special::TidZ => thread / (bx * by),
+            Special::NtidX => self.block[0],
+            Special::NtidY => self.block[1],
+            Special::NtidZ => self.block[2],
+            Special::CtaidX => at.id[0],
+            Special::CtaidY => at.id[1],
+            Special::CtaidZ => at.id[2],
+            Special::NctaidX => self.grid[0],
+            Special::NctaidY => self.grid[1],
+            Special::NctaidZ => self.grid[2],
+            Special::Laneid => lane,
+            Special::Warpid => warp,
+            Special::Nwarpid => at.warps,
+            Special::Smid => {
+                let linear = at.id[0] + self.grid[0] * (at.id[1] + self.grid[1] * at.id[2]);
+                linear % self.profile.sms
+            }
+            Special::Nsmid => self.profile.sms,
+            Special::Gridid => return self.launch_id,
+            Special::ClusteridX => at.cluster[0],
+            Special::ClusteridY => at.cluster[1],
+            Special::ClusteridZ => at.cluster[2],
+            Special::NclusteridX => clusters[0],
+            Special::NclusteridY => clusters[1],
+            Special::NclusteridZ => clusters[2],
+            Special::ClusterCtaidX => at.within[0],
+            Special::ClusterCtaidY => at.within[1],
+            Special::ClusterCtaidZ => at.within[2],
+            Special::ClusterNctaidX => self.cluster[0],
+            Special::ClusterNctaidY => self.cluster[1],
+            Special::ClusterNctaidZ => self.cluster[2],
+            Special::ClusterCtarank => at.rank,
+            Special::ClusterNctarank => self.cluster.iter().product(),
+            Special::IsExplicitCluster => u32::from(self.explicit_cluster),
+            Special::LanemaskEq => return bit,
+            Special::LanemaskLt => return bit - 1,
+            Special::LanemaskLe => return bit * 2 - 1,
+            Special::LanemaskGe => return !(bit - 1) & 0xffff_ffff,
+            Special::LanemaskGt => return !(bit * 2 - 1) & 0xffff_ffff,
+            Special::DynamicSmemSize => self.dynamic_shared,
+            Special::TotalSmemSize | Special::AggrSmemSize => self.shared_end,
+            Special::ReservedSmemOffset | Special::Envreg => 0,
+        };
+        u64::from(value)
+    }
+}
+
+/// Where a CTA is in its grid and cluster.
+struct CtaPlace {
+    id: [u32; 3],
+    cluster: [u32; 3],
+    within: [u32; 3],
+    rank: u32,
+    warps: u32,
+}

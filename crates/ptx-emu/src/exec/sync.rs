@@ -1,0 +1,621 @@
+//! Barriers, votes, shuffles and mbarrier instructions.
+
+use super::access::{Access, lanes};
+use super::cluster::{Cluster, Flow};
+use super::mbarrier::{Arrival, token_pending, token_phase};
+use super::warp::{State, Wait, WaitPhase, Warp};
+use crate::fault::FaultKind;
+use crate::op::{
+    Addr, BarKind, CLUSTER_RANK_SHIFT, Mbar, MbarOp, Op, P, Phase, R32, Redux, ShflMode, Slot,
+    Space, Vote,
+};
+
+type Checked<T> = Result<T, Box<FaultKind>>;
+
+/// One of a CTA's sixteen `bar` barriers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct NamedBarrier {
+    pub(crate) generation: u64,
+    /// Threads that have arrived in this generation.
+    pub(crate) arrived: u32,
+    /// Threads expected; 0 means all of the CTA.
+    expected: u32,
+    /// Reduction in progress: threads with the predicate, threads in all.
+    counted: u32,
+    voters: u32,
+    /// Results of the last completed generation.
+    last_counted: u32,
+    last_voters: u32,
+}
+
+/// Threads a warp stands for at a barrier: aligned warps count whole, whatever lanes have exited.
+fn threads_of(w: &Warp, mask: u32) -> u32 {
+    if mask == w.live {
+        32
+    } else {
+        mask.count_ones()
+    }
+}
+
+impl Cluster<'_> {
+    pub(super) fn bar_expected(&self, cta: usize, bar: &NamedBarrier) -> u32 {
+        match bar.expected {
+            0 => {
+                let running = |w: &&Warp| !matches!(w.state, State::Done);
+                self.ctas[cta].warps.iter().filter(running).count() as u32 * 32
+            }
+            n => n,
+        }
+    }
+
+    pub(super) fn bar(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        kind: BarKind,
+        id: R32,
+        threads: Option<R32>,
+    ) -> Checked<Flow> {
+        let lane = mask.trailing_zeros() as usize;
+        let id = w.get(id)[lane];
+        if id > 15 {
+            return Err(illegal(format!("barrier {id}: a CTA has barriers 0 to 15")));
+        }
+        let count = threads.map_or(0, |r| w.get(r)[lane]);
+        if threads.is_some() && (count == 0 || count % 32 != 0) {
+            return Err(illegal(format!(
+                "barrier {id} for {count} threads: the count must be a multiple of 32"
+            )));
+        }
+        let cta = w.cta as usize;
+        let arriving = threads_of(w, mask);
+        let votes = match kind {
+            BarKind::RedPopc { p, negate, .. } | BarKind::RedPred { p, negate, .. } => {
+                let p = if negate { !w.pred(p) } else { w.pred(p) };
+                Some((p & mask).count_ones())
+            }
+            _ => None,
+        };
+        let bar = &mut self.ctas[cta].named[id as usize];
+        if bar.arrived > 0 && bar.expected != count {
+            let reason = format!(
+                "barrier {id} is used with {} and {count} threads at once (0 means all)",
+                bar.expected
+            );
+            return Err(illegal(reason));
+        }
+        bar.expected = count;
+        bar.arrived += arriving;
+        if let Some(votes) = votes {
+            bar.counted += votes;
+            bar.voters += mask.count_ones();
+        }
+        let generation = bar.generation;
+        self.progress += 1;
+        // The running warp is out of its place and counts as running.
+        self.complete_bar(cta, id as usize, 0)?;
+        if matches!(kind, BarKind::Arrive) {
+            return Ok(Flow::Next);
+        }
+        self.counters.barrier_waits += 1;
+        Ok(Flow::After(Wait::Bar {
+            id,
+            generation,
+            kind,
+            mask,
+        }))
+    }
+
+    /// Releases a barrier whose last thread has arrived (or exited).
+    fn complete_bar(&mut self, cta: usize, id: usize, exited: u32) -> Checked<()> {
+        let bar = self.ctas[cta].named[id];
+        let expected = self.bar_expected(cta, &bar);
+        if bar.arrived == 0 || bar.arrived < expected {
+            return Ok(());
+        }
+        if bar.arrived > expected && exited == 0 {
+            return Err(illegal(format!(
+                "barrier {id}: {} threads arrived where {expected} were expected",
+                bar.arrived
+            )));
+        }
+        self.ctas[cta].named[id] = NamedBarrier {
+            generation: bar.generation + 1,
+            last_counted: bar.counted,
+            last_voters: bar.voters,
+            ..NamedBarrier::default()
+        };
+        Ok(())
+    }
+
+    /// Writes the result of a barrier reduction when its warp is released.
+    pub(super) fn finish_bar(
+        &mut self,
+        cta: usize,
+        warp: usize,
+        kind: BarKind,
+        mask: u32,
+        bar: NamedBarrier,
+    ) {
+        let w = &mut self.ctas[cta].warps[warp];
+        match kind {
+            BarKind::RedPopc { d, .. } => w.put(mask, d, [bar.last_counted; 32]),
+            BarKind::RedPred { d, and, .. } => {
+                let all = bar.last_counted == bar.last_voters;
+                let result = if and { all } else { bar.last_counted > 0 };
+                w.put_pred(mask, d, if result { u32::MAX } else { 0 });
+            }
+            _ => {}
+        }
+    }
+
+    /// A warp has ended: barriers that waited for every thread may be complete now.
+    pub(super) fn thread_exit(&mut self, cta: usize) {
+        for id in 0..16 {
+            // Exits only lower what is expected, so there is nothing to complain about.
+            let _ = self.complete_bar(cta, id, 32);
+        }
+        self.complete_cluster_barrier();
+    }
+
+    pub(super) fn cluster_arrive(&mut self, w: &mut Warp, mask: u32) {
+        w.cluster_arrived = self.barrier.generation + 1;
+        self.barrier.arrived += threads_of(w, mask);
+        self.progress += 1;
+        self.complete_cluster_barrier();
+    }
+
+    fn complete_cluster_barrier(&mut self) {
+        let running = |w: &&Warp| !matches!(w.state, State::Done);
+        let all = self
+            .ctas
+            .iter()
+            .flat_map(|c| &c.warps)
+            .filter(running)
+            .count() as u32
+            * 32;
+        if self.barrier.arrived > 0 && self.barrier.arrived >= all {
+            self.barrier.arrived = 0;
+            self.barrier.generation += 1;
+            self.progress += 1;
+        }
+    }
+
+    pub(super) fn cluster_wait(&mut self, w: &Warp) -> Checked<Flow> {
+        if w.cluster_arrived == 0 {
+            return Err(illegal("barrier.cluster.wait without an arrive before it"));
+        }
+        if self.barrier.generation >= w.cluster_arrived {
+            return Ok(Flow::Next);
+        }
+        self.counters.barrier_waits += 1;
+        Ok(Flow::After(Wait::Cluster {
+            generation: w.cluster_arrived,
+        }))
+    }
+
+    /// The (CTA, offset) a barrier operand of a lane names.
+    pub(super) fn barrier_target(&self, w: &Warp, addr: Addr, lane: usize) -> Checked<(u32, u32)> {
+        // Generic addresses into shared memory carry the shared address in their low half.
+        let address = self.address(w, addr, lane) as u32;
+        self.shared_target(
+            w.cta,
+            address,
+            Access {
+                bytes: 8,
+                write: true,
+            },
+        )
+    }
+
+    /// mbarrier instructions, lane by lane.
+    pub(super) fn mbar(&mut self, w: &mut Warp, mask: u32, mbar: &Mbar) -> Checked<Flow> {
+        if let MbarOp::PendingCount { d, state } = mbar.op {
+            let v = w.get64(state).map(token_pending);
+            w.put(mask, d, v);
+            return Ok(Flow::Next);
+        }
+        match mbar.op {
+            MbarOp::TestWait { d, phase } => self.test_wait(w, mask, mbar, d, phase, false),
+            MbarOp::TryWait { d, phase } => self.test_wait(w, mask, mbar, d, phase, true),
+            _ => {
+                self.progress += 1;
+                for lane in lanes(mask) {
+                    self.mbar_lane(w, mbar, lane)?;
+                }
+                Ok(Flow::Next)
+            }
+        }
+    }
+
+    fn mbar_lane(&mut self, w: &mut Warp, mbar: &Mbar, lane: usize) -> Checked<()> {
+        let (owner, address) = self.barrier_target(w, mbar.addr, lane)?;
+        let cta = &mut self.ctas[owner as usize];
+        let (set, shared) = (&mut cta.mbarriers, &mut cta.shared[..]);
+        match mbar.op {
+            MbarOp::Init { count } => set.init(shared, address, w.get(count)[lane], w.pc),
+            MbarOp::Inval => set.inval(shared, address),
+            MbarOp::ExpectTx { bytes } => {
+                let bytes = w.get(bytes)[lane];
+                set.update(shared, address, |b| {
+                    b.tx += i64::from(bytes);
+                    Ok(())
+                })
+                .map(drop)
+            }
+            MbarOp::CompleteTx { bytes } => {
+                let bytes = w.get(bytes)[lane];
+                set.update(shared, address, |b| {
+                    b.tx -= i64::from(bytes);
+                    Ok(())
+                })
+                .map(drop)
+            }
+            MbarOp::Arrive {
+                state,
+                drop,
+                no_complete,
+                expect_tx,
+                count,
+            } => {
+                let arrival = Arrival {
+                    count: count.map_or(1, |r| w.get(r)[lane]),
+                    expect_tx: expect_tx.map_or(0, |r| w.get(r)[lane]),
+                    drop,
+                    no_complete,
+                };
+                let token = set.arrive(shared, address, arrival)?;
+                if let Some(state) = state {
+                    w.set_lane(Slot::W64(state), lane, token);
+                }
+                Ok(())
+            }
+            MbarOp::TestWait { .. } | MbarOp::TryWait { .. } | MbarOp::PendingCount { .. } => {
+                Ok(())
+            }
+        }
+    }
+
+    /// The wait of a suspended `try_wait`, for reports.
+    pub(super) fn suspended_on(&self, w: &Warp) -> Option<Wait> {
+        let Op::Mbar(mbar) = &self.env.program.insts.get(w.pc as usize)?.op else {
+            return None;
+        };
+        let MbarOp::TryWait { phase, .. } = mbar.op else {
+            return None;
+        };
+        let lane = w.active.trailing_zeros() as usize & 31;
+        let (cta, address) = self.barrier_target(w, mbar.addr, lane).ok()?;
+        Some(Wait::Mbar {
+            cta,
+            address,
+            phase: wanted(w, phase, lane),
+        })
+    }
+
+    fn test_wait(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        mbar: &Mbar,
+        d: P,
+        phase: Phase,
+        suspend: bool,
+    ) -> Checked<Flow> {
+        let mut done = 0;
+        let mut blocked = None;
+        for lane in lanes(mask) {
+            let (owner, address) = self.barrier_target(w, mbar.addr, lane)?;
+            let cta = &mut self.ctas[owner as usize];
+            let completed = cta.mbarriers.get(&mut cta.shared, address)?.phase;
+            let phase = wanted(w, phase, lane);
+            let passed = match phase {
+                WaitPhase::Number(n) => completed > n,
+                WaitPhase::Parity(p) => completed & 1 != u64::from(p & 1),
+            };
+            if passed {
+                done |= 1 << lane;
+            } else {
+                blocked.get_or_insert(Wait::Mbar {
+                    cta: owner,
+                    address,
+                    phase,
+                });
+            }
+        }
+        if let (Some(wait), 0, true, false) = (blocked, done, suspend, w.timed_out) {
+            self.counters.barrier_waits += 1;
+            return Ok(Flow::Again(wait));
+        }
+        w.timed_out = false;
+        w.put_pred(mask, d, done);
+        Ok(Flow::Next)
+    }
+
+    /// Registers for `setmaxnreg.inc`, from those that `.dec` gave back.
+    pub(super) fn take_registers(&mut self, cta: usize, warp: usize, count: u32) -> bool {
+        let held = i64::from(self.ctas[cta].warps[warp].registers);
+        let wanted = (i64::from(count) - held) * 32;
+        let free = self.ctas[cta].free_registers.get_or_insert(0);
+        let enough = *free >= wanted;
+        if enough {
+            *free -= wanted;
+            self.ctas[cta].warps[warp].registers = count;
+            self.progress += 1;
+        }
+        enough
+    }
+
+    /// `setmaxnreg`: warps give registers back to their CTA's pool and take them from it; the
+    /// pool starts empty, since the kernel's own registers are all handed out.
+    pub(super) fn setmaxnreg(&mut self, w: &mut Warp, inc: bool, count: u32) -> Checked<Flow> {
+        if !(24..=256).contains(&count) || count % 8 != 0 {
+            return Err(illegal(format!(
+                "setmaxnreg {count}: must be a multiple of 8 from 24 to 256"
+            )));
+        }
+        let start = self.env.registers_per_thread();
+        let cta = &mut self.ctas[w.cta as usize];
+        if w.registers == 0 {
+            w.registers = start;
+        }
+        let held = i64::from(w.registers);
+        let change = (i64::from(count) - held) * 32;
+        if !inc {
+            if change > 0 {
+                return Err(illegal(format!(
+                    "setmaxnreg.dec {count}: the warp has only {held} registers per thread"
+                )));
+            }
+            *cta.free_registers.get_or_insert(0) -= change;
+            w.registers = count;
+            self.progress += 1;
+            return Ok(Flow::Next);
+        }
+        Ok(Flow::After(Wait::Registers { count }))
+    }
+}
+
+fn wanted(w: &Warp, phase: Phase, lane: usize) -> WaitPhase {
+    match phase {
+        Phase::State(r) => WaitPhase::Number(token_phase(w.get64(r)[lane])),
+        Phase::Parity(r) => WaitPhase::Parity(w.get(r)[lane]),
+    }
+}
+
+pub(super) fn illegal(reason: impl Into<String>) -> Box<FaultKind> {
+    Box::new(FaultKind::illegal(reason))
+}
+
+/// Lane a shuffle reads from and whether it is within bounds.
+#[inline(always)]
+fn shuffle_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
+    let segment = c >> 8 & 0x1f;
+    let clamp = c & 0x1f;
+    let b = b & 0x1f;
+    let max = (lane & segment) | (clamp & !segment);
+    let min = lane & segment;
+    match mode {
+        ShflMode::Up => (lane.wrapping_sub(b), lane as i32 - b as i32 >= max as i32),
+        ShflMode::Down => (lane + b, lane + b <= max),
+        ShflMode::Bfly => (lane ^ b, lane ^ b <= max),
+        ShflMode::Idx => {
+            let j = min | (b & !segment);
+            (j, j <= max)
+        }
+    }
+}
+
+/// `shfl.sync`
+#[allow(clippy::too_many_arguments)]
+pub(super) fn shuffle(
+    w: &mut Warp,
+    mask: u32,
+    mode: ShflMode,
+    d: R32,
+    p: Option<P>,
+    a: R32,
+    b: R32,
+    c: R32,
+) {
+    let (a, b, c) = (*w.get(a), *w.get(b), *w.get(c));
+    let mut within = 0;
+    let v = std::array::from_fn(|i| {
+        let (source, ok) = shuffle_source(mode, i as u32, b[i], c[i]);
+        within |= u32::from(ok) << i;
+        a[if ok { source as usize & 31 } else { i }]
+    });
+    w.put(mask, d, v);
+    if let Some(p) = p {
+        w.put_pred(mask, p, within);
+    }
+}
+
+fn reduce(op: Redux, values: impl Iterator<Item = u32>) -> u32 {
+    use crate::numeric::arith::Extremum;
+    let signed = |f: fn(i32, i32) -> i32| move |x: u32, y: u32| f(x as i32, y as i32) as u32;
+    let float = |max: bool, nan: bool| {
+        move |x: u32, y: u32| {
+            let pick = Extremum {
+                max,
+                nan,
+                ..Extremum::default()
+            };
+            pick.f32(x, y)
+        }
+    };
+    let abs = |on: bool| move |x: u32| if on { x & 0x7fff_ffff } else { x };
+    let out = match op {
+        Redux::Add => values.reduce(u32::wrapping_add),
+        Redux::MinS => values.reduce(signed(i32::min)),
+        Redux::MaxS => values.reduce(signed(i32::max)),
+        Redux::MinU => values.min(),
+        Redux::MaxU => values.max(),
+        Redux::And => values.reduce(|x, y| x & y),
+        Redux::Or => values.reduce(|x, y| x | y),
+        Redux::Xor => values.reduce(|x, y| x ^ y),
+        Redux::MinF { abs: a, nan } => values.map(abs(a)).reduce(float(false, nan)),
+        Redux::MaxF { abs: a, nan } => values.map(abs(a)).reduce(float(true, nan)),
+    };
+    out.unwrap_or(0)
+}
+
+/// Warp-wide exchanges. False if `op` is none.
+pub(super) fn exchange(w: &mut Warp, mask: u32, op: &Op) -> bool {
+    let member = |w: &Warp, m: R32| w.get(m)[mask.trailing_zeros() as usize & 31] & mask;
+    match *op {
+        Op::Shfl {
+            mode,
+            d,
+            p,
+            a,
+            b,
+            c,
+            ..
+        } => shuffle(w, mask, mode, d, p, a, b, c),
+        Op::VotePred {
+            vote,
+            d,
+            p,
+            negate,
+            mask: m,
+        } => {
+            let members = member(w, m);
+            let p = (if negate { !w.pred(p) } else { w.pred(p) }) & members;
+            let result = match vote {
+                Vote::All => p == members,
+                Vote::Any | Vote::Ballot => p != 0,
+                Vote::Uni => p == members || p == 0,
+            };
+            w.put_pred(mask, d, if result { u32::MAX } else { 0 });
+        }
+        Op::Ballot {
+            d,
+            p,
+            negate,
+            mask: m,
+        } => {
+            let members = member(w, m);
+            let p = (if negate { !w.pred(p) } else { w.pred(p) }) & members;
+            w.put(mask, d, [p; 32]);
+        }
+        Op::Match {
+            all,
+            d,
+            p,
+            a,
+            mask: m,
+        } => {
+            let members = member(w, m);
+            let values: [u64; 32] = std::array::from_fn(|i| w.lane(a, i));
+            let equal = |i: usize| {
+                lanes(members).fold(0, |set, j| set | u32::from(values[j] == values[i]) << j)
+            };
+            let v = std::array::from_fn(|i| match (all, equal(i)) {
+                (true, set) if set != members => 0,
+                (_, set) => set,
+            });
+            let uniform = lanes(members).all(|i| equal(i) == members);
+            w.put(mask, d, v);
+            if let Some(p) = p {
+                w.put_pred(mask, p, if uniform { u32::MAX } else { 0 });
+            }
+        }
+        Op::Redux { op, d, a, mask: m } => {
+            let members = member(w, m);
+            let values = *w.get(a);
+            let v = reduce(op, lanes(members).map(|i| values[i]));
+            w.put(mask, d, [v; 32]);
+        }
+        Op::Elect { d, p, mask: m } => {
+            let members = member(w, m);
+            let leader = members.trailing_zeros();
+            if let Slot::W32(d) = d {
+                w.put(mask, d, [leader; 32]);
+            }
+            w.put_pred(mask, p, members & members.wrapping_neg());
+        }
+        Op::Activemask { d } => w.put(mask, d, [mask; 32]),
+        _ => return false,
+    }
+    true
+}
+
+/// Cluster addresses. False if `op` is none.
+pub(super) fn cluster_address(w: &mut Warp, mask: u32, op: &Op) -> bool {
+    let low = (1u32 << CLUSTER_RANK_SHIFT) - 1;
+    let map = |a: u32, rank: u32| (a & low) | (rank + 1) << CLUSTER_RANK_SHIFT;
+    match *op {
+        Op::Mapa32 { d, a, b } => w.map2(mask, d, a, b, map),
+        Op::Mapa64 { d, a, b, .. } => {
+            let (a, b) = (w.get64(a), w.get(b));
+            let v =
+                std::array::from_fn(|i| (a[i] & !0xffff_ffff) | u64::from(map(a[i] as u32, b[i])));
+            w.put64(mask, d, v);
+        }
+        Op::GetCtaRank { d, a, .. } => {
+            let own = w.cta;
+            let v = std::array::from_fn(|i| match w.lane(a, i) as u32 >> CLUSTER_RANK_SHIFT {
+                0 => own,
+                rank => rank - 1,
+            });
+            w.put(mask, d, v);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Generic addressing. False if `op` is none.
+pub(super) fn address_space(w: &mut Warp, mask: u32, op: &Op) -> bool {
+    use super::access::{Place, place_of};
+    use crate::op::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
+    match *op {
+        Op::Cvta {
+            space,
+            to_generic,
+            d,
+            a,
+        } => {
+            let window = match space {
+                Space::Shared | Space::SharedCluster => SHARED_WINDOW,
+                Space::Local => LOCAL_WINDOW,
+                Space::Param => PARAM_WINDOW,
+                Space::Generic | Space::Global | Space::Const => 0,
+            };
+            w.map1_64(mask, d, a, |x| match (window, to_generic) {
+                (0, _) => x,
+                (_, true) => window | (x & 0xffff_ffff),
+                (_, false) => x & 0xffff_ffff,
+            });
+        }
+        Op::Isspacep { space, d, a } => w.test2_64(mask, d, a, a, |x, _| match space {
+            Space::Shared => place_of(x) == Place::Shared && x as u32 >> CLUSTER_RANK_SHIFT == 0,
+            Space::SharedCluster => place_of(x) == Place::Shared,
+            Space::Local => place_of(x) == Place::Local,
+            Space::Param => place_of(x) == Place::Param,
+            Space::Global | Space::Generic => place_of(x) == Place::Global,
+            Space::Const => false,
+        }),
+        _ => return false,
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shuffles_clamp_as_the_isa_says() {
+        assert_eq!(shuffle_source(ShflMode::Up, 3, 1, 0), (2, true));
+        assert!(!shuffle_source(ShflMode::Up, 0, 1, 0).1);
+        assert_eq!(shuffle_source(ShflMode::Down, 30, 1, 31), (31, true));
+        assert!(!shuffle_source(ShflMode::Down, 31, 1, 31).1);
+        assert_eq!(shuffle_source(ShflMode::Bfly, 5, 4, 31), (1, true));
+        // Width 8: segment mask 0x18 in bits 8-12, clamp 7.
+        let c = 0x18 << 8 | 7;
+        assert_eq!(shuffle_source(ShflMode::Idx, 13, 2, c), (10, true));
+        assert!(!shuffle_source(ShflMode::Down, 15, 1, 0x18 << 8 | 0x1f).1);
+    }
+}

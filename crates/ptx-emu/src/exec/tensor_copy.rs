@@ -1,0 +1,324 @@
+//! `cp.async.bulk.tensor`: boxes of a tensor, and the maps that describe it.
+
+use super::access::{Access, lanes};
+use super::cluster::{Cluster, Flow, POISON};
+use super::convert::pool;
+use super::copy::{Job, Origin, SharedAt};
+use super::sync::illegal;
+use super::warp::Warp;
+use crate::fault::FaultKind;
+use crate::op::{Addr, AtomOp, BulkDir, MapField, Num, Slot, Space, TensorCopy, TensorMode};
+use crate::tensor::reduce::{ReduceOp, ReduceType, Reduction};
+use crate::tensor::tensormap::{Field, MAP_ALIGN, MAP_BYTES, MapElement, TensorMap};
+
+type Checked<T> = Result<T, Box<FaultKind>>;
+
+/// A tensor copy in flight.
+pub(crate) struct TensorJob {
+    map: TensorMap,
+    coords: Vec<i32>,
+    offsets: Vec<u16>,
+    /// Loads: where to, and the barrier to signal.
+    targets: Vec<(SharedAt, SharedAt)>,
+    /// Stores: from where, in which bulk group.
+    source: Option<(SharedAt, u64)>,
+    pub(crate) reduce: Option<Reduction>,
+}
+
+fn map_error(error: impl std::fmt::Display) -> Box<FaultKind> {
+    illegal(error.to_string())
+}
+
+fn reduction(op: AtomOp, element: MapElement) -> Checked<Reduction> {
+    let op = match op {
+        AtomOp::Add => ReduceOp::Add,
+        AtomOp::Min => ReduceOp::Min,
+        AtomOp::Max => ReduceOp::Max,
+        AtomOp::Inc => ReduceOp::Inc,
+        AtomOp::Dec => ReduceOp::Dec,
+        AtomOp::And => ReduceOp::And,
+        AtomOp::Or => ReduceOp::Or,
+        AtomOp::Xor => ReduceOp::Xor,
+        AtomOp::Exch | AtomOp::Cas => {
+            return Err(illegal("cp.reduce.async.bulk.tensor has no exchange"));
+        }
+    };
+    let logic = matches!(op, ReduceOp::And | ReduceOp::Or | ReduceOp::Xor);
+    let element = match element {
+        MapElement::U32 | MapElement::S32 if logic => ReduceType::B32,
+        MapElement::U64 | MapElement::S64 if logic => ReduceType::B64,
+        MapElement::U32 => ReduceType::U32,
+        MapElement::S32 => ReduceType::S32,
+        MapElement::U64 => ReduceType::U64,
+        MapElement::S64 => ReduceType::S64,
+        MapElement::F16 => ReduceType::F16,
+        MapElement::Bf16 => ReduceType::Bf16,
+        MapElement::F64 => ReduceType::F64,
+        MapElement::F32 | MapElement::F32Ftz | MapElement::Tf32 | MapElement::Tf32Ftz => {
+            ReduceType::F32
+        }
+        other => {
+            return Err(illegal(format!(
+                "tensor reductions of {other:?} do not exist"
+            )));
+        }
+    };
+    Reduction::new(op, element).map_err(map_error)
+}
+
+fn field(field: MapField) -> Field {
+    match field {
+        MapField::GlobalAddress => Field::GlobalAddress,
+        MapField::Rank => Field::Rank,
+        MapField::BoxDim(d) => Field::BoxDim(d),
+        MapField::GlobalDim(d) => Field::GlobalDim(d),
+        MapField::GlobalStride(d) => Field::GlobalStride(d),
+        MapField::ElementStride(d) => Field::ElementStride(d),
+        MapField::ElemType => Field::ElementType,
+        MapField::InterleaveLayout => Field::InterleaveLayout,
+        MapField::SwizzleMode => Field::SwizzleMode,
+        MapField::FillMode => Field::FillMode,
+    }
+}
+
+impl Cluster<'_> {
+    /// `cp.async.bulk.tensor` for each lane that executes it.
+    pub(super) fn tensor(&mut self, w: &mut Warp, mask: u32, op: &TensorCopy) -> Checked<Flow> {
+        for lane in lanes(mask) {
+            self.tensor_lane(w, lane, op)?;
+        }
+        Ok(Flow::Next)
+    }
+
+    fn tensor_lane(&mut self, w: &mut Warp, lane: usize, op: &TensorCopy) -> Checked<()> {
+        if op.mode == TensorMode::Gather4 {
+            return Err(illegal(
+                "tile::gather4 and tile::scatter4 need sm_100, which is not emulated",
+            ));
+        }
+        let address = self.address(w, op.map, lane);
+        if address % MAP_ALIGN != 0 {
+            return Err(Box::new(FaultKind::Misaligned {
+                space: "tensor map",
+                address,
+                align: MAP_ALIGN,
+            }));
+        }
+        let bytes = self.read_block::<MAP_BYTES>(w, Space::Generic, address)?;
+        let map = TensorMap::decode(&bytes).map_err(map_error)?;
+        let program = self.env.program;
+        let coords: Vec<i32> = pool(program, op.coords)
+            .iter()
+            .map(|&s| w.lane(s, lane) as i32)
+            .collect();
+        let offsets: Vec<u16> = pool(program, op.extra)
+            .iter()
+            .map(|&s| w.lane(s, lane) as u16)
+            .collect();
+        map.rows_at(&coords, &offsets).map_err(map_error)?;
+        self.counters.bulk_copies += 1;
+        if op.dir == BulkDir::Prefetch {
+            return Ok(());
+        }
+        let len = map.box_bytes();
+        let write = op.dir == BulkDir::GlobalToShared;
+        let shared = self.shared_operand(w, op.shared, lane, u64::from(len), write)?;
+        if shared.offset % 128 != 0 {
+            return Err(Box::new(FaultKind::Misaligned {
+                space: "shared (tensor copy)",
+                address: shared.offset.into(),
+                align: 128,
+            }));
+        }
+        let mut job = TensorJob {
+            map,
+            coords,
+            offsets,
+            targets: Vec::new(),
+            source: None,
+            reduce: None,
+        };
+        if write {
+            let Some(mbar) = op.mbar else {
+                return Err(illegal(
+                    "cp.async.bulk.tensor into shared memory needs an mbarrier",
+                ));
+            };
+            let barrier = self.shared_operand(w, mbar, lane, 8, true)?;
+            job.targets = self.targets(w, lane, op.multicast, shared, barrier)?;
+            for (to, _) in &job.targets {
+                let at = to.offset as usize;
+                self.ctas[to.cta as usize].shared[at..at + len as usize].fill(POISON);
+            }
+            self.schedule(w, 400, 600, Job::Tensor(Box::new(job)));
+        } else {
+            job.reduce = match op.reduce {
+                Some(op) => Some(reduction(op, job.map.element())?),
+                None => None,
+            };
+            job.source = Some((shared, w.bulk.add()));
+            self.schedule(w, 300, 500, Job::Tensor(Box::new(job)));
+        }
+        Ok(())
+    }
+
+    /// Moves the bytes of a tensor copy that is due.
+    pub(super) fn finish_tensor(&mut self, from: Origin, job: TensorJob) -> Checked<()> {
+        let rows = job
+            .map
+            .rows_at(&job.coords, &job.offsets)
+            .map_err(map_error)?;
+        let write = job.source.is_some();
+        for inside in rows.clone().filter_map(|row| row.inside) {
+            self.global_at(inside.global, u64::from(inside.len), write)?;
+            let bytes = u64::from(inside.len);
+            match write {
+                true => self.counters.async_written += bytes,
+                false => self.counters.async_read += bytes,
+            }
+        }
+        let memory = self.env.memory;
+        let resolve = |address: u64, bytes: u64| -> Result<*mut u8, ()> {
+            let region = &memory.regions()[memory.find(address).ok_or(())?];
+            let offset = address - region.base;
+            // SAFETY: the offset is inside the region.
+            (bytes <= region.len - offset)
+                .then(|| unsafe { region.ptr().add(offset as usize) })
+                .ok_or(())
+        };
+        let vanished = |()| illegal("a tensor copy left its allocation");
+        if let Some((at, group)) = job.source {
+            let shared = &self.ctas[at.cta as usize].shared[..];
+            // SAFETY: `resolve` hands out checked ranges; the box was checked at issue.
+            let done = unsafe {
+                match job.reduce {
+                    None => job.map.store(rows, shared, at.offset, resolve),
+                    Some(reduction) => job.map.reduce(reduction, rows, shared, at.offset, resolve),
+                }
+            };
+            done.map_err(vanished)?;
+            let w = &mut self.ctas[from.cta as usize].warps[from.warp as usize];
+            w.bulk.was_read(group);
+            w.bulk.completed(group);
+            return Ok(());
+        }
+        for (to, barrier) in &job.targets {
+            let shared = &mut self.ctas[to.cta as usize].shared[..];
+            let resolve = |address, bytes| resolve(address, bytes).map(|p| p.cast_const());
+            // SAFETY: as above.
+            unsafe { job.map.load(rows.clone(), shared, to.offset, resolve) }.map_err(vanished)?;
+            self.complete_tx(*barrier, job.map.box_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// `tensormap.replace`
+    pub(super) fn tensormap_replace(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        which: MapField,
+        space: Space,
+        addr: Addr,
+        value: Slot,
+    ) -> Checked<Flow> {
+        for lane in lanes(mask) {
+            let address = self.address(w, addr, lane);
+            let mut bytes = self.read_block::<MAP_BYTES>(w, space, address)?;
+            TensorMap::replace(&mut bytes, field(which), w.lane(value, lane)).map_err(map_error)?;
+            self.write_map(w, space, address, &bytes)?;
+        }
+        Ok(Flow::Next)
+    }
+
+    /// `tensormap.cp_fenceproxy`: a map edited in shared memory goes to global memory.
+    pub(super) fn tensormap_cp(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        dst: Addr,
+        src: Addr,
+        bytes: u32,
+    ) -> Checked<Flow> {
+        if bytes as usize != MAP_BYTES {
+            return Err(illegal(format!(
+                "tensormap.cp_fenceproxy copies {MAP_BYTES} bytes, not {bytes}"
+            )));
+        }
+        let lane = mask.trailing_zeros() as usize;
+        let (from, to) = (self.address(w, src, lane), self.address(w, dst, lane));
+        let map = self.read_block::<MAP_BYTES>(w, Space::Shared, from)?;
+        self.write_map(w, Space::Global, to, &map)?;
+        Ok(Flow::Next)
+    }
+
+    fn write_map(
+        &mut self,
+        w: &mut Warp,
+        space: Space,
+        address: u64,
+        bytes: &[u8; MAP_BYTES],
+    ) -> Checked<()> {
+        use super::access::{Place, place_of};
+        let shared = match space {
+            Space::Generic => place_of(address) == Place::Shared,
+            other => matches!(other, Space::Shared | Space::SharedCluster),
+        };
+        let at = if shared {
+            let access = Access {
+                bytes: MAP_BYTES as u64,
+                write: true,
+            };
+            let (cta, offset) = self.shared_target(w.cta, address as u32, access)?;
+            self.shared_at(SharedAt { cta, offset })
+        } else {
+            self.global_at(address, MAP_BYTES as u64, true)?
+        };
+        // SAFETY: the 128 bytes were checked just above.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at as *mut u8, MAP_BYTES) };
+        Ok(())
+    }
+
+    /// `red.async`
+    pub(super) fn red_async(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        (op, ty): (AtomOp, Num),
+        b: Slot,
+        (addr, mbar): (Addr, Addr),
+    ) -> Checked<Flow> {
+        let each = super::atomic::width(ty) as usize;
+        for lane in lanes(mask) {
+            let data = w.lane(b, lane).to_le_bytes()[..each].to_vec();
+            let to = self.shared_operand(w, addr, lane, each as u64, true)?;
+            let barrier = self.shared_operand(w, mbar, lane, 8, true)?;
+            let reduce = Some((op, ty));
+            self.schedule(
+                w,
+                100,
+                200,
+                Job::Remote {
+                    to,
+                    barrier,
+                    data,
+                    reduce,
+                },
+            );
+        }
+        Ok(Flow::Next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integer_maps_reduce_bitwise_and_bytes_do_not() {
+        assert!(reduction(AtomOp::And, MapElement::U32).is_ok());
+        assert!(reduction(AtomOp::Add, MapElement::F16).is_ok());
+        assert!(reduction(AtomOp::Add, MapElement::U8).is_err());
+        assert!(reduction(AtomOp::Cas, MapElement::U32).is_err());
+    }
+}

@@ -1,0 +1,529 @@
+//! A warp: registers, the paths its lanes are on, and what it waits for.
+
+use std::collections::VecDeque;
+
+use super::bytes::AlignedBytes;
+use super::wgmma::WgmmaQueue;
+use crate::counters::CLASSES;
+use crate::op::{BarKind, P, Pc, R32, R64, Slot};
+
+/// A 32-bit register of a warp.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct V32(pub(crate) [u32; 32]);
+
+/// A 64-bit register of a warp.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct V64(pub(crate) [u64; 32]);
+
+/// Lanes that left the common path and have yet to run, or a join they run to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Path {
+    pub(crate) pc: Pc,
+    pub(crate) mask: u32,
+    /// Where this path ends by joining the entry below it.
+    pub(crate) rpc: Pc,
+    /// Call depth, to tell a return from an exit.
+    pub(crate) depth: u32,
+    /// The entry the paths above it join, rather than a path of its own.
+    pub(crate) join: bool,
+}
+
+/// What a stopped warp waits for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wait {
+    /// Named barrier: released when its generation passes `generation`.
+    Bar {
+        id: u32,
+        generation: u64,
+        kind: BarKind,
+        mask: u32,
+    },
+    /// mbarrier phase; the instruction is executed again when woken.
+    Mbar {
+        cta: u32,
+        address: u32,
+        phase: WaitPhase,
+    },
+    /// `barrier.cluster.wait`
+    Cluster { generation: u64 },
+    /// `nanosleep`
+    Sleep { until: u64 },
+    /// `cp.async.wait_group`: groups below this number
+    Copies { below: u64 },
+    /// `cp.async.bulk.wait_group`
+    Bulk { below: u64, read: bool },
+    /// `wgmma.wait_group`
+    Wgmma { below: u64 },
+    /// A global access other CTAs may see or make: performed between epochs, in CTA order.
+    Communication,
+    /// `setmaxnreg.inc`: registers not yet free
+    Registers { count: u32 },
+}
+
+/// Phase an mbarrier wait is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitPhase {
+    /// Completed phases must exceed this number.
+    Number(u64),
+    /// Parity of the phase that must have completed.
+    Parity(u32),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum State {
+    Ready,
+    Waiting(Wait),
+    Done,
+}
+
+/// Outstanding asynchronous copies of a warp, in numbered groups.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Groups {
+    /// Number of the group now being filled.
+    pub(crate) current: u64,
+    /// (group, copies whose source is unread, copies not complete)
+    pub(crate) open: VecDeque<(u64, u32, u32)>,
+}
+
+impl Groups {
+    /// Adds a copy to the group being filled; returns its number.
+    pub(crate) fn add(&mut self) -> u64 {
+        match self.open.back_mut() {
+            Some((group, unread, pending)) if *group == self.current => {
+                *unread += 1;
+                *pending += 1;
+            }
+            _ => self.open.push_back((self.current, 1, 1)),
+        }
+        self.current
+    }
+
+    pub(crate) fn commit(&mut self) {
+        self.current += 1;
+    }
+
+    pub(crate) fn was_read(&mut self, group: u64) {
+        if let Some(entry) = self.open.iter_mut().find(|e| e.0 == group) {
+            entry.1 -= 1;
+        }
+    }
+
+    pub(crate) fn completed(&mut self, group: u64) {
+        if let Some(entry) = self.open.iter_mut().find(|e| e.0 == group) {
+            entry.2 -= 1;
+        }
+        self.open.retain(|e| e.2 > 0);
+    }
+
+    /// No copy of a group below `below` is outstanding (`read`: has an unread source).
+    pub(crate) fn done_below(&self, below: u64, read: bool) -> bool {
+        let outstanding = |e: &&(u64, u32, u32)| if read { e.1 > 0 } else { e.2 > 0 };
+        self.open.iter().filter(outstanding).all(|e| e.0 >= below)
+    }
+}
+
+/// An arrival on an mbarrier once all earlier `cp.async` of the warp are complete.
+#[derive(Debug, Clone)]
+pub(crate) struct DeferredArrive {
+    /// Copies up to this sequence number.
+    pub(crate) after: u64,
+    /// (CTA, barrier address) per lane.
+    pub(crate) targets: Vec<(u32, u32)>,
+}
+
+pub(crate) struct Warp {
+    pub(crate) r32: Vec<V32>,
+    pub(crate) r64: Vec<V64>,
+    pub(crate) p: Vec<u32>,
+    /// Carry flags.
+    pub(crate) carry: u32,
+    pub(crate) pc: Pc,
+    /// Lanes on the current path.
+    pub(crate) active: u32,
+    /// Lanes that have not exited.
+    pub(crate) live: u32,
+    pub(crate) rpc: Pc,
+    pub(crate) depth: u32,
+    pub(crate) stack: Vec<Path>,
+    pub(crate) state: State,
+    /// CTA within the cluster.
+    pub(crate) cta: u32,
+    /// Warp within the CTA.
+    pub(crate) index: u32,
+    /// Local memory, lane after lane; empty until touched.
+    pub(crate) local: AlignedBytes,
+    pub(crate) copies: Groups,
+    /// Sequence numbers of outstanding `cp.async`.
+    pub(crate) copy_seqs: Vec<u64>,
+    pub(crate) deferred: Vec<DeferredArrive>,
+    pub(crate) bulk: Groups,
+    pub(crate) wgmma: WgmmaQueue,
+    /// The communication the warp is parked at may now be performed.
+    pub(crate) granted: bool,
+    /// A suspended `try_wait` is to give up and return false.
+    pub(crate) timed_out: bool,
+    /// Cluster-barrier generation this warp arrived in.
+    pub(crate) cluster_arrived: u64,
+    /// Registers per thread after `setmaxnreg`, 0 before any.
+    pub(crate) registers: u32,
+    pub(crate) counts: [u64; CLASSES],
+}
+
+impl Warp {
+    pub(crate) fn new(
+        n32: usize,
+        n64: usize,
+        npred: usize,
+        cta: u32,
+        index: u32,
+        lanes: u32,
+    ) -> Self {
+        Self {
+            r32: vec![V32([0; 32]); n32],
+            r64: vec![V64([0; 32]); n64],
+            p: vec![0; npred],
+            carry: 0,
+            pc: 0,
+            active: lanes,
+            live: lanes,
+            rpc: Pc::MAX,
+            depth: 0,
+            stack: Vec::new(),
+            state: State::Ready,
+            cta,
+            index,
+            local: AlignedBytes::default(),
+            copies: Groups::default(),
+            copy_seqs: Vec::new(),
+            deferred: Vec::new(),
+            bulk: Groups::default(),
+            wgmma: WgmmaQueue::default(),
+            granted: false,
+            timed_out: false,
+            cluster_arrived: 0,
+            registers: 0,
+            counts: [0; CLASSES],
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, r: R32) -> &[u32; 32] {
+        &self.r32[r.0 as usize].0
+    }
+
+    #[inline(always)]
+    pub(crate) fn get64(&self, r: R64) -> &[u64; 32] {
+        &self.r64[r.0 as usize].0
+    }
+
+    #[inline(always)]
+    pub(crate) fn pred(&self, p: P) -> u32 {
+        self.p[p.0 as usize]
+    }
+
+    /// Writes the lanes of `mask`. Lanes that have exited may be overwritten, which makes the
+    /// common case a plain store.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, mask: u32, d: R32, v: [u32; 32]) {
+        let live = self.live;
+        let out = &mut self.r32[d.0 as usize].0;
+        if mask == live {
+            *out = v;
+        } else {
+            for i in 0..32 {
+                out[i] = if mask & (1 << i) != 0 { v[i] } else { out[i] };
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn put64(&mut self, mask: u32, d: R64, v: [u64; 32]) {
+        let live = self.live;
+        let out = &mut self.r64[d.0 as usize].0;
+        if mask == live {
+            *out = v;
+        } else {
+            for i in 0..32 {
+                out[i] = if mask & (1 << i) != 0 { v[i] } else { out[i] };
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn put_pred(&mut self, mask: u32, d: P, v: u32) {
+        let out = &mut self.p[d.0 as usize];
+        *out = (*out & !mask) | (v & mask);
+    }
+
+    #[inline(always)]
+    pub(crate) fn map1(&mut self, mask: u32, d: R32, a: R32, f: impl Fn(u32) -> u32) {
+        let a = self.get(a);
+        let v = std::array::from_fn(
+            #[inline(always)]
+            |i| f(a[i]),
+        );
+        self.put(mask, d, v);
+    }
+
+    #[inline(always)]
+    pub(crate) fn map2(&mut self, mask: u32, d: R32, a: R32, b: R32, f: impl Fn(u32, u32) -> u32) {
+        let (a, b) = (self.get(a), self.get(b));
+        let v = std::array::from_fn(
+            #[inline(always)]
+            |i| f(a[i], b[i]),
+        );
+        self.put(mask, d, v);
+    }
+
+    #[inline(always)]
+    pub(crate) fn map3(
+        &mut self,
+        mask: u32,
+        d: R32,
+        [a, b, c]: [R32; 3],
+        f: impl Fn(u32, u32, u32) -> u32,
+    ) {
+        let (a, b, c) = (self.get(a), self.get(b), self.get(c));
+        let v = std::array::from_fn(
+            #[inline(always)]
+            |i| f(a[i], b[i], c[i]),
+        );
+        self.put(mask, d, v);
+    }
+
+    #[inline(always)]
+    pub(crate) fn map1_64(&mut self, mask: u32, d: R64, a: R64, f: impl Fn(u64) -> u64) {
+        let a = self.get64(a);
+        let v = std::array::from_fn(
+            #[inline(always)]
+            |i| f(a[i]),
+        );
+        self.put64(mask, d, v);
+    }
+
+    #[inline(always)]
+    pub(crate) fn map2_64(
+        &mut self,
+        mask: u32,
+        d: R64,
+        a: R64,
+        b: R64,
+        f: impl Fn(u64, u64) -> u64,
+    ) {
+        let (a, b) = (self.get64(a), self.get64(b));
+        let v = std::array::from_fn(
+            #[inline(always)]
+            |i| f(a[i], b[i]),
+        );
+        self.put64(mask, d, v);
+    }
+
+    #[inline(always)]
+    pub(crate) fn map3_64(
+        &mut self,
+        mask: u32,
+        d: R64,
+        [a, b, c]: [R64; 3],
+        f: impl Fn(u64, u64, u64) -> u64,
+    ) {
+        let (a, b, c) = (self.get64(a), self.get64(b), self.get64(c));
+        let v = std::array::from_fn(
+            #[inline(always)]
+            |i| f(a[i], b[i], c[i]),
+        );
+        self.put64(mask, d, v);
+    }
+
+    #[inline(always)]
+    pub(crate) fn test2(&mut self, mask: u32, d: P, a: R32, b: R32, f: impl Fn(u32, u32) -> bool) {
+        let (a, b) = (self.get(a), self.get(b));
+        let mut bits = 0;
+        for i in 0..32 {
+            bits |= u32::from(f(a[i], b[i])) << i;
+        }
+        self.put_pred(mask, d, bits);
+    }
+
+    #[inline(always)]
+    pub(crate) fn test2_64(
+        &mut self,
+        mask: u32,
+        d: P,
+        a: R64,
+        b: R64,
+        f: impl Fn(u64, u64) -> bool,
+    ) {
+        let (a, b) = (self.get64(a), self.get64(b));
+        let mut bits = 0;
+        for i in 0..32 {
+            bits |= u32::from(f(a[i], b[i])) << i;
+        }
+        self.put_pred(mask, d, bits);
+    }
+
+    /// A slot's value in one lane, zero-extended; the sink reads as zero.
+    pub(crate) fn lane(&self, slot: Slot, lane: usize) -> u64 {
+        match slot {
+            Slot::W32(r) => u64::from(self.get(r)[lane]),
+            Slot::W64(r) => self.get64(r)[lane],
+            Slot::Sink => 0,
+        }
+    }
+
+    /// Sets a slot in one lane.
+    pub(crate) fn set_lane(&mut self, slot: Slot, lane: usize, value: u64) {
+        match slot {
+            Slot::W32(r) => self.r32[r.0 as usize].0[lane] = value as u32,
+            Slot::W64(r) => self.r64[r.0 as usize].0[lane] = value,
+            Slot::Sink => {}
+        }
+    }
+
+    /// Sends the lanes of `taken` to `target` and the rest of the active ones on.
+    pub(crate) fn branch(&mut self, taken: u32, target: Pc, reconverge: Pc) {
+        let rest = self.active & !taken;
+        let next = self.pc + 1;
+        if rest == 0 {
+            self.pc = target;
+            return self.join_if_there();
+        }
+        if taken == 0 {
+            self.pc = next;
+            return self.join_if_there();
+        }
+        self.diverge(&[(target, taken), (next, rest)], reconverge);
+    }
+
+    /// Splits the active lanes into several paths that meet at `reconverge`.
+    pub(crate) fn diverge(&mut self, paths: &[(Pc, u32)], reconverge: Pc) {
+        // Paths that meet only at the end of the function still end where this one does.
+        let reconverge = match reconverge {
+            Pc::MAX => self.rpc,
+            pc => pc,
+        };
+        if reconverge != self.rpc {
+            self.stack.push(Path {
+                pc: reconverge,
+                mask: self.active,
+                rpc: self.rpc,
+                depth: self.depth,
+                join: true,
+            });
+        }
+        let depth = self.depth;
+        for &(pc, mask) in paths.iter().rev() {
+            if pc != reconverge && mask != 0 {
+                self.stack.push(Path {
+                    pc,
+                    mask,
+                    rpc: reconverge,
+                    depth,
+                    join: false,
+                });
+            }
+        }
+        self.pop();
+    }
+
+    /// Takes the next path off the stack; the warp is done when there is none.
+    pub(crate) fn pop(&mut self) {
+        while let Some(path) = self.stack.pop() {
+            let mask = path.mask & self.live;
+            if mask != 0 {
+                self.pc = path.pc;
+                self.active = mask;
+                self.rpc = path.rpc;
+                self.depth = path.depth;
+                if self.pc != self.rpc {
+                    return;
+                }
+            }
+        }
+        self.active = 0;
+        self.state = State::Done;
+    }
+
+    /// The current path has run into its join.
+    #[inline(always)]
+    pub(crate) fn join_if_there(&mut self) {
+        if self.pc == self.rpc {
+            self.pop();
+        }
+    }
+
+    /// Moves on to the next instruction.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self) {
+        self.pc += 1;
+        self.join_if_there();
+    }
+
+    /// The lanes of `mask` call a function.
+    pub(crate) fn call(&mut self, mask: u32, target: Pc) {
+        self.stack.push(Path {
+            pc: self.pc + 1,
+            mask: self.active,
+            rpc: self.rpc,
+            depth: self.depth,
+            join: true,
+        });
+        self.pc = target;
+        self.active = mask;
+        self.rpc = Pc::MAX;
+        self.depth += 1;
+    }
+
+    /// The lanes of `mask` return; in the kernel itself they exit.
+    pub(crate) fn ret(&mut self, mask: u32) {
+        if self.depth == 0 {
+            return self.exit(mask);
+        }
+        self.leave(mask);
+    }
+
+    /// The lanes of `mask` end.
+    pub(crate) fn exit(&mut self, mask: u32) {
+        self.live &= !mask;
+        self.leave(mask);
+    }
+
+    fn leave(&mut self, mask: u32) {
+        self.active &= !mask;
+        match self.active {
+            0 => self.pop(),
+            _ => self.advance(),
+        }
+    }
+
+    /// Lets a sibling path run while this one cannot: lanes of one warp may wait for each other.
+    /// Returns false if there is none.
+    pub(crate) fn switch_path(&mut self) -> bool {
+        let Some(&sibling) = self.stack.last() else {
+            return false;
+        };
+        if sibling.join || sibling.rpc != self.rpc || sibling.depth != self.depth {
+            return false;
+        }
+        self.stack.pop();
+        // Behind every other sibling of the same split, so that each gets its turn.
+        let place = self
+            .stack
+            .iter()
+            .rposition(|p| p.join || p.rpc != sibling.rpc)
+            .map_or(0, |i| i + 1);
+        self.stack.insert(
+            place,
+            Path {
+                pc: self.pc,
+                mask: self.active,
+                ..sibling
+            },
+        );
+        self.pc = sibling.pc;
+        self.active = sibling.mask & self.live;
+        self.state = State::Ready;
+        true
+    }
+}

@@ -1,0 +1,448 @@
+//! `wgmma`: issued by the four warps of a warpgroup, computed when waited for.
+//!
+//! An instruction only joins its warp's queue, with its descriptors and A fragments. The first
+//! `wait_group` that needs it computes it for all four warps, reading shared memory at that
+//! moment: a tile overwritten too early gives a wrong product, as on a GPU. Consecutive
+//! instructions on one accumulator are computed as one chain.
+//!
+//! Until then the accumulator registers are in flight. A plain `mov` of one (compilers insert
+//! them where values cross loops; ptxas coalesces them away) is queued behind the instruction that
+//! produces it. Any other use finds the canonical NaN.
+
+use std::collections::VecDeque;
+
+use super::cluster::{Cluster, Flow};
+use super::convert::pool;
+use super::sync::illegal;
+use super::warp::{V32, Wait, Warp};
+use crate::fault::{Fault, FaultKind};
+use crate::numeric::{Lanes, NAN_F32};
+use crate::op::{Num, Op, R32, Slot, Wgmma, WgmmaA};
+use crate::tensor::Element;
+use crate::tensor::descriptor::{Major, Matrix};
+use crate::tensor::wgmma::{Accumulator, Form, OperandA, Step};
+
+/// One entry of a warp's queue.
+#[derive(Clone)]
+enum Entry {
+    Mma(Issued),
+    /// A register copy that waits for its source.
+    Copy {
+        from: R32,
+        to: R32,
+    },
+}
+
+#[derive(Clone)]
+struct Issued {
+    pc: u32,
+    a_desc: u64,
+    b_desc: u64,
+    fragments: Option<Box<[V32; 4]>>,
+    accumulate: bool,
+}
+
+/// What a warp has issued and not yet waited for.
+#[derive(Default, Clone)]
+pub(crate) struct WgmmaQueue {
+    entries: VecDeque<(u64, Entry)>,
+    /// Number of the group being filled.
+    current: u64,
+    /// In-flight slots of the 32-bit file.
+    locked: Vec<u64>,
+    /// Accumulators someone read too early: their true values, to be put back.
+    poisoned: Vec<(u32, V32)>,
+}
+
+impl WgmmaQueue {
+    #[inline(always)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_locked(&self, slot: R32) -> bool {
+        self.locked
+            .get(slot.0 as usize / 64)
+            .is_some_and(|word| word >> (slot.0 % 64) & 1 == 1)
+    }
+
+    fn lock(&mut self, slot: R32) {
+        let word = slot.0 as usize / 64;
+        if self.locked.len() <= word {
+            self.locked.resize(word + 1, 0);
+        }
+        self.locked[word] |= 1 << (slot.0 % 64);
+    }
+
+    /// Number of groups that must be complete so that at most `n` are pending.
+    fn below(&self, n: u32) -> u64 {
+        self.current.saturating_sub(u64::from(n))
+    }
+
+    fn pending_below(&self, below: u64) -> bool {
+        self.entries
+            .front()
+            .is_some_and(|(group, _)| *group < below)
+    }
+
+    /// Queues a move whose source is in flight.
+    pub(crate) fn defer_copy(&mut self, from: R32, to: R32) {
+        // In flight means in the queue: behind its producer, in the producer's group.
+        let group = self
+            .entries
+            .back()
+            .map_or(self.current, |(group, _)| *group);
+        self.entries.push_back((group, Entry::Copy { from, to }));
+        self.lock(to);
+    }
+}
+
+fn element(num: Num) -> Option<Element> {
+    Some(match num {
+        Num::F16 => Element::F16,
+        Num::Bf16 => Element::Bf16,
+        Num::Tf32 => Element::Tf32,
+        Num::E4m3 => Element::E4m3,
+        Num::E5m2 => Element::E5m2,
+        Num::S8 => Element::S8,
+        Num::U8 => Element::U8,
+        Num::B1 => Element::B1,
+        _ => return None,
+    })
+}
+
+fn form(op: &Wgmma) -> Result<Form, Box<FaultKind>> {
+    let kind = |what: &str| {
+        illegal(format!(
+            "wgmma has no {what} type {:?}",
+            (op.a_ty, op.b_ty, op.d_ty)
+        ))
+    };
+    let accumulator = match op.d_ty {
+        Num::F32 => Accumulator::F32,
+        Num::F16 => Accumulator::F16,
+        Num::S32 => Accumulator::S32,
+        _ => return Err(kind("accumulator")),
+    };
+    let a = element(op.a_ty).ok_or_else(|| kind("A"))?;
+    let b = element(op.b_ty).ok_or_else(|| kind("B"))?;
+    let negate = op.negate_a != op.negate_b;
+    Form::new(op.n.into(), a, b, accumulator, negate, op.satfinite)
+        .map_err(|e| illegal(e.to_string()))
+}
+
+fn major(transposed: bool) -> Major {
+    if transposed { Major::Mn } else { Major::K }
+}
+
+impl Cluster<'_> {
+    /// `wgmma.mma_async`
+    pub(super) fn wgmma(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        op: &Wgmma,
+    ) -> Result<Flow, Box<FaultKind>> {
+        if mask != w.live || mask != u32::MAX {
+            return Err(illegal(
+                "wgmma needs all 32 lanes of the warp: it was executed by a diverged warp",
+            ));
+        }
+        self.counters.mma_flops += 2 * 64 * u64::from(op.n) * u64::from(op.k) / 4;
+        let program = self.env.program;
+        let fragments = match op.a {
+            WgmmaA::Desc(_) => None,
+            WgmmaA::Regs(list) => {
+                let slots = pool(program, list);
+                Some(Box::new(std::array::from_fn(|i| match slots.get(i) {
+                    Some(&Slot::W32(r)) => V32(*w.get(r)),
+                    _ => V32([0; 32]),
+                })))
+            }
+        };
+        let a_desc = match op.a {
+            WgmmaA::Desc(r) => w.get64(r)[0],
+            WgmmaA::Regs(_) => 0,
+        };
+        let accumulate = match op.scale_d {
+            _ if op.zero_d => false,
+            None => true,
+            Some(p) => w.pred(p) & 1 == 1,
+        };
+        let issued = Issued {
+            pc: w.pc,
+            a_desc,
+            b_desc: w.get64(op.b_desc)[0],
+            fragments,
+            accumulate,
+        };
+        let group = w.wgmma.current;
+        w.wgmma.entries.push_back((group, Entry::Mma(issued)));
+        for &slot in pool(program, op.d) {
+            if let Slot::W32(r) = slot {
+                w.wgmma.lock(r);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    pub(super) fn wgmma_commit(&mut self, w: &mut Warp) {
+        w.wgmma.current += 1;
+        self.progress += 1;
+    }
+
+    pub(super) fn wgmma_wait(&mut self, w: &mut Warp, n: u32) -> Flow {
+        let below = w.wgmma.below(n);
+        if !w.wgmma.pending_below(below) {
+            return Flow::Next;
+        }
+        self.counters.barrier_waits += 1;
+        Flow::After(Wait::Wgmma { below })
+    }
+
+    /// Gives an instruction that reads in-flight accumulators NaN instead.
+    pub(super) fn poison_locked(&mut self, w: &mut Warp, sources: &[R32]) {
+        for &slot in sources {
+            let already = w.wgmma.poisoned.iter().any(|(s, _)| *s == slot.0);
+            if w.wgmma.is_locked(slot) && !already {
+                let register = &mut w.r32[slot.0 as usize];
+                let value = std::mem::replace(register, V32([NAN_F32; 32]));
+                w.wgmma.poisoned.push((slot.0, value));
+            }
+        }
+    }
+
+    /// Computes the groups below `below` if all four warps have issued them.
+    pub(super) fn retire_wgmma(
+        &mut self,
+        cta: usize,
+        warp: usize,
+        below: u64,
+    ) -> Result<bool, Box<Fault>> {
+        let first = warp / 4 * 4;
+        let warps = &self.ctas[cta].warps;
+        if !warps[warp].wgmma.pending_below(below) {
+            return Ok(true);
+        }
+        let Some(four) = warps.get(first..first + 4) else {
+            let kind =
+                FaultKind::illegal("wgmma needs a warpgroup of four warps; the block ends before");
+            return Err(self.fault(kind, cta, warp, self.ctas[cta].warps[warp].pc, u32::MAX));
+        };
+        if four.iter().any(|w| w.wgmma.current < below) {
+            return Ok(false);
+        }
+        match self.retire_group(cta, first, below) {
+            Ok(()) => {
+                self.progress += 1;
+                Ok(true)
+            }
+            Err((kind, pc)) => Err(self.fault(*kind, cta, warp, pc, u32::MAX)),
+        }
+    }
+
+    fn retire_group(
+        &mut self,
+        cta: usize,
+        first: usize,
+        below: u64,
+    ) -> Result<(), (Box<FaultKind>, u32)> {
+        for w in &mut self.ctas[cta].warps[first..first + 4] {
+            for (slot, value) in std::mem::take(&mut w.wgmma.poisoned) {
+                w.r32[slot as usize] = value;
+            }
+        }
+        loop {
+            let chain = self.next_chain(cta, first, below)?;
+            if chain.is_empty() {
+                break;
+            }
+            self.run_chain(cta, first, &chain)?;
+        }
+        for w in &mut self.ctas[cta].warps[first..first + 4] {
+            self.env.relock(w);
+        }
+        Ok(())
+    }
+
+    /// Takes the longest run of instructions on one accumulator off the four queues, after
+    /// performing the copies in front of it.
+    fn next_chain(
+        &mut self,
+        cta: usize,
+        first: usize,
+        below: u64,
+    ) -> Result<Vec<[Issued; 4]>, (Box<FaultKind>, u32)> {
+        let insts = &self.env.program.insts;
+        let mut chain: Vec<[Issued; 4]> = Vec::new();
+        let warps = &mut self.ctas[cta].warps[first..first + 4];
+        loop {
+            for w in warps.iter_mut() {
+                while let Some((group, Entry::Copy { from, to })) = w.wgmma.entries.front() {
+                    if *group >= below || !chain.is_empty() {
+                        break;
+                    }
+                    w.r32[to.0 as usize] = w.r32[from.0 as usize];
+                    w.wgmma.entries.pop_front();
+                }
+            }
+            let fronts = warps.iter().map(|w| match w.wgmma.entries.front() {
+                Some((group, Entry::Mma(issued))) if *group < below => Some(issued.pc),
+                _ => None,
+            });
+            let pcs: Vec<Option<u32>> = fronts.collect();
+            let Some(pc) = pcs[0] else {
+                return Ok(chain);
+            };
+            if pcs.iter().any(|p| *p != Some(pc)) {
+                let reason = "the warps of the warpgroup executed different wgmma instructions";
+                return Err((illegal(reason), pc));
+            }
+            let same = chain.last().is_none_or(|last| {
+                chainable(
+                    &insts[last[0].pc as usize].op,
+                    &insts[pc as usize].op,
+                    self.env,
+                )
+            });
+            if !same {
+                return Ok(chain);
+            }
+            let four: Vec<Issued> = warps
+                .iter_mut()
+                .filter_map(|w| match w.wgmma.entries.pop_front() {
+                    Some((_, Entry::Mma(issued))) => Some(issued),
+                    _ => None,
+                })
+                .collect();
+            match four.try_into() {
+                Ok(four) => chain.push(four),
+                Err(_) => return Ok(chain),
+            }
+        }
+    }
+
+    fn run_chain(
+        &mut self,
+        cta: usize,
+        first: usize,
+        chain: &[[Issued; 4]],
+    ) -> Result<(), (Box<FaultKind>, u32)> {
+        let program = self.env.program;
+        let pc = chain[0][0].pc;
+        let Op::Wgmma(op) = &program.insts[pc as usize].op else {
+            return Ok(());
+        };
+        let form = form(op).map_err(|e| (e, pc))?;
+        let mut steps = Vec::with_capacity(chain.len());
+        for four in chain {
+            let Op::Wgmma(op) = &program.insts[four[0].pc as usize].op else {
+                continue;
+            };
+            steps.push(step(op, four).map_err(|e| (e, four[0].pc))?);
+        }
+        let cta = &mut self.ctas[cta];
+        let slots = pool(program, op.d);
+        let mut d: Vec<&mut Lanes> = Vec::with_capacity(4 * slots.len());
+        for w in &mut cta.warps[first..first + 4] {
+            accumulators(w, slots, &mut d).map_err(|e| (e, pc))?;
+        }
+        form.run_at(
+            self.env.level,
+            &steps,
+            &cta.shared,
+            &mut d,
+            self.env.mma_mode,
+        )
+        .map_err(|e| (illegal(e.to_string()), pc))
+    }
+}
+
+/// Mutable references to a warp's accumulator registers, which must be distinct.
+fn accumulators<'w>(
+    w: &'w mut Warp,
+    slots: &[Slot],
+    d: &mut Vec<&'w mut Lanes>,
+) -> Result<(), Box<FaultKind>> {
+    let mut sorted: Vec<u32> = slots
+        .iter()
+        .filter_map(|s| match s {
+            Slot::W32(r) => Some(r.0),
+            _ => None,
+        })
+        .collect();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let in_bounds = sorted
+        .last()
+        .is_some_and(|&last| (last as usize) < w.r32.len());
+    if sorted.len() != slots.len() || !in_bounds {
+        return Err(illegal("wgmma names an accumulator register twice"));
+    }
+    let base = w.r32.as_mut_ptr();
+    for slot in slots {
+        if let Slot::W32(r) = slot {
+            // SAFETY: in bounds and distinct, both checked above; `w` stays borrowed for 'w.
+            d.push(unsafe { &mut (*base.add(r.0 as usize)).0 });
+        }
+    }
+    Ok(())
+}
+
+fn step<'f>(op: &Wgmma, four: &'f [Issued; 4]) -> Result<Step<'f>, Box<FaultKind>> {
+    let matrix = |bits: u64, transposed: bool| {
+        Matrix::decode(bits, major(transposed)).map_err(|e| illegal(e.to_string()))
+    };
+    let a = match &four[0].fragments {
+        None => OperandA::Shared(matrix(four[0].a_desc, op.trans_a)?),
+        Some(_) => OperandA::Registers(std::array::from_fn(|warp| {
+            std::array::from_fn(|i| match &four[warp].fragments {
+                Some(f) => &f[i].0,
+                None => &ZEROS,
+            })
+        })),
+    };
+    Ok(Step {
+        a,
+        b: matrix(four[0].b_desc, op.trans_b)?,
+        accumulate: four[0].accumulate,
+    })
+}
+
+static ZEROS: Lanes = [0; 32];
+
+/// Whether two instructions continue one accumulator in one form.
+fn chainable(a: &Op, b: &Op, env: &super::env::Env<'_>) -> bool {
+    let (Op::Wgmma(a), Op::Wgmma(b)) = (a, b) else {
+        return false;
+    };
+    let slots = |op: &Wgmma| pool(env.program, op.d);
+    (a.n, a.k, a.d_ty, a.a_ty, a.b_ty) == (b.n, b.k, b.d_ty, b.a_ty, b.b_ty)
+        && (a.negate_a != a.negate_b) == (b.negate_a != b.negate_b)
+        && a.satfinite == b.satfinite
+        && slots(a) == slots(b)
+}
+
+impl super::env::Env<'_> {
+    /// Recomputes which registers are in flight from what is left in the queue.
+    fn relock(&self, w: &mut Warp) {
+        w.wgmma.locked.fill(0);
+        let entries = std::mem::take(&mut w.wgmma.entries);
+        for (_, entry) in &entries {
+            match entry {
+                Entry::Copy { to, .. } => w.wgmma.lock(*to),
+                Entry::Mma(issued) => {
+                    if let Op::Wgmma(op) = &self.program.insts[issued.pc as usize].op {
+                        for &slot in pool(self.program, op.d) {
+                            if let Slot::W32(r) = slot {
+                                w.wgmma.lock(r);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        w.wgmma.entries = entries;
+    }
+}
