@@ -16,7 +16,8 @@ pub(crate) fn allocate(survey: &Survey, blocks: &[Blocks], counts: [u32; 3], pla
     for file in FILES {
         plan.slots[file as usize] = vec![0; counts[file as usize] as usize];
     }
-    for &(file, id) in &survey.pinned {
+    let pinned = pinned(survey);
+    for &(file, id) in &pinned {
         plan.slots[file as usize][id as usize] = plan.used[file as usize];
         plan.used[file as usize] += 1;
     }
@@ -24,9 +25,24 @@ pub(crate) fn allocate(survey: &Survey, blocks: &[Blocks], counts: [u32; 3], pla
     for blocks in blocks {
         for file in FILES {
             let intervals = Liveness::new(survey, blocks, &touches, file).intervals();
-            scan(intervals, file, &survey.pinned, plan);
+            scan(intervals, file, &pinned, plan);
         }
     }
+}
+
+/// Pinned registers and whatever they are moved to: a copy of a result in flight is in flight too.
+fn pinned(survey: &Survey) -> BTreeSet<(File, u32)> {
+    let mut pinned = survey.pinned.clone();
+    let mut grown = true;
+    while grown {
+        grown = false;
+        for &(from, to) in &survey.copies {
+            if pinned.contains(&(File::W32, from)) {
+                grown |= pinned.insert((File::W32, to));
+            }
+        }
+    }
+    pinned
 }
 
 /// Touches sorted by group, with the start of each group's run.

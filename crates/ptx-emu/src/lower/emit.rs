@@ -38,6 +38,8 @@ pub(crate) struct Survey {
     pub touches: Vec<Touch>,
     /// Registers that must not share a slot: asynchronous operands and register parameters.
     pub pinned: BTreeSet<(File, u32)>,
+    /// Plain 32-bit moves: (from, to).
+    pub copies: Vec<(u32, u32)>,
     /// First instruction after each label.
     pub labels: Vec<Pc>,
     /// Bodies in order of emission: (function, first group, one past the last).
@@ -220,6 +222,13 @@ impl<'m, 'a> Emitter<'m, 'a> {
             self.survey
                 .pinned
                 .insert((register.file(), register.id + half));
+        }
+    }
+
+    /// Notes a move, whose destination shares the fate of its source.
+    pub fn note_copy(&mut self, d: R32, a: R32) {
+        if self.plan.is_none() && a.0 < SURVEY_CONSTANTS {
+            self.survey.copies.push((a.0, d.0));
         }
     }
 

@@ -179,6 +179,7 @@ fn mov_one<'a>(
                 other => emitter.s32(other, ty)?,
             };
             let d = emitter.d32(d, bits)?;
+            emitter.note_copy(d, a);
             emitter.emit(Op::Mov32 { d, a });
         }
     }
