@@ -27,4 +27,9 @@ pub mod record;
 
 pub mod stats;
 
+pub mod claims;
+pub mod rank;
+
+pub mod present;
+
 pub mod cli;

@@ -1,9 +1,13 @@
 //! The run file: what a sweep saw, one JSON object a line, appended as it is
 //! known. Everything right of it in the pipeline reads only this.
 
+mod clean;
 mod reader;
 mod run;
 pub mod schema;
+#[cfg(test)]
+pub mod synthetic;
 
+pub use clean::printable;
 pub use reader::{ReadError, newest, read, read_text};
 pub use run::{Resources, Run};

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::clean;
 use super::run::Run;
 use super::schema::{Block, Header, Line, SCHEMA};
 use crate::domain::{ContenderId, Micros};
@@ -120,7 +121,7 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, ReadError> {
         line: 1,
         message,
     };
-    match serde_json::from_slice(line) {
+    match clean::parse(line) {
         Ok(Line::Header(header)) => {
             check_header(&header).map_err(corrupt)?;
             Ok(*header)
@@ -192,7 +193,7 @@ impl Loading {
             line: number,
             message,
         };
-        match serde_json::from_slice(line) {
+        match clean::parse(line) {
             Ok(event) => {
                 self.check(&event).map_err(corrupt)?;
                 self.keep(event);

@@ -481,10 +481,3 @@ impl Launch {
         }
     }
 }
-
-impl Module {
-    /// Reads PTX text and prepares all its kernels.
-    pub fn load(ptx: &str) -> Result<Self, crate::lower::CompileError> {
-        crate::lower::compile(ptx)
-    }
-}

@@ -16,7 +16,6 @@ mod float;
 pub(crate) mod grid;
 mod integer;
 mod interp;
-mod matrix;
 mod mbarrier;
 mod sync;
 mod tensor_copy;

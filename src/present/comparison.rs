@@ -1,0 +1,50 @@
+use super::{Align, Column, Grid, Style, interval, signed_percent};
+use crate::domain::Micros;
+use crate::rank::Comparison;
+use crate::stats::{CONFIDENCE, LogEstimate};
+
+/// One line per shape and one for the geometric mean: both times, the ratio,
+/// and what it means.
+pub fn comparison_table(
+    names: (&str, &str),
+    times: impl Fn(&str) -> (Option<Micros>, Option<Micros>),
+    comparison: &Comparison,
+    style: &Style,
+) -> Grid {
+    let mut grid = Grid::new(vec![
+        Column::new("shape", Align::Left, 9),
+        Column::new(format!("{} µs", names.0), Align::Right, 6),
+        Column::new(format!("{} µs", names.1), Align::Right, 6),
+        Column::new(format!("{} over {}", names.1, names.0), Align::Left, 9),
+        Column::new("time", Align::Right, 4),
+        Column::new("finding", Align::Left, 8),
+    ]);
+    let micros = |t: Option<Micros>| t.map_or(String::new(), |t| t.to_string());
+    for (shape, estimate) in &comparison.shapes {
+        let (base, candidate) = times(shape);
+        let mut row = vec![shape.clone(), micros(base), micros(candidate)];
+        row.extend(verdict(estimate, style));
+        grid.push(row);
+    }
+    let mut row = vec!["geometric mean".to_owned(), String::new(), String::new()];
+    row.extend(verdict(&comparison.geomean, style));
+    grid.push(row.iter().map(|c| style.bold(c)).collect());
+    grid
+}
+
+fn verdict(estimate: &LogEstimate, style: &Style) -> [String; 3] {
+    let ratio = estimate.ratio(CONFIDENCE);
+    let finding = match (ratio.lower, ratio.upper) {
+        (Some(lower), _) if lower > 1.0 => style.good("faster"),
+        (_, Some(upper)) if upper < 1.0 => style.bad("slower"),
+        (Some(_), Some(_)) => "cannot tell".to_owned(),
+        _ if ratio.estimate > 1.0 => style.good("faster"),
+        _ if ratio.estimate < 1.0 => style.bad("slower"),
+        _ => "equal".to_owned(),
+    };
+    [
+        interval(&ratio),
+        signed_percent((-estimate.mean).exp_m1()),
+        finding,
+    ]
+}

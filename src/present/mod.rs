@@ -1,0 +1,20 @@
+//! What the user sees on a terminal. Text in, text out: nothing here decides,
+//! and nothing is said by colour alone.
+
+mod comparison;
+mod failures;
+mod grid;
+mod matrix;
+mod number;
+mod ranking;
+mod style;
+mod summary;
+
+pub use comparison::comparison_table;
+pub use failures::failures;
+pub use grid::{Align, Column, Grid};
+pub use matrix::matrix;
+pub use number::{interval, percent, signed_percent, speedup};
+pub use ranking::ranking_table;
+pub use style::Style;
+pub use summary::{headline, sweep_summary};

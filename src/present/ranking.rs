@@ -1,0 +1,120 @@
+use super::{Align, Column, Grid, Style, interval, percent, speedup};
+use crate::claims::ClaimVerdict;
+use crate::domain::Status;
+use crate::rank::{Kind, Ranking, Row};
+use crate::record::Run;
+use crate::record::schema::Timing;
+
+/// The ranked table of a run.
+pub fn ranking_table(run: &Run, ranking: &Ranking, style: &Style) -> Grid {
+    let reference = ranking.reference.as_ref();
+    let over = reference.map_or("speedup".to_owned(), |r| format!("over {r}"));
+    let yardstick = run.header.yardstick.as_ref();
+    let over_yardstick = yardstick.map_or(String::new(), |y| format!("over {y}"));
+    let mut grid = Grid::new(vec![
+        Column::new("rank", Align::Left, 9),
+        Column::new("contender", Align::Left, 9),
+        Column::new("verdict", Align::Left, 9),
+        mean_column(run),
+        Column::new(over, Align::Left, 8),
+        Column::new("claim", Align::Left, 6),
+        Column::new("roofline", Align::Right, 4),
+        Column::new("regs", Align::Right, 2),
+        Column::new("smem", Align::Right, 3),
+        Column::new(over_yardstick, Align::Right, 7),
+    ]);
+    for row in &ranking.rows {
+        grid.push(cells(run, ranking, row, style));
+    }
+    grid.without_empty_columns()
+}
+
+/// Times that were not measured stand in a column that says so, and stays.
+fn mean_column(run: &Run) -> Column {
+    let (title, weight) = match run.timing() {
+        Timing::Measured => ("mean µs", 1),
+        Timing::Modelled => ("modelled µs", 9),
+        Timing::Recorded => ("recorded µs", 9),
+    };
+    Column::new(title, Align::Right, weight)
+}
+
+fn cells(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> Vec<String> {
+    let name = row.contender.to_string();
+    let winner = row.place.is_some_and(|p| p.rank == 1);
+    let resources = row.resources.as_ref();
+    vec![
+        row.place.map_or("–".to_owned(), |p| p.to_string()),
+        if winner { style.bold(name) } else { name },
+        verdict(run, row, style),
+        mean_micros(run, ranking, row),
+        speedup_text(ranking, row),
+        claim_text(row, style),
+        row.roofline.map_or(String::new(), percent),
+        resources.map_or(String::new(), |r| r.registers.to_string()),
+        resources.map_or(String::new(), |r| r.smem.to_string()),
+        row.over_yardstick
+            .map_or(String::new(), |e| speedup(e.mean.exp())),
+    ]
+}
+
+fn verdict(run: &Run, row: &Row, style: &Style) -> String {
+    match row.status {
+        _ if row.kind == Kind::Yardstick => style.dim("yardstick"),
+        Some(Status::Ok) => style.good("ok"),
+        Some(Status::Unsupported) => style.doubtful("unsupported"),
+        Some(status) => style.bad(status),
+        None if run.timing() == Timing::Recorded => style.dim("unchecked"),
+        None => style.doubtful("pending"),
+    }
+}
+
+fn mean_micros(run: &Run, ranking: &Ranking, row: &Row) -> String {
+    let logs: Vec<f64> = ranking
+        .cells
+        .iter()
+        .filter(|c| c.contender == row.contender)
+        .filter_map(|c| Some(c.time.as_ref()?.log.mean))
+        .collect();
+    if logs.len() != run.header.shapes.len() {
+        return String::new();
+    }
+    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+    crate::domain::Micros(mean.exp()).to_string()
+}
+
+fn speedup_text(ranking: &Ranking, row: &Row) -> String {
+    if ranking.reference.as_ref() == Some(&row.contender) {
+        let role = match row.kind {
+            Kind::Baseline => "baseline",
+            _ => "reference",
+        };
+        return format!("1.00× {role}");
+    }
+    let text = row
+        .speedup_interval()
+        .map_or(String::new(), |i| interval(&i));
+    let ranked = row.place.is_some() || row.kind == Kind::Yardstick;
+    match (text.is_empty(), ranked) {
+        (false, false) => format!("{text} on {}", shapes(row.valid_shapes)),
+        _ => text,
+    }
+}
+
+fn shapes(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "shape" } else { "shapes" })
+}
+
+fn claim_text(row: &Row, style: &Style) -> String {
+    let Some(result) = &row.claim else {
+        return String::new();
+    };
+    let claimed = format!("{:.2}×", result.claim.geomean);
+    let verdict = match result.verdict {
+        ClaimVerdict::Met => style.good("met"),
+        ClaimVerdict::Missed => style.doubtful("missed"),
+        ClaimVerdict::Reversed => style.bad("reversed"),
+        ClaimVerdict::Untested => style.dim("untested"),
+    };
+    format!("{claimed} {verdict}")
+}

@@ -1,0 +1,280 @@
+use super::{Style, failures, interval, matrix, percent, ranking_table};
+use crate::rank::{Kind, Ranking};
+use crate::record::schema::Timing;
+use crate::record::{Run, printable};
+
+/// Everything a sweep says at its end, made from the run file alone.
+pub fn sweep_summary(run: &Run, style: &Style) -> String {
+    summary_of(run, &Ranking::of(run), style)
+}
+
+fn summary_of(run: &Run, ranking: &Ranking, style: &Style) -> String {
+    let mut parts = vec![headline(run, style)];
+    parts.push(ranking_table(run, ranking, style).render(style));
+    parts.push(matrix(run, ranking, style));
+    let failed = failures(run, ranking, style);
+    if !failed.is_empty() {
+        parts.push(failed);
+    }
+    parts.push(notes(run, ranking, style));
+    parts.push(ending(run, ranking, style));
+    parts.retain(|p| !p.is_empty());
+    parts.join("\n\n")
+}
+
+/// The round, its question, and what ran where.
+pub fn headline(run: &Run, style: &Style) -> String {
+    let header = &run.header;
+    let question = style.fold(&format!("{} {}", header.name, header.question), 2);
+    let named = format!("{} ", style.bold(&header.name));
+    let folded = question.replacen(&header.name, &named, 1);
+    let count = header.contenders.len();
+    let contenders = if count == 1 {
+        "contender"
+    } else {
+        "contenders"
+    };
+    let shapes = match header.shapes.len() {
+        1 => "1 shape".to_owned(),
+        n => format!("{n} shapes"),
+    };
+    format!("{folded}\n{count} {contenders} × {shapes} {}", place(run))
+}
+
+fn place(run: &Run) -> String {
+    let device = &run.header.device;
+    match device.timing {
+        Timing::Measured => format!("on {} ({}, measured)", device.name, device.backend),
+        Timing::Modelled => {
+            let cores = run.header.host.cores;
+            let noun = if cores == 1 { "core" } else { "cores" };
+            format!(
+                "on {cores} CPU {noun}, PTX emulated; times are modelled for {}",
+                device.name
+            )
+        }
+        Timing::Recorded => format!("on {} (recorded, not measured here)", device.name),
+    }
+}
+
+/// What a reader must know to read the numbers rightly.
+fn notes(run: &Run, ranking: &Ranking, style: &Style) -> String {
+    let mut notes = Vec::new();
+    let header = &run.header;
+    if !ranking.baseline_valid {
+        let instead = match &ranking.reference {
+            Some(reference) => format!("speedups are over {reference}"),
+            None => "there are no speedups".to_owned(),
+        };
+        notes.push(format!(
+            "The baseline {} is not valid on every shape, so {instead}.",
+            header.baseline
+        ));
+    }
+    if ranking.reference.is_none() {
+        notes.push("No contender is valid on every shape: nothing is ranked.".to_owned());
+    }
+    for row in &ranking.rows {
+        let Some(claim) = &row.claim else { continue };
+        let elsewhere = claim.over.as_ref() != ranking.reference.as_ref();
+        if let (true, Some(measured)) = (elsewhere, &claim.measured) {
+            notes.push(format!(
+                "The claim of {} is over {}: {}.",
+                row.contender,
+                claim.claim.over,
+                interval(measured)
+            ));
+        }
+    }
+    notes.extend(sampling_notes(run, ranking));
+    let folded: Vec<String> = notes.iter().map(|n| style.fold(n, 2)).collect();
+    folded.join("\n")
+}
+
+fn sampling_notes(run: &Run, ranking: &Ranking) -> Vec<String> {
+    let mut notes = Vec::new();
+    let timed = || ranking.cells.iter().filter_map(|c| c.time.as_ref());
+    let samples: usize = timed().map(|t| t.samples).sum();
+    let outliers: usize = timed().map(|t| t.outliers).sum();
+    if outliers > 0 {
+        notes.push(format!(
+            "{outliers} of {samples} samples stand far out; they are counted, not dropped."
+        ));
+    }
+    if samples > 0 && timed().all(|t| t.log.se.is_none()) {
+        notes.push(
+            "One block per shape: there is no interval, and no difference can be told.".to_owned(),
+        );
+    } else if samples > 0
+        && run
+            .blocks
+            .iter()
+            .all(|b| b.process == run.blocks[0].process)
+    {
+        notes.push(
+            "All blocks come from one process; what differs between processes is not in the \
+             intervals."
+                .to_owned(),
+        );
+    }
+    if run.torn {
+        notes.push("The last line of the file was half written and is not counted.".to_owned());
+    }
+    let reason = match &run.end {
+        None if run.timing() != Timing::Recorded => Some("it did not end"),
+        Some(end) if !end.complete => Some(end.reason.as_deref().unwrap_or("it was stopped")),
+        _ => None,
+    };
+    if let Some(reason) = reason {
+        notes.push(format!(
+            "The run is not complete ({reason}); `dgx sweep --resume {}` continues it.",
+            printable(&run.path.display().to_string())
+        ));
+    }
+    notes
+}
+
+fn ending(run: &Run, ranking: &Ranking, style: &Style) -> String {
+    let decision = run.end.as_ref().and_then(|e| e.decision.as_deref());
+    let open = decision.filter(|d| *d != "decided");
+    let can_tell = match (run.timing(), &ranking.detectable) {
+        (Timing::Measured, Some(d)) => format!(
+            "This run can tell differences of {} or more apart.",
+            percent(d.effect)
+        ),
+        (Timing::Measured, None) => {
+            "What differences this run can tell apart is unknown: that takes the baseline twice \
+             in each of two blocks or more."
+                .to_owned()
+        }
+        (Timing::Modelled, _) => "Modelled times are exact; how true they are is the model's \
+                                  error, not in this table."
+            .to_owned(),
+        (Timing::Recorded, _) => {
+            "Recorded numbers come without samples, so without intervals.".to_owned()
+        }
+    };
+    let path = printable(&run.path.display().to_string());
+    let one_line = format!("{can_tell}  {path}");
+    let mut text = if one_line.chars().count() <= style.width {
+        one_line
+    } else {
+        format!("{}\n{path}", style.fold(&can_tell, 2))
+    };
+    if let Some(open) = open {
+        text.push_str(&format!("\n{}", style.doubtful(style.fold(open, 2))));
+    }
+    text.push_str(&format!("\n{}", next(ranking, style)));
+    text
+}
+
+/// The commands a reader most likely wants now.
+fn next(ranking: &Ranking, style: &Style) -> String {
+    let mut ranked = ranking.rows.iter().filter(|r| r.place.is_some());
+    let mut steps = Vec::new();
+    match (ranked.next(), ranked.next()) {
+        (Some(first), Some(second)) => {
+            steps.push(format!(
+                "dgx compare {} {}",
+                second.contender, first.contender
+            ));
+            steps.push("dgx report".to_owned());
+            steps.push(format!("dgx explain {}", first.contender));
+        }
+        _ => {
+            steps.push("dgx report".to_owned());
+            let failed = ranking.rows.iter().find(|r| r.kind != Kind::Yardstick);
+            steps.extend(failed.map(|r| format!("dgx explain {}", r.contender)));
+        }
+    }
+    style.dim(style.fold(&format!("next: {}", steps.join(" · ")), 6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Status;
+    use crate::record::synthetic::{Entry, Synthetic};
+
+    #[test]
+    fn measured_run() {
+        let run = Synthetic::round4().run();
+        insta::assert_snapshot!(sweep_summary(&run, &Style::PLAIN));
+    }
+
+    #[test]
+    fn modelled_run_on_a_narrow_screen() {
+        let run = Synthetic::round4().modelled().run();
+        let narrow = Style {
+            width: 80,
+            ..Style::PLAIN
+        };
+        insta::assert_snapshot!(sweep_summary(&run, &narrow));
+    }
+
+    #[test]
+    fn many_contenders_and_every_failure() {
+        let mut field = Synthetic::round4();
+        field.entries.extend([
+            Entry::ok("pipelined[STAGES=1]", 0.61),
+            Entry::ok("pipelined[STAGES=2]", 0.6101),
+            Entry::ok("warp-specialized", 0.58).claiming(1.4, "sequential"),
+            Entry::failed(
+                "bad-syntax",
+                Status::CompileError,
+                "variants/bad-syntax.cu(3): expected a `;`",
+            ),
+            Entry::failed("deadlock", Status::Hung, "no progress for 10 s"),
+            Entry::failed("greedy", Status::Unsupported, "requires k % 512 == 0"),
+        ]);
+        let run = field.run();
+        insta::assert_snapshot!(sweep_summary(&run, &Style::PLAIN));
+        let narrow = Style {
+            width: 80,
+            ..Style::PLAIN
+        };
+        for line in sweep_summary(&run, &narrow).lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+
+    #[test]
+    fn nothing_valid() {
+        let mut field = Synthetic::round4();
+        field.yardstick = None;
+        for entry in &mut field.entries {
+            entry.status = Status::Wrong;
+            entry.reason = Some("every element is NaN");
+        }
+        insta::assert_snapshot!(sweep_summary(&field.run(), &Style::PLAIN));
+    }
+
+    #[test]
+    fn one_sample_one_shape_one_contender() {
+        let mut field = Synthetic::round4();
+        field.entries.truncate(1);
+        field.shapes.truncate(1);
+        field.yardstick = None;
+        (field.processes, field.blocks) = (1, 1);
+        insta::assert_snapshot!(sweep_summary(&field.run(), &Style::PLAIN));
+    }
+
+    #[test]
+    fn colour_never_carries_meaning_alone() {
+        let run = Synthetic::round4().run();
+        let coloured = Style {
+            colour: true,
+            ..Style::PLAIN
+        };
+        let text = sweep_summary(&run, &coloured);
+        let plain: String = strip(&text);
+        assert_eq!(plain, sweep_summary(&run, &Style::PLAIN));
+    }
+
+    fn strip(text: &str) -> String {
+        let mut parts = text.split('\u{1b}');
+        let first = parts.next().unwrap_or_default().to_owned();
+        let rest = parts.map(|p| p.split_once('m').map_or("", |(_, t)| t));
+        first + &rest.collect::<String>()
+    }
+}

@@ -1,0 +1,74 @@
+//! Text of a run file reaches terminals and pages. Whatever could move a
+//! cursor, recolour a screen or reorder a line is made visible here, once,
+//! where the text enters.
+
+use serde_json::Value;
+
+/// The parsed line with every string made harmless.
+pub fn parse<T: serde::de::DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
+    if !suspicious(line) {
+        return serde_json::from_slice(line);
+    }
+    let mut value: Value = serde_json::from_slice(line)?;
+    scrub(&mut value);
+    serde_json::from_value(value)
+}
+
+/// Whether a line may hold a control character: escaped, or raw beyond ASCII.
+/// JSON forbids raw ones below 0x20.
+fn suspicious(line: &[u8]) -> bool {
+    let escaped = line
+        .windows(2)
+        .any(|w| w[0] == b'\\' && matches!(w[1], b'u' | b'b' | b'f' | b'r'));
+    escaped || line.iter().any(|b| matches!(b, 0x7f | 0xc2 | 0xe2))
+}
+
+fn scrub(value: &mut Value) {
+    match value {
+        Value::String(text) if text.chars().any(harmful) => *text = printable(text),
+        Value::Array(items) => items.iter_mut().for_each(scrub),
+        Value::Object(map) => {
+            // Keys that carry text are names of constants and counters.
+            if map.keys().any(|k| k.chars().any(harmful)) {
+                let old = std::mem::take(map);
+                map.extend(old.into_iter().map(|(k, v)| (printable(&k), v)));
+            }
+            map.values_mut().for_each(scrub);
+        }
+        _ => {}
+    }
+}
+
+/// Controls other than newline and tab, and the marks that reorder a line.
+fn harmful(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// `text` with harmful characters written out, ESC as `\u{1b}`.
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if harmful(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_become_visible_and_plain_text_stays() {
+        let line = br#"{"a":"red \u001b[31m","b":["two\nlines \u00b5s"]}"#;
+        let value: Value = parse(line).unwrap();
+        assert_eq!(value["a"], "red \\u{1b}[31m");
+        assert_eq!(value["b"][0], "two\nlines µs");
+        let value: Value = parse("{\"a\":\"\u{9b}2J \u{202e}x\"}".as_bytes()).unwrap();
+        assert_eq!(value["a"], "\\u{9b}2J \\u{202e}x");
+    }
+}

@@ -1,0 +1,381 @@
+//! Run files with a known truth, for tests: simulated blocks, processes and
+//! noise, and every status a sweep can meet.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::schema::*;
+use super::{Run, read_text};
+use crate::domain::{Bytes, ContenderId, Group, Micros, Shape, Status};
+
+/// A contender and how long it truly takes, relative to a shape's base time.
+#[derive(Clone)]
+pub struct Entry {
+    pub name: &'static str,
+    pub parent: Option<&'static str>,
+    pub claim: Option<(f64, &'static str)>,
+    pub status: Status,
+    pub reason: Option<&'static str>,
+    pub time: f64,
+}
+
+impl Entry {
+    pub fn ok(name: &'static str, time: f64) -> Self {
+        Self {
+            name,
+            parent: None,
+            claim: None,
+            status: Status::Ok,
+            reason: None,
+            time,
+        }
+    }
+
+    pub fn failed(name: &'static str, status: Status, reason: &'static str) -> Self {
+        Self {
+            status,
+            reason: Some(reason),
+            ..Self::ok(name, 1.0)
+        }
+    }
+
+    pub fn child_of(self, parent: &'static str) -> Self {
+        Self {
+            parent: Some(parent),
+            ..self
+        }
+    }
+
+    pub fn claiming(self, geomean: f64, over: &'static str) -> Self {
+        Self {
+            claim: Some((geomean, over)),
+            ..self
+        }
+    }
+}
+
+#[derive(Clone)]
+pub struct Synthetic {
+    pub entries: Vec<Entry>,
+    pub shapes: Vec<Shape>,
+    pub yardstick: Option<f64>,
+    pub timing: Timing,
+    pub processes: u32,
+    pub blocks: u32,
+    /// Standard deviation of a sample's log.
+    pub noise: f64,
+    /// Standard deviation of what a process does to a contender's log time.
+    pub process_noise: f64,
+    pub seed: u64,
+}
+
+pub fn dense(m: u32, n: u32, k: u32) -> Shape {
+    Shape {
+        name: format!("{m}x{n}x{k}"),
+        groups: vec![Group { m, n, k }],
+    }
+}
+
+pub fn grouped(name: &str, ms: &[u32], n: u32, k: u32) -> Shape {
+    Shape {
+        name: name.to_owned(),
+        groups: ms.iter().map(|&m| Group { m, n, k }).collect(),
+    }
+}
+
+/// The eight shapes of the benchmark.
+pub fn shapes() -> Vec<Shape> {
+    vec![
+        dense(256, 4096, 7168),
+        dense(512, 4096, 7168),
+        dense(256, 3072, 4096),
+        dense(512, 3072, 7168),
+        grouped(
+            "g8-k7168",
+            &[80, 176, 128, 72, 64, 248, 96, 160],
+            4096,
+            7168,
+        ),
+        grouped(
+            "g8-k2048",
+            &[40, 76, 168, 72, 164, 148, 196, 160],
+            7168,
+            2048,
+        ),
+        grouped("g2-k4096", &[192, 320], 3072, 4096),
+        grouped("g2-k1536", &[128, 384], 4096, 1536),
+    ]
+}
+
+impl Synthetic {
+    /// Round 4 as it might come out on a GPU, with a wrong design along.
+    pub fn round4() -> Self {
+        let wrong = "every element equals A·B1ᵀ: no gate, no second GEMM";
+        Self {
+            entries: vec![
+                Entry::ok("two-pass", 1.0),
+                Entry::ok("sequential", 0.76)
+                    .child_of("two-pass")
+                    .claiming(1.33, "two-pass"),
+                Entry::ok("interleaved", 0.52)
+                    .child_of("sequential")
+                    .claiming(1.6, "two-pass"),
+                Entry::failed("single-gemm", Status::Wrong, wrong),
+            ],
+            shapes: shapes(),
+            yardstick: Some(0.45),
+            timing: Timing::Measured,
+            processes: 3,
+            blocks: 10,
+            noise: 0.005,
+            process_noise: 0.001,
+            seed: 4,
+        }
+    }
+
+    pub fn modelled(self) -> Self {
+        Self {
+            timing: Timing::Modelled,
+            yardstick: None,
+            ..self
+        }
+    }
+
+    pub fn lines(&self) -> Vec<Line> {
+        let mut lines = vec![Line::Header(Box::new(self.header()))];
+        for entry in &self.entries {
+            lines.push(self.build(entry));
+            lines.extend(self.shapes.iter().map(|s| self.verdict(entry, s)));
+        }
+        match self.timing {
+            Timing::Measured => lines.extend(self.all_blocks().into_iter().map(Line::Block)),
+            _ => lines.extend(self.estimates()),
+        }
+        lines.push(Line::End(End {
+            complete: true,
+            reason: None,
+            seconds: BTreeMap::from([("measure".to_owned(), 12.5)]),
+            decision: Some("decided".to_owned()),
+        }));
+        lines
+    }
+
+    pub fn text(&self) -> String {
+        let lines = self.lines();
+        let json = lines
+            .iter()
+            .map(|l| serde_json::to_string(l).unwrap() + "\n");
+        json.collect()
+    }
+
+    pub fn run(&self) -> Run {
+        let path = Path::new("results/round4-20261115-0912.jsonl");
+        read_text(path, self.text().as_bytes()).unwrap()
+    }
+
+    fn header(&self) -> Header {
+        Header {
+            schema: SCHEMA,
+            name: "round4".to_owned(),
+            question: "Which design computes the dual GEMM correctly at the least cost?".to_owned(),
+            started: "2026-11-15T09:12:00Z".to_owned(),
+            argv: ["dgx", "sweep", "configs/round4.toml"]
+                .map(String::from)
+                .to_vec(),
+            dgx: "0.1.0".to_owned(),
+            git: Some(GitState {
+                commit: "0123456789abcdef0123456789abcdef01234567".to_owned(),
+                dirty: false,
+            }),
+            host: Host {
+                os: "linux".to_owned(),
+                arch: "x86_64".to_owned(),
+                cpu: "Test CPU".to_owned(),
+                cores: 2,
+            },
+            device: self.device(),
+            compiler: Some("NVRTC 13.0".to_owned()),
+            config: ConfigText {
+                path: "configs/round4.toml".to_owned(),
+                text: String::new(),
+            },
+            baseline: ContenderId::from_text(self.entries[0].name),
+            yardstick: self.yardstick.map(|_| ContenderId::from_text("cublas")),
+            contenders: self.entries.iter().map(record).collect(),
+            shapes: self.shapes.clone(),
+            settings: Settings {
+                seed: self.seed,
+                rtol: 1e-3,
+                atol: 1e-3,
+                distributions: vec!["benchmark".to_owned()],
+                min_blocks: self.blocks,
+                max_seconds: 10.0,
+                processes: self.processes,
+                cold_l2: true,
+            },
+        }
+    }
+
+    fn device(&self) -> Device {
+        let backend = match self.timing {
+            Timing::Measured => "cuda",
+            Timing::Modelled => "emu",
+            Timing::Recorded => "none",
+        };
+        Device {
+            backend: backend.to_owned(),
+            timing: self.timing,
+            name: "NVIDIA H200".to_owned(),
+            uuid: None,
+            driver: Some("580.65".to_owned()),
+            sms: 132,
+            l2: Bytes(50 << 20),
+            memory: Bytes(140 << 30),
+            clock_mhz: 1980.0,
+            bandwidth: 4.8e12,
+            tensor_flops_per_clock: 4096.0,
+            smem_per_block: Bytes(227 << 10),
+        }
+    }
+
+    fn build(&self, entry: &Entry) -> Line {
+        let ok = entry.status != Status::CompileError;
+        Line::Build(Build {
+            contender: ContenderId::from_text(entry.name),
+            shapes: self.shapes.iter().map(|s| s.name.clone()).collect(),
+            constants: BTreeMap::from([("BM".to_owned(), 128)]),
+            ok,
+            message: (!ok).then(|| "variants/x.cu(12): error: expected a `;`".to_owned()),
+            kernels: vec![KernelResources {
+                name: "dual_gemm".to_owned(),
+                registers: 120 + (100.0 * (1.0 - entry.time)) as u32,
+                spill_bytes: 0,
+                static_smem: Bytes(1024),
+                dynamic_smem: Bytes(130 << 10),
+                threads: 384,
+                occupancy: 0.1875,
+            }],
+            remarks: Vec::new(),
+            cached: false,
+            millis: 120.0,
+        })
+    }
+
+    fn verdict(&self, entry: &Entry, shape: &Shape) -> Line {
+        Line::Verdict(Verdict {
+            contender: ContenderId::from_text(entry.name),
+            shape: shape.name.clone(),
+            status: entry.status,
+            reason: entry.reason.map(str::to_owned),
+            detail: entry
+                .reason
+                .map(|r| format!("{r}\nfirst bad element: row 0, column 0")),
+            worst: Some(if entry.status == Status::Ok {
+                0.4
+            } else {
+                900.0
+            }),
+            millis: 40.0,
+            counters: BTreeMap::new(),
+        })
+    }
+
+    /// What the shape takes at time factor 1, µs.
+    pub fn base(shape: &Shape) -> f64 {
+        shape.flops() / 0.35e9
+    }
+
+    fn valid(&self) -> impl Iterator<Item = (&str, u32, f64)> {
+        let ok = self.entries.iter().filter(|e| e.status == Status::Ok);
+        let arms = ok.map(|e| (e.name, 0, e.time));
+        let control = self.entries.first().filter(|e| e.status == Status::Ok);
+        let control = control.map(|e| (e.name, 1, e.time));
+        arms.chain(control)
+            .chain(self.yardstick.map(|t| ("cublas", 0, t)))
+    }
+
+    fn estimates(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for (name, _, time) in self.valid().filter(|(_, arm, _)| *arm == 0) {
+            lines.extend(self.shapes.iter().map(|shape| {
+                Line::Estimate(Estimate {
+                    contender: ContenderId::from_text(name),
+                    shape: shape.name.clone(),
+                    micros: Micros(Self::base(shape) * time),
+                    bound: Some("tensor".to_owned()),
+                })
+            }));
+        }
+        lines
+    }
+
+    fn all_blocks(&self) -> Vec<Block> {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        let arms: Vec<(&str, u32, f64)> = self.valid().collect();
+        let mut blocks = Vec::new();
+        for process in 0..self.processes {
+            for shape in &self.shapes {
+                let effects: Vec<f64> = arms
+                    .iter()
+                    .map(|_| self.process_noise * normal(&mut rng))
+                    .collect();
+                for block in 0..self.blocks {
+                    let drift = 0.01 * normal(&mut rng);
+                    let sample = |((name, arm, time), effect): (&(&str, u32, f64), &f64)| Sample {
+                        contender: ContenderId::from_text(*name),
+                        arm: *arm,
+                        micros: Micros(
+                            Self::base(shape)
+                                * time
+                                * (drift + effect + self.noise * normal(&mut rng)).exp(),
+                        ),
+                        clock_mhz: Some(1755.0),
+                    };
+                    blocks.push(Block {
+                        shape: shape.name.clone(),
+                        process,
+                        block,
+                        samples: arms.iter().zip(&effects).map(sample).collect(),
+                    });
+                }
+            }
+        }
+        blocks
+    }
+}
+
+fn record(entry: &Entry) -> ContenderRecord {
+    let id = ContenderId::from_text(entry.name);
+    let params = entry.name.split_once('[').map(|(_, list)| {
+        let pairs = list.trim_end_matches(']').split(',');
+        pairs
+            .filter_map(|p| p.split_once('='))
+            .map(|(k, v)| (k.to_owned(), v.parse().unwrap()))
+            .collect()
+    });
+    ContenderRecord {
+        variant: id.variant().to_owned(),
+        id,
+        params: params.unwrap_or_default(),
+        summary: format!("the {} design", entry.name),
+        parent: entry.parent.map(str::to_owned),
+        round: Some(4),
+        claim: entry.claim.map(|(geomean, over)| Claim {
+            geomean,
+            over: over.to_owned(),
+            why: Some("half the A traffic".to_owned()),
+        }),
+        expect: entry.status,
+        hash: "00".repeat(32),
+    }
+}
+
+/// Standard normal, by Box and Muller.
+pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
+    let uniform = |rng: &mut ChaCha8Rng| (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+    let radius = (-2.0 * (1.0 - uniform(rng)).ln()).sqrt();
+    radius * (std::f64::consts::TAU * uniform(rng)).cos()
+}
