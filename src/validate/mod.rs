@@ -1,5 +1,191 @@
-//! Whether an output is right. Pure: bytes and an oracle in, a verdict out.
+//! Whether an output is right, and if not, how it is wrong. Pure: fp16 bits
+//! and an oracle in, a judgement out.
 
+mod guess;
+mod mismatch;
 mod passed;
+mod place;
+mod reduction;
 
+use half::f16;
+use rayon::prelude::*;
+
+pub use mismatch::{Element, Mismatch};
 pub use passed::Passed;
+
+use crate::operator::{GroupOracle, Operands, Oracle};
+
+/// What every element of C holds before a call: an fp16 NaN that no arithmetic
+/// makes, so that an element nobody wrote can neither pass nor be mistaken for
+/// a computed NaN.
+pub const POISON: u16 = 0x7e5a;
+
+/// From here on fp16 rounds to infinity.
+const FP16_OVERFLOW: f64 = 65520.0;
+const FP16_MAX: f64 = 65504.0;
+
+/// An element passes if |got − expected| ≤ atol + rtol·|expected|.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    pub rtol: f64,
+    pub atol: f64,
+}
+
+impl Tolerance {
+    /// The error of an element over what is allowed there. Only a value that
+    /// is at most 1 passes; NaN and whatever else cannot be compared is infinite.
+    pub fn error(&self, bits: u16, expected: f64) -> f64 {
+        let got = f16::from_bits(bits).to_f64();
+        let error = if expected.abs() >= FP16_OVERFLOW {
+            // Infinity and saturation are both honest roundings of it.
+            let honest = got.abs() >= FP16_MAX && got.signum() == expected.signum();
+            return if honest { 0.0 } else { f64::INFINITY };
+        } else {
+            (got - expected).abs()
+        };
+        if error == 0.0 {
+            return 0.0;
+        }
+        let ratio = error / (self.atol + self.rtol * expected.abs());
+        if ratio.is_nan() { f64::INFINITY } else { ratio }
+    }
+
+    /// Whether the element passes.
+    pub fn accepts(&self, bits: u16, expected: f64) -> bool {
+        self.error(bits, expected) <= 1.0
+    }
+}
+
+/// What an output shows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Judgement {
+    /// Every element is within tolerance; the largest error over its tolerance.
+    Right {
+        worst: f64,
+    },
+    Wrong(Box<Mismatch>),
+}
+
+/// Holds `c` (fp16 bits of each group, in the shape's order) against the
+/// oracle; `operands` are what the oracle answers, and tell what a wrong
+/// element was computed from.
+///
+/// # Panics
+/// If `c` has not the sizes of the oracle.
+pub fn judge(
+    c: &[Vec<u16>],
+    operands: &Operands,
+    oracle: &Oracle,
+    tolerance: Tolerance,
+) -> Judgement {
+    assert_eq!(c.len(), oracle.groups.len(), "one output per group");
+    let mut worst = 0.0_f64;
+    let mut wrong = 0_usize;
+    for (output, answer) in c.iter().zip(&oracle.groups) {
+        let (group_worst, group_wrong) = survey(output, answer, tolerance);
+        worst = worst.max(group_worst);
+        wrong += group_wrong;
+    }
+    if wrong == 0 {
+        return Judgement::Right { worst };
+    }
+    let evidence = Evidence {
+        c,
+        operands,
+        oracle,
+        tolerance,
+    };
+    Judgement::Wrong(Box::new(evidence.explain(worst)))
+}
+
+/// The largest error over its tolerance, and how many elements are wrong.
+fn survey(output: &[u16], answer: &GroupOracle, tolerance: Tolerance) -> (f64, usize) {
+    assert_eq!(output.len(), answer.gate.len(), "every element of a group");
+    output
+        .par_iter()
+        .enumerate()
+        .with_min_len(4096)
+        .map(|(i, bits)| {
+            let error = tolerance.error(*bits, answer.c(i));
+            // Counted by what is accepted, so that nothing incomparable slips by.
+            (error, usize::from(!(error <= 1.0)))
+        })
+        .reduce(|| (0.0, 0), |a, b| (f64::max(a.0, b.0), a.1 + b.1))
+}
+
+/// Everything an explanation can draw on.
+#[derive(Clone, Copy)]
+struct Evidence<'a> {
+    c: &'a [Vec<u16>],
+    operands: &'a Operands,
+    oracle: &'a Oracle,
+    tolerance: Tolerance,
+}
+
+impl Evidence<'_> {
+    fn explain(&self, worst: f64) -> Mismatch {
+        let wrong = self.wrong_elements();
+        let count = |of: &dyn Fn(u16) -> bool| -> usize {
+            let bits = wrong.iter().zip(self.c);
+            bits.map(|(wrong, c)| wrong.iter().zip(c).filter(|(w, b)| **w && of(**b)).count())
+                .sum()
+        };
+        let sample = self.sample(&wrong);
+        Mismatch {
+            wrong: count(&|_| true),
+            total: self.c.iter().map(Vec::len).sum(),
+            unwritten: count(&|bits| bits == POISON),
+            nan: count(&|bits| bits != POISON && f16::from_bits(bits).is_nan()),
+            first: sample[0],
+            worst,
+            place: place::describe(&wrong, self.oracle),
+            guess: guess::guess(self, &sample),
+        }
+    }
+
+    fn wrong_elements(&self) -> Vec<Vec<bool>> {
+        let groups = self.c.iter().zip(&self.oracle.groups);
+        groups
+            .map(|(output, answer)| {
+                output
+                    .par_iter()
+                    .enumerate()
+                    .map(|(i, bits)| !self.tolerance.accepts(*bits, answer.c(i)))
+                    .collect()
+            })
+            .collect()
+    }
+
+    /// Up to [`guess::SAMPLE`] wrong elements spread evenly, the first among them.
+    fn sample(&self, wrong: &[Vec<bool>]) -> Vec<Element> {
+        let total: usize = wrong
+            .iter()
+            .map(|group| group.iter().filter(|w| **w).count())
+            .sum();
+        // A stride that shares no factor with tile sizes sees all columns.
+        let stride = (total / guess::SAMPLE).max(1) | 1;
+        let places = wrong.iter().enumerate().flat_map(|(group, flags)| {
+            let flagged = flags.iter().enumerate().filter(|(_, wrong)| **wrong);
+            flagged.map(move |(index, _)| (group, index))
+        });
+        places
+            .step_by(stride)
+            .map(|(group, index)| self.element(group, index))
+            .collect()
+    }
+
+    fn element(&self, group: usize, index: usize) -> Element {
+        let answer = &self.oracle.groups[group];
+        let columns = answer.group.n as usize;
+        Element {
+            group,
+            row: index / columns,
+            column: index % columns,
+            bits: self.c[group][index],
+            expected: answer.c(index),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

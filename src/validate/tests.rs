@@ -1,0 +1,278 @@
+//! The verifier, verified: right outputs pass, and every way to be wrong that
+//! we know is caught and named.
+
+use super::*;
+use crate::domain::{Group, Shape};
+use crate::operator::{Distribution, silu};
+
+const TOLERANCE: Tolerance = Tolerance {
+    rtol: 1e-3,
+    atol: 1e-3,
+};
+
+struct Case {
+    operands: Operands,
+    oracle: Oracle,
+    c: Vec<Vec<u16>>,
+}
+
+fn case_of(groups: &[(u32, u32, u32)], distribution: Distribution) -> Case {
+    let shape = Shape {
+        name: "t".to_owned(),
+        groups: groups.iter().map(|&(m, n, k)| Group { m, n, k }).collect(),
+    };
+    let operands = Operands::draw(&shape, distribution, 42);
+    let oracle = Oracle::compute(&operands);
+    let c = oracle
+        .groups
+        .iter()
+        .map(|g| (0..g.gate.len()).map(|i| bits(g.c(i))).collect())
+        .collect();
+    Case {
+        operands,
+        oracle,
+        c,
+    }
+}
+
+fn case() -> Case {
+    case_of(
+        &[(40, 256, 512), (150, 256, 256), (40, 256, 512)],
+        Distribution::Full,
+    )
+}
+
+fn bits(value: f64) -> u16 {
+    f16::from_f64(value).to_bits()
+}
+
+impl Case {
+    fn judge(&self) -> Judgement {
+        judge(&self.c, &self.operands, &self.oracle, TOLERANCE)
+    }
+
+    fn mismatch(&self) -> Mismatch {
+        match self.judge() {
+            Judgement::Wrong(mismatch) => *mismatch,
+            Judgement::Right { worst } => panic!("passed with worst {worst}"),
+        }
+    }
+
+    fn reason(&self) -> String {
+        self.mismatch().reason()
+    }
+
+    /// Replaces every element by a function of both products.
+    fn with(mut self, formula: impl Fn(f64, f64) -> f64) -> Self {
+        for (c, answer) in self.c.iter_mut().zip(&self.oracle.groups) {
+            for (i, c) in c.iter_mut().enumerate() {
+                *c = bits(formula(answer.gate[i].into(), answer.up[i].into()));
+            }
+        }
+        self
+    }
+
+    /// The answer to operands that were tampered with: what a kernel with a
+    /// mistake in reading its inputs computes.
+    fn answering(mut self, tamper: impl Fn(&mut GroupOperandsMut)) -> Self {
+        let mut wrong = self.operands.clone();
+        wrong.groups.iter_mut().for_each(tamper);
+        let oracle = Oracle::compute(&wrong);
+        for (c, answer) in self.c.iter_mut().zip(&oracle.groups) {
+            for (i, c) in c.iter_mut().enumerate() {
+                *c = bits(answer.c(i));
+            }
+        }
+        self
+    }
+}
+
+type GroupOperandsMut = crate::operator::GroupOperands;
+
+#[test]
+fn the_right_output_passes_on_every_distribution() {
+    for distribution in Distribution::ALL {
+        let case = case_of(&[(40, 256, 512), (1, 128, 256)], distribution);
+        let Judgement::Right { worst } = case.judge() else {
+            panic!("{distribution}: {}", case.reason());
+        };
+        assert!(worst > 0.0 && worst <= 1.0);
+    }
+}
+
+#[test]
+fn tolerance_accepts_only_what_is_near() {
+    assert!(TOLERANCE.accepts(bits(1.0), 1.0015));
+    assert!(!TOLERANCE.accepts(bits(1.0), 1.0025));
+    for never in [POISON, 0x7fff, 0xffff, 0x7c00, 0xfc00] {
+        for expected in [0.0, 1.0, -1.0, f64::NAN] {
+            assert!(!TOLERANCE.accepts(never, expected));
+        }
+    }
+    assert!(TOLERANCE.accepts(0x7c00, 1e6), "an honest infinity");
+    assert!(!TOLERANCE.accepts(0xfc00, 1e6), "of the other sign");
+    let exact = Tolerance {
+        rtol: 0.0,
+        atol: 0.0,
+    };
+    assert!(exact.accepts(bits(2.0), 2.0));
+    assert!(!exact.accepts(bits(2.0), 2.001));
+}
+
+#[test]
+fn wrong_formulas_are_named() {
+    let cases: [(fn(f64, f64) -> f64, &str); 6] = [
+        (|g, _| g, "equals A·B1ᵀ: no gate, no second GEMM"),
+        (|_, u| u, "equals A·B2ᵀ"),
+        (|g, u| g * u, "silu is missing"),
+        (|g, u| silu(u) * g, "B1 and B2 are swapped"),
+        (|g, _| silu(g), "the second GEMM is missing"),
+        (|g, u| 2.0 * silu(g) * u, "off by a factor of 2.0000"),
+    ];
+    for (formula, expected) in cases {
+        let reason = case().with(formula).reason();
+        assert!(reason.contains(expected), "{reason}");
+    }
+}
+
+#[test]
+fn a_single_gemm_is_told_in_one_line() {
+    let reason = case().with(|g, _| g).reason();
+    assert!(
+        reason.ends_with("equals A·B1ᵀ: no gate, no second GEMM"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn one_wrong_element_is_enough() {
+    let mut case = case();
+    let at = 77 * 256 + 13;
+    case.c[1][at] = bits(case.oracle.groups[1].c(at) * 1.01 + 0.01);
+    let mismatch = case.mismatch();
+    assert_eq!((mismatch.wrong, mismatch.first.group), (1, 1));
+    assert_eq!((mismatch.first.row, mismatch.first.column), (77, 13));
+    assert!(
+        mismatch
+            .reason()
+            .starts_with("one element (row 77, column 13) of group 1")
+    );
+    assert!(mismatch.detail().contains("row 77, column 13: got"));
+}
+
+#[test]
+fn nan_never_passes() {
+    let mut case = case();
+    case.c[0][5] = 0x7fff;
+    let mismatch = case.mismatch();
+    assert_eq!(mismatch.nan, 1);
+    assert!(mismatch.reason().contains("NaN"));
+    assert!(mismatch.worst.is_infinite());
+}
+
+#[test]
+fn what_was_never_written_is_told_by_place() {
+    let mut nothing = case();
+    nothing.c.iter_mut().for_each(|c| c.fill(POISON));
+    assert_eq!(nothing.reason(), "every element never written");
+
+    let mut group = case();
+    group.c[2].fill(POISON);
+    assert_eq!(group.reason(), "every element of group 2 never written");
+
+    let mut rows = case();
+    rows.c[1][64 * 256..].fill(POISON);
+    let reason = rows.reason();
+    assert!(reason.starts_with("rows ≥ 64 of group 1"), "{reason}");
+    assert!(reason.ends_with("never written"), "{reason}");
+}
+
+#[test]
+fn rows_of_each_tile_are_seen() {
+    let mut case = case_of(&[(256, 128, 256)], Distribution::Benchmark);
+    for row in (0..256).filter(|row| row % 128 >= 64) {
+        for column in 0..128 {
+            case.c[0][row * 128 + column] = bits(0.0);
+        }
+    }
+    let reason = case.reason();
+    assert!(reason.starts_with("rows ≥ 64 of each 128"), "{reason}");
+}
+
+#[test]
+fn misplaced_values_are_traced() {
+    let mut shifted = case();
+    let n = 256;
+    for c in &mut shifted.c {
+        let right = c.clone();
+        c[n..].copy_from_slice(&right[..right.len() - n]);
+    }
+    let reason = shifted.reason();
+    assert!(reason.contains("holds the value of row -1"), "{reason}");
+
+    let mut mixed = case();
+    mixed.c[2] = mixed.c[0].clone();
+    let reason = mixed.reason();
+    assert!(reason.contains("holds the values of group 0"), "{reason}");
+}
+
+#[test]
+fn mistakes_in_the_sum_over_k_are_named() {
+    let dropped = case().answering(|g| {
+        let k = g.group.k as usize;
+        for row in g.b2.chunks_mut(k / 2) {
+            row[k / 2 - 32..].fill(0);
+        }
+    });
+    let reason = dropped.reason();
+    assert!(
+        reason.contains("lacks the last 64 of K in A·B2ᵀ"),
+        "{reason}"
+    );
+
+    let permuted = case().answering(|g| g.sfb1.chunks_mut(2).for_each(|pair| pair.swap(0, 1)));
+    let reason = permuted.reason();
+    assert!(
+        reason.contains("has neighbouring scales of B1 exchanged"),
+        "{reason}"
+    );
+
+    let nibbles = case().answering(|g| g.a.iter_mut().for_each(|b| *b = b.rotate_left(4)));
+    let reason = nibbles.reason();
+    assert!(
+        reason.contains("has the nibbles of A exchanged"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_tile_one_step_late_is_named() {
+    let late = case_of(&[(64, 128, 512)], Distribution::Benchmark).answering(|g| {
+        let (k, step) = (g.group.k as usize, 64);
+        for row in g.a.chunks_mut(k / 2) {
+            row.copy_within(..(k - step) / 2, step / 2);
+        }
+        for row in g.sfa.chunks_mut(k / 16) {
+            row.copy_within(..(k - step) / 16, step / 16);
+        }
+    });
+    let reason = late.reason();
+    assert!(
+        reason.contains("has A one K block of 64 late in both products"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_wrong_output_without_a_pattern_still_says_where_and_how_far() {
+    let mut state = 1_u32;
+    let mut case = case();
+    for bits in &mut case.c[1] {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        *bits = (state >> 18) as u16;
+    }
+    let mismatch = case.mismatch();
+    assert_eq!(mismatch.guess, None, "{}", mismatch.reason());
+    assert!(mismatch.reason().contains("group 1"));
+    assert!(mismatch.detail().contains("where:"));
+}
