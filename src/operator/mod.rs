@@ -1,6 +1,15 @@
-//! The operator itself: its data, its formats, and the f64 answer to it.
-//! Knows nothing of kernels.
+//! The operator itself, C = silu(A·B1ᵀ) ⊙ (A·B2ᵀ): its number formats, its
+//! data, and the f64 answer to it. Knows nothing of kernels.
 
+mod cache;
 mod distribution;
+mod draw;
+mod format;
+mod operands;
+mod oracle;
 
+pub use cache::OracleCache;
 pub use distribution::Distribution;
+pub use format::{decode_e2m1, decode_e4m3, encode_e4m3};
+pub use operands::{GroupOperands, Operands, SCALE_BLOCK, blocked_scales};
+pub use oracle::{GroupOracle, Oracle, silu};

@@ -3,6 +3,7 @@
 //! A file is one line of JSON (the [`Header`]) followed by the packed outputs back to
 //! back, so that it stays small and its provenance can still be read with `head -1`.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -68,9 +69,38 @@ struct Entry {
     fingerprint: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     failed: Option<String>,
-    /// `[length, word width, packed length]` of each output.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    outputs: Vec<[usize; 3]>,
+    outputs: Vec<Place>,
+}
+
+/// Where an output lies: its length, word width, and packed offset and length. Forms that
+/// give the same answer share one place.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Place(usize, usize, usize, usize);
+
+/// The packed outputs of a file under construction.
+#[derive(Debug, Default)]
+struct Pool {
+    bytes: Vec<u8>,
+    places: HashMap<Vec<u8>, Place>,
+}
+
+impl Pool {
+    fn place(&mut self, output: &[u8]) -> Place {
+        if let Some(place) = self.places.get(output) {
+            return *place;
+        }
+        let packed = packing::pack(output);
+        let place = Place(
+            output.len(),
+            packed.width,
+            self.bytes.len(),
+            packed.bytes.len(),
+        );
+        self.bytes.extend(packed.bytes);
+        self.places.insert(output.to_vec(), place);
+        place
+    }
 }
 
 /// A golden file that cannot be read or written.
@@ -101,11 +131,11 @@ impl Goldens {
             path: path.to_owned(),
             source,
         };
-        let mut packed_bytes = Vec::new();
+        let mut pool = Pool::default();
         let cases = self
             .cases
             .iter()
-            .map(|golden| entry(golden, &mut packed_bytes))
+            .map(|golden| entry(golden, &mut pool))
             .collect();
         let header = Header {
             schema: SCHEMA,
@@ -114,7 +144,7 @@ impl Goldens {
         };
         let mut bytes = serde_json::to_vec(&header).map_err(|e| io(e.into()))?;
         bytes.push(b'\n');
-        bytes.extend(packed_bytes);
+        bytes.extend(pool.bytes);
         let neighbour = path.with_extension("part");
         fs::write(&neighbour, bytes).map_err(io)?;
         fs::rename(&neighbour, path).map_err(io)
@@ -142,20 +172,18 @@ impl Goldens {
                 header.schema
             )));
         }
-        let mut rest = &bytes[end + 1..];
+        let packed = &bytes[end + 1..];
         let mut cases = Vec::with_capacity(header.cases.len());
         for entry in header.cases {
             let answer = match entry.failed {
                 Some(message) => Answer::Failed(message),
-                None => {
-                    Answer::Outputs(unpack_outputs(&entry.outputs, &mut rest).map_err(|e| {
-                        GoldenError::Outputs {
-                            path: path.to_owned(),
-                            case: entry.name.clone(),
-                            reason: e.to_string(),
-                        }
-                    })?)
-                }
+                None => Answer::Outputs(unpack_outputs(&entry.outputs, packed).map_err(|e| {
+                    GoldenError::Outputs {
+                        path: path.to_owned(),
+                        case: entry.name.clone(),
+                        reason: e.to_string(),
+                    }
+                })?),
             };
             cases.push(Golden {
                 name: entry.name,
@@ -170,17 +198,10 @@ impl Goldens {
     }
 }
 
-fn entry(golden: &Golden, packed_bytes: &mut Vec<u8>) -> Entry {
+fn entry(golden: &Golden, pool: &mut Pool) -> Entry {
     let (failed, outputs) = match &golden.answer {
         Answer::Failed(message) => (Some(message.clone()), Vec::new()),
-        Answer::Outputs(outputs) => {
-            let places = outputs.iter().map(|output| {
-                let packed = packing::pack(output);
-                packed_bytes.extend_from_slice(&packed.bytes);
-                [output.len(), packed.width, packed.bytes.len()]
-            });
-            (None, places.collect())
-        }
+        Answer::Outputs(outputs) => (None, outputs.iter().map(|o| pool.place(o)).collect()),
     };
     Entry {
         name: golden.name.clone(),
@@ -190,21 +211,18 @@ fn entry(golden: &Golden, packed_bytes: &mut Vec<u8>) -> Entry {
     }
 }
 
-fn unpack_outputs(places: &[[usize; 3]], rest: &mut &[u8]) -> Result<Vec<Vec<u8>>, UnpackError> {
-    places
-        .iter()
-        .map(|&[length, width, packed_length]| {
-            if packed_length > rest.len() {
-                return Err(UnpackError::Length {
-                    expected: packed_length,
-                    actual: rest.len(),
-                });
-            }
-            let (packed, behind) = rest.split_at(packed_length);
-            *rest = behind;
-            packing::unpack(width, packed, length)
-        })
-        .collect()
+fn unpack_outputs(places: &[Place], bytes: &[u8]) -> Result<Vec<Vec<u8>>, UnpackError> {
+    let unpack = |&Place(length, width, offset, packed_length): &Place| {
+        let packed = offset
+            .checked_add(packed_length)
+            .and_then(|end| bytes.get(offset..end))
+            .ok_or(UnpackError::Length {
+                expected: packed_length,
+                actual: bytes.len(),
+            })?;
+        packing::unpack(width, packed, length)
+    };
+    places.iter().map(unpack).collect()
 }
 
 #[cfg(test)]
@@ -226,7 +244,10 @@ mod tests {
             cases: vec![
                 golden("a", Answer::Outputs(vec![vec![1, 2, 3], vec![0; 4096]])),
                 golden("b", Answer::Failed("illegal\naddress".into())),
-                golden("c", Answer::Outputs(vec![(0..=255).collect()])),
+                golden(
+                    "c",
+                    Answer::Outputs(vec![vec![1, 2, 3], (0..=255).collect()]),
+                ),
             ],
         }
     }

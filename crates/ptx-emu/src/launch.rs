@@ -481,3 +481,10 @@ impl Launch {
         }
     }
 }
+
+impl Module {
+    /// Reads PTX text and prepares all its kernels.
+    pub fn load(ptx: &str) -> Result<Self, crate::lower::CompileError> {
+        crate::lower::compile(ptx)
+    }
+}

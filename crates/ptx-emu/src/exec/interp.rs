@@ -475,6 +475,9 @@ impl Cluster<'_> {
                 Ok(Flow::Next)
             }
             Op::WgmmaWait { n } => Ok(self.wgmma_wait(w, n)),
+            Op::Mma(ref mma) => self.mma(w, mask, mma),
+            Op::MatrixMove(ref matrix) => self.matrix_move(w, mask, matrix),
+            Op::Movmatrix { d, a } => self.movmatrix(w, mask, d, a),
             Op::Setmaxnreg { inc, count } => self.setmaxnreg(w, inc, count),
             Op::Nanosleep { nanos } => {
                 let nanos = w.get(nanos)[mask.trailing_zeros() as usize];

@@ -16,6 +16,7 @@ mod float;
 pub(crate) mod grid;
 mod integer;
 mod interp;
+mod matrix;
 mod mbarrier;
 mod sync;
 mod tensor_copy;

@@ -98,8 +98,12 @@ impl WgmmaQueue {
     }
 }
 
-fn element(num: Num) -> Option<Element> {
+/// The tensor-core element of a type.
+pub(super) fn element(num: Num) -> Option<Element> {
     Some(match num {
+        Num::F64 => Element::F64,
+        Num::S4 => Element::S4,
+        Num::U4 => Element::U4,
         Num::F16 => Element::F16,
         Num::Bf16 => Element::Bf16,
         Num::Tf32 => Element::Tf32,

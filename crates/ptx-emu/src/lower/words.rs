@@ -137,7 +137,7 @@ pub(crate) const TYPES: &[(&str, Num)] = &[
 ];
 
 /// Facts about number formats that lowering needs.
-pub(crate) trait Format {
+pub(crate) trait Format: Copy {
     /// Bits of a register that holds one.
     fn bits(self) -> u32;
     fn is_signed(self) -> bool;

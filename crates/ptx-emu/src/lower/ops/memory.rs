@@ -276,10 +276,10 @@ fn prefetch<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowere
     }
     let levels = &[("L1", ()), ("L2", ())];
     let sized = matches!(form.opcode, "discard" | "applypriority");
-    if !sized || !form.words.contains("L2::evict_normal") {
+    let priorities = &[("L2::evict_normal", ()), ("L2::evict_last", ())];
+    if form.words.pick(priorities).is_none() {
         form.words.need(levels, "a cache level")?;
     }
-    form.words.hints();
     form.words.finish()?;
     let ([address], rest) = at_least(form.operands, usize::from(sized))?;
     if let [size] = rest

@@ -57,24 +57,22 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         }
     };
     let [d, a, b, c] = operands;
-    let a_rows = u32::from(m) * u32::from(k) / if sparse { 2 } else { 1 };
-    let count = |elements: u32, ty: Num| fragment_registers(elements, element_bits(ty, unpacked));
-    let a_registers = count(a_rows, a_ty);
-    let b_registers = count(u32::from(n) * u32::from(k), b_ty);
-    let d_registers = count(u32::from(m) * u32::from(n), d_ty);
-    let c_registers = count(u32::from(m) * u32::from(n), c_ty);
-    // The pre-Volta quad shape is computed four times over, by groups of eight lanes.
+    // The oldest shape is computed four times over, by groups of eight lanes.
     let copies = if (m, n, k) == (8, 8, 4) && a_ty == Num::F16 {
         4
     } else {
         1
     };
-    let a = values(emitter, a, a_registers * copies, a_ty, false)?;
-    let b = values(emitter, b, b_registers * copies, b_ty, false)?;
-    let c = values(emitter, c, c_registers * copies, c_ty, false)?;
+    let [m32, n32, k32] = [m, n, k].map(u32::from);
+    let count =
+        |elements: u32, ty: Num| fragment_registers(elements * copies, element_bits(ty, unpacked));
+    let a_elements = m32 * k32 / if sparse { 2 } else { 1 };
+    let a = values(emitter, a, count(a_elements, a_ty), a_ty, false)?;
+    let b = values(emitter, b, count(n32 * k32, b_ty), b_ty, false)?;
+    let c = values(emitter, c, count(m32 * n32, c_ty), c_ty, false)?;
     let (sparse, rest) = sparse_operands(emitter, sparse, rest)?;
     let block_scale = scale_operands(emitter, scale, rest)?;
-    let d = values(emitter, d, d_registers * copies, d_ty, true)?;
+    let d = values(emitter, d, count(m32 * n32, d_ty), d_ty, true)?;
     emitter.emit(Op::Mma(Box::new(Mma {
         m,
         n,
@@ -170,11 +168,14 @@ fn values<'a>(
     emitter.list(&slots)
 }
 
+/// Sparsity metadata and selector, if any.
+type Metadata = Option<(R32, u8)>;
+
 fn sparse_operands<'x, 'a>(
     emitter: &mut Emitter<'_, 'a>,
     sparse: bool,
     rest: &'x [Operand<'a>],
-) -> Lowered<(Option<(R32, u8)>, &'x [Operand<'a>])> {
+) -> Lowered<(Metadata, &'x [Operand<'a>])> {
     match (sparse, rest) {
         (false, rest) => Ok((None, rest)),
         (true, [metadata, selector, rest @ ..]) => {

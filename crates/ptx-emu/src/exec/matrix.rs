@@ -1,0 +1,185 @@
+//! `mma.sync`, `ldmatrix`, `stmatrix` and `movmatrix`.
+
+use super::access::{Access, Place};
+use super::cluster::{Cluster, Flow};
+use super::convert::pool;
+use super::sync::illegal;
+use super::warp::Warp;
+use crate::fault::FaultKind;
+use crate::numeric::Lanes;
+use crate::op::{BoolOp, MatrixMove, MatrixShape, Mma, Num, R32, Slot, SlotList};
+use crate::tensor::matrix;
+use crate::tensor::mma::{Accumulator, BitProduct, Form};
+
+type Checked<T> = Result<T, Box<FaultKind>>;
+
+impl Cluster<'_> {
+    /// All lanes must take part in matrix instructions.
+    fn whole_warp(&self, w: &Warp, mask: u32, name: &str) -> Checked<()> {
+        match mask == w.live && mask == u32::MAX {
+            true => Ok(()),
+            false => Err(illegal(format!(
+                "{name} executed by a diverged or partial warp"
+            ))),
+        }
+    }
+
+    /// The 32-bit words of a fragment; 64-bit slots give two, the lower first.
+    fn fragment(&self, w: &Warp, list: SlotList) -> Vec<Lanes> {
+        let words = pool(self.env.program, list)
+            .iter()
+            .flat_map(|&slot| match slot {
+                Slot::W32(r) => vec![*w.get(r)],
+                Slot::W64(r) => {
+                    let r = w.get64(r);
+                    vec![r.map(|x| x as u32), r.map(|x| (x >> 32) as u32)]
+                }
+                Slot::Sink => vec![[0; 32]],
+            });
+        words.collect()
+    }
+
+    /// `mma.sync`
+    pub(super) fn mma(&mut self, w: &mut Warp, mask: u32, op: &Mma) -> Checked<Flow> {
+        self.whole_warp(w, mask, "mma.sync")?;
+        let unsupported = match op {
+            Mma {
+                sparse: Some(_), ..
+            } => Some("sparse mma.sync"),
+            Mma {
+                block_scale: Some(_),
+                ..
+            } => Some("block-scaled mma.sync"),
+            Mma { a_col: true, .. } | Mma { b_row: true, .. } => {
+                Some("mma.sync.m8n8k4 with other layouts than row.col")
+            }
+            _ if op.c_ty != op.d_ty => Some("mma.sync with different C and D types"),
+            _ => None,
+        };
+        if let Some(what) = unsupported {
+            return Err(illegal(format!("{what} is not emulated")));
+        }
+        let kind = || {
+            illegal(format!(
+                "mma.sync of {:?} by {:?} into {:?} is not emulated",
+                op.a_ty, op.b_ty, op.d_ty
+            ))
+        };
+        let accumulator = match op.d_ty {
+            Num::F16 => Accumulator::F16,
+            Num::F32 => Accumulator::F32,
+            Num::F64 => Accumulator::F64,
+            Num::S32 => Accumulator::S32,
+            _ => return Err(kind()),
+        };
+        let (Some(a), Some(b)) = (
+            super::wgmma::element(op.a_ty),
+            super::wgmma::element(op.b_ty),
+        ) else {
+            return Err(kind());
+        };
+        let bits = match op.b1_op {
+            Some(BoolOp::Xor) => BitProduct::Xor,
+            _ => BitProduct::And,
+        };
+        let shape = (op.m.into(), op.n.into(), op.k.into());
+        let form = Form::new(shape, a, b, accumulator, bits, op.satfinite)
+            .map_err(|e| illegal(e.to_string()))?;
+        self.counters.mma_flops += form.flops();
+        let (a, b, c) = (
+            self.fragment(w, op.a),
+            self.fragment(w, op.b),
+            self.fragment(w, op.c),
+        );
+        let d = form
+            .run(
+                &a.iter().collect::<Vec<_>>(),
+                &b.iter().collect::<Vec<_>>(),
+                &c.iter().collect::<Vec<_>>(),
+                self.env.mma_mode,
+            )
+            .map_err(|e| illegal(e.to_string()))?;
+        let mut words = d.iter();
+        for &slot in pool(self.env.program, op.d) {
+            let Some(low) = words.next() else { break };
+            match slot {
+                Slot::W32(r) => w.put(mask, r, *low),
+                Slot::W64(r) => {
+                    let high = words.next().copied().unwrap_or([0; 32]);
+                    w.put64(
+                        mask,
+                        r,
+                        std::array::from_fn(|i| u64::from(high[i]) << 32 | u64::from(low[i])),
+                    );
+                }
+                Slot::Sink => {}
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// `ldmatrix` and `stmatrix`
+    pub(super) fn matrix_move(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        op: &MatrixMove,
+    ) -> Checked<Flow> {
+        let name = if op.store { "stmatrix" } else { "ldmatrix" };
+        self.whole_warp(w, mask, name)?;
+        if op.shape != MatrixShape::M8n8B16 {
+            return Err(illegal(format!(
+                "{name} of shape {:?} needs sm_100, which is not emulated",
+                op.shape
+            )));
+        }
+        let rows = u32::MAX >> (32 - 8 * u32::from(op.count));
+        let mut addresses = self.addresses(w, op.addr);
+        for a in &mut addresses {
+            // A generic address into shared memory carries the shared address in its low half.
+            *a &= 0xffff_ffff;
+        }
+        let access = Access {
+            bytes: 16,
+            write: op.store,
+        };
+        let at = self
+            .resolve_in(w, rows, Place::Shared, &addresses, access)?
+            .0;
+        let lanes = addresses.map(|a| a as u32);
+        let slots: Vec<R32> = pool(self.env.program, op.regs)
+            .iter()
+            .filter_map(|s| match s {
+                Slot::W32(r) => Some(*r),
+                _ => None,
+            })
+            .collect();
+        if op.store {
+            self.progress += 1;
+            let registers: Vec<Lanes> = slots.iter().map(|&r| *w.get(r)).collect();
+            let refs: Vec<&Lanes> = registers.iter().collect();
+            matrix::stmatrix(&refs, op.trans, &lanes, |lane, _, bytes| {
+                // SAFETY: `resolve_in` checked 16 bytes for every row lane.
+                unsafe { (at[lane] as *mut [u8; 16]).write(bytes) };
+                Ok::<(), Box<FaultKind>>(())
+            })?;
+            return Ok(Flow::Next);
+        }
+        let loaded = matrix::ldmatrix(op.count.into(), op.trans, &lanes, |lane, _| {
+            // SAFETY: as above.
+            Ok::<_, Box<FaultKind>>(unsafe { (at[lane] as *const [u8; 16]).read() })
+        })?;
+        for (&r, v) in slots.iter().zip(loaded) {
+            w.put(mask, r, v);
+        }
+        Ok(Flow::Next)
+    }
+
+    /// `movmatrix`
+    pub(super) fn movmatrix(&mut self, w: &mut Warp, mask: u32, d: R32, a: R32) -> Checked<Flow> {
+        self.whole_warp(w, mask, "movmatrix")?;
+        let v = matrix::movmatrix(w.get(a));
+        w.put(mask, d, v);
+        Ok(Flow::Next)
+    }
+}

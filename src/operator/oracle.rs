@@ -1,0 +1,242 @@
+//! The right answer, on the CPU: dequantise to f64, multiply in f64 on all
+//! cores, and keep both products, because how a wrong output relates to them
+//! says what went wrong.
+
+use gemm::Parallelism;
+use rayon::prelude::*;
+
+use super::format::{decode_e2m1, decode_e4m3};
+use super::operands::{GroupOperands, Operands, SCALE_BLOCK};
+use crate::domain::Group;
+
+/// Rows dequantised at a time: what bounds the memory of the oracle.
+const N_BLOCK: usize = 512;
+const M_BLOCK: usize = 1024;
+
+/// x / (1 + e⁻ˣ)
+pub fn silu(x: f64) -> f64 {
+    x / (1.0 + (-x).exp())
+}
+
+/// The answer for a whole shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Oracle {
+    pub groups: Vec<GroupOracle>,
+}
+
+/// Both products of a group, row-major M × N: summed in f64 and rounded once
+/// to f32, an error four orders of magnitude below the tolerance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupOracle {
+    pub group: Group,
+    /// A·B1ᵀ
+    pub gate: Vec<f32>,
+    /// A·B2ᵀ
+    pub up: Vec<f32>,
+}
+
+impl GroupOracle {
+    /// Element `index` of C.
+    pub fn c(&self, index: usize) -> f64 {
+        silu(f64::from(self.gate[index])) * f64::from(self.up[index])
+    }
+}
+
+impl Oracle {
+    pub fn compute(operands: &Operands) -> Self {
+        let mut room = Room::default();
+        Self {
+            groups: operands.groups.iter().map(|g| room.solve(g)).collect(),
+        }
+    }
+}
+
+/// Buffers reused over blocks and groups.
+#[derive(Default)]
+struct Room {
+    a: Vec<f64>,
+    b: Vec<f64>,
+    product: Vec<f64>,
+}
+
+impl Room {
+    fn solve(&mut self, operands: &GroupOperands) -> GroupOracle {
+        let group = operands.group;
+        let (m, n) = (group.m as usize, group.n as usize);
+        let mut oracle = GroupOracle {
+            group,
+            gate: vec![0.0; m * n],
+            up: vec![0.0; m * n],
+        };
+        let k = group.k as usize;
+        for first_row in (0..m).step_by(M_BLOCK) {
+            let rows = first_row..(first_row + M_BLOCK).min(m);
+            dequantise(&operands.a, &operands.sfa, k, rows.clone(), &mut self.a);
+            let out = first_row * n..rows.end * n;
+            self.multiply(
+                &operands.b1,
+                &operands.sfb1,
+                k,
+                n,
+                &mut oracle.gate[out.clone()],
+            );
+            self.multiply(&operands.b2, &operands.sfb2, k, n, &mut oracle.up[out]);
+        }
+        oracle
+    }
+
+    /// `out` (rows of A × n) = A · Bᵀ for the rows of A that are in the room.
+    fn multiply(&mut self, b: &[u8], sfb: &[u8], k: usize, n: usize, out: &mut [f32]) {
+        let m = self.a.len() / k;
+        for first in (0..n).step_by(N_BLOCK) {
+            let columns = first..(first + N_BLOCK).min(n);
+            let width = columns.len();
+            dequantise(b, sfb, k, columns.clone(), &mut self.b);
+            self.product.resize(m * width, 0.0);
+            multiply_transposed(&self.a, &self.b, k, &mut self.product);
+            out.par_chunks_mut(n)
+                .zip(self.product.par_chunks(width))
+                .for_each(|(row, product)| {
+                    for (c, p) in row[columns.clone()].iter_mut().zip(product) {
+                        *c = *p as f32;
+                    }
+                });
+        }
+    }
+}
+
+/// `out` (a's rows × b's rows, row-major) = a · bᵀ, both of `k` columns.
+fn multiply_transposed(a: &[f64], b: &[f64], k: usize, out: &mut [f64]) {
+    let (m, n) = (a.len() / k, b.len() / k);
+    assert_eq!(out.len(), m * n);
+    // SAFETY: the strides describe exactly the three slices, whose lengths are
+    // m·k, n·k and m·n, and `out` does not overlap the inputs.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            out.as_mut_ptr(),
+            1,
+            n as isize,
+            false,
+            a.as_ptr(),
+            1,
+            k as isize,
+            b.as_ptr(),
+            k as isize,
+            1,
+            0.0,
+            1.0,
+            false,
+            false,
+            false,
+            Parallelism::Rayon(0),
+        );
+    }
+}
+
+/// Rows `rows` of a packed tensor as f64, exactly.
+fn dequantise(
+    elements: &[u8],
+    scales: &[u8],
+    k: usize,
+    rows: std::ops::Range<usize>,
+    out: &mut Vec<f64>,
+) {
+    let codes: [f64; 16] = std::array::from_fn(|code| decode_e2m1(code as u8));
+    let (width, scale_width) = (k / 2, k / SCALE_BLOCK);
+    out.resize(rows.len() * k, 0.0);
+    out.par_chunks_mut(k)
+        .zip(elements[rows.start * width..].par_chunks(width))
+        .zip(scales[rows.start * scale_width..].par_chunks(scale_width))
+        .for_each(|((out, elements), scales)| {
+            let blocks = out
+                .chunks_exact_mut(SCALE_BLOCK)
+                .zip(elements.chunks_exact(SCALE_BLOCK / 2));
+            for ((out, packed), scale) in blocks.zip(scales) {
+                let scale = decode_e4m3(*scale);
+                for (pair, byte) in out.chunks_exact_mut(2).zip(packed) {
+                    pair[0] = codes[usize::from(byte & 15)] * scale;
+                    pair[1] = codes[usize::from(byte >> 4)] * scale;
+                }
+            }
+        });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Shape;
+    use crate::operator::Distribution;
+
+    fn shape(groups: &[(u32, u32, u32)]) -> Shape {
+        let groups = groups.iter().map(|&(m, n, k)| Group { m, n, k }).collect();
+        let name = "t".to_owned();
+        Shape { name, groups }
+    }
+
+    /// The definition, element by element.
+    fn dot(operands: &GroupOperands, b: &[u8], sfb: &[u8], row: usize, column: usize) -> f64 {
+        let k = operands.group.k as usize;
+        let value = |elements: &[u8], scales: &[u8], row: usize, i: usize| {
+            let byte = elements[row * k / 2 + i / 2];
+            let code = if i.is_multiple_of(2) {
+                byte & 15
+            } else {
+                byte >> 4
+            };
+            decode_e2m1(code) * decode_e4m3(scales[row * k / 16 + i / 16])
+        };
+        (0..k)
+            .map(|i| value(&operands.a, &operands.sfa, row, i) * value(b, sfb, column, i))
+            .sum()
+    }
+
+    #[test]
+    fn agrees_with_the_definition_on_ragged_groups() {
+        let shape = shape(&[(3, 128, 256), (37, 640, 512)]);
+        for distribution in Distribution::ALL {
+            let operands = Operands::draw(&shape, distribution, 11);
+            let oracle = Oracle::compute(&operands);
+            for (group, answer) in operands.groups.iter().zip(&oracle.groups) {
+                let (m, n) = (group.group.m as usize, group.group.n as usize);
+                for (row, column) in [(0, 0), (m - 1, n - 1), (m / 2, n / 3), (1, n - 2)] {
+                    let gate = dot(group, &group.b1, &group.sfb1, row, column);
+                    let up = dot(group, &group.b2, &group.sfb2, row, column);
+                    let at = row * n + column;
+                    assert_eq!(answer.gate[at], gate as f32);
+                    let c = silu(gate) * up;
+                    assert!((answer.c(at) - c).abs() <= 1e-6 * (1.0 + c.abs()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn outputs_stay_inside_fp16_and_are_not_all_tiny() {
+        for k in [256, 7168] {
+            let shape = shape(&[(64, 256, k)]);
+            for distribution in Distribution::ALL {
+                let oracle = Oracle::compute(&Operands::draw(&shape, distribution, 5));
+                let group = &oracle.groups[0];
+                let outputs: Vec<f64> = (0..group.gate.len()).map(|i| group.c(i)).collect();
+                let largest = outputs.iter().fold(0.0, |a: f64, c| a.max(c.abs()));
+                let telling = outputs.iter().filter(|c| c.abs() > 0.05).count();
+                assert!(largest < 65504.0, "{distribution} k {k}: {largest}");
+                assert!(
+                    telling * 3 > outputs.len(),
+                    "{distribution} k {k}: {telling}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn silu_at_its_ends() {
+        assert_eq!(silu(0.0), 0.0);
+        assert_eq!(silu(-1000.0), 0.0);
+        assert_eq!(silu(1000.0), 1000.0);
+        assert!((silu(1.0) - 0.731_058_578_630_005).abs() < 1e-12);
+    }
+}
