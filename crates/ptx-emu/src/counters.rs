@@ -109,6 +109,8 @@ pub struct Counters {
     pub barrier_waits: u64,
     /// Atomics and reductions performed, per lane.
     pub atomics: u64,
+    /// Accumulator registers read before `wgmma.wait_group` had retired them: each read gave NaN.
+    pub early_reads: u64,
     /// Kernels launched.
     pub launches: u64,
     /// CTAs run.
@@ -149,6 +151,7 @@ impl AddAssign<&Counters> for Counters {
         self.mma_flops += other.mma_flops;
         self.barrier_waits += other.barrier_waits;
         self.atomics += other.atomics;
+        self.early_reads += other.early_reads;
         self.launches += other.launches;
         self.ctas += other.ctas;
     }

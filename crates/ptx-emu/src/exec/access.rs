@@ -148,7 +148,7 @@ impl Cluster<'_> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn resolve_in(
         &mut self,
         w: &mut Warp,
@@ -180,7 +180,7 @@ impl Cluster<'_> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn global_pointers(&mut self, mask: u32, at: &[u64; 32], access: Access) -> Checked<Pointers> {
         let low = at.iter().fold(u64::MAX, |m, &a| m.min(a));
         let high = at.iter().fold(0, |m, &a| m.max(a));
@@ -264,7 +264,7 @@ impl Cluster<'_> {
         })
     }
 
-    #[inline(always)]
+    #[inline]
     fn shared_pointers(
         &mut self,
         w: &mut Warp,
@@ -403,7 +403,7 @@ impl Cluster<'_> {
         }
     }
 
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn load(
         &mut self,
         w: &mut Warp,
@@ -430,7 +430,7 @@ impl Cluster<'_> {
         Ok(Flow::Next)
     }
 
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn store(
         &mut self,
         w: &mut Warp,

@@ -72,7 +72,7 @@ fn extra_wavefronts(mask: u32, at: &[u64; 32], bytes: u64) -> u32 {
 
 impl Cluster<'_> {
     /// Counts the conflicts of one shared access.
-    #[inline(always)]
+    #[inline]
     pub(super) fn count_conflicts(&mut self, pc: u32, mask: u32, at: &[u64; 32], bytes: u64) {
         let first = at[0] as u32;
         let deltas: [u32; 32] = std::array::from_fn(

@@ -14,6 +14,8 @@ pub(crate) struct Env<'a> {
     pub(crate) program: &'a Program,
     /// Class of each instruction, for the counters.
     pub(crate) classes: Vec<u8>,
+    /// Instructions that read accumulators of wgmma.
+    pub(crate) readers: Vec<bool>,
     pub(crate) memory: &'a Memory,
     pub(crate) read: Footprint,
     pub(crate) written: Footprint,
@@ -83,6 +85,7 @@ impl<'a> Env<'a> {
                 .iter()
                 .map(|i| super::classes::class(&i.op) as u8)
                 .collect(),
+            readers: super::sources::readers(program),
             memory: setup.memory,
             read: Footprint::new(setup.memory),
             written: Footprint::new(setup.memory),

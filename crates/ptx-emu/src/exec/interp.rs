@@ -69,6 +69,9 @@ impl Cluster<'_> {
                 w.advance();
                 continue;
             }
+            if !w.wgmma.is_idle() && env.readers[pc] {
+                self.guard_accumulators(w, mask, inst);
+            }
             match self.execute(w, mask, inst)? {
                 Flow::Next => w.advance(),
                 Flow::Jumped => {

@@ -18,6 +18,7 @@ mod integer;
 mod interp;
 mod matrix;
 mod mbarrier;
+mod sources;
 mod sync;
 mod tensor_copy;
 mod warp;

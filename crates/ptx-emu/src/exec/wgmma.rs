@@ -17,7 +17,7 @@ use super::sync::illegal;
 use super::warp::{V32, Wait, Warp};
 use crate::fault::{Fault, FaultKind};
 use crate::numeric::{Lanes, NAN_F32};
-use crate::op::{Num, Op, R32, Slot, Wgmma, WgmmaA};
+use crate::op::{Inst, Num, Op, R32, Slot, Wgmma, WgmmaA};
 use crate::tensor::Element;
 use crate::tensor::descriptor::{Major, Matrix};
 use crate::tensor::wgmma::{Accumulator, Form, OperandA, Step};
@@ -205,14 +205,20 @@ impl Cluster<'_> {
         Flow::After(Wait::Wgmma { below })
     }
 
-    /// Gives an instruction that reads in-flight accumulators NaN instead.
-    pub(super) fn poison_locked(&mut self, w: &mut Warp, sources: &[R32]) {
-        for &slot in sources {
+    /// Gives an instruction that reads in-flight accumulators NaN instead. Whole-warp moves are
+    /// exempt: they are queued.
+    #[inline(never)]
+    pub(super) fn guard_accumulators(&mut self, w: &mut Warp, mask: u32, inst: &Inst) {
+        if matches!(inst.op, Op::Mov32 { .. }) && mask == w.live {
+            return;
+        }
+        for slot in super::sources::sources(self.env.program, &inst.op) {
             let already = w.wgmma.poisoned.iter().any(|(s, _)| *s == slot.0);
             if w.wgmma.is_locked(slot) && !already {
                 let register = &mut w.r32[slot.0 as usize];
                 let value = std::mem::replace(register, V32([NAN_F32; 32]));
                 w.wgmma.poisoned.push((slot.0, value));
+                self.counters.early_reads += 1;
             }
         }
     }
