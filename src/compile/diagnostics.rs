@@ -1,0 +1,150 @@
+//! Reads what NVRTC and ptxas print.
+
+use super::KernelReport;
+
+/// Registers, spills and shared memory of each kernel, and the remarks that
+/// mean lost speed, from the log of `--ptxas-options=-v`.
+pub fn resources(log: &str) -> (Vec<KernelReport>, Vec<String>) {
+    let mut kernels: Vec<KernelReport> = Vec::new();
+    let mut remarks: Vec<String> = Vec::new();
+    for line in log.lines() {
+        if let Some(name) = quoted_after(line, "Compiling entry function '") {
+            kernels.push(KernelReport {
+                name: name.to_owned(),
+                registers: 0,
+                spill_bytes: 0,
+                static_smem: 0,
+            });
+        } else if let Some(kernel) = kernels.last_mut() {
+            if line.contains("bytes spill stores") {
+                kernel.spill_bytes += number_before(line, " bytes spill stores")
+                    + number_before(line, " bytes spill loads");
+            } else if line.contains("Used ") && line.contains(" registers") {
+                kernel.registers = number_before(line, " registers");
+                kernel.static_smem = number_before(line, " bytes smem");
+            }
+        }
+        if let Some(remark) = remark(line)
+            && !remarks.contains(&remark)
+        {
+            remarks.push(remark);
+        }
+    }
+    remarks.extend(
+        kernels
+            .iter()
+            .filter(|k| k.spill_bytes > 0)
+            .map(|k| format!("{}: {} bytes of registers spilled", k.name, k.spill_bytes)),
+    );
+    (kernels, remarks)
+}
+
+/// ptxas codes of the C75xx family (serialised wgmma, ignored setmaxnreg) and
+/// its warnings, without the prefix every line has.
+fn remark(line: &str) -> Option<String> {
+    let told = line.starts_with("ptxas") && (line.contains("(C7") || line.contains("warning"));
+    let text = line.split_once(": ").map_or(line, |(_, text)| text);
+    told.then(|| text.trim().to_owned())
+}
+
+fn quoted_after<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
+    let at = line.find(prefix)? + prefix.len();
+    line[at..].split('\'').next()
+}
+
+fn number_before(line: &str, unit: &str) -> u32 {
+    let Some(at) = line.find(unit) else { return 0 };
+    let digits = line[..at]
+        .rsplit(|c: char| !c.is_ascii_digit())
+        .next()
+        .unwrap_or("");
+    digits.parse().unwrap_or(0)
+}
+
+/// The compiler's message as a person would want it: paths as the repository
+/// has them, and ptxas complaints carried back from the PTX line, which nobody
+/// has, to the `.cu` line.
+pub fn error_message(log: &str, ptx: &str, name: &str) -> String {
+    let here = std::env::current_dir()
+        .map(|folder| format!("{}/", folder.display()))
+        .unwrap_or_default();
+    let mut lines = Vec::new();
+    for line in log.lines().filter(|l| !l.trim().is_empty()) {
+        let text = match ptx_line(line) {
+            Some((number, rest)) => {
+                let place = source_place(ptx, number, name).unwrap_or_else(|| name.to_owned());
+                format!("{place}: {rest}")
+            }
+            None => line.to_owned(),
+        };
+        lines.push(match here.is_empty() {
+            true => text,
+            false => text.replace(&here, ""),
+        });
+    }
+    lines.join("\n")
+}
+
+/// `ptxas application ptx input, line 29; error : text` → (29, `error: text`).
+fn ptx_line(line: &str) -> Option<(usize, String)> {
+    let rest = line.strip_prefix("ptxas application ptx input, line ")?;
+    let (number, rest) = rest.split_once(';')?;
+    let (kind, text) = rest.split_once(':')?;
+    Some((
+        number.trim().parse().ok()?,
+        format!("{}: {}", kind.trim(), text.trim()),
+    ))
+}
+
+/// The `.loc` in force at a line of the PTX, as `file(line)`.
+fn source_place(ptx: &str, number: usize, name: &str) -> Option<String> {
+    let before = ptx.lines().take(number).collect::<Vec<_>>();
+    let location = before
+        .iter()
+        .rev()
+        .find_map(|l| l.trim_start().strip_prefix(".loc"))?;
+    let mut words = location.split_whitespace();
+    let (file, line) = (words.next()?, words.next()?);
+    let path = ptx.lines().find_map(|l| {
+        let rest = l.trim_start().strip_prefix(".file")?.trim_start();
+        let (index, rest) = rest.split_once(char::is_whitespace)?;
+        (index == file).then(|| rest.split('"').nth(1))?
+    });
+    let shown = match path {
+        Some(path) if !path.ends_with(name) => path,
+        _ => name,
+    };
+    Some(format!("{shown}({line})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = "ptxas info    : 0 bytes gmem
+ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the wgmma pipeline in the function 'dual'
+ptxas info    : Compiling entry function 'dual' for 'sm_90a'
+ptxas info    : Function properties for dual
+ptxas         .     16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 168 registers, used 1 barriers, 1024 bytes smem
+ptxas info    : Compile time = 1.5 ms
+ptxas info    : Compiling entry function 'gate' for 'sm_90a'
+ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 20 registers, used 0 barriers";
+
+    #[test]
+    fn reads_resources_and_remarks() {
+        let (kernels, remarks) = resources(LOG);
+        let dual = KernelReport {
+            name: "dual".to_owned(),
+            registers: 168,
+            spill_bytes: 20,
+            static_smem: 1024,
+        };
+        assert_eq!(kernels[0], dual);
+        assert_eq!(kernels[1].registers, 20);
+        assert_eq!(remarks.len(), 2, "{remarks:?}");
+        assert!(remarks[0].starts_with("(C7510)"));
+        assert!(remarks[1].contains("dual: 20 bytes"));
+    }
+}
