@@ -1,0 +1,79 @@
+//! The host's side of `variants/include/dgx/abi.cuh`.
+
+/// `dgx::Group`. Addresses are the device's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    pub a: u64,
+    pub b1: u64,
+    pub b2: u64,
+    pub sfa: u64,
+    pub sfb1: u64,
+    pub sfb2: u64,
+    pub sfa_atoms: u64,
+    pub sfb1_atoms: u64,
+    pub sfb2_atoms: u64,
+    pub c: u64,
+    pub scratch: [u64; SCRATCH_SLOTS],
+    pub m: u32,
+    pub n: u32,
+    pub k: u32,
+    pub tile_begin: u32,
+    pub index: u32,
+    pub reserved: u32,
+}
+
+/// `dgx::Args`, the one parameter of every kernel.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Args {
+    pub groups: u64,
+    pub maps: u64,
+    pub scratch: [u64; SCRATCH_SLOTS],
+    pub group_count: u32,
+    pub tile_count: u32,
+}
+
+pub const SCRATCH_SLOTS: usize = 8;
+/// Bytes of a tensor map in device memory.
+pub const TENSOR_MAP: usize = 128;
+
+/// The bytes of plain values, as the device will see them.
+pub fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
+    // SAFETY: `Plain` types have no padding and no invalid byte patterns.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), std::mem::size_of_val(values)) }
+}
+
+/// Types that are nothing but their bytes.
+///
+/// # Safety
+/// The type must be `repr(C)` or primitive, without padding.
+pub unsafe trait Plain: Copy {}
+
+// SAFETY: repr(C), and the sizes asserted below leave no room for padding.
+unsafe impl Plain for Group {}
+// SAFETY: as above.
+unsafe impl Plain for Args {}
+// SAFETY: primitive.
+unsafe impl Plain for u8 {}
+// SAFETY: primitive.
+unsafe impl Plain for u64 {}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::{offset_of, size_of};
+
+    use super::*;
+
+    #[test]
+    fn layout_is_that_of_the_header() {
+        assert_eq!(size_of::<Group>(), 168);
+        assert_eq!(offset_of!(Group, c), 72);
+        assert_eq!(offset_of!(Group, scratch), 80);
+        assert_eq!(offset_of!(Group, m), 144);
+        assert_eq!(offset_of!(Group, index), 160);
+        assert_eq!(size_of::<Args>(), 88);
+        assert_eq!(offset_of!(Args, scratch), 16);
+        assert_eq!(offset_of!(Args, group_count), 80);
+    }
+}

@@ -1,0 +1,405 @@
+//! The yardstick: what a Hopper user would do today. Weights and activations
+//! are dequantised to fp16 beforehand, B1 and B2 stand one above the other, so
+//! each group is one cuBLASLt GEMM; one fused kernel then gates all groups.
+
+use std::ffi::c_void;
+use std::rc::Rc;
+
+use cudarc::cublaslt::{result, sys};
+
+use super::driver::{CudaError, DeviceMemory, Event, Graph, Launch, Module, Stream};
+use super::instance::Instance;
+use crate::backend::{Observation, POISON, RunFailure};
+use crate::compile;
+use crate::domain::Group;
+use crate::plan::OperandRef;
+
+/// Heuristic candidates timed for each GEMM.
+const CANDIDATES: usize = 8;
+/// Timed calls of each candidate.
+const TRIALS: usize = 5;
+const WORKSPACE: u64 = 64 << 20;
+
+/// cuBLASLt's name and version, or why it cannot be used.
+pub fn find() -> Result<String, String> {
+    const STEM: &str = "libcublasLt";
+    // SAFETY: only looks for the library.
+    let present = || unsafe { sys::is_culib_present() };
+    if !present() {
+        let named = std::env::var_os("DGX_CUBLASLT").map(std::path::PathBuf::from);
+        let folders = compile::system_library_folders()
+            .into_iter()
+            .chain(compile::python_library_folders());
+        let path = named
+            .and_then(|place| compile::file_or_folder(&place, STEM))
+            .or_else(|| compile::search(&folders.collect::<Vec<_>>(), STEM))
+            .ok_or("no libcublasLt found; set DGX_CUBLASLT to it or to its folder")?;
+        compile::preload(&path).map_err(|e| format!("cannot load {}: {e}", path.display()))?;
+        if !present() {
+            return Err(format!("{} has an unknown soname", path.display()));
+        }
+    }
+    // SAFETY: takes no arguments.
+    let version = unsafe { sys::cublasLtGetVersion() };
+    Ok(format!(
+        "cuBLASLt {}.{}.{}",
+        version / 10000,
+        version / 100 % 100,
+        version % 100
+    ))
+}
+
+/// Mirrors `GateGroup` of tools.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct GateGroup {
+    products: u64,
+    c: u64,
+    m: u64,
+    n: u64,
+}
+
+#[derive(Debug)]
+pub struct Yardstick {
+    handle: Handle,
+    gemms: Vec<Gemm>,
+    gate: super::driver::Function,
+    gate_launch: Launch,
+    gate_groups: DeviceMemory,
+    workspace: DeviceMemory,
+    outputs: Vec<DeviceMemory>,
+    stream: Rc<Stream>,
+    /// Dequantised operands and products, kept alive for the GEMMs.
+    _memory: Vec<DeviceMemory>,
+    _tools: Rc<Module>,
+}
+
+#[derive(Debug)]
+struct Handle(sys::cublasLtHandle_t);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: made by cublasLtCreate, destroyed once.
+        let _ = unsafe { result::destroy_handle(self.0) };
+    }
+}
+
+/// One group's GEMM: D (m × 2n) = A (m × k) · B (2n × k)ᵀ, all row-major fp16.
+/// cuBLAS thinks in columns, so it is told Dᵀ = B · Aᵀ.
+struct Gemm {
+    desc: sys::cublasLtMatmulDesc_t,
+    weights: sys::cublasLtMatrixLayout_t,
+    tokens: sys::cublasLtMatrixLayout_t,
+    products: sys::cublasLtMatrixLayout_t,
+    b: u64,
+    a: u64,
+    d: u64,
+    algo: sys::cublasLtMatmulAlgo_t,
+}
+
+impl std::fmt::Debug for Gemm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Gemm({:#x} · {:#x} → {:#x})", self.a, self.b, self.d)
+    }
+}
+
+impl Drop for Gemm {
+    fn drop(&mut self) {
+        // SAFETY: each was made for this GEMM and is destroyed once.
+        unsafe {
+            let _ = result::destroy_matmul_desc(self.desc);
+            for layout in [self.weights, self.tokens, self.products] {
+                let _ = result::destroy_matrix_layout(layout);
+            }
+        }
+    }
+}
+
+impl Yardstick {
+    /// Dequantises the operands, then takes the fastest of cuBLASLt's first
+    /// candidates for every group, as a user who autotunes would.
+    pub fn new(
+        tools: &Rc<Module>,
+        stream: Rc<Stream>,
+        instance: &Rc<Instance>,
+    ) -> Result<Self, String> {
+        find()?;
+        let say = |e: CudaError| e.to_string();
+        let handle = Handle(result::create_handle().map_err(|e| format!("cublasLtCreate: {e}"))?);
+        let workspace = DeviceMemory::new(WORKSPACE).map_err(say)?;
+        let mut memory = Vec::new();
+        let (mut gemms, mut outputs, mut gates) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, group) in instance.groups().iter().enumerate() {
+            let buffers = Buffers::new(tools, &stream, instance, index).map_err(say)?;
+            let gemm = Gemm::new(&handle, group, &buffers, &workspace, &stream)?;
+            let Buffers { a, b, d, c } = buffers;
+            gates.push(GateGroup {
+                products: d.address,
+                c: c.address,
+                m: u64::from(group.m),
+                n: u64::from(group.n),
+            });
+            memory.extend([a, b, d]);
+            outputs.push(c);
+            gemms.push(gemm);
+        }
+        let gate_groups =
+            DeviceMemory::new((gates.len() * size_of::<GateGroup>()) as u64).map_err(say)?;
+        stream
+            .upload(gate_groups.address, gate_bytes(&gates))
+            .and_then(|()| stream.synchronize())
+            .map_err(say)?;
+        let most = gates.iter().map(|g| g.m * g.n).max().unwrap_or(0);
+        let mut gate_launch = Launch::flat(most.div_ceil(8 * 256) as u32, 256);
+        gate_launch.grid[1] = gates.len() as u32;
+        Ok(Self {
+            handle,
+            gemms,
+            gate: tools.function("dgx_gate").map_err(say)?,
+            gate_launch,
+            gate_groups,
+            workspace,
+            outputs,
+            stream,
+            _memory: memory,
+            _tools: Rc::clone(tools),
+        })
+    }
+
+    pub fn poison(&self) -> Result<(), CudaError> {
+        self.outputs
+            .iter()
+            .try_for_each(|c| self.stream.fill_halves(c.address, POISON, c.bytes))
+    }
+
+    pub fn capture(&self) -> Result<Graph, RunFailure> {
+        self.stream.capture(|| {
+            for gemm in &self.gemms {
+                gemm.queue(&self.handle, &gemm.algo, &self.workspace, &self.stream)
+                    .map_err(RunFailure::refused)?;
+            }
+            let mut groups = self.gate_groups.address;
+            let mut parameters = [(&raw mut groups).cast()];
+            self.gate
+                .launch(&self.stream, &self.gate_launch, &mut parameters)
+                .map_err(CudaError::refused)
+        })
+    }
+
+    pub fn observe(&self) -> Result<Observation, CudaError> {
+        let mut c = Vec::new();
+        for output in &self.outputs {
+            let mut bytes = vec![0; output.bytes as usize];
+            self.stream.download(&mut bytes, output.address)?;
+            c.push(
+                bytes
+                    .chunks_exact(2)
+                    .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+                    .collect(),
+            );
+        }
+        Ok(Observation {
+            c,
+            ..Observation::default()
+        })
+    }
+}
+
+fn gate_bytes(gates: &[GateGroup]) -> &[u8] {
+    // SAFETY: four u64 each, no padding.
+    unsafe { std::slice::from_raw_parts(gates.as_ptr().cast(), size_of_val(gates)) }
+}
+
+/// fp16 operands, products and output of one group.
+struct Buffers {
+    a: DeviceMemory,
+    b: DeviceMemory,
+    d: DeviceMemory,
+    c: DeviceMemory,
+}
+
+impl Buffers {
+    fn new(
+        tools: &Module,
+        stream: &Stream,
+        instance: &Instance,
+        index: usize,
+    ) -> Result<Self, CudaError> {
+        let Group { m, n, k } = instance.groups()[index];
+        let (m, n, k) = (u64::from(m), u64::from(n), u64::from(k));
+        let buffers = Self {
+            a: DeviceMemory::new(m * k * 2)?,
+            b: DeviceMemory::new(2 * n * k * 2)?,
+            d: DeviceMemory::new(m * 2 * n * 2)?,
+            c: DeviceMemory::new(m * n * 2)?,
+        };
+        let half = buffers.b.address + n * k * 2;
+        let work = [
+            (OperandRef::A, OperandRef::Sfa, buffers.a.address, m),
+            (OperandRef::B1, OperandRef::Sfb1, buffers.b.address, n),
+            (OperandRef::B2, OperandRef::Sfb2, half, n),
+        ];
+        let dequantise = tools.function("dgx_dequantise")?;
+        for (codes, scales, mut out, rows) in work {
+            let mut codes = instance.address(index, codes).unwrap_or_default();
+            let mut scales = instance.address(index, scales).unwrap_or_default();
+            let mut blocks = rows * k / 16;
+            let mut parameters = [
+                (&raw mut codes).cast(),
+                (&raw mut scales).cast(),
+                (&raw mut out).cast(),
+                (&raw mut blocks).cast(),
+            ];
+            dequantise.launch(stream, &Launch::flat(1024, 256), &mut parameters)?;
+        }
+        stream.synchronize()?;
+        Ok(buffers)
+    }
+}
+
+impl Gemm {
+    fn new(
+        handle: &Handle,
+        group: &Group,
+        buffers: &Buffers,
+        workspace: &DeviceMemory,
+        stream: &Stream,
+    ) -> Result<Self, String> {
+        let (m, n, k) = (u64::from(group.m), u64::from(group.n), u64::from(group.k));
+        let half = sys::cudaDataType::CUDA_R_16F;
+        let layout = |rows: u64, columns: u64| {
+            result::create_matrix_layout(half, rows, columns, rows as i64)
+                .map_err(|e| format!("cublasLtMatrixLayoutCreate: {e}"))
+        };
+        let compute = sys::cublasComputeType_t::CUBLAS_COMPUTE_32F;
+        let desc = result::create_matmul_desc(compute, sys::cudaDataType::CUDA_R_32F)
+            .map_err(|e| format!("cublasLtMatmulDescCreate: {e}"))?;
+        let mut gemm = Self {
+            desc,
+            weights: layout(k, 2 * n)?,
+            tokens: layout(k, m)?,
+            products: layout(2 * n, m)?,
+            b: buffers.b.address,
+            a: buffers.a.address,
+            d: buffers.d.address,
+            // SAFETY: plain integers, overwritten by `tune` before use.
+            algo: unsafe { std::mem::zeroed() },
+        };
+        let transpose: i32 = 1;
+        // SAFETY: the attribute is a 32-bit cublasOperation_t, and 1 is transpose.
+        unsafe {
+            result::set_matmul_desc_attribute(
+                gemm.desc,
+                sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_TRANSA,
+                (&raw const transpose).cast(),
+                size_of::<i32>(),
+            )
+        }
+        .map_err(|e| format!("cublasLtMatmulDescSetAttribute: {e}"))?;
+        gemm.algo = gemm.tune(handle, workspace, stream)?;
+        Ok(gemm)
+    }
+
+    fn candidates(&self, handle: &Handle) -> Result<Vec<sys::cublasLtMatmulAlgo_t>, String> {
+        let preference = result::create_matmul_pref().map_err(|e| e.to_string())?;
+        let bytes = WORKSPACE as usize;
+        // SAFETY: plain output records, counted by the library.
+        let mut found: [sys::cublasLtMatmulHeuristicResult_t; CANDIDATES] =
+            unsafe { std::mem::zeroed() };
+        let mut count = 0;
+        // SAFETY: all handles are live; the array holds CANDIDATES records.
+        let status = unsafe {
+            let attribute =
+                sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+            let _ = result::set_matmul_pref_attribute(
+                preference,
+                attribute,
+                (&raw const bytes).cast(),
+                size_of::<usize>(),
+            );
+            let status = sys::cublasLtMatmulAlgoGetHeuristic(
+                handle.0,
+                self.desc,
+                self.weights,
+                self.tokens,
+                self.products,
+                self.products,
+                preference,
+                CANDIDATES as i32,
+                found.as_mut_ptr(),
+                &mut count,
+            );
+            let _ = result::destroy_matmul_pref(preference);
+            status
+        };
+        status
+            .result()
+            .map_err(|e| format!("cublasLtMatmulAlgoGetHeuristic: {e}"))?;
+        let usable = found[..count as usize]
+            .iter()
+            .filter(|f| f.state == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS);
+        Ok(usable.map(|f| f.algo).collect())
+    }
+
+    /// The candidate whose fastest trial is fastest.
+    fn tune(
+        &self,
+        handle: &Handle,
+        workspace: &DeviceMemory,
+        stream: &Stream,
+    ) -> Result<sys::cublasLtMatmulAlgo_t, String> {
+        let say = |e: CudaError| e.to_string();
+        let (start, stop) = (Event::new().map_err(say)?, Event::new().map_err(say)?);
+        let mut best: Option<(f64, sys::cublasLtMatmulAlgo_t)> = None;
+        for algo in self.candidates(handle)? {
+            let mut fastest = f64::INFINITY;
+            for _ in 0..TRIALS {
+                start.record(stream).map_err(say)?;
+                if self.queue(handle, &algo, workspace, stream).is_err() {
+                    break;
+                }
+                stop.record(stream).map_err(say)?;
+                stream.synchronize().map_err(say)?;
+                fastest = fastest.min(stop.micros_since(&start).map_err(say)?);
+            }
+            if fastest.is_finite() && best.as_ref().is_none_or(|(t, _)| fastest < *t) {
+                best = Some((fastest, algo));
+            }
+        }
+        best.map(|(_, algo)| algo)
+            .ok_or_else(|| "cuBLASLt offers no algorithm for this shape".to_owned())
+    }
+
+    fn queue(
+        &self,
+        handle: &Handle,
+        algo: &sys::cublasLtMatmulAlgo_t,
+        workspace: &DeviceMemory,
+        stream: &Stream,
+    ) -> Result<(), String> {
+        let (one, zero) = (1f32, 0f32);
+        let at = |address: u64| address as *mut c_void;
+        // SAFETY: layouts describe buffers of exactly these sizes.
+        unsafe {
+            result::matmul(
+                handle.0,
+                self.desc,
+                (&raw const one).cast(),
+                (&raw const zero).cast(),
+                at(self.b),
+                self.weights,
+                at(self.a),
+                self.tokens,
+                at(self.d),
+                self.products,
+                at(self.d),
+                self.products,
+                algo,
+                at(workspace.address),
+                workspace.bytes as usize,
+                stream.0.cast(),
+            )
+        }
+        .map_err(|e| format!("cublasLtMatmul: {e}"))
+    }
+}

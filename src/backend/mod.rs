@@ -1,0 +1,153 @@
+//! Where a compiled contender runs. One trait, two implementations: `cuda` on
+//! a GPU, `emu` on the CPU. Both obey the same [`OperatorCall`], in memory that
+//! is guarded by canaries and poisoned, and hand back what a validator needs.
+//! Nothing here knows what a right answer is.
+
+pub mod abi;
+pub mod cuda;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::compile::Image;
+use crate::domain::{Micros, Status};
+use crate::operator::Operands;
+use crate::plan::OperatorCall;
+use crate::record::schema::Device;
+pub use crate::validate::POISON;
+
+/// Fills the zones around every buffer: NaN as fp16 and as e4m3, so that
+/// reading past an end shows as well as writing there.
+pub const CANARY: u8 = 0x7f;
+/// Width of the zone before and after every buffer.
+pub const GUARD: u64 = 16 * 1024;
+
+/// A place to run contenders.
+pub trait Backend {
+    /// What the record says of it.
+    fn device(&self) -> &Device;
+
+    /// Runs one operator call once and reports everything it did to memory.
+    /// Outputs and scratch are poisoned before, canaries and inputs compared after.
+    fn run(&mut self, job: &Job<'_>) -> Result<Observation, RunFailure>;
+
+    /// The GPU, where this is one: only a GPU has a clock to measure with.
+    fn cuda(&mut self) -> Option<&mut cuda::CudaBackend> {
+        None
+    }
+}
+
+/// One call of one contender on one set of operands.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    pub image: &'a Image,
+    pub call: &'a OperatorCall,
+    pub operands: &'a Operands,
+    /// Names the operands (shape, distribution, seed): a backend may keep what
+    /// it uploaded for the next job with the same name.
+    pub operands_key: &'a str,
+}
+
+/// What a run left behind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observation {
+    /// fp16 bits of C, row-major, for each group in the shape's order.
+    pub c: Vec<Vec<u16>>,
+    /// Memory that changed and should not have; empty for a well-behaved run.
+    pub trespasses: Vec<Trespass>,
+    /// Emulator counters, by name.
+    pub counters: BTreeMap<String, f64>,
+    /// The emulator's time for this call.
+    pub modelled: Option<Modelled>,
+}
+
+/// A time computed from counters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Modelled {
+    pub micros: Micros,
+    /// What bounds it: `tensor`, `memory`, `issue`, …
+    pub bound: String,
+}
+
+/// Memory a kernel had no business changing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trespass {
+    /// e.g. `c of group 2`.
+    pub buffer: String,
+    pub kind: TrespassKind,
+    /// First changed byte, counted from the buffer's start; negative before it.
+    pub offset: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrespassKind {
+    /// Wrote outside the buffer.
+    OutOfBounds,
+    /// Changed an input.
+    InputChanged,
+    /// Left scratch dirty that it promised to leave cleared.
+    NotCleared,
+}
+
+impl std::fmt::Display for Trespass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { buffer, offset, .. } = self;
+        match self.kind {
+            TrespassKind::OutOfBounds => {
+                write!(f, "wrote out of bounds of {buffer}, at byte {offset}")
+            }
+            TrespassKind::InputChanged => write!(f, "changed its input {buffer}, at byte {offset}"),
+            TrespassKind::NotCleared => {
+                write!(f, "left {buffer} uncleared, at byte {offset}")
+            }
+        }
+    }
+}
+
+/// Why a call did not run to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct RunFailure {
+    /// `launch-error`, `crashed` or `hung`.
+    pub status: Status,
+    /// One line: the call that failed and the device's name for the error.
+    pub message: String,
+    /// The whole story, where there is more to tell.
+    pub detail: Option<String>,
+    /// The backend can run nothing more: its process must be replaced.
+    pub fatal: bool,
+}
+
+impl RunFailure {
+    /// The device refused the launch; it is still usable.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self {
+            status: Status::LaunchError,
+            message: message.into(),
+            detail: None,
+            fatal: false,
+        }
+    }
+
+    /// The kernel died and took the device's context with it.
+    pub fn crashed(message: impl Into<String>) -> Self {
+        Self {
+            status: Status::Crashed,
+            message: message.into(),
+            detail: None,
+            fatal: true,
+        }
+    }
+
+    /// The kernel did not return in time and may still be running.
+    pub fn hung(message: impl Into<String>) -> Self {
+        Self {
+            status: Status::Hung,
+            message: message.into(),
+            detail: None,
+            fatal: true,
+        }
+    }
+}
