@@ -20,8 +20,14 @@ pub mod catalog;
 pub mod config;
 pub mod plan;
 
+pub mod compile;
+
 pub mod operator;
+
+pub mod backend;
+pub mod measure;
 pub mod validate;
+pub mod worker;
 
 pub mod record;
 
@@ -31,5 +37,7 @@ pub mod claims;
 pub mod rank;
 
 pub mod present;
+
+pub mod sweep;
 
 pub mod cli;

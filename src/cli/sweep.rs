@@ -1,14 +1,162 @@
+use std::path::{Path, PathBuf};
+
 use super::Globals;
-use crate::diagnostic::CommandError;
+use crate::config::{Baseline, Round, Selection};
+use crate::diagnostic::{CommandError, SourceFile};
 use crate::domain::Exit;
+use crate::present::{Style, sweep_summary};
+use crate::sweep::{BackendChoice, Options, ResumeFrom, sweep};
 
+/// Compile, validate and time a round's contenders, and rank them.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Round file, e.g. configs/round4.toml; with --resume, that of the run
+    #[arg(required_unless_present = "resume")]
+    config: Option<PathBuf>,
+    /// Contender the others are compared with
+    #[arg(long, value_name = "CONTENDER")]
+    baseline: Option<String>,
+    /// Run only these contenders; may be given several times, or as a list
+    #[arg(long, value_name = "CONTENDER", value_delimiter = ';')]
+    only: Vec<String>,
+    /// Where to run
+    #[arg(long, value_enum, default_value = "auto")]
+    backend: BackendChoice,
+    /// Blocks per shape before any pair may count as decided
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    min_samples: Option<u32>,
+    /// Seconds after which a contender counts as hung
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    timeout: Option<f64>,
+    /// A quarter of the blocks and of the time, in one process
+    #[arg(long, conflicts_with = "thorough")]
+    quick: bool,
+    /// Four times the blocks and the time, in twice as many processes
+    #[arg(long)]
+    thorough: bool,
+    /// Seed of the data and of the order of timing [default: the round's, else drawn]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Folder for run files
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+    /// Go on with a sweep that did not end; the newest, or the run file named
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    resume: Option<Option<PathBuf>>,
+    /// Print the seconds of each stage at the end
+    #[arg(long)]
+    timings: bool,
+}
 
-pub fn run(_args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
-    Err(CommandError::new(
-        Exit::CouldNotRun,
-        "dgx sweep is not in this build",
-        "build a newer dgx",
-    ))
+pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let resume = args.resume.clone().map(|file| match file {
+        Some(file) => ResumeFrom::File(file),
+        None => ResumeFrom::Newest,
+    });
+    let round = round(&args, resume.as_ref())?;
+    let seed = args
+        .seed
+        .or(round.validation.seed)
+        .unwrap_or_else(rand::random);
+    let swept = sweep(Options {
+        round,
+        variants: globals.variants.clone(),
+        results: args.results.clone(),
+        backend: args.backend,
+        seed,
+        resume,
+    })?;
+    println!("{}", sweep_summary(&swept.run, &Style::detect()));
+    if args.timings {
+        print_timings(&swept.seconds);
+    }
+    Ok(swept.exit)
+}
+
+/// The round file with the command line's wishes laid over it.
+fn round(args: &Args, resume: Option<&ResumeFrom>) -> Result<Round, CommandError> {
+    let mut round = match (&args.config, resume) {
+        (Some(path), _) => Round::read(path)?,
+        (None, Some(from)) => recorded_round(&from.path(&args.results)?)?,
+        (None, None) => {
+            return Err(CommandError::new(
+                Exit::Usage,
+                "no round file was given",
+                "name one, e.g. dgx sweep configs/round4.toml",
+            ));
+        }
+    };
+    if !args.only.is_empty() {
+        round.contenders = args
+            .only
+            .iter()
+            .map(|t| selection(t))
+            .collect::<Result<_, _>>()?;
+    }
+    if let Some(baseline) = &args.baseline {
+        round.baseline = Baseline::Contender(selection(baseline)?);
+    }
+    if let Some(timeout) = args.timeout {
+        round.validation.timeout = timeout;
+    }
+    let measurement = &mut round.measurement;
+    if args.quick {
+        measurement.min_blocks = (measurement.min_blocks / 4).max(2);
+        measurement.max_seconds /= 4.0;
+        measurement.processes = 1;
+    }
+    if args.thorough {
+        measurement.min_blocks *= 4;
+        measurement.max_seconds *= 4.0;
+        measurement.processes *= 2;
+    }
+    if let Some(blocks) = args.min_samples {
+        measurement.min_blocks = blocks;
+    }
+    Ok(round)
+}
+
+/// The round as the run file has it, so that a moved config does not matter.
+fn recorded_round(path: &Path) -> Result<Round, CommandError> {
+    let run = crate::record::read(path)
+        .map_err(|e| CommandError::new(Exit::Usage, e.to_string(), e.remedy()))?;
+    let config = run.header.config;
+    let file = SourceFile {
+        path: PathBuf::from(config.path),
+        text: config.text.into(),
+    };
+    Ok(Round::from_source(file)?)
+}
+
+fn selection(text: &str) -> Result<Selection, CommandError> {
+    Selection::parse(text, 0..0).map_err(|why| {
+        CommandError::new(
+            Exit::Usage,
+            format!("`{text}` names no contender: {why}"),
+            "write NAME or NAME[PARAM=1]; `dgx list` shows what there is",
+        )
+    })
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value.is_finite() => Ok(value),
+        Ok(_) => Err("must be more than 0".to_owned()),
+        Err(_) => Err("is not a number".to_owned()),
+    }
+}
+
+/// Seconds by stage, and what share of them was the harness's own.
+fn print_timings(seconds: &std::collections::BTreeMap<String, f64>) {
+    let total: f64 = seconds.values().sum();
+    let own = seconds.get("other").copied().unwrap_or(0.0);
+    let stages: Vec<String> = ["compile", "oracle", "validate", "measure", "other"]
+        .iter()
+        .filter_map(|stage| Some(format!("{stage} {:.1} s", seconds.get(*stage)?)))
+        .collect();
+    let share = 100.0 * own / total.max(f64::MIN_POSITIVE);
+    println!(
+        "timings: {} · the harness's own share is {share:.1} %",
+        stages.join(" · ")
+    );
 }

@@ -1,14 +1,32 @@
+use std::io::{stdin, stdout};
+use std::path::PathBuf;
+
 use super::Globals;
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
+use crate::worker::serve;
 
+/// Runs contenders for a sweep; speaks JSON lines on stdin and stdout.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Backend to open: cuda or emu
+    #[arg(long)]
+    backend: String,
+    /// Folder of the harness's own kernels, compiled
+    #[arg(long, value_name = "DIR")]
+    tools: Option<PathBuf>,
+    /// Cache folder
+    #[arg(long, value_name = "DIR")]
+    cache: PathBuf,
+}
 
-pub fn run(_args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
-    Err(CommandError::new(
-        Exit::CouldNotRun,
-        "dgx worker is not in this build",
-        "build a newer dgx",
-    ))
+pub fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
+    serve(
+        &args.backend,
+        args.tools.as_deref(),
+        &args.cache,
+        stdin().lock(),
+        stdout().lock(),
+    );
+    Ok(Exit::Done)
 }

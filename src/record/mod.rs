@@ -7,7 +7,9 @@ mod run;
 pub mod schema;
 #[cfg(test)]
 pub mod synthetic;
+mod writer;
 
 pub use clean::printable;
 pub use reader::{ReadError, newest, read, read_text};
 pub use run::{Resources, Run};
+pub use writer::{WriteError, Writer};

@@ -1,0 +1,8 @@
+//! Times contenders side by side in randomised blocks. Only those with a
+//! [`Passed`] get in: timing a wrong kernel does not type-check.
+
+mod blocks;
+mod floor;
+
+pub use blocks::{Lane, Outcome, Schedule, Stopwatch, run};
+pub use floor::floor;

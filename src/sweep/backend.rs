@@ -1,0 +1,121 @@
+use std::path::{Path, PathBuf};
+
+use crate::backend::cuda::{self, Presence};
+use crate::compile::Compiler;
+use crate::diagnostic::CommandError;
+use crate::domain::Exit;
+use crate::record::schema::Device;
+use crate::worker::{Worker, trace};
+
+use super::could_not_run;
+
+/// Where to run, as asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum BackendChoice {
+    /// A GPU if there is one
+    Auto,
+    /// An NVIDIA GPU
+    Cuda,
+    /// The PTX emulator
+    Emu,
+}
+
+/// The device a sweep runs on, and its supply of fresh workers.
+pub struct Stage {
+    backend: &'static str,
+    tools: Option<PathBuf>,
+    cache: PathBuf,
+    device: Device,
+    /// cuBLASLt's version, or why there is none.
+    yardstick: Result<String, String>,
+    worker: Option<Worker>,
+}
+
+impl Stage {
+    /// Chooses the backend and starts its first worker.
+    pub fn open(
+        choice: BackendChoice,
+        compiler: &Compiler,
+        cache: &Path,
+    ) -> Result<Self, CommandError> {
+        let (backend, tools) = match choose(choice)? {
+            Some(arch) => ("cuda", Some(compile_tools(compiler, &arch)?)),
+            None => ("emu", None),
+        };
+        let worker = Worker::start(backend, tools.as_deref(), cache)
+            .map_err(|e| could_not_run(&format!("the {backend} backend cannot start: {e}")))?;
+        Ok(Self {
+            backend,
+            tools,
+            cache: cache.to_owned(),
+            device: worker.device().clone(),
+            yardstick: worker.yardstick().clone(),
+            worker: Some(worker),
+        })
+    }
+
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Whether times come from a clock.
+    pub fn measures(&self) -> bool {
+        self.backend == "cuda"
+    }
+
+    pub fn yardstick(&self) -> &Result<String, String> {
+        &self.yardstick
+    }
+
+    /// The worker at hand, or a new one where the last was lost.
+    pub fn worker(&mut self) -> Result<&mut Worker, CommandError> {
+        let worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => {
+                trace(|| "starting a new worker".to_owned());
+                Worker::start(self.backend, self.tools.as_deref(), &self.cache)
+                    .map_err(|e| could_not_run(&format!("a worker was lost for good: {e}")))?
+            }
+        };
+        Ok(self.worker.insert(worker))
+    }
+
+    /// Gives up the worker at hand; the next job starts a fresh one.
+    pub fn replace(&mut self) {
+        self.worker = None;
+    }
+}
+
+/// The GPU's compile target, or nothing for the emulator.
+fn choose(choice: BackendChoice) -> Result<Option<String>, CommandError> {
+    if choice == BackendChoice::Emu {
+        return Ok(None);
+    }
+    match (choice, cuda::presence()) {
+        (_, Presence::Gpu { arch }) => Ok(Some(arch)),
+        (BackendChoice::Auto | BackendChoice::Emu, _) => Ok(None),
+        (BackendChoice::Cuda, Presence::NoDriver) => Err(no_gpu("no NVIDIA driver is installed")),
+        (BackendChoice::Cuda, Presence::NoGpu(why)) => Err(no_gpu(&why)),
+    }
+}
+
+fn no_gpu(why: &str) -> CommandError {
+    CommandError::new(
+        Exit::CouldNotRun,
+        format!("no GPU can be used: {why}"),
+        "run where there is one, or use --backend emu",
+    )
+}
+
+/// The harness's own kernels go through the same compiler and cache.
+fn compile_tools(compiler: &Compiler, arch: &str) -> Result<PathBuf, CommandError> {
+    let compiled = compiler
+        .compile(&cuda::tools_unit(arch))
+        .map_err(|e| could_not_run(&e.to_string()))?;
+    match compiled.outcome {
+        Ok(image) => Ok(compiler.cache().folder(&image.key)),
+        Err(message) => Err(could_not_run(&format!(
+            "the harness's own kernels do not compile:\n{message}"
+        ))),
+    }
+}

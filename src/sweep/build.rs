@@ -1,0 +1,124 @@
+use std::path::PathBuf;
+
+use super::could_not_run;
+use super::progress::Progress;
+use super::resume::Finished;
+use super::write_error;
+use crate::compile::{Compiled, Compiler, Image, Unit, occupancy};
+use crate::diagnostic::CommandError;
+use crate::domain::Bytes;
+use crate::plan::{BuildSpec, LaunchGeometry, Plan, Work};
+use crate::record::Writer;
+use crate::record::schema::{Build, KernelResources, Line};
+
+/// Each build's image folder, or the compiler's message.
+pub type Images = Vec<Result<PathBuf, String>>;
+
+/// Compiles what the plan needs and records each build once.
+pub fn all(
+    compiler: &Compiler,
+    plan: &Plan,
+    finished: &Finished,
+    writer: &mut Writer,
+    progress: &Progress,
+) -> Result<Images, CommandError> {
+    let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
+    let bar = progress.stage("compile", units.len());
+    let compiled = compiler
+        .compile_all(&units, |_, _| bar.step())
+        .map_err(|e| could_not_run(&e.to_string()))?;
+    let cached = compiled.iter().filter(|c| c.cached).count();
+    let failed = compiled.iter().filter(|c| c.outcome.is_err()).count();
+    bar.done(&compile_summary(units.len(), cached, failed));
+    let mut images = Vec::new();
+    for (index, (spec, compiled)) in plan.builds.iter().zip(&compiled).enumerate() {
+        let build = record(spec, index, compiled, plan);
+        if !finished.has_build(&build) {
+            writer
+                .append(&Line::Build(build))
+                .map_err(|e| write_error(&e))?;
+        }
+        images.push(match &compiled.outcome {
+            Ok(image) => Ok(compiler.cache().folder(&image.key)),
+            Err(message) => Err(message.clone()),
+        });
+    }
+    Ok(images)
+}
+
+fn compile_summary(all: usize, cached: usize, failed: usize) -> String {
+    let mut text = format!("{}/{all}, {cached} from cache", all - failed);
+    if failed > 0 {
+        text.push_str(&format!(", {failed} failed"));
+    }
+    text
+}
+
+/// What the compiler is given for a build.
+pub fn unit(spec: &BuildSpec) -> Unit {
+    Unit {
+        name: spec.path.display().to_string(),
+        source: spec.source.clone(),
+        arch: spec.arch.clone(),
+        defines: spec
+            .defines
+            .iter()
+            .map(|(name, value)| (name.clone(), value.to_string()))
+            .collect(),
+        include: spec.include.clone(),
+    }
+}
+
+fn record(spec: &BuildSpec, index: usize, compiled: &Compiled, plan: &Plan) -> Build {
+    let launches: Vec<&LaunchGeometry> = plan
+        .cells
+        .iter()
+        .filter_map(|cell| match &cell.work {
+            Work::Run { build, call } if *build == index => Some(&call.launches),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let (kernels, remarks) = match &compiled.outcome {
+        Ok(image) => (resources(image, spec, &launches), image.remarks.clone()),
+        Err(_) => (Vec::new(), Vec::new()),
+    };
+    Build {
+        contender: spec.contender.clone(),
+        shapes: spec.shapes.clone(),
+        constants: spec.constants.clone(),
+        ok: compiled.outcome.is_ok(),
+        message: compiled.outcome.as_ref().err().cloned(),
+        kernels,
+        remarks,
+        cached: compiled.cached,
+        millis: compiled.millis,
+    }
+}
+
+/// What each launched kernel takes of an SM; the largest launch speaks for all.
+fn resources(
+    image: &Image,
+    spec: &BuildSpec,
+    launches: &[&LaunchGeometry],
+) -> Vec<KernelResources> {
+    spec.kernels
+        .iter()
+        .filter_map(|name| image.kernels.iter().find(|k| &k.name == name))
+        .map(|kernel| {
+            let launched = || launches.iter().filter(|l| l.kernel == kernel.name);
+            let threads = launched().map(|l| l.threads_per_block()).max().unwrap_or(0);
+            let dynamic = launched().map(|l| l.smem).max().unwrap_or(0);
+            let smem = Bytes(u64::from(kernel.static_smem) + u64::from(dynamic));
+            KernelResources {
+                name: kernel.name.clone(),
+                registers: kernel.registers,
+                spill_bytes: kernel.spill_bytes,
+                static_smem: Bytes(u64::from(kernel.static_smem)),
+                dynamic_smem: Bytes(u64::from(dynamic)),
+                threads,
+                occupancy: occupancy(kernel.registers, threads, smem),
+            }
+        })
+        .collect()
+}

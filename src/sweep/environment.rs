@@ -1,0 +1,95 @@
+use std::process::Command;
+
+use jiff::Zoned;
+
+use super::backend::Stage;
+use super::yardstick_id;
+use crate::catalog::Contender;
+use crate::compile::{Compiler, Headers, content_hash};
+use crate::plan::Plan;
+use crate::record::schema::{
+    ConfigText, ContenderRecord, GitState, Header, Host, SCHEMA, Settings,
+};
+
+/// Part of a run file's name: local time to the minute.
+pub fn stamp() -> String {
+    Zoned::now().strftime("%Y%m%d-%H%M").to_string()
+}
+
+/// Everything the rest of the run file is read by.
+pub fn header(plan: &Plan, settings: &Settings, stage: &Stage, compiler: &Compiler) -> Header {
+    let round = &plan.round;
+    let yardstick = round.yardstick && stage.measures() && stage.yardstick().is_ok();
+    Header {
+        schema: SCHEMA,
+        name: round.name.clone(),
+        question: round.question.clone(),
+        started: Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+        argv: std::env::args().collect(),
+        dgx: env!("CARGO_PKG_VERSION").to_owned(),
+        git: git_state(),
+        host: host(),
+        device: stage.device().clone(),
+        compiler: Some(compiler.version()),
+        config: ConfigText {
+            path: round.file.path.display().to_string(),
+            text: round.file.text.to_string(),
+        },
+        baseline: plan.baseline.clone(),
+        yardstick: yardstick.then(yardstick_id),
+        contenders: plan.contenders.iter().map(contender).collect(),
+        shapes: plan.shapes.clone(),
+        settings: settings.clone(),
+    }
+}
+
+fn contender(contender: &Contender) -> ContenderRecord {
+    let variant = &contender.variant;
+    let mut parts = vec![variant.file.text.to_string()];
+    if let Ok(headers) = Headers::of(&variant.file.text, &variant.include) {
+        parts.extend(
+            headers
+                .files()
+                .flat_map(|(name, text)| [name.to_owned(), text.to_owned()]),
+        );
+    }
+    ContenderRecord {
+        id: contender.id.clone(),
+        variant: variant.name.clone(),
+        params: contender.params.clone(),
+        summary: variant.summary.clone(),
+        parent: variant.parent.clone(),
+        round: variant.round,
+        claim: variant.claim.clone(),
+        expect: variant.expect,
+        hash: content_hash(&parts),
+    }
+}
+
+fn git_state() -> Option<GitState> {
+    let ask = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success().then_some(text)
+    };
+    Some(GitState {
+        commit: ask(&["rev-parse", "HEAD"])?,
+        dirty: !ask(&["status", "--porcelain"])?.is_empty(),
+    })
+}
+
+/// The machine dgx itself runs on.
+pub fn host() -> Host {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpu = cpuinfo
+        .lines()
+        .find(|line| line.starts_with("model name"))
+        .and_then(|line| line.split_once(':'))
+        .map_or_else(|| "unknown".to_owned(), |(_, name)| name.trim().to_owned());
+    Host {
+        os: std::env::consts::OS.to_owned(),
+        arch: std::env::consts::ARCH.to_owned(),
+        cpu,
+        cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+    }
+}

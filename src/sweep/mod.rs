@@ -1,0 +1,292 @@
+//! A round, from its file to its verdicts: the one module that knows every
+//! stage left of the run file. Each stage appends what it finds as it finds it.
+
+mod backend;
+mod build;
+mod environment;
+mod interrupt;
+mod measure;
+mod oracles;
+mod progress;
+mod resume;
+mod validate;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+pub use backend::BackendChoice;
+pub use environment::host;
+pub use resume::ResumeFrom;
+
+use crate::catalog::Catalog;
+use crate::compile::{Compiler, cache_root};
+use crate::config::Round;
+use crate::diagnostic::CommandError;
+use crate::domain::{ContenderId, Exit, Status};
+use crate::plan::{Machine, Plan};
+use crate::record::schema::{End, Line, Settings};
+use crate::record::{Run, WriteError, Writer};
+use backend::Stage;
+use oracles::Oracles;
+use progress::Progress;
+use resume::Finished;
+
+/// Everything a sweep is told, resolved.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub round: Round,
+    pub variants: Vec<PathBuf>,
+    pub results: PathBuf,
+    pub backend: BackendChoice,
+    pub seed: u64,
+    pub resume: Option<ResumeFrom>,
+}
+
+/// What a sweep leaves behind.
+#[derive(Debug)]
+pub struct Swept {
+    pub run: Run,
+    pub exit: Exit,
+    /// Seconds by stage.
+    pub seconds: BTreeMap<String, f64>,
+}
+
+/// The name the yardstick has in tables.
+pub fn yardstick_id() -> ContenderId {
+    ContenderId::from_text("cublas")
+}
+
+/// Runs a round, or what is left of one.
+pub fn sweep(options: Options) -> Result<Swept, CommandError> {
+    interrupt::install();
+    Writer::probe(&options.results).map_err(|e| write_error(&e))?;
+    let catalog = Catalog::open(&options.variants)?;
+    let here = std::env::current_dir().unwrap_or_default();
+    let cache = cache_root(&here);
+    let compiler = Compiler::new(&cache).map_err(|e| could_not_run(&e.to_string()))?;
+    let mut clock = StageClock::start();
+
+    let mut stage = match Stage::open(options.backend, &compiler, &cache) {
+        Ok(stage) => stage,
+        Err(why) => return Err(compile_only(&options, &catalog, &compiler, &why)),
+    };
+    let machine = Machine {
+        sms: stage.device().sms,
+        memory: stage.device().memory,
+    };
+    let plan = Plan::new(options.round.clone(), &catalog, &machine)?;
+    let settings = settings(&plan.round, options.seed);
+    let header = environment::header(&plan, &settings, &stage, &compiler);
+    let (mut writer, finished) = match &options.resume {
+        Some(from) => resume::reopen(from, &options.results, &header)?,
+        None => {
+            let stamp = environment::stamp();
+            let writer =
+                Writer::create(&options.results, &header, &stamp).map_err(|e| write_error(&e))?;
+            (writer, Finished::default())
+        }
+    };
+    // A resumed run goes on with the data it began with.
+    let settings = finished.settings.clone().unwrap_or(settings);
+    let progress = Progress::new();
+    progress.announce(&plan, stage.device());
+
+    let oracles = Oracles::start(&cache, &plan, &settings, &stage);
+    let images = clock.time("compile", || {
+        build::all(&compiler, &plan, &finished, &mut writer, &progress)
+    })?;
+    let outcome = clock
+        .time("validate", || {
+            validate::all(
+                &plan,
+                &images,
+                &settings,
+                &mut stage,
+                &oracles,
+                &finished,
+                &mut writer,
+                &progress,
+            )
+        })
+        .and_then(|()| {
+            clock.time("measure", || {
+                measure::all(
+                    &plan,
+                    &images,
+                    &settings,
+                    &mut stage,
+                    &oracles,
+                    &finished,
+                    &mut writer,
+                    &progress,
+                )
+            })
+        });
+    clock.carve("oracle", oracles.waited());
+    let decision = finish(outcome, &mut writer, &clock)?;
+    progress.summary(&decision, clock.total());
+
+    let run = crate::record::read(writer.path())
+        .map_err(|e| CommandError::new(Exit::Usage, e.to_string(), e.remedy()))?;
+    let exit = match interrupt::requested() {
+        true => {
+            progress.resume_hint(writer.path());
+            Exit::CouldNotRun
+        }
+        false => verdict_exit(&run),
+    };
+    Ok(Swept {
+        run,
+        exit,
+        seconds: clock.seconds(),
+    })
+}
+
+/// Where nothing can run, compiling still tells whether the round would.
+fn compile_only(
+    options: &Options,
+    catalog: &Catalog,
+    compiler: &Compiler,
+    why: &CommandError,
+) -> CommandError {
+    let plan = match Plan::new(options.round.clone(), catalog, &Machine::H200) {
+        Ok(plan) => plan,
+        Err(error) => return error.into(),
+    };
+    let units: Vec<_> = plan.builds.iter().map(build::unit).collect();
+    let compiled = match compiler.compile_all(&units, |_, _| {}) {
+        Ok(compiled) => compiled,
+        Err(error) => return could_not_run(&error.to_string()),
+    };
+    let failed: Vec<&String> = compiled
+        .iter()
+        .filter_map(|c| c.outcome.as_ref().err())
+        .collect();
+    failed.iter().for_each(|message| eprintln!("{message}"));
+    let good = compiled.len() - failed.len();
+    could_not_run(&format!(
+        "{good} of {} images compile, but nothing can run them: {why}",
+        compiled.len()
+    ))
+}
+
+/// Writes the last line, also when a stage could not go on.
+fn finish(
+    outcome: Result<String, CommandError>,
+    writer: &mut Writer,
+    clock: &StageClock,
+) -> Result<String, CommandError> {
+    let interrupted = interrupt::requested();
+    let reason = match &outcome {
+        Err(error) => Some(error.to_string()),
+        Ok(_) if interrupted => Some("interrupted".to_owned()),
+        Ok(_) => None,
+    };
+    let end = End {
+        complete: reason.is_none(),
+        reason,
+        seconds: clock.seconds(),
+        decision: outcome.as_ref().ok().filter(|d| !d.is_empty()).cloned(),
+    };
+    writer
+        .append(&Line::End(end))
+        .and_then(|()| writer.sync())
+        .map_err(|e| write_error(&e))?;
+    outcome
+}
+
+fn settings(round: &Round, seed: u64) -> Settings {
+    Settings {
+        seed,
+        rtol: round.validation.rtol,
+        atol: round.validation.atol,
+        distributions: round
+            .validation
+            .distributions
+            .iter()
+            .map(|d| d.as_str().to_owned())
+            .collect(),
+        min_blocks: round.measurement.min_blocks,
+        max_seconds: round.measurement.max_seconds,
+        processes: round.measurement.processes,
+        cold_l2: round.measurement.cold_l2,
+    }
+}
+
+/// Whether every contender did what its variant declares. `unsupported` is
+/// the variant's own word; a design expected to fail must fail somewhere, and
+/// in no other way.
+pub fn verdict_exit(run: &Run) -> Exit {
+    let as_expected = run.header.contenders.iter().all(|contender| {
+        let statuses: Vec<Status> = run
+            .header
+            .shapes
+            .iter()
+            .filter_map(|shape| run.verdict(&contender.id, &shape.name))
+            .map(|verdict| verdict.status)
+            .collect();
+        let allowed = |s: &Status| [contender.expect, Status::Ok, Status::Unsupported].contains(s);
+        statuses.iter().all(allowed)
+            && (contender.expect == Status::Ok || statuses.contains(&contender.expect))
+    });
+    match as_expected {
+        true => Exit::Done,
+        false => Exit::Unexpected,
+    }
+}
+
+fn write_error(error: &WriteError) -> CommandError {
+    CommandError::new(Exit::Usage, error.to_string(), error.remedy())
+}
+
+fn could_not_run(message: &str) -> CommandError {
+    CommandError::new(
+        Exit::CouldNotRun,
+        message,
+        "`dgx doctor` shows what is here and what is missing",
+    )
+}
+
+/// Seconds by stage; what no stage claims is the harness's own.
+struct StageClock {
+    began: Instant,
+    stages: BTreeMap<String, f64>,
+}
+
+impl StageClock {
+    fn start() -> Self {
+        Self {
+            began: Instant::now(),
+            stages: BTreeMap::new(),
+        }
+    }
+
+    fn time<T>(&mut self, stage: &str, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let result = work();
+        *self.stages.entry(stage.to_owned()).or_default() += began.elapsed().as_secs_f64();
+        result
+    }
+
+    /// Moves seconds that validating and measuring spent waiting to a stage of their own.
+    fn carve(&mut self, stage: &str, waited: BTreeMap<&'static str, f64>) {
+        for (from, seconds) in waited {
+            if let Some(s) = self.stages.get_mut(from) {
+                *s = (*s - seconds).max(0.0);
+            }
+            *self.stages.entry(stage.to_owned()).or_default() += seconds;
+        }
+    }
+
+    fn total(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    fn seconds(&self) -> BTreeMap<String, f64> {
+        let mut seconds = self.stages.clone();
+        let claimed: f64 = seconds.values().sum();
+        seconds.insert("other".to_owned(), (self.total() - claimed).max(0.0));
+        seconds
+    }
+}

@@ -1,0 +1,17 @@
+//! Contenders run in worker processes, so that one that crashes, hangs or
+//! breaks its context costs a process and not the sweep. [`Worker`] is the
+//! supervisor's end of the pipe; [`serve`] is the worker's.
+
+mod judge;
+mod problems;
+mod process;
+mod protocol;
+mod serve;
+mod timing;
+mod trace;
+
+pub use problems::answers;
+pub use process::{Lost, Worker};
+pub use protocol::{MeasureEntry, MeasureJob, ProblemKey, Reply, Request, Tolerance, ValidateJob};
+pub use serve::serve;
+pub use trace::trace;

@@ -1,0 +1,102 @@
+use std::io::{BufRead, Write};
+use std::path::Path;
+
+use super::judge::judge;
+use super::problems::Problems;
+use super::protocol::{Reply, Request};
+use super::timing;
+use super::trace::trace;
+use crate::backend::Backend;
+use crate::backend::cuda::{self, CudaBackend};
+use crate::compile::Cache;
+
+/// The worker's side: opens its backend, then answers requests from stdin
+/// until it is closed. Returns early when the backend can do nothing more.
+pub fn serve(
+    backend: &str,
+    tools: Option<&Path>,
+    cache: &Path,
+    requests: impl BufRead,
+    replies: impl Write,
+) {
+    let mut line = Outbox(replies);
+    let mut opened = match open(backend, tools) {
+        Ok(opened) => opened,
+        Err(message) => {
+            line.send(&Reply::Failed { message });
+            return;
+        }
+    };
+    let yardstick = match opened.cuda() {
+        Some(_) => cuda::find_cublas(),
+        None => Err("the yardstick needs a GPU".to_owned()),
+    };
+    line.send(&Reply::Ready {
+        device: Box::new(opened.device().clone()),
+        yardstick,
+    });
+    let mut problems = Problems::new(cache);
+    for text in requests.lines().map_while(Result::ok) {
+        let request = match serde_json::from_str(&text) {
+            Ok(request) => request,
+            Err(error) => {
+                line.send(&Reply::Failed {
+                    message: format!("a request that is none: {error}"),
+                });
+                continue;
+            }
+        };
+        let usable = match request {
+            Request::Validate(job) => {
+                trace(|| format!("validate {} on {}", job.contender, job.shape.name));
+                judge(opened.as_mut(), &mut problems, &job, &mut |r| line.send(r))
+            }
+            Request::Measure(job) => {
+                trace(|| format!("measure {}", job.problem.shape.name));
+                match opened.cuda() {
+                    Some(gpu) => timing::measure(gpu, &mut problems, &job, &mut |r| line.send(r)),
+                    None => {
+                        line.send(&Reply::Failed {
+                            message: "this backend has no clock".to_owned(),
+                        });
+                        true
+                    }
+                }
+            }
+        };
+        if !usable {
+            return;
+        }
+    }
+}
+
+/// Writes replies, each on a line of its own even where a kernel's printing
+/// left an unfinished one.
+struct Outbox<W: Write>(W);
+
+impl<W: Write> Outbox<W> {
+    fn send(&mut self, reply: &Reply) {
+        let text = serde_json::to_string(reply).unwrap_or_default();
+        let sent = self
+            .0
+            .write_all(format!("\n{text}\n").as_bytes())
+            .and_then(|()| self.0.flush());
+        if sent.is_err() {
+            // The supervisor is gone; nobody is left to work for.
+            std::process::exit(0);
+        }
+    }
+}
+
+fn open(backend: &str, tools: Option<&Path>) -> Result<Box<dyn Backend>, String> {
+    match (backend, tools) {
+        ("cuda", Some(tools)) => {
+            let image = Cache::read(tools)
+                .map_err(|e| format!("cannot read the harness's kernels: {e}"))??;
+            let gpu = CudaBackend::open(&image).map_err(|e| e.to_string())?;
+            Ok(Box::new(gpu))
+        }
+        ("cuda", None) => Err("the cuda backend needs --tools".to_owned()),
+        (other, _) => Err(format!("there is no backend `{other}` in this build")),
+    }
+}
