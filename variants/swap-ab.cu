@@ -8,24 +8,34 @@ requires = ["k % 256 == 0", "n % FEATURES == 0"]
 tiles    = "cdiv(m, CAP) * (n / FEATURES)"
 order    = "0 - 1000000000 * align(cdiv(m, cdiv(m, CAP)), GRAIN) - k"
 
-# A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most
-# CAP tokens. Its main loop takes max(2T, 105 + 1.07T) cycles per warpgroup and
-# K64 at T tokens (measured), its fill and epilogue about 6000.
+# A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most CAP
+# tokens; two CTAs may share its K. Its main loop takes max(2T, 105 + 1.07T)
+# cycles per warpgroup and K64 at T tokens (measured), its fill and epilogue
+# about 6000, meeting the other half of K another 2000.
 [tune]
-choose   = { WARPGROUPS = [2, 3], CAP = [256, 224, 192, 160, 128, 112, 96, 80, 64] }
-minimise = "WARPGROUPS == 3 && (CAP > 128 || most(n % 96) > 0) ? 1000000000000 : cdiv(sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))), sms) * (sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS)) * (6000 + WARPGROUPS * (k / 64) * max(2 * align(cdiv(m, cdiv(m, CAP)), 8), 105 + align(cdiv(m, cdiv(m, CAP)), 8) * 107 / 100))) / sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))))"
+choose   = { WARPGROUPS = [2, 3], CAP = [256, 224, 192, 160, 128, 112, 96, 80, 64], SPLIT = [1, 2] }
+minimise = """
+  WARPGROUPS == 3 && (CAP > 128 || most(n % 96) > 0) ? 1000000000000 :
+  SPLIT == 2 && (groups > 1 || least(k) < 1024 || sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))) * 2 > sms || most(align(cdiv(m, cdiv(m, CAP)), 8) % 16) > 0) ? 1000000000000 :
+  cdiv(sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))) * SPLIT, sms)
+  * (sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS)) * (4000 + 2000 * SPLIT
+      + WARPGROUPS * (k / 64) / SPLIT * max(2 * align(cdiv(m, cdiv(m, CAP)), 8), 105 + align(cdiv(m, cdiv(m, CAP)), 8) * 107 / 100)))
+     / sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))))
+"""
 
 [const]
 GRAIN         = "groups > 16 ? 32 : 8"  # each width is a loop of its own: keep their number small
 FEATURES      = "32 * WARPGROUPS"
+ONE_M         = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
+ONE_K         = "groups == 1 ? most(k) : 0"
 TOKENS        = "most(align(cdiv(m, cdiv(m, CAP)), GRAIN))"
 TOKEN_SIZES   = "bits(align(cdiv(m, cdiv(m, CAP)), GRAIN) / 8 - 1)"
 THREADS       = "128 * WARPGROUPS + 128"
-CTAS          = "min(sms, sum(cdiv(m, CAP) * (n / FEATURES)))"
-PERSISTENT    = "sum(cdiv(m, CAP) * (n / FEATURES)) > sms"
+ALL_TILES     = "sum(cdiv(m, CAP) * (n / FEATURES))"
+PERSISTENT    = "ALL_TILES * SPLIT > sms"
 TOKEN_BYTES   = "TOKENS * 128"
 WEIGHT_BYTES  = "FEATURES * 288"
-OUT_BYTES     = "TOKENS * FEATURES * 2"
+OUT_BYTES     = "TOKENS / SPLIT * FEATURES * 2"
 LIMIT         = "232448 - 1024"
 TOKEN_STAGES  = "8 * TOKEN_BYTES + 2 * WEIGHT_BYTES + OUT_BYTES <= LIMIT ? 8 : 4"
 WEIGHT_STAGES = "min(4, (LIMIT - TOKEN_STAGES * TOKEN_BYTES - OUT_BYTES) / WEIGHT_BYTES)"
@@ -75,7 +85,7 @@ swizzle = "none"
 [[map]]
 name    = "C"
 tensor  = "c"
-box     = ["32", "align(cdiv(m, cdiv(m, CAP)), GRAIN)"]
+box     = ["32", "align(cdiv(m, cdiv(m, CAP)), GRAIN) / SPLIT"]
 swizzle = "64B"
 
 [[launch]]
@@ -84,11 +94,12 @@ grid   = ["cdiv(most(m * k), 32 * PREPARE_THREADS)", "groups"]
 block  = "PREPARE_THREADS"
 
 [[launch]]
-kernel = "dual_gemm"
-grid   = "CTAS"
-block  = "THREADS"
-smem   = "SMEM"
-pdl    = true
+kernel  = "dual_gemm"
+grid    = "min(sms, ALL_TILES * SPLIT)"
+block   = "THREADS"
+smem    = "SMEM"
+cluster = "SPLIT"
+pdl     = true
 */
 #include <dgx/epilogue.cuh>
 #include <dgx/fragment.cuh>
@@ -97,6 +108,7 @@ pdl    = true
 #include <dgx/ptx/tma.cuh>
 #include <dgx/ptx/wgmma.cuh>
 #include <dgx/shared.cuh>
+#include <dgx/split_k.cuh>
 #include <dgx/tile.cuh>
 using namespace dgx;
 
@@ -105,6 +117,7 @@ using namespace dgx;
 // is an odd multiple of 256 lacks with zeros.
 constexpr u32 STEPS = 8;
 constexpr u32 STEP_K = 64;
+constexpr u32 BANDS = STEPS * STEP_K / BAND;
 constexpr u32 PASSES = STEPS / TOKEN_STAGES;
 constexpr u32 CONSUMER_WARPS = 4 * WARPGROUPS;
 constexpr u32 CONSUMER_REGISTERS = WARPGROUPS == 2 ? 232 : 160;
@@ -115,31 +128,38 @@ static_assert(STEPS % TOKEN_STAGES == 0 && WEIGHT_STAGES >= 2);
 struct Shared {
   alignas(1024) u8 tokens[TOKEN_STAGES][TOKEN_BYTES];
   WeightStage<FEATURES> weights[WEIGHT_STAGES];
-  u8 out[WARPGROUPS][TOKENS * 64];
+  u8 out[WARPGROUPS][TOKENS / SPLIT * 64];
   u64 tokens_full[TOKEN_STAGES], tokens_empty[TOKEN_STAGES];
   u64 weights_full[WEIGHT_STAGES], weights_empty[WEIGHT_STAGES];
   u64 next_full[NEXT_SLOTS], next_empty[NEXT_SLOTS];
   u32 next[NEXT_SLOTS];
+  SplitBarriers split;
 };
 static_assert(sizeof(Shared) <= SMEM && sizeof(WeightStage<FEATURES>) == WEIGHT_BYTES);
 
 // A tile and what its loops need to know of the group.
 struct Work {
   const TensorMap* maps;
-  u32 row, column;  // first token, first feature
-  u32 tokens;       // of a tile of this group
-  u32 rounds;       // of K512
+  u32 row, column;           // first token, first feature
+  u32 tokens;                // of a tile of this group
+  u32 first_round, rounds;   // of K512, this CTA's share
 
   __device__ __forceinline__ Work(const Args& args, u32 tile) {
-    const u32 index = find_group_by_warp(args, tile);
-    const Group& group = args.groups[index];
-    const u32 token_tiles = (group.m + CAP - 1) / CAP;
-    tokens = ((group.m + token_tiles - 1) / token_tiles + GRAIN - 1) / GRAIN * GRAIN;
-    const u32 local = tile - group.tile_begin;
+    u32 m = ONE_M, k = ONE_K, local = tile;
+    maps = args.maps;
+    if constexpr (ONE_M == 0) {
+      const u32 index = find_group_by_warp(args, tile);
+      const Group& group = args.groups[index];
+      m = group.m, k = group.k, local -= group.tile_begin;
+      maps += index * MAPS;
+    }
+    const u32 token_tiles = (m + CAP - 1) / CAP;
+    tokens = ((m + token_tiles - 1) / token_tiles + GRAIN - 1) / GRAIN * GRAIN;
     row = local % token_tiles * tokens;
     column = local / token_tiles * FEATURES;
-    rounds = (group.k + STEPS * STEP_K - 1) / (STEPS * STEP_K);
-    maps = args.maps + index * MAPS;
+    const u32 all_rounds = (k + STEPS * STEP_K - 1) / (STEPS * STEP_K);
+    first_round = SPLIT == 1 ? 0 : all_rounds / SPLIT * ptx::cluster_rank();
+    rounds = SPLIT == 1 || ptx::cluster_rank() == 0 ? all_rounds / SPLIT : all_rounds - all_rounds / SPLIT;
   }
 };
 
@@ -148,7 +168,7 @@ struct Work {
 struct Schedule {
   u32 tile, drawn;
 
-  __device__ __forceinline__ Schedule() : tile(blockIdx.x), drawn(0) {}
+  __device__ __forceinline__ Schedule() : tile(blockIdx.x / SPLIT), drawn(0) {}
 
   __device__ __forceinline__ bool valid(const Args& args) const { return tile < args.tile_count; }
 
@@ -186,11 +206,13 @@ __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args)
     u32 next = args.tile_count;
     if (leader) {
       if constexpr (PERSISTENT) next = gridDim.x + atomicAdd(ticket, 1);
+#pragma unroll 1  // the producers have few registers
       for (u32 step = 0; step < work.rounds * STEPS; ++step) {
         ptx::mbarrier_wait(shared.tokens_empty[slot], parity);
         ptx::mbarrier_arrive_expect_tx(shared.tokens_full[slot], work.tokens * STEP_K * 2);
-        ptx::tma_load_2d(ptx::shared_address(shared.tokens[slot]), work.maps + MAP_TOKENS, step * STEP_K, work.row,
-                         shared.tokens_full[slot], ptx::EVICT_LAST);
+        ptx::tma_load_2d(ptx::shared_address(shared.tokens[slot]), work.maps + MAP_TOKENS,
+                         (work.first_round * STEPS + step) * STEP_K, work.row, shared.tokens_full[slot],
+                         ptx::EVICT_LAST);
         if (++slot == TOKEN_STAGES) slot = 0, parity ^= 1;
         // Early enough for the others, late enough for the counter's answer.
         if (PERSISTENT && step == 0) schedule.publish(shared, next);
@@ -207,7 +229,9 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
   while (schedule.valid(args)) {
     const Work work(args, schedule.tile);
     if (leader) {
-      for (u32 band = 0; band < work.rounds * (STEPS * STEP_K / BAND); ++band) {
+      const u32 first = work.first_round * BANDS, end = first + work.rounds * BANDS;
+#pragma unroll 1  // the producers have few registers
+      for (u32 band = first; band < end; ++band) {
         auto& stage = shared.weights[slot];
         u64& full = shared.weights_full[slot];
         ptx::mbarrier_wait(shared.weights_empty[slot], parity);
@@ -281,7 +305,7 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
 // Gate, transpose through shared memory, store by TMA, which leaves out the
 // rows past M.
 template <int Tokens>
-__device__ __forceinline__ void store_tile(const float (&d)[Tokens / 2], Shared& shared, const Work& work) {
+__device__ __forceinline__ void store_tile(const float (&d)[Tokens / 2], Shared& shared, const Work& work, u32 row) {
   const u32 group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
   const u32 out = ptx::shared_address(shared.out[group]);
   const bool leader = threadIdx.x % 128 == 0;
@@ -304,9 +328,19 @@ __device__ __forceinline__ void store_tile(const float (&d)[Tokens / 2], Shared&
   ptx::fence_proxy_async_shared();
   ptx::named_sync<128>(group + 1);
   if (leader) {
-    ptx::tma_store_2d(work.maps + MAP_C, work.column + group * 32, work.row, out);
+    ptx::tma_store_2d(work.maps + MAP_C, work.column + group * 32, row, out);
     ptx::tma_store_commit();
   }
+}
+
+// With K split: this CTA's half of the tokens, out of the sums of both.
+template <int Tokens, u32 Rank>
+__device__ __forceinline__ void store_half(const float (&d)[Tokens / 2], Shared& shared, const Work& work) {
+  constexpr u32 CONSUMERS = CONSUMER_WARPS * 32;
+  static_assert(CONSUMERS * Tokens <= sizeof(shared.tokens));
+  float kept[Tokens / 4];
+  exchange_halves<Rank, Tokens / 4, CONSUMERS>(kept, d, ptx::shared_address(shared.tokens), shared.split, threadIdx.x);
+  store_tile<Tokens / 2>(kept, shared, work, work.row + Rank * (Tokens / 2));
 }
 
 // A tile's width is wgmma's n, so each width that occurs has its own loop. The
@@ -319,7 +353,13 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader
     while (schedule.valid(args) && work.tokens == Tokens) {
       float d[Tokens / 2];
       multiply_tile<Tokens>(d, shared, reader, pass, work.rounds);
-      store_tile<Tokens>(d, shared, work);
+      if constexpr (SPLIT == 1) {
+        store_tile<Tokens>(d, shared, work, work.row);
+      } else if (ptx::cluster_rank() == 0) {
+        store_half<Tokens, 0>(d, shared, work);
+      } else {
+        store_half<Tokens, 1>(d, shared, work);
+      }
       schedule.advance(shared, args);
       if (schedule.valid(args)) work = Work(args, schedule.tile);
     }
@@ -351,9 +391,12 @@ __device__ __forceinline__ void open(Shared& shared) {
       ptx::mbarrier_init(shared.next_full[i], 1);
       ptx::mbarrier_init(shared.next_empty[i], CONSUMER_WARPS + 1);
     }
+    ptx::mbarrier_init(shared.split.idle, CONSUMER_WARPS);
+    ptx::mbarrier_init(shared.split.sums, 1);
     ptx::mbarrier_init_fence();
   }
   __syncthreads();
+  if constexpr (SPLIT > 1) ptx::cluster_arrive(), ptx::cluster_wait();
 }
 
 // Tokens to fp16 in the weights' K order, once for all CTAs of the GEMM.
@@ -362,15 +405,16 @@ extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_tokens(con
   if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
     *reinterpret_cast<u32*>(args.scratch[SCRATCH_TICKET]) = 0;
   const Group& group = args.groups[blockIdx.y];
-  const u32 parts = group.k / 32;
+  const u32 m = ONE_M ? ONE_M : group.m, parts = (ONE_K ? ONE_K : group.k) / 32;
   const u32 item = blockIdx.x * PREPARE_THREADS + threadIdx.x;
-  if (item >= group.m * parts) return;
+  if (item >= m * parts) return;
   const u32 row = item / parts, part = item % parts;
   reorder_token(group, reinterpret_cast<u16*>(group.scratch[SCRATCH_TOKENS]), row, part / 8, part % 8);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
   Shared& shared = shared_memory<Shared>();
+  if (ONE_M > 0 && threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
   open(shared);
   const u32 warp = threadIdx.x / 32;
   if (warp >= CONSUMER_WARPS) {
