@@ -78,7 +78,7 @@ impl Scope<'_> {
 
     fn call(&self, function: Function, args: &[Node], node: &Node) -> Result<i64, ExprError> {
         match function {
-            Function::Sum | Function::Most | Function::Least => {
+            Function::Sum | Function::Most | Function::Least | Function::Bits => {
                 self.over_groups(function, &args[0], node)
             }
             Function::Min | Function::Max => {
@@ -120,9 +120,13 @@ impl Scope<'_> {
                 group: Some(group),
                 ..*self
             };
-            let value = inner.eval(arg)?;
+            let mut value = inner.eval(arg)?;
+            if function == Function::Bits {
+                value = bit(value, arg)?;
+            }
             result = Some(match (function, result) {
                 (_, None) => value,
+                (Function::Bits, Some(set)) => set | value,
                 (Function::Most, Some(best)) => best.max(value),
                 (Function::Least, Some(best)) => best.min(value),
                 (_, Some(sum)) => checked(sum.checked_add(value), node)?,
@@ -195,6 +199,18 @@ fn ambiguous(name: &str, span: &Range<usize>, one: i64, other: i64) -> ExprError
         format!("`{name}` is ambiguous: groups differ in it ({one} and {other})"),
         format!("say which is meant: most({name}), least({name}) or sum({name})"),
     )
+}
+
+/// The set that holds `value` alone; the sign bit stays out of use.
+fn bit(value: i64, node: &Node) -> Result<i64, ExprError> {
+    if (0..=62).contains(&value) {
+        return Ok(1 << value);
+    }
+    Err(ExprError::new(
+        node.span.clone(),
+        format!("`bits` of {value}: a set holds values from 0 to 62"),
+        "scale the value down, or keep it in range with min and max",
+    ))
 }
 
 fn division_by_zero(divisor: &Node) -> ExprError {

@@ -16,7 +16,7 @@ pub(crate) use eval::unknown;
 pub const SHAPE_NAMES: [&str; 6] = ["m", "n", "k", "tiles", "groups", "sms"];
 
 /// Functions and the number of arguments each takes.
-pub(crate) const FUNCTIONS: [(&str, Function); 7] = [
+pub(crate) const FUNCTIONS: [(&str, Function); 8] = [
     ("cdiv", Function::Cdiv),
     ("align", Function::Align),
     ("min", Function::Min),
@@ -24,6 +24,7 @@ pub(crate) const FUNCTIONS: [(&str, Function); 7] = [
     ("sum", Function::Sum),
     ("most", Function::Most),
     ("least", Function::Least),
+    ("bits", Function::Bits),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,7 @@ pub(crate) enum Function {
     Sum,
     Most,
     Least,
+    Bits,
 }
 
 impl Function {

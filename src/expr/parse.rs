@@ -227,7 +227,9 @@ fn check_arity(function: Function, count: usize, span: &Range<usize>) -> Result<
     let (fits, wants) = match function {
         Function::Cdiv | Function::Align => (count == 2, "two arguments"),
         Function::Min | Function::Max => (count >= 2, "two or more arguments"),
-        Function::Sum | Function::Most | Function::Least => (count == 1, "one argument"),
+        Function::Sum | Function::Most | Function::Least | Function::Bits => {
+            (count == 1, "one argument")
+        }
     };
     if fits {
         return Ok(());

@@ -56,6 +56,8 @@ fn functions_and_groups() {
     assert_eq!(eval("align(129, BM)"), 256);
     assert_eq!(eval("min(3, 2, 9) + max(1, 4)"), 6);
     assert_eq!(eval("sum(m) + most(k) + least(tiles)"), 256 + 512 + 1);
+    assert_eq!(eval("bits(tiles)"), 0b110);
+    assert!(eval_in("bits(m)", None).is_err(), "80 is no bit of an i64");
     assert_eq!(eval("min(sms, sum(tiles)) + groups"), 5);
     assert_eq!(eval("n"), 4096, "all groups agree on n");
     assert_eq!(eval_in("m + tiles", Some(1)), Ok(178));
