@@ -132,102 +132,116 @@ struct Shared {
   u64 tokens_full[TOKEN_STAGES], tokens_empty[TOKEN_STAGES];
   u64 weights_full[WEIGHT_STAGES], weights_empty[WEIGHT_STAGES];
   u64 next_full[NEXT_SLOTS], next_empty[NEXT_SLOTS];
-  u32 next[NEXT_SLOTS];
+  alignas(16) u32 next[NEXT_SLOTS][8];
   SplitBarriers split;
 };
 static_assert(sizeof(Shared) <= SMEM && sizeof(WeightStage<FEATURES>) == WEIGHT_BYTES);
 
-// A tile and what its loops need to know of the group.
+// A tile and what its loops need to know of the group; rounds = 0 is the end.
 struct Work {
-  const TensorMap* maps;
-  u32 row, column;           // first token, first feature
-  u32 tokens;                // of a tile of this group
-  u32 first_round, rounds;   // of K512, this CTA's share
+  u32 row, column;  // first token, first feature
+  u32 tokens;       // of a tile of this group
+  u32 rounds;       // of K512, this CTA's share
+  u32 first_round;
+  u32 group;
 
-  __device__ __forceinline__ Work(const Args& args, u32 tile) {
-    u32 m = ONE_M, k = ONE_K, local = tile;
-    maps = args.maps;
-    if constexpr (ONE_M == 0) {
-      const u32 index = find_group_by_warp(args, tile);
-      const Group& group = args.groups[index];
-      m = group.m, k = group.k, local -= group.tile_begin;
-      maps += index * MAPS;
-    }
-    const u32 token_tiles = (m + CAP - 1) / CAP;
-    tokens = ((m + token_tiles - 1) / token_tiles + GRAIN - 1) / GRAIN * GRAIN;
-    row = local % token_tiles * tokens;
-    column = local / token_tiles * FEATURES;
-    const u32 all_rounds = (k + STEPS * STEP_K - 1) / (STEPS * STEP_K);
-    first_round = SPLIT == 1 ? 0 : all_rounds / SPLIT * ptx::cluster_rank();
-    rounds = SPLIT == 1 || ptx::cluster_rank() == 0 ? all_rounds / SPLIT : all_rounds - all_rounds / SPLIT;
+  __device__ __forceinline__ const TensorMap* map(const Args& args, u32 which) const {
+    return args.maps + group * MAPS + which;
   }
 };
 
-// Tiles beyond one per CTA are handed out by a counter; the token producer
-// draws, everybody else reads along.
-struct Schedule {
-  u32 tile, drawn;
+__device__ __forceinline__ Work work_of(const Args& args, u32 tile, u32 index) {
+  u32 m = ONE_M, k = ONE_K, local = tile;
+  if constexpr (ONE_M == 0) {
+    const Group& group = args.groups[index];
+    m = group.m, k = group.k, local -= group.tile_begin;
+  }
+  const u32 token_tiles = (m + CAP - 1) / CAP;
+  const u32 all_rounds = (k + STEPS * STEP_K - 1) / (STEPS * STEP_K);
+  const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
+  Work work;
+  work.group = index;
+  work.tokens = ((m + token_tiles - 1) / token_tiles + GRAIN - 1) / GRAIN * GRAIN;
+  work.row = local % token_tiles * work.tokens;
+  work.column = local / token_tiles * FEATURES;
+  work.first_round = all_rounds / SPLIT * rank;
+  work.rounds = rank == 0 ? all_rounds / SPLIT : all_rounds - all_rounds / SPLIT;
+  return work;
+}
 
-  __device__ __forceinline__ Schedule() : tile(blockIdx.x / SPLIT), drawn(0) {}
+// The CTA's first tile; all lanes of a warp look for its group together.
+__device__ __forceinline__ Work first_work(const Args& args) {
+  const u32 tile = blockIdx.x / SPLIT;
+  return work_of(args, tile, ONE_M ? 0 : find_group_by_warp(args, tile));
+}
 
-  __device__ __forceinline__ bool valid(const Args& args) const { return tile < args.tile_count; }
+// Tiles beyond one per CTA are drawn from a counter by the token producer, who
+// also looks up their group: the others find the answer in shared memory.
+struct Draws {
+  u32 count = 0;
 
-  __device__ __forceinline__ void publish(Shared& shared, u32 next) {
-    const u32 slot = drawn % NEXT_SLOTS;
-    ptx::mbarrier_wait(shared.next_empty[slot], drawn / NEXT_SLOTS % 2 ^ 1);
-    shared.next[slot] = next;
-    ptx::mbarrier_arrive(shared.next_full[slot]);
-    ++drawn;
+  __device__ __forceinline__ u32 slot() const { return count % NEXT_SLOTS; }
+  __device__ __forceinline__ u32 parity() const { return count / NEXT_SLOTS % 2; }
+
+  __device__ __forceinline__ void publish(Shared& shared, const Work& work) {
+    ptx::mbarrier_wait(shared.next_empty[slot()], parity() ^ 1);
+    const u32 at = ptx::shared_address(shared.next[slot()]);
+    ptx::store_shared_v4(at, {work.row, work.column, work.tokens, work.rounds});
+    ptx::store_shared_u32(at + 16, work.group);
+    ptx::mbarrier_arrive(shared.next_full[slot()]);
+    ++count;
   }
 
-  __device__ __forceinline__ void advance(Shared& shared, const Args& args) {
-    if constexpr (!PERSISTENT) {
-      tile = args.tile_count;
-    } else {
-      const u32 slot = drawn % NEXT_SLOTS;
-      ptx::mbarrier_wait(shared.next_full[slot], drawn / NEXT_SLOTS % 2);
-      tile = *const_cast<volatile u32*>(&shared.next[slot]);
+  __device__ __forceinline__ Work read(Shared& shared) {
+    Work work{};
+    if constexpr (PERSISTENT) {
+      ptx::mbarrier_wait(shared.next_full[slot()], parity());
+      const u32 at = ptx::shared_address(shared.next[slot()]);
+      const uint4 v = ptx::load_shared_v4(at);
+      work = {v.x, v.y, v.z, v.w, 0, ptx::load_shared_u32(at + 16)};
       __syncwarp();
-      if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(shared.next_empty[slot]);
-      ++drawn;
+      if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(shared.next_empty[slot()]);
+      ++count;
     }
+    return work;
   }
 };
 
 __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args) {
-  const bool leader = threadIdx.x % 32 == 0;
+  Work work = first_work(args);
+  if (threadIdx.x % 32 != 0) return;
   ptx::wait_for_previous_launch();
   ptx::fence_proxy_async_global();
   u32* ticket = reinterpret_cast<u32*>(args.scratch[SCRATCH_TICKET]);
-  Schedule schedule;
+  Draws draws;
   u32 slot = 0, parity = 1;
-  while (schedule.valid(args)) {
-    const Work work(args, schedule.tile);
-    u32 next = args.tile_count;
-    if (leader) {
-      if constexpr (PERSISTENT) next = gridDim.x + atomicAdd(ticket, 1);
+  while (work.rounds > 0) {
+    Work next{};
+    u32 drawn = args.tile_count;
+    if constexpr (PERSISTENT) drawn = gridDim.x + atomicAdd(ticket, 1);
 #pragma unroll 1  // the producers have few registers
-      for (u32 step = 0; step < work.rounds * STEPS; ++step) {
-        ptx::mbarrier_wait(shared.tokens_empty[slot], parity);
-        ptx::mbarrier_arrive_expect_tx(shared.tokens_full[slot], work.tokens * STEP_K * 2);
-        ptx::tma_load_2d(ptx::shared_address(shared.tokens[slot]), work.maps + MAP_TOKENS,
-                         (work.first_round * STEPS + step) * STEP_K, work.row, shared.tokens_full[slot],
-                         ptx::EVICT_LAST);
-        if (++slot == TOKEN_STAGES) slot = 0, parity ^= 1;
-        // Early enough for the others, late enough for the counter's answer.
-        if (PERSISTENT && step == 0) schedule.publish(shared, next);
+    for (u32 step = 0; step < work.rounds * STEPS; ++step) {
+      ptx::mbarrier_wait(shared.tokens_empty[slot], parity);
+      ptx::mbarrier_arrive_expect_tx(shared.tokens_full[slot], work.tokens * STEP_K * 2);
+      ptx::tma_load_2d(ptx::shared_address(shared.tokens[slot]), work.map(args, MAP_TOKENS),
+                       (work.first_round * STEPS + step) * STEP_K, work.row, shared.tokens_full[slot],
+                       ptx::EVICT_LAST);
+      if (++slot == TOKEN_STAGES) slot = 0, parity ^= 1;
+      // With the ring full there is time to wait for the counter's answer.
+      if (PERSISTENT && step == TOKEN_STAGES - 1) {
+        if (drawn < args.tile_count) next = work_of(args, drawn, find_group_by_search(args, drawn));
+        draws.publish(shared, next);
       }
     }
-    schedule.tile = __shfl_sync(0xFFFFFFFFu, next, 0);
+    work = next;
   }
 }
 
 __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args) {
   const bool leader = threadIdx.x % 32 == 0;
-  Schedule schedule;
+  Draws draws;
   u32 slot = 0, parity = 1;
-  while (schedule.valid(args)) {
-    const Work work(args, schedule.tile);
+  for (Work work = first_work(args); work.rounds > 0; work = draws.read(shared)) {
     if (leader) {
       const u32 first = work.first_round * BANDS, end = first + work.rounds * BANDS;
 #pragma unroll 1  // the producers have few registers
@@ -236,18 +250,16 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
         u64& full = shared.weights_full[slot];
         ptx::mbarrier_wait(shared.weights_empty[slot], parity);
         ptx::mbarrier_arrive_expect_tx(full, WEIGHT_BYTES);
+        const TensorMap* maps = work.map(args, 0);
         const u32 x = band * (BAND / 2), scale_x = band * (BAND / 16), y = work.column;
-        ptx::tma_load_2d(ptx::shared_address(stage.gate), work.maps + MAP_B1, x, y, full, ptx::EVICT_FIRST);
-        ptx::tma_load_2d(ptx::shared_address(stage.up), work.maps + MAP_B2, x, y, full, ptx::EVICT_FIRST);
-        ptx::tma_load_2d(ptx::shared_address(stage.gate_scales), work.maps + MAP_SFB1, scale_x, y, full,
-                         ptx::EVICT_FIRST);
-        ptx::tma_load_2d(ptx::shared_address(stage.up_scales), work.maps + MAP_SFB2, scale_x, y, full,
-                         ptx::EVICT_FIRST);
+        ptx::tma_load_2d(ptx::shared_address(stage.gate), maps + MAP_B1, x, y, full, ptx::EVICT_FIRST);
+        ptx::tma_load_2d(ptx::shared_address(stage.up), maps + MAP_B2, x, y, full, ptx::EVICT_FIRST);
+        ptx::tma_load_2d(ptx::shared_address(stage.gate_scales), maps + MAP_SFB1, scale_x, y, full, ptx::EVICT_FIRST);
+        ptx::tma_load_2d(ptx::shared_address(stage.up_scales), maps + MAP_SFB2, scale_x, y, full, ptx::EVICT_FIRST);
         if (++slot == WEIGHT_STAGES) slot = 0, parity ^= 1;
       }
     }
     __syncwarp();
-    schedule.advance(shared, args);
   }
 }
 
@@ -305,7 +317,8 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
 // Gate, transpose through shared memory, store by TMA, which leaves out the
 // rows past M.
 template <int Tokens>
-__device__ __forceinline__ void store_tile(const float (&d)[Tokens / 2], Shared& shared, const Work& work, u32 row) {
+__device__ __forceinline__ void store_tile(const float (&d)[Tokens / 2], Shared& shared, const Args& args,
+                                           const Work& work, u32 row) {
   const u32 group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
   const u32 out = ptx::shared_address(shared.out[group]);
   const bool leader = threadIdx.x % 128 == 0;
@@ -328,52 +341,52 @@ __device__ __forceinline__ void store_tile(const float (&d)[Tokens / 2], Shared&
   ptx::fence_proxy_async_shared();
   ptx::named_sync<128>(group + 1);
   if (leader) {
-    ptx::tma_store_2d(work.maps + MAP_C, work.column + group * 32, row, out);
+    ptx::tma_store_2d(work.map(args, MAP_C), work.column + group * 32, row, out);
     ptx::tma_store_commit();
   }
 }
 
 // With K split: this CTA's half of the tokens, out of the sums of both.
 template <int Tokens, u32 Rank>
-__device__ __forceinline__ void store_half(const float (&d)[Tokens / 2], Shared& shared, const Work& work) {
+__device__ __forceinline__ void store_half(const float (&d)[Tokens / 2], Shared& shared, const Args& args,
+                                           const Work& work) {
   constexpr u32 CONSUMERS = CONSUMER_WARPS * 32;
   static_assert(CONSUMERS * Tokens <= sizeof(shared.tokens));
   float kept[Tokens / 4];
   exchange_halves<Rank, Tokens / 4, CONSUMERS>(kept, d, ptx::shared_address(shared.tokens), shared.split, threadIdx.x);
-  store_tile<Tokens / 2>(kept, shared, work, work.row + Rank * (Tokens / 2));
+  store_tile<Tokens / 2>(kept, shared, args, work, work.row + Rank * (Tokens / 2));
 }
 
 // A tile's width is wgmma's n, so each width that occurs has its own loop. The
 // groups come in descending width (`order` above) and tiles are drawn in
 // ascending number, so a CTA goes through these loops once, widest first.
 template <int Tokens>
-__device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader& reader, u32& pass,
-                                        Schedule& schedule, Work& work) {
+__device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader& reader, u32& pass, Draws& draws,
+                                        Work& work) {
   if constexpr ((TOKEN_SIZES >> (Tokens / 8 - 1)) & 1) {
-    while (schedule.valid(args) && work.tokens == Tokens) {
+    while (work.rounds > 0 && work.tokens == Tokens) {
       float d[Tokens / 2];
       multiply_tile<Tokens>(d, shared, reader, pass, work.rounds);
       if constexpr (SPLIT == 1) {
-        store_tile<Tokens>(d, shared, work, work.row);
+        store_tile<Tokens>(d, shared, args, work, work.row);
       } else if (ptx::cluster_rank() == 0) {
-        store_half<Tokens, 0>(d, shared, work);
+        store_half<Tokens, 0>(d, shared, args, work);
       } else {
-        store_half<Tokens, 1>(d, shared, work);
+        store_half<Tokens, 1>(d, shared, args, work);
       }
-      schedule.advance(shared, args);
-      if (schedule.valid(args)) work = Work(args, schedule.tile);
+      work = draws.read(shared);
     }
   }
-  if constexpr (Tokens > 8) consume<Tokens - 8>(shared, args, reader, pass, schedule, work);
+  if constexpr (Tokens > 8) consume<Tokens - 8>(shared, args, reader, pass, draws, work);
 }
 
 __device__ __forceinline__ void consume_all(Shared& shared, const Args& args) {
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   Reader reader(shared.weights, warp * 8 + lane / 4, lane % 4);
   u32 pass = 0;
-  Schedule schedule;
-  Work work(args, schedule.tile);
-  consume<TOKENS>(shared, args, reader, pass, schedule, work);
+  Draws draws;
+  Work work = first_work(args);
+  consume<TOKENS>(shared, args, reader, pass, draws, work);
   if (threadIdx.x % 128 == 0) ptx::tma_store_wait_read<0>();
 }
 

@@ -28,8 +28,7 @@ __device__ __forceinline__ Tile find_tile_by_walk(const Args& args, u32 tile, u3
 }
 
 // Halves the range of groups instead: log2 dependent loads, not one per group.
-template <int Rows, int Columns>
-__device__ __forceinline__ Tile find_tile_by_search(const Args& args, u32 tile, u32 maps_per_group) {
+__device__ __forceinline__ u32 find_group_by_search(const Args& args, u32 tile) {
   u32 group = 0;
   for (u32 end = args.group_count; end - group > 1;) {
     const u32 middle = (group + end) / 2;
@@ -39,6 +38,12 @@ __device__ __forceinline__ Tile find_tile_by_search(const Args& args, u32 tile, 
       end = middle;
     }
   }
+  return group;
+}
+
+template <int Rows, int Columns>
+__device__ __forceinline__ Tile find_tile_by_search(const Args& args, u32 tile, u32 maps_per_group) {
+  const u32 group = find_group_by_search(args, tile);
   return tile_in_group<Rows, Columns>(args, group, tile - args.groups[group].tile_begin, maps_per_group);
 }
 
