@@ -36,6 +36,9 @@ pub mod stats;
 pub mod claims;
 pub mod rank;
 
+pub mod gate;
+
+pub mod export;
 pub mod present;
 
 pub mod sweep;

@@ -1,14 +1,254 @@
+use std::path::{Path, PathBuf};
+
 use super::Globals;
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
+use super::runs::{self, Exports};
+use crate::diagnostic::{CommandError, InputError};
+use crate::domain::{ContenderId, Exit, Micros};
+use crate::export::Document;
+use crate::present::{self, Align, Column, Grid, Style};
+use crate::rank::{Comparison, Kind, Ranking, Side, compare_runs, describe, mismatch};
+use crate::record::Run;
+use crate::record::schema::Timing;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Contender or run file to compare against
+    #[arg(value_name = "A")]
+    base: String,
+    /// Contender or run file compared with it
+    #[arg(value_name = "B")]
+    candidate: String,
+    /// Run file with both contenders [default: the newest in results/]
+    #[arg(value_name = "RUN")]
+    run: Option<PathBuf>,
+    /// Contender to follow through two run files [default: all in common]
+    #[arg(long, value_name = "NAME")]
+    contender: Option<String>,
+    /// Compare runs of different GPUs or backends all the same
+    #[arg(long)]
+    across_devices: bool,
+    #[command(flatten)]
+    exports: Exports,
+}
 
-pub fn run(_args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
-    Err(CommandError::new(
-        Exit::CouldNotRun,
-        "dgx compare is not in this build",
-        "build a newer dgx",
-    ))
+pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let style = runs::style(globals);
+    match (
+        runs::is_run_file(&args.base),
+        runs::is_run_file(&args.candidate),
+    ) {
+        (true, true) => two_runs(&args, &style),
+        (false, false) => two_contenders(&args, &style),
+        _ => Err(InputError::new(
+            format!(
+                "`{}` and `{}` are not of one kind",
+                args.base, args.candidate
+            ),
+            "give two contenders (and perhaps a run file), or two run files",
+        )
+        .into()),
+    }
+}
+
+fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
+    let run = runs::load(args.run.as_deref())?;
+    let ranking = Ranking::of(&run);
+    let base = runs::contender(&run, &args.base)?;
+    let candidate = runs::contender(&run, &args.candidate)?;
+    let comparison = ranking.compare(&run, &base, &candidate).ok_or_else(|| {
+        let why = invalid(&ranking, [&base, &candidate]);
+        CommandError::new(
+            Exit::Inconclusive,
+            format!("{base} and {candidate} are valid together on no shape{why}"),
+            "`dgx report` shows what became of each cell",
+        )
+    })?;
+    println!("{}\n", present::headline(&run, style));
+    println!(
+        "{}",
+        table(
+            side(&run, &ranking, &base),
+            side(&run, &ranking, &candidate),
+            &comparison,
+            style
+        )
+    );
+    let missing = run.header.shapes.len() - comparison.shapes.len();
+    if missing > 0 {
+        println!("\n{missing} shapes are left out: one of the two is not valid there.");
+    }
+    println!("\n{}", can_tell(&run, &ranking));
+    let sides = [&base, &candidate].map(|c| side(&run, &ranking, c));
+    args.exports
+        .write(&Document::of_comparison(sides[0], sides[1], &comparison))?;
+    Ok(Exit::Done)
+}
+
+fn invalid(ranking: &Ranking, contenders: [&ContenderId; 2]) -> String {
+    let statuses = contenders.iter().filter_map(|c| {
+        let status = ranking.row(c)?.status?;
+        Some(format!("{c} is {status}"))
+    });
+    let list: Vec<String> = statuses.collect();
+    if list.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", list.join(", "))
+    }
+}
+
+fn side<'a>(run: &'a Run, ranking: &'a Ranking, contender: &'a ContenderId) -> Side<'a> {
+    Side {
+        run,
+        ranking,
+        contender,
+    }
+}
+
+fn table(base: Side, candidate: Side, comparison: &Comparison, style: &Style) -> String {
+    let time = |side: Side, shape: &str| -> Option<Micros> {
+        let cell = side.ranking.cell(side.contender, shape)?;
+        Some(cell.time.as_ref()?.estimate())
+    };
+    let names = match base.run.path == candidate.run.path {
+        true => (base.contender.to_string(), candidate.contender.to_string()),
+        false => ("A".to_owned(), "B".to_owned()),
+    };
+    let times = |shape: &str| (time(base, shape), time(candidate, shape));
+    present::comparison_table((&names.0, &names.1), times, comparison, style).render(style)
+}
+
+fn can_tell(run: &Run, ranking: &Ranking) -> String {
+    match (&ranking.detectable, run.timing()) {
+        (Some(d), _) => format!(
+            "This run can tell differences of {} or more apart.  {}",
+            present::percent(d.effect),
+            run.path.display()
+        ),
+        (None, Timing::Modelled) => format!("Times are modelled.  {}", run.path.display()),
+        (None, _) => run.path.display().to_string(),
+    }
+}
+
+fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
+    let a = runs::load(Some(Path::new(&args.base)))?;
+    let b = runs::load(Some(Path::new(&args.candidate)))?;
+    let difference = mismatch(&a, &b);
+    if let (Some(difference), false) = (&difference, args.across_devices) {
+        return Err(InputError::new(
+            format!("the two runs come from different devices: {difference}"),
+            "times of different devices say little about a design; \
+             --across-devices compares them all the same, labelled",
+        )
+        .into());
+    }
+    let (ranking_a, ranking_b) = (Ranking::of(&a), Ranking::of(&b));
+    let common = followed(args, &a, &b)?;
+    println!("A  {}  {}", a.path.display(), describe(&a));
+    println!("B  {}  {}", b.path.display(), describe(&b));
+    if difference.is_some() {
+        println!(
+            "{}",
+            style.doubtful("ACROSS DEVICES: ratios are of devices as much as of designs")
+        );
+    }
+    let mut compared = Vec::new();
+    for contender in &common {
+        let (base, candidate) = (
+            side(&a, &ranking_a, contender),
+            side(&b, &ranking_b, contender),
+        );
+        if let Some(comparison) = compare_runs(base, candidate) {
+            compared.push((contender, comparison));
+        }
+    }
+    let Some((first, comparison)) = compared.first() else {
+        return Err(CommandError::new(
+            Exit::Inconclusive,
+            "no contender is valid in both runs on a shape they share",
+            "compare runs of the same round",
+        ));
+    };
+    println!("\n{}", overview(&compared, &ranking_b, style));
+    let (base, candidate) = (side(&a, &ranking_a, first), side(&b, &ranking_b, first));
+    if compared.len() == 1 {
+        println!("\n{}", table(base, candidate, comparison, style));
+    }
+    for note in shape_notes(&a, &b) {
+        println!("\n{}", style.fold(&note, 2));
+    }
+    println!("\nNo block pairs the two runs, so drift between them is in the ratios.");
+    args.exports
+        .write(&Document::of_comparison(base, candidate, comparison))?;
+    Ok(Exit::Done)
+}
+
+/// The contenders to follow: the one asked for, or all the runs share.
+fn followed(args: &Args, a: &Run, b: &Run) -> Result<Vec<ContenderId>, CommandError> {
+    if let Some(name) = &args.contender {
+        runs::contender(a, name)?;
+        return Ok(vec![runs::contender(b, name)?]);
+    }
+    let in_b: Vec<&ContenderId> = b.entrants().collect();
+    let common: Vec<ContenderId> = a.entrants().filter(|c| in_b.contains(c)).cloned().collect();
+    match common.is_empty() {
+        true => Err(InputError::new(
+            "the two runs have no contender in common",
+            "compare runs of the same round",
+        )
+        .into()),
+        false => Ok(common),
+    }
+}
+
+fn overview(compared: &[(&ContenderId, Comparison)], ranking: &Ranking, style: &Style) -> String {
+    let mut grid = Grid::new(vec![
+        Column::new("contender", Align::Left, 9),
+        Column::new("B over A", Align::Left, 9),
+        Column::new("worst shape", Align::Left, 6),
+        Column::new("best shape", Align::Left, 5),
+        Column::new("shapes", Align::Right, 4),
+        Column::new("rank in B", Align::Left, 3),
+    ]);
+    for (contender, comparison) in compared {
+        let by_mean = |a: &&(String, crate::stats::LogEstimate),
+                       b: &&(String, crate::stats::LogEstimate)| {
+            a.1.mean.total_cmp(&b.1.mean)
+        };
+        let told = |s: Option<&(String, crate::stats::LogEstimate)>| {
+            s.map_or(String::new(), |(name, e)| {
+                format!("{} {name}", present::speedup(e.mean.exp()))
+            })
+        };
+        let row = ranking.row(contender);
+        grid.push(vec![
+            contender.to_string(),
+            present::interval(&comparison.geomean.ratio(crate::stats::CONFIDENCE)),
+            told(comparison.shapes.iter().min_by(by_mean)),
+            told(comparison.shapes.iter().max_by(by_mean)),
+            comparison.shapes.len().to_string(),
+            match row {
+                Some(r) if r.kind == Kind::Yardstick => "yardstick".to_owned(),
+                Some(r) => r.place.map_or("–".to_owned(), |p| p.to_string()),
+                None => String::new(),
+            },
+        ]);
+    }
+    grid.render(style)
+}
+
+fn shape_notes(a: &Run, b: &Run) -> Vec<String> {
+    let lacking = |from: &Run, other: &Run, label: &str| {
+        let only = from
+            .header
+            .shapes
+            .iter()
+            .filter(|s| other.shape(&s.name) != Some(*s));
+        let names: Vec<&str> = only.map(|s| s.name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("Only in {label}, and left out: {}.", names.join(", ")))
+    };
+    [lacking(a, b, "A"), lacking(b, a, "B")]
+        .into_iter()
+        .flatten()
+        .collect()
 }

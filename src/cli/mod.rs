@@ -10,6 +10,7 @@ mod jury;
 mod list;
 mod report;
 mod rounds;
+mod runs;
 mod sweep;
 mod worker;
 

@@ -4,6 +4,7 @@
 
 mod build;
 mod cell;
+mod comparable;
 mod comparison;
 pub mod roofline;
 
@@ -13,6 +14,7 @@ use crate::record::Resources;
 use crate::stats::{Detectable, LogEstimate, Place};
 
 pub use cell::{Cell, Timed};
+pub use comparable::{Mismatch, describe, mismatch};
 pub use comparison::{Comparison, Side, compare_runs};
 
 /// One run, judged.

@@ -1,0 +1,100 @@
+//! Finding and reading run files for the commands that look at them.
+
+use std::path::{Path, PathBuf};
+
+use super::Globals;
+use crate::diagnostic::{CommandError, InputError, nearest};
+use crate::domain::ContenderId;
+use crate::export::{self, Document};
+use crate::present::Style;
+use crate::record::{self, ReadError, Run};
+
+/// Where sweeps put their run files.
+pub const RESULTS: &str = "results";
+
+impl From<ReadError> for CommandError {
+    fn from(error: ReadError) -> Self {
+        InputError::new(error.to_string(), error.remedy()).into()
+    }
+}
+
+/// Reads the given run file, or the newest in `results/`.
+pub fn load(path: Option<&Path>) -> Result<Run, CommandError> {
+    let path = match path {
+        Some(path) => path.to_owned(),
+        None => record::newest(Path::new(RESULTS))?,
+    };
+    Ok(record::read(&path)?)
+}
+
+/// A word on the command line that means a run file rather than a contender.
+pub fn is_run_file(word: &str) -> bool {
+    word.ends_with(".jsonl") || Path::new(word).is_file()
+}
+
+/// The contender a user means: its full name, or a variant that has only one.
+pub fn contender(run: &Run, name: &str) -> Result<ContenderId, CommandError> {
+    if let Some(exact) = run.entrants().find(|id| id.as_str() == name) {
+        return Ok(exact.clone());
+    }
+    let of_variant: Vec<&ContenderId> = run.entrants().filter(|id| id.variant() == name).collect();
+    match of_variant.as_slice() {
+        [only] => Ok((*only).clone()),
+        [] => {
+            let known = run.entrants().map(ContenderId::as_str);
+            let remedy = match nearest(name, known) {
+                Some(close) => format!("did you mean `{close}`?"),
+                None => {
+                    let all: Vec<&str> = run.entrants().map(ContenderId::as_str).collect();
+                    format!("it has {}", all.join(", "))
+                }
+            };
+            let file = run.path.display();
+            let message = format!("there is no contender `{name}` in {file}");
+            Err(InputError::new(message, remedy).into())
+        }
+        several => {
+            let all: Vec<&str> = several.iter().map(|id| id.as_str()).collect();
+            let message = format!("`{name}` has several contenders in {}", run.path.display());
+            Err(InputError::new(message, format!("name one of {}", all.join(", "))).into())
+        }
+    }
+}
+
+/// Files to write besides what is printed.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Exports {
+    /// Write the result as JSON
+    #[arg(long, value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
+    /// Write one line per cell as CSV
+    #[arg(long, value_name = "FILE")]
+    pub export_csv: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub export_markdown: Option<PathBuf>,
+}
+
+impl Exports {
+    pub fn write(&self, document: &Document) -> Result<(), CommandError> {
+        if let Some(path) = &self.export_json {
+            export::write(path, &document.json())?;
+        }
+        if let Some(path) = &self.export_csv {
+            export::write(path, &export::csv(document))?;
+        }
+        if let Some(path) = &self.export_markdown {
+            export::write(path, &export::markdown(document))?;
+        }
+        Ok(())
+    }
+}
+
+/// How to print, given the flags every command takes.
+pub fn style(globals: &Globals) -> Style {
+    let detected = Style::detect();
+    Style {
+        colour: detected.colour && !globals.no_color,
+        ..detected
+    }
+}

@@ -1,0 +1,287 @@
+use serde::Serialize;
+
+use crate::domain::{ContenderId, Interval};
+use crate::rank::{Cell, Comparison, Kind, Ranking, Row, Side};
+use crate::record::Run;
+use crate::record::schema::Timing;
+use crate::stats::{CONFIDENCE, LogEstimate};
+
+/// The format's version, raised when a field changes its meaning.
+const VERSION: u32 = 1;
+
+/// What `--export-json` writes, and what the other formats are made from.
+#[derive(Clone, Debug, Serialize)]
+pub struct Document {
+    pub version: u32,
+    pub runs: Vec<RunOrigin>,
+    /// What speedups are over.
+    pub over: Option<String>,
+    /// Level of every interval.
+    pub confidence: f64,
+    /// Least difference the run can tell from none.
+    pub detectable: Option<Quantity>,
+    pub ranking: Vec<Standing>,
+    pub cells: Vec<CellExport>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct RunOrigin {
+    pub file: String,
+    pub name: String,
+    pub question: String,
+    pub started: String,
+    pub commit: Option<String>,
+    pub device: String,
+    pub backend: String,
+    pub timing: Timing,
+    pub baseline: String,
+    pub complete: bool,
+}
+
+/// A number with its interval and its unit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Quantity {
+    pub estimate: f64,
+    pub lower: Option<f64>,
+    pub upper: Option<f64>,
+    pub unit: &'static str,
+}
+
+impl Quantity {
+    fn new(interval: Interval, unit: &'static str) -> Self {
+        Self {
+            estimate: interval.estimate,
+            lower: interval.lower,
+            upper: interval.upper,
+            unit,
+        }
+    }
+
+    fn ratio(estimate: &LogEstimate) -> Self {
+        Self::new(estimate.ratio(CONFIDENCE), "x")
+    }
+
+    const ONE: Self = Self {
+        estimate: 1.0,
+        lower: Some(1.0),
+        upper: Some(1.0),
+        unit: "x",
+    };
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Standing {
+    pub contender: String,
+    pub rank: Option<usize>,
+    pub tied: bool,
+    /// A status, or `yardstick`, `unchecked`, `pending`.
+    pub status: &'static str,
+    pub geomean_speedup: Option<Quantity>,
+    pub over_yardstick: Option<Quantity>,
+    pub claim: Option<ClaimExport>,
+    pub roofline: Option<Quantity>,
+    pub registers: Option<u32>,
+    pub spill_bytes: Option<u32>,
+    pub smem: Option<Quantity>,
+    pub occupancy: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ClaimExport {
+    pub geomean: f64,
+    pub over: String,
+    pub measured: Option<Quantity>,
+    pub verdict: &'static str,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct CellExport {
+    pub contender: String,
+    pub shape: String,
+    pub status: &'static str,
+    pub reason: Option<String>,
+    pub micros: Option<Quantity>,
+    pub speedup: Option<Quantity>,
+    pub timing: Timing,
+    pub samples: usize,
+    pub outliers: usize,
+    pub roofline: Option<f64>,
+}
+
+impl Document {
+    /// A whole run.
+    pub fn of_run(run: &Run, ranking: &Ranking) -> Self {
+        let over = ranking.reference.as_ref();
+        Self {
+            version: VERSION,
+            runs: vec![origin(run)],
+            over: over.map(ContenderId::to_string),
+            confidence: CONFIDENCE,
+            detectable: detectable(ranking),
+            ranking: ranking
+                .rows
+                .iter()
+                .map(|r| standing(run, ranking, r))
+                .collect(),
+            cells: ranking
+                .rows
+                .iter()
+                .flat_map(|row| cells_of(run, ranking, &row.contender, over))
+                .collect(),
+        }
+    }
+
+    /// Two contenders of one run, or of two, with the second over the first.
+    pub fn of_comparison(base: Side, candidate: Side, comparison: &Comparison) -> Self {
+        let two_runs = base.run.path != candidate.run.path;
+        let labelled = |side: Side, which: &str| match two_runs {
+            true => format!("{} ({which})", side.contender),
+            false => side.contender.to_string(),
+        };
+        let names = [labelled(base, "base"), labelled(candidate, "candidate")];
+        let geomean = Quantity::ratio(&comparison.geomean);
+        let tied = match (geomean.lower, geomean.upper) {
+            (Some(lower), Some(upper)) => lower <= 1.0 && upper >= 1.0,
+            _ => geomean.estimate == 1.0,
+        };
+        let base_first = tied || geomean.estimate < 1.0;
+        let mut ranking = Vec::new();
+        let mut cells = Vec::new();
+        for (index, side) in [base, candidate].into_iter().enumerate() {
+            let Some(row) = side.ranking.row(side.contender) else {
+                continue;
+            };
+            let leads = tied || (index == 0) == base_first;
+            ranking.push(Standing {
+                contender: names[index].clone(),
+                rank: Some(if leads { 1 } else { 2 }),
+                tied,
+                geomean_speedup: Some(if index == 0 { Quantity::ONE } else { geomean }),
+                ..standing(side.run, side.ranking, row)
+            });
+            for mut cell in cells_of(side.run, side.ranking, side.contender, None) {
+                let estimate = comparison.shape(&cell.shape);
+                cell.speedup = match index {
+                    0 => estimate.map(|_| Quantity::ONE),
+                    _ => estimate.map(Quantity::ratio),
+                };
+                cell.contender = names[index].clone();
+                cells.push(cell);
+            }
+        }
+        let mut runs = vec![origin(base.run)];
+        if two_runs {
+            runs.push(origin(candidate.run));
+        }
+        Self {
+            version: VERSION,
+            runs,
+            over: Some(names[0].clone()),
+            confidence: CONFIDENCE,
+            detectable: detectable(candidate.ranking),
+            ranking,
+            cells,
+        }
+    }
+
+    /// Pretty-printed, with a newline at the end.
+    pub fn json(&self) -> String {
+        // Plain structs of finite numbers and text always serialise.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
+fn detectable(ranking: &Ranking) -> Option<Quantity> {
+    let found = ranking.detectable.as_ref()?;
+    Some(Quantity::new(Interval::point(found.effect), "share"))
+}
+
+fn origin(run: &Run) -> RunOrigin {
+    let header = &run.header;
+    RunOrigin {
+        file: run.path.display().to_string(),
+        name: header.name.clone(),
+        question: header.question.clone(),
+        started: header.started.clone(),
+        commit: header.git.as_ref().map(|g| g.commit.clone()),
+        device: header.device.name.clone(),
+        backend: header.device.backend.clone(),
+        timing: run.timing(),
+        baseline: header.baseline.to_string(),
+        complete: run.end.as_ref().is_some_and(|e| e.complete) || run.timing() == Timing::Recorded,
+    }
+}
+
+fn status(run: &Run, kind: Kind, status: Option<crate::domain::Status>) -> &'static str {
+    match status {
+        Some(status) => status.as_str(),
+        None if kind == Kind::Yardstick => "yardstick",
+        None if run.timing() == Timing::Recorded => "unchecked",
+        None => "pending",
+    }
+}
+
+fn standing(run: &Run, ranking: &Ranking, row: &Row) -> Standing {
+    let reference = ranking.reference.as_ref() == Some(&row.contender);
+    let speedup = row.speedup.as_ref().map(Quantity::ratio);
+    Standing {
+        contender: row.contender.to_string(),
+        rank: row.place.map(|p| p.rank),
+        tied: row.place.is_some_and(|p| p.tied),
+        status: status(run, row.kind, row.status),
+        geomean_speedup: if reference {
+            Some(Quantity::ONE)
+        } else {
+            speedup
+        },
+        over_yardstick: row.over_yardstick.as_ref().map(Quantity::ratio),
+        claim: row.claim.as_ref().map(|c| ClaimExport {
+            geomean: c.claim.geomean,
+            over: c.claim.over.clone(),
+            measured: c.measured.map(|m| Quantity::new(m, "x")),
+            verdict: c.verdict.as_str(),
+        }),
+        roofline: row
+            .roofline
+            .map(|r| Quantity::new(Interval::point(r), "share")),
+        registers: row.resources.map(|r| r.registers),
+        spill_bytes: row.resources.map(|r| r.spill_bytes),
+        smem: row
+            .resources
+            .map(|r| Quantity::new(Interval::point(r.smem.0 as f64), "bytes")),
+        occupancy: row.resources.map(|r| r.occupancy),
+    }
+}
+
+fn cells_of(
+    run: &Run,
+    ranking: &Ranking,
+    contender: &ContenderId,
+    over: Option<&ContenderId>,
+) -> Vec<CellExport> {
+    let comparison = over.and_then(|base| ranking.compare(run, base, contender));
+    let kind = ranking.row(contender).map_or(Kind::Contender, |r| r.kind);
+    let mine = |c: &&Cell| c.contender == *contender;
+    let cells = ranking.cells.iter().filter(mine);
+    cells
+        .map(|cell| {
+            let time = cell.time.as_ref();
+            let speedup = comparison.as_ref().and_then(|c| c.shape(&cell.shape));
+            CellExport {
+                contender: contender.to_string(),
+                shape: cell.shape.clone(),
+                status: status(run, kind, cell.status),
+                reason: cell.reason.clone(),
+                micros: time.map(|t| Quantity::new(t.micros(), "us")),
+                speedup: match over == Some(contender) {
+                    true => time.map(|_| Quantity::ONE),
+                    false => speedup.map(Quantity::ratio),
+                },
+                timing: run.timing(),
+                samples: time.map_or(0, |t| t.samples),
+                outliers: time.map_or(0, |t| t.outliers),
+                roofline: time.and_then(|t| t.roofline),
+            }
+        })
+        .collect()
+}

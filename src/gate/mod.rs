@@ -1,0 +1,12 @@
+//! Rules a run is held against. Every rule ends in one of four rulings, and
+//! none passes for want of data: what cannot be judged is said to be so.
+
+mod judge;
+mod output;
+mod resources;
+mod ruling;
+mod speed;
+
+pub use judge::{GateError, Over, judge};
+pub use output::{json, junit, markdown, text};
+pub use ruling::{Finding, GateReport, Rule, Ruling};

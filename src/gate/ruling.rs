@@ -1,0 +1,109 @@
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::domain::{ContenderId, Exit};
+
+/// What can be asked of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    MinGeomean,
+    MinShape,
+    Correct,
+    MaxSmem,
+    MaxRegisters,
+    MinOccupancy,
+    OccupancyNotWorse,
+    SpillsNotWorse,
+    ClaimsMet,
+    /// Every shape and contender of a baseline run is in the run.
+    Complete,
+}
+
+impl Rule {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::MinGeomean => "min-geomean",
+            Self::MinShape => "min-shape",
+            Self::Correct => "correct",
+            Self::MaxSmem => "max-smem",
+            Self::MaxRegisters => "max-registers",
+            Self::MinOccupancy => "min-occupancy",
+            Self::OccupancyNotWorse => "occupancy-not-worse",
+            Self::SpillsNotWorse => "spills-not-worse",
+            Self::ClaimsMet => "claims-met",
+            Self::Complete => "complete",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ruling {
+    Passed,
+    Failed,
+    /// The rule asks for less than the run can see.
+    Refused,
+    /// The interval holds the threshold, or the record lacks what was asked.
+    Undecided,
+}
+
+impl Ruling {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "FAILED",
+            Self::Refused => "refused",
+            Self::Undecided => "undecided",
+        }
+    }
+}
+
+/// One rule applied to one contender, or to one of its shapes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    pub rule: Rule,
+    pub contender: ContenderId,
+    /// `None` where the rule is about all shapes together.
+    pub shape: Option<String>,
+    pub ruling: Ruling,
+    pub wanted: String,
+    pub found: String,
+    /// By how much it failed, or why it cannot be judged.
+    pub reason: Option<String>,
+}
+
+/// Everything a gate found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GateReport {
+    pub run: String,
+    pub over: String,
+    /// Set where the two sides come from different devices.
+    pub across_devices: Option<String>,
+    pub findings: Vec<Finding>,
+    pub notes: Vec<String>,
+}
+
+impl GateReport {
+    pub fn count(&self, ruling: Ruling) -> usize {
+        self.findings.iter().filter(|f| f.ruling == ruling).count()
+    }
+
+    /// A failure outweighs doubt, and doubt is never a pass.
+    pub fn exit(&self) -> Exit {
+        if self.count(Ruling::Failed) > 0 {
+            Exit::GateFailed
+        } else if self.count(Ruling::Passed) < self.findings.len() || self.findings.is_empty() {
+            Exit::Inconclusive
+        } else {
+            Exit::Done
+        }
+    }
+}
