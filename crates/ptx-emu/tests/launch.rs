@@ -1,0 +1,276 @@
+//! Kernels from PTX text to results and faults.
+
+use ptx_emu::fault::FaultKind;
+use ptx_emu::launch::{Config, Launch, LaunchError, Params};
+use ptx_emu::memory::{DevicePtr, Memory};
+use ptx_emu::op::Module;
+
+const HEADER: &str = ".version 8.8\n.target sm_90a\n.address_size 64\n";
+
+fn module(body: &str) -> Module {
+    Module::load(&format!("{HEADER}{body}")).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn words(memory: &Memory, ptr: DevicePtr, count: u64) -> Vec<u32> {
+    let bytes = memory.read_vec(ptr, count * 4).unwrap();
+    bytes
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|b| u32::from_le_bytes(*b))
+        .collect()
+}
+
+/// A kernel that gets the address of an output buffer in `%rd1`, its thread in `%r1`.
+fn kernel(body: &str) -> Module {
+    module(&format!(
+        ".visible .entry k(.param .u64 out) {{
+            .reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<9>;
+            .shared .align 8 .b64 bar; .shared .align 16 .b8 tile[1024];
+            ld.param.u64 %rd1, [out]; cvta.to.global.u64 %rd1, %rd1; mov.u32 %r1, %tid.x;
+            mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
+            {body}
+            ret; }}"
+    ))
+}
+
+fn run(module: &Module, launch: Launch) -> Result<(Memory, DevicePtr), LaunchError> {
+    let mut memory = Memory::new();
+    let out = memory.alloc_named("out", 4096).unwrap();
+    launch
+        .params(Params::new().pointer(out))
+        .run(module, &mut memory)?;
+    Ok((memory, out))
+}
+
+fn fault(module: &Module, launch: Launch) -> ptx_emu::fault::Fault {
+    match run(module, launch) {
+        Err(LaunchError::Fault(fault)) => *fault,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("no fault"),
+    }
+}
+
+fn warp() -> Launch {
+    Launch::new("k").block([32, 1, 1])
+}
+
+#[test]
+fn diverged_lanes_meet_again() {
+    let module = kernel(
+        "mov.u32 %r2, %r1; mov.u32 %r3, 0;
+         LOOP: setp.le.u32 %p1, %r2, 1; @%p1 bra DONE;
+         and.b32 %r4, %r2, 1; setp.eq.u32 %p2, %r4, 0; @%p2 bra EVEN;
+         mad.lo.u32 %r2, %r2, 3, 1; bra NEXT;
+         EVEN: shr.u32 %r2, %r2, 1;
+         NEXT: add.u32 %r3, %r3, 1; bra LOOP;
+         DONE: activemask.b32 %r5; popc.b32 %r6, %r5; shl.b32 %r6, %r6, 16; or.b32 %r3, %r3, %r6;
+         st.global.u32 [%rd3], %r3;",
+    );
+    let (memory, out) = run(&module, warp()).unwrap();
+    let collatz = |n: u32| {
+        let (mut n, mut steps) = (n, 0);
+        while n > 1 {
+            n = if n % 2 == 0 { n / 2 } else { 3 * n + 1 };
+            steps += 1;
+        }
+        steps
+    };
+    let expected: Vec<u32> = (0..32).map(|i| collatz(i) | 32 << 16).collect();
+    assert_eq!(words(&memory, out, 32), expected);
+}
+
+#[test]
+fn tickets_are_the_same_on_any_number_of_threads() {
+    let module = kernel(
+        "mov.u32 %r2, %ctaid.x; atom.global.add.u32 %r3, [%rd1], 1;
+         mul.wide.u32 %rd4, %r3, 4; add.s64 %rd5, %rd1, %rd4; st.global.u32 [%rd5+64], %r2;",
+    );
+    let grid = |threads, seed| {
+        let config = Config {
+            threads,
+            seed,
+            ..Config::default()
+        };
+        let (memory, out) =
+            run(&module, Launch::new("k").grid([300, 1, 1]).config(config)).unwrap();
+        words(&memory, out, 400)
+    };
+    let one = grid(1, 0);
+    assert_eq!(one[0], 300);
+    assert_eq!(one, grid(2, 0));
+    assert_eq!(grid(1, 7), grid(2, 7));
+}
+
+#[test]
+fn ctas_can_wait_for_each_other() {
+    let module = kernel(
+        "mov.u32 %r2, %ctaid.x; mov.u32 %r4, %nctaid.x;
+         setp.ne.u32 %p1, %r2, 0; @%p1 bra ARRIVE;
+         WAIT: ld.acquire.gpu.global.u32 %r3, [%rd1]; add.u32 %r5, %r3, 1; setp.ne.u32 %p2, %r5, %r4; @%p2 bra WAIT;
+         st.global.u32 [%rd1+4], 77; bra END;
+         ARRIVE: red.release.gpu.global.add.u32 [%rd1], 1;
+         END:",
+    );
+    let (memory, out) = run(&module, Launch::new("k").grid([100, 1, 1])).unwrap();
+    assert_eq!(words(&memory, out, 2), [99, 77]);
+}
+
+#[test]
+fn an_access_past_the_end_names_its_allocation() {
+    let module = kernel("st.global.u32 [%rd3+4096], %r1;");
+    let fault = fault(&module, warp());
+    assert!(
+        matches!(fault.kind, FaultKind::OutOfBounds { write: true, .. }),
+        "{fault}"
+    );
+    assert!(fault.to_string().contains("past the end of out"), "{fault}");
+    assert!(fault.place.ptx_line > 3);
+}
+
+#[test]
+fn a_misaligned_access_is_a_fault() {
+    let fault = fault(
+        &kernel("ld.global.u64 %rd5, [%rd1+4]; st.global.u64 [%rd1], %rd5;"),
+        warp(),
+    );
+    assert!(
+        matches!(fault.kind, FaultKind::Misaligned { align: 8, .. }),
+        "{fault}"
+    );
+}
+
+#[test]
+fn a_deadlock_lists_every_waiting_warp() {
+    let module = kernel(
+        "mov.u32 %r2, bar; setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared.b64 [%r2], 3; bar.sync 0;
+         @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd4, [%r2], 128;
+         WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0; @!%p2 bra WAIT;",
+    );
+    let fault = fault(&module, Launch::new("k").block([64, 1, 1]));
+    let FaultKind::Deadlock { waits } = &fault.kind else {
+        panic!("{fault}");
+    };
+    assert_eq!(waits.len(), 2);
+    assert!(waits[1].on.contains("(bar+0)"), "{fault}");
+    assert!(
+        waits[1]
+            .on
+            .contains("2 of 3 arrivals and 128 bytes missing"),
+        "{fault}"
+    );
+}
+
+#[test]
+fn an_endless_loop_meets_the_step_limit() {
+    let config = Config {
+        step_limit: 10_000,
+        ..Config::default()
+    };
+    let fault = fault(
+        &kernel("L: add.u32 %r1, %r1, 1; bra L;"),
+        warp().config(config),
+    );
+    assert_eq!(fault.kind, FaultKind::StepLimit { limit: 10_000 });
+    assert!(fault.kind.is_hang());
+}
+
+const COPY: &str = "mov.u32 %r2, bar; mov.u32 %r3, tile; setp.eq.u32 %p1, %r1, 0;
+     @%p1 mbarrier.init.shared.b64 [%r2], 1; bar.sync 0;
+     @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd4, [%r2], 128;
+     @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 128, [%r2];
+     WAIT
+     shl.b32 %r4, %r1, 2; add.u32 %r4, %r3, %r4; ld.shared.u32 %r5, [%r4]; st.global.u32 [%rd3+1024], %r5;";
+
+#[test]
+fn bytes_of_a_bulk_copy_are_there_after_the_wait_and_poison_before() {
+    let wait = "W: mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0; @!%p2 bra W;";
+    let (memory, out) = run(&kernel(&COPY.replace("WAIT", wait)), warp()).unwrap();
+    assert_eq!(words(&memory, out.offset(1024), 32), [0; 32]);
+    let (memory, out) = run(&kernel(&COPY.replace("WAIT", "")), warp()).unwrap();
+    assert_eq!(words(&memory, out.offset(1024), 32), [u32::MAX; 32]);
+}
+
+#[test]
+fn a_barrier_used_before_init_is_named() {
+    let fault = fault(
+        &kernel("mov.u32 %r2, bar; mbarrier.arrive.shared.b64 %rd4, [%r2];"),
+        warp(),
+    );
+    assert!(matches!(fault.kind, FaultKind::Mbarrier { .. }), "{fault}");
+    assert!(
+        fault.to_string().contains("before mbarrier.init"),
+        "{fault}"
+    );
+}
+
+#[test]
+fn cluster_ctas_reach_each_other() {
+    let module = kernel(
+        "mov.u32 %r2, tile; mov.u32 %r3, %cluster_ctarank; xor.b32 %r4, %r3, 1;
+         mapa.shared::cluster.u32 %r5, %r2, %r4; add.u32 %r6, %r3, 100;
+         st.shared::cluster.u32 [%r5], %r6;
+         barrier.cluster.arrive; barrier.cluster.wait;
+         ld.shared.u32 %r7, [%r2]; mul.wide.u32 %rd4, %r3, 4; add.s64 %rd5, %rd1, %rd4; st.global.u32 [%rd5], %r7;",
+    );
+    let launch = Launch::new("k").grid([2, 1, 1]).cluster([2, 1, 1]);
+    let (memory, out) = run(&module, launch).unwrap();
+    assert_eq!(words(&memory, out, 2), [101, 100]);
+}
+
+#[test]
+fn every_vector_level_gives_the_same_bits() {
+    let module = kernel(
+        "cvt.rn.f32.u32 %r2, %r1; mul.f32 %r3, %r2, 0f3DCCCCCD; fma.rn.f32 %r4, %r3, %r2, 0fBF800000;
+         prmt.b32 %r5, %r4, %r3, 0x5140; lop3.b32 %r6, %r5, %r4, %r3, 0x6A; mad.lo.u32 %r7, %r6, %r5, %r4;
+         st.global.u32 [%rd3], %r7;",
+    );
+    let results: Vec<Vec<u32>> = ptx_emu::numeric::simd::Level::available()
+        .map(|level| {
+            let config = Config {
+                level,
+                ..Config::default()
+            };
+            let (memory, out) = run(&module, warp().config(config)).unwrap();
+            words(&memory, out, 32)
+        })
+        .collect();
+    assert!(results.windows(2).all(|w| w[0] == w[1]), "{results:x?}");
+}
+
+#[test]
+fn what_cannot_be_launched_says_why() {
+    let module = kernel("");
+    let error = |launch: Launch| {
+        run(&module, launch)
+            .err()
+            .map(|e| e.to_string())
+            .unwrap_or_default()
+    };
+    assert!(error(Launch::new("q")).contains("no kernel `q`; it has: k"));
+    assert!(error(Launch::new("k").grid([0, 1, 1])).contains("must not contain 0"));
+    assert!(error(Launch::new("k").block([2048, 1, 1])).contains("1024 threads"));
+    assert!(error(Launch::new("k").shared_bytes(300_000)).contains("a CTA can have 232448"));
+    assert!(error(Launch::new("k").grid([3, 1, 1]).cluster([2, 1, 1])).contains("not a multiple"));
+    let mut memory = Memory::new();
+    let short = Launch::new("k")
+        .params(Params::new().u32(1))
+        .run(&module, &mut memory);
+    assert!(matches!(
+        short,
+        Err(LaunchError::ParamSize {
+            expected: 8,
+            given: 4,
+            ..
+        })
+    ));
+    let none = Launch::new("k").run(&module, &mut memory);
+    assert!(matches!(
+        none,
+        Err(LaunchError::ParamCount {
+            expected: 1,
+            given: 0,
+            ..
+        })
+    ));
+}
