@@ -16,7 +16,11 @@ macro_rules! lanewise {
         pub fn $name($($arg: &Lanes),+) -> Lanes {
             #[inline(always)]
             fn all($($arg: &Lanes),+) -> Lanes {
-                std::array::from_fn(#[inline(always)] |i| $lane($($arg[i]),+))
+                let mut all = [0; 32];
+                for (i, one) in all.iter_mut().enumerate() {
+                    *one = $lane($($arg[i]),+);
+                }
+                all
             }
             #[cfg(target_arch = "x86_64")]
             {
@@ -178,7 +182,11 @@ macro_rules! f16_pairs {
         pub fn $name($($arg: &Lanes),+) -> Lanes {
             #[inline(always)]
             fn each($($arg: &[f32; 64]),+) -> [f32; 64] {
-                std::array::from_fn(#[inline(always)] |i| $op($($arg[i]),+))
+                let mut all = [0.0; 64];
+                for (i, one) in all.iter_mut().enumerate() {
+                    *one = $op($($arg[i]),+);
+                }
+                all
             }
             #[cfg(target_arch = "x86_64")]
             {
@@ -213,36 +221,40 @@ f16_pairs!(/// `fma.rn.f16x2`
 
 /// `cvt.rn.f16x2.f32 d, high, low`
 pub fn f16x2_from_f32(high: &Lanes, low: &Lanes) -> Lanes {
-    let pairs = std::array::from_fn(|i| f(if i % 2 == 0 { low } else { high }[i / 2]));
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: `Level::best` only names levels whose features were detected.
-    match Level::best() {
-        Level::Avx512 => return unsafe { x86::narrow_avx512(&pairs) },
-        Level::Avx2 => return unsafe { x86::narrow_avx2(&pairs) },
-        Level::Portable => {}
-    }
-    narrow(&pairs)
+    let (high, low) = (f16_from_f32(high), f16_from_f32(low));
+    std::array::from_fn(|i| high[i] << 16 | low[i])
 }
 
 /// `cvt.rn.f16.f32` into the low half of each lane.
 pub fn f16_from_f32(a: &Lanes) -> Lanes {
-    f16x2_from_f32(&[0; 32], a)
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: `Level::best` only names levels whose features were detected.
+    match Level::best() {
+        Level::Avx512 => return unsafe { x86::f16_from_f32_avx512(a) },
+        Level::Avx2 => return unsafe { x86::f16_from_f32_avx2(a) },
+        Level::Portable => {}
+    }
+    a.map(|x| f16_bits(f(x)))
 }
 
 /// `cvt.f32.f16` from the low half of each lane.
 pub fn f32_from_f16(a: &Lanes) -> Lanes {
-    let wide = {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: `Level::best` only names levels whose features were detected.
-        match Level::best() {
-            Level::Avx512 => unsafe { x86::widen_avx512(a) },
-            Level::Avx2 => unsafe { x86::widen_avx2(a) },
-            Level::Portable => widen(a),
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        widen(a)
-    };
-    std::array::from_fn(|i| canonical_f32(wide[2 * i]))
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: `Level::best` only names levels whose features were detected.
+    match Level::best() {
+        Level::Avx512 => return unsafe { x86::f32_from_f16_avx512(a) },
+        Level::Avx2 => return unsafe { x86::f32_from_f16_avx2(a) },
+        Level::Portable => {}
+    }
+    a.map(|x| canonical_f32(half::f16::from_bits(x as u16).to_f32_const()))
+}
+
+/// The nearest f16 of an f32, NaN canonical.
+fn f16_bits(x: f32) -> u32 {
+    match x.is_nan() {
+        true => 0x7fff,
+        false => u32::from(half::f16::from_f32_const(x).to_bits()),
+    }
 }
 
 /// The 64 halves of a register as f32.
@@ -254,17 +266,82 @@ fn widen(pairs: &Lanes) -> [f32; 64] {
 
 /// The nearest halves, NaN canonical.
 fn narrow(values: &[f32; 64]) -> Lanes {
-    let bits = |x: f32| match x.is_nan() {
-        true => 0x7fff,
-        false => u32::from(half::f16::from_f32_const(x).to_bits()),
-    };
-    std::array::from_fn(|i| bits(values[2 * i + 1]) << 16 | bits(values[2 * i]))
+    std::array::from_fn(|i| f16_bits(values[2 * i + 1]) << 16 | f16_bits(values[2 * i]))
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::Lanes;
     use std::arch::x86_64::*;
+
+    #[target_feature(enable = "avx2,fma,f16c")]
+    pub fn f16_from_f32_avx2(a: &Lanes) -> Lanes {
+        let mut halves = [0; 32];
+        for (from, to) in a.chunks_exact(8).zip(halves.chunks_exact_mut(8)) {
+            // SAFETY: each chunk is exactly one vector long.
+            unsafe {
+                let x = _mm256_loadu_ps(from.as_ptr().cast());
+                let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(x, x));
+                let bits = _mm256_cvtepu16_epi32(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(x));
+                let canonical = _mm256_blendv_epi8(bits, _mm256_set1_epi32(0x7fff), nan);
+                _mm256_storeu_si256(to.as_mut_ptr().cast(), canonical);
+            }
+        }
+        halves
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c")]
+    pub fn f16_from_f32_avx512(a: &Lanes) -> Lanes {
+        let mut halves = [0; 32];
+        for (from, to) in a.chunks_exact(16).zip(halves.chunks_exact_mut(16)) {
+            // SAFETY: each chunk is exactly one vector long.
+            unsafe {
+                let x = _mm512_loadu_ps(from.as_ptr().cast());
+                let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+                let bits = _mm512_cvtepu16_epi32(_mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(x));
+                let canonical = _mm512_mask_blend_epi32(nan, bits, _mm512_set1_epi32(0x7fff));
+                _mm512_storeu_si512(to.as_mut_ptr().cast(), canonical);
+            }
+        }
+        halves
+    }
+
+    #[target_feature(enable = "avx2,fma,f16c")]
+    pub fn f32_from_f16_avx2(a: &Lanes) -> Lanes {
+        let mut wide = [0; 32];
+        let canonical = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fff_ffff));
+        for (from, to) in a.chunks_exact(8).zip(wide.chunks_exact_mut(8)) {
+            // SAFETY: each chunk is exactly one vector long.
+            unsafe {
+                let words = _mm256_loadu_si256(from.as_ptr().cast());
+                let low = _mm256_and_si256(words, _mm256_set1_epi32(0xffff));
+                let packed = _mm256_permute4x64_epi64::<0b1000>(_mm256_packus_epi32(low, low));
+                let x = _mm256_cvtph_ps(_mm256_castsi256_si128(packed));
+                let nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x);
+                _mm256_storeu_ps(to.as_mut_ptr().cast(), _mm256_blendv_ps(x, canonical, nan));
+            }
+        }
+        wide
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c")]
+    pub fn f32_from_f16_avx512(a: &Lanes) -> Lanes {
+        let mut wide = [0; 32];
+        let canonical = _mm512_castsi512_ps(_mm512_set1_epi32(0x7fff_ffff));
+        for (from, to) in a.chunks_exact(16).zip(wide.chunks_exact_mut(16)) {
+            // SAFETY: each chunk is exactly one vector long.
+            unsafe {
+                let words = _mm512_loadu_si512(from.as_ptr().cast());
+                let x = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(words));
+                let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+                _mm512_storeu_ps(
+                    to.as_mut_ptr().cast(),
+                    _mm512_mask_blend_ps(nan, x, canonical),
+                );
+            }
+        }
+        wide
+    }
 
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]

@@ -35,6 +35,8 @@ pub struct Rows<'m> {
     /// Position of the next row in dimensions 1 to 4 of the box.
     index: [u32; 4],
     offsets: [u16; 3],
+    /// The inner extent cut to the tensor, relative to the start of a line: the same in all rows.
+    clip: Option<Inside>,
     next: u32,
     count: u32,
 }
@@ -83,10 +85,25 @@ impl Rows<'_> {
         Row {
             shared: self.next * map.row_bytes(),
             inside: match inside {
-                true => map.clip_row(self.coords[0], line),
+                true => self.clip.map(|clip| Inside {
+                    global: line.wrapping_add(clip.global),
+                    ..clip
+                }),
                 false => None,
             },
         }
+    }
+
+    /// The first and last step of dimension `d` whose coordinate is inside the tensor.
+    fn inside_steps(&self, extents: &[u32; 5], d: usize) -> Option<(i64, i64)> {
+        let stride = i64::from(self.map.element_strides[d]);
+        let first = i64::from(self.coords[d]);
+        let steps = i64::from(extents[d].div_ceil(self.map.element_strides[d]));
+        let low = (-first).max(0).div_euclid(stride) + i64::from((-first).max(0) % stride != 0);
+        let last = (self.map.dims[d] as i64 - 1 - first)
+            .div_euclid(stride)
+            .min(steps - 1);
+        (low <= last).then_some((low, last))
     }
 
     fn advance(&mut self, extents: &[u32; 5]) {
@@ -130,6 +147,7 @@ impl TensorMap {
             coords: all,
             index: [0; 4],
             offsets: moved,
+            clip: self.clip_row(coords[0], 0),
             next: 0,
             count: self.row_count(),
         })
@@ -138,15 +156,27 @@ impl TensorMap {
     /// The global bytes the box touches: first address and length of the range that covers all
     /// rows inside the tensor, or `None` if none is.
     pub fn extent(rows: &Rows<'_>) -> Option<(u64, u64)> {
-        let mut range: Option<(u64, u64)> = None;
-        for inside in rows.clone().filter_map(|row| row.inside) {
-            let end = inside.global + u64::from(inside.len);
-            range = Some(match range {
-                None => (inside.global, end),
-                Some((low, high)) => (low.min(inside.global), high.max(end)),
-            });
+        match &rows.map.mode {
+            Mode::Tiled { extents } => {
+                let clip = rows.clip?;
+                let mut low = rows.map.address.wrapping_add(clip.global);
+                let mut len = u64::from(clip.len);
+                for d in 1..rows.map.rank {
+                    let (first, last) = rows.inside_steps(extents, d)?;
+                    let (stride, step) = (rows.map.strides[d - 1], rows.map.element_strides[d]);
+                    let at = i64::from(rows.coords[d]) + first * i64::from(step);
+                    low = low.wrapping_add((at as u64).wrapping_mul(stride));
+                    len += (last - first) as u64 * u64::from(step) * stride;
+                }
+                Some((low, len))
+            }
+            Mode::Im2col(_) => {
+                let inside = rows.clone().filter_map(|row| row.inside);
+                let ranges = inside.map(|i| (i.global, i.global + u64::from(i.len)));
+                let (low, high) = ranges.reduce(|(low, high), (a, b)| (low.min(a), high.max(b)))?;
+                Some((low, high - low))
+            }
         }
-        range.map(|(low, high)| (low, high - low))
     }
 
     /// Loads the box into `shared` at address `at` (the CTA's shared memory from address 0).
@@ -290,6 +320,17 @@ pub fn write_row(shared: &mut [u8], swizzle: Swizzle, address: u32, row: &[u8]) 
         shared[address as usize..][..row.len()].copy_from_slice(row);
         return;
     }
+    // The common case, a whole line: its eight chunks change places by one exclusive-or.
+    if let (Swizzle::B128, true, Ok(row)) = (swizzle, address % 128 == 0, row.try_into()) {
+        let row: &[u8; 128] = row;
+        let to = &mut shared[address as usize..][..128];
+        let (to, from) = (to.as_chunks_mut::<16>().0, row.as_chunks::<16>().0);
+        let flip = (address >> 7 & 7) as usize;
+        for (i, chunk) in from.iter().enumerate() {
+            to[(i ^ flip) & 7] = *chunk;
+        }
+        return;
+    }
     // Chunks of 16 bytes move together under every swizzle but the one that flips 8-byte halves.
     let step = swizzle.atom().min(16);
     for (i, part) in row.chunks_exact(step as usize).enumerate() {
@@ -302,6 +343,15 @@ pub fn write_row(shared: &mut [u8], swizzle: Swizzle, address: u32, row: &[u8]) 
 pub fn read_row(shared: &[u8], swizzle: Swizzle, address: u32, row: &mut [u8]) {
     if swizzle == Swizzle::None {
         row.copy_from_slice(&shared[address as usize..][..row.len()]);
+        return;
+    }
+    if swizzle == Swizzle::B128 && address % 128 == 0 && row.len() == 128 {
+        let from = &shared[address as usize..][..128];
+        let (from, to) = (from.as_chunks::<16>().0, row.as_chunks_mut::<16>().0);
+        let flip = (address >> 7 & 7) as usize;
+        for (i, chunk) in to.iter_mut().enumerate() {
+            *chunk = from[(i ^ flip) & 7];
+        }
         return;
     }
     let step = swizzle.atom().min(16);

@@ -236,6 +236,11 @@ proptest! {
             }
         }
         prop_assert_eq!(written, world.map.box_bytes());
+        let rows = world.map.rows(&coords).expect("three coordinates");
+        let spans = rows.clone().filter_map(|row| row.inside);
+        let range = spans.map(|i| (i.global, i.global + u64::from(i.len)));
+        let range = range.reduce(|(low, high), (a, b)| (low.min(a), high.max(b)));
+        prop_assert_eq!(TensorMap::extent(&rows), range.map(|(low, high)| (low, high - low)));
 
         // Storing the same box into an empty tensor brings back exactly the elements inside.
         let mut target = vec![0x55; world.global.len()];

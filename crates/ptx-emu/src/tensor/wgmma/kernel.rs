@@ -14,11 +14,31 @@ const CHAIN: usize = 4;
 /// Column groups multiplied together: their accumulators fill the 512-bit register file.
 const GROUPS: usize = 3;
 
+/// A cache line of floats: a vector load that crosses lines costs two.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([f32; 16]);
+
+/// A panel that grows to the largest product seen.
+#[derive(Default)]
+struct Panel(Vec<Line>);
+
+impl Panel {
+    fn floats(&mut self, len: usize) -> &mut [f32] {
+        let lines = len.div_ceil(16);
+        if self.0.len() < lines {
+            self.0.resize(lines, Line([0.0; 16]));
+        }
+        // SAFETY: lines are arrays of floats without padding.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), len) }
+    }
+}
+
 /// Panels are reused between calls of a thread; they hold nothing a later call reads.
 #[derive(Default)]
 struct Scratch {
-    a: Vec<f32>,
-    b: Vec<f32>,
+    a: Panel,
+    b: Panel,
 }
 
 thread_local! {
@@ -63,17 +83,27 @@ impl Slab<'_, '_, '_> {
         let groups = self.b.chunks_exact(self.k * B_WIDTH);
         for (registers, b) in self.d.chunks_exact_mut(4).zip(groups) {
             for (index, register) in registers.iter_mut().enumerate() {
-                let mut sums = match self.accumulate {
-                    true => register.map(f32::from_bits),
-                    false => [0f32; 32],
-                };
-                let (rows, columns) = (32 * (index / 2), 4 * (index & 1));
-                for (a, b) in self.a.chunks_exact(A_WIDTH).zip(b.chunks_exact(B_WIDTH)) {
-                    for lane in 0..32 {
-                        sums[lane] += a[rows + lane] * b[columns + lane % 4];
+                let mut sums = [[0f32; 4]; 8];
+                if self.accumulate {
+                    let old = register.as_chunks::<4>().0;
+                    for (sum, old) in sums.iter_mut().zip(old) {
+                        *sum = old.map(f32::from_bits);
                     }
                 }
-                **register = sums.map(crate::numeric::arith::canonical_f32);
+                let (rows, columns) = (8 * (index / 2), index & 1);
+                let a = self.a.as_chunks::<4>().0.chunks_exact(A_WIDTH / 4);
+                let b = b.as_chunks::<4>().0.chunks_exact(B_WIDTH / 4);
+                for (a, b) in a.zip(b) {
+                    let b = b[columns];
+                    for (sum, a) in sums.iter_mut().zip(&a[rows..rows + 8]) {
+                        for c in 0..4 {
+                            sum[c] += a[c] * b[c];
+                        }
+                    }
+                }
+                for (new, sum) in register.as_chunks_mut::<4>().0.iter_mut().zip(&sums) {
+                    *new = sum.map(crate::numeric::arith::canonical_f32);
+                }
             }
         }
     }
@@ -188,20 +218,18 @@ fn multiply(
     let k = steps.len() * per_step;
     let groups = form.n as usize / 8;
     SCRATCH.with_borrow_mut(|scratch| {
-        scratch.a.resize(scratch.a.len().max(k * A_WIDTH), 0.0);
-        scratch
-            .b
-            .resize(scratch.b.len().max(k * groups * B_WIDTH), 0.0);
+        let a_panel = scratch.a.floats(k * A_WIDTH);
+        let b_panel = scratch.b.floats(k * groups * B_WIDTH);
         for group in 0..groups {
             for (s, step) in steps.iter().enumerate() {
                 let start = (group * k + s * per_step) * B_WIDTH;
-                let panel = &mut scratch.b[start..start + per_step * B_WIDTH];
+                let panel = &mut b_panel[start..start + per_step * B_WIDTH];
                 expand_b(form, level, &step.b, group, shared, panel)?;
             }
         }
         for warp in 0..4 {
             for (s, step) in steps.iter().enumerate() {
-                let panel = &mut scratch.a[s * per_step * A_WIDTH..(s + 1) * per_step * A_WIDTH];
+                let panel = &mut a_panel[s * per_step * A_WIDTH..(s + 1) * per_step * A_WIDTH];
                 expand_a(form, level, step, warp, shared, panel)?;
             }
             for first in (0..groups).step_by(GROUPS) {
@@ -209,8 +237,8 @@ fn multiply(
                     level,
                     k,
                     groups: GROUPS.min(groups - first),
-                    a: &scratch.a[..k * A_WIDTH],
-                    b: &scratch.b[first * k * B_WIDTH..groups * k * B_WIDTH],
+                    a: a_panel,
+                    b: &b_panel[first * k * B_WIDTH..],
                 };
                 each(warp, first, panels);
             }

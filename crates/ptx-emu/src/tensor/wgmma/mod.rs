@@ -8,6 +8,8 @@
 mod exact;
 mod expand;
 mod kernel;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 use thiserror::Error;
 
