@@ -1,6 +1,6 @@
 //! `ptx-conformance`: list the cases, print one's PTX, or record goldens on a GPU.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use ptx_conformance::{families, record};
@@ -8,7 +8,8 @@ use ptx_conformance::{families, record};
 const USAGE: &str = "\
 usage: ptx-conformance list                 the cases, one a line, with their forms
        ptx-conformance emit --out DIR       each case's PTX as a file
-       ptx-conformance record --out DIR     run all cases on the GPU and store goldens";
+       ptx-conformance record --out DIR     run all cases on the GPU and store goldens
+                              [--only GROUP]       … of one golden file";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -16,7 +17,10 @@ fn main() -> ExitCode {
     let outcome = match words[..] {
         ["list"] => list(),
         ["emit", "--out", folder] => emit(Path::new(folder)),
-        ["record", "--out", folder] => record_goldens(PathBuf::from(folder)),
+        ["record", "--out", folder] => record_goldens(Path::new(folder), None),
+        ["record", "--out", folder, "--only", group] => {
+            record_goldens(Path::new(folder), Some(group))
+        }
         ["worker", family, first] => work(family, first),
         _ => Err(USAGE.to_owned()),
     };
@@ -61,9 +65,9 @@ fn emit(folder: &Path) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn record_goldens(folder: PathBuf) -> Result<ExitCode, String> {
+fn record_goldens(folder: &Path, only: Option<&str>) -> Result<ExitCode, String> {
     let started = std::time::Instant::now();
-    let summary = record::record(&folder).map_err(|e| e.to_string())?;
+    let summary = record::record(folder, only).map_err(|e| e.to_string())?;
     for (name, message) in &summary.failed {
         eprintln!("failed: {name}: {message}");
     }

@@ -39,6 +39,9 @@ pub enum RecordError {
     /// No family has this name.
     #[error("no family is called `{0}`; `ptx-conformance list` shows them")]
     UnknownFamily(String),
+    /// No group has this name.
+    #[error("no group is called `{0}`; a group is the stem of a golden file")]
+    UnknownGroup(String),
     /// The output folder cannot be made.
     #[error("{path}: {source}", path = path.display())]
     Folder {
@@ -61,25 +64,27 @@ pub struct Summary {
 struct Message {
     index: usize,
     failed: Option<String>,
+    /// Whether the worker goes on to the next case.
+    usable: bool,
     lengths: Vec<usize>,
 }
 
-/// Runs the whole suite and writes one golden file per group into `folder`.
-pub fn record(folder: &Path) -> Result<Summary, RecordError> {
+/// Runs the suite, or one group of it, and writes one golden file per group into `folder`.
+pub fn record(folder: &Path, only: Option<&str>) -> Result<Summary, RecordError> {
     std::fs::create_dir_all(folder).map_err(|source| RecordError::Folder {
         path: folder.to_owned(),
         source,
     })?;
+    let groups: Vec<&str> = families::groups()
+        .into_iter()
+        .filter(|group| only.is_none_or(|only| only == *group))
+        .collect();
+    if let (Some(only), true) = (only, groups.is_empty()) {
+        return Err(RecordError::UnknownGroup(only.to_owned()));
+    }
     let provenance = Gpu::open()?.provenance()?;
-    let answers = record_families()?;
     let mut summary = Summary::default();
-    for group in families::groups() {
-        let mut cases = Vec::new();
-        for (family, goldens) in FAMILIES.iter().zip(&answers) {
-            if family.group == group {
-                cases.extend(goldens.iter().cloned());
-            }
-        }
+    for (group, cases) in record_groups(&groups)? {
         for golden in &cases {
             match &golden.answer {
                 Answer::Outputs(_) => summary.recorded += 1,
@@ -97,9 +102,13 @@ pub fn record(folder: &Path) -> Result<Summary, RecordError> {
     Ok(summary)
 }
 
-/// The goldens of each family, in the order of [`FAMILIES`].
-fn record_families() -> Result<Vec<Vec<Golden>>, RecordError> {
-    let queue = Mutex::new(FAMILIES.iter().enumerate());
+/// The goldens of each of `groups`, their families recorded several at a time.
+fn record_groups<'g>(groups: &[&'g str]) -> Result<Vec<(&'g str, Vec<Golden>)>, RecordError> {
+    let families: Vec<&Family> = FAMILIES
+        .iter()
+        .filter(|f| groups.contains(&f.group))
+        .collect();
+    let queue = Mutex::new(families.iter().enumerate());
     let results = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..WORKERS {
@@ -118,7 +127,14 @@ fn record_families() -> Result<Vec<Vec<Golden>>, RecordError> {
     });
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, goldens)| goldens).collect()
+    let mut recorded: Vec<_> = groups.iter().map(|group| (*group, Vec::new())).collect();
+    for (index, goldens) in results {
+        let group = families[index].group;
+        if let Some((_, cases)) = recorded.iter_mut().find(|(name, _)| *name == group) {
+            cases.extend(goldens?);
+        }
+    }
+    Ok(recorded)
 }
 
 /// Runs one family, starting a new worker behind each case that ended the last one.
@@ -148,10 +164,18 @@ fn record_family(family: &Family) -> Result<Vec<Golden>, RecordError> {
     Ok(goldens)
 }
 
+/// A worker's answer to one case.
+#[derive(Debug, PartialEq, Eq)]
+struct Reply {
+    index: usize,
+    answer: Answer,
+    usable: bool,
+}
+
 /// A worker process and the answers it sends.
 struct Worker {
     child: Child,
-    answers: mpsc::Receiver<(usize, Answer)>,
+    answers: mpsc::Receiver<Reply>,
 }
 
 impl Worker {
@@ -180,10 +204,11 @@ impl Worker {
     /// The answer to case `index`, and whether the worker can go on.
     fn answer(&mut self, index: usize) -> (Answer, bool) {
         match self.answers.recv_timeout(CASE_LIMIT) {
-            Ok((answered, answer)) if answered == index => (answer, true),
-            Ok((answered, _)) => (
+            Ok(reply) if reply.index == index => (reply.answer, reply.usable),
+            Ok(reply) => (
                 Answer::Failed(format!(
-                    "worker answered case {answered} instead of {index}"
+                    "worker answered case {} instead of {index}",
+                    reply.index
                 )),
                 false,
             ),
@@ -205,22 +230,29 @@ impl Worker {
     }
 }
 
-fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Option<(usize, Answer)>> {
+fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Option<Reply>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
         return Ok(None);
     }
     let message: Message = serde_json::from_str(&line)?;
-    if let Some(failed) = message.failed {
-        return Ok(Some((message.index, Answer::Failed(failed))));
-    }
-    let mut outputs = Vec::new();
-    for length in message.lengths {
-        let mut bytes = vec![0; length];
-        reader.read_exact(&mut bytes)?;
-        outputs.push(bytes);
-    }
-    Ok(Some((message.index, Answer::Outputs(outputs))))
+    let answer = match message.failed {
+        Some(failed) => Answer::Failed(failed),
+        None => {
+            let mut outputs = Vec::new();
+            for length in message.lengths {
+                let mut bytes = vec![0; length];
+                reader.read_exact(&mut bytes)?;
+                outputs.push(bytes);
+            }
+            Answer::Outputs(outputs)
+        }
+    };
+    Ok(Some(Reply {
+        index: message.index,
+        answer,
+        usable: message.usable,
+    }))
 }
 
 /// The worker's side: runs the cases of `family` from `first` on and answers on stdout.
@@ -235,7 +267,7 @@ pub fn work(family: &str, first: usize) -> Result<(), RecordError> {
     let gpu = Gpu::open()?;
     let mut stdout = std::io::stdout().lock();
     for (index, case) in (family.cases)().iter().enumerate().skip(first) {
-        let (message, outputs, usable) = run_case(&gpu, index, case);
+        let (message, outputs) = run_case(&gpu, index, case);
         let mut bytes = serde_json::to_vec(&message).map_err(|e| failure(e.into()))?;
         bytes.push(b'\n');
         bytes.extend(outputs.concat());
@@ -243,40 +275,26 @@ pub fn work(family: &str, first: usize) -> Result<(), RecordError> {
             .write_all(&bytes)
             .and_then(|()| stdout.flush())
             .map_err(failure)?;
-        if !usable {
+        if !message.usable {
             break;
         }
     }
     Ok(())
 }
 
-fn run_case(gpu: &Gpu, index: usize, case: &Case) -> (Message, Vec<Vec<u8>>, bool) {
-    match gpu.run(case) {
-        Ok(outputs) => {
-            let lengths = outputs.iter().map(Vec::len).collect();
-            (
-                Message {
-                    index,
-                    failed: None,
-                    lengths,
-                },
-                outputs,
-                true,
-            )
-        }
-        Err(error) => {
-            let failed = Some(error.to_string());
-            (
-                Message {
-                    index,
-                    failed,
-                    lengths: Vec::new(),
-                },
-                Vec::new(),
-                !error.is_sticky(),
-            )
-        }
-    }
+fn run_case(gpu: &Gpu, index: usize, case: &Case) -> (Message, Vec<Vec<u8>>) {
+    let (failed, usable, outputs) = match gpu.run(case) {
+        Ok(outputs) => (None, true, outputs),
+        Err(error) => (Some(error.to_string()), !error.is_sticky(), Vec::new()),
+    };
+    let lengths = outputs.iter().map(Vec::len).collect();
+    let message = Message {
+        index,
+        failed,
+        usable,
+        lengths,
+    };
+    (message, outputs)
 }
 
 #[cfg(test)]
@@ -285,35 +303,37 @@ mod tests {
 
     #[test]
     fn answers_survive_the_pipe() {
+        let message = |index, failed: Option<&str>, usable, lengths| Message {
+            index,
+            failed: failed.map(str::to_owned),
+            usable,
+            lengths,
+        };
         let mut bytes = Vec::new();
         for message in [
-            Message {
-                index: 3,
-                failed: None,
-                lengths: vec![2, 0, 3],
-            },
-            Message {
-                index: 4,
-                failed: Some("broken\nline".into()),
-                lengths: vec![],
-            },
+            message(3, None, true, vec![2, 0, 3]),
+            message(4, Some("broken\nline"), false, vec![]),
         ] {
             bytes.extend(serde_json::to_vec(&message).expect("json"));
             bytes.push(b'\n');
             bytes.extend(vec![b'\n'; message.lengths.iter().sum()]);
         }
         let mut reader = &bytes[..];
-        let first = read_answer(&mut reader).expect("read");
+        let mut next = || read_answer(&mut reader).expect("read");
         let newlines = |n| vec![b'\n'; n];
-        assert_eq!(
-            first,
-            Some((
-                3,
-                Answer::Outputs(vec![newlines(2), newlines(0), newlines(3)])
-            ))
-        );
-        let second = read_answer(&mut reader).expect("read");
-        assert_eq!(second, Some((4, Answer::Failed("broken\nline".into()))));
-        assert_eq!(read_answer(&mut reader).expect("read"), None);
+        let outputs = vec![newlines(2), newlines(0), newlines(3)];
+        let first = Reply {
+            index: 3,
+            answer: Answer::Outputs(outputs),
+            usable: true,
+        };
+        assert_eq!(next(), Some(first));
+        let second = Reply {
+            index: 4,
+            answer: Answer::Failed("broken\nline".into()),
+            usable: false,
+        };
+        assert_eq!(next(), Some(second));
+        assert_eq!(next(), None);
     }
 }

@@ -19,6 +19,7 @@ pub fn cases() -> Vec<Case> {
         stores(),
         reductions(),
         edited_maps(),
+        refusals(),
     ]
     .concat()
 }
@@ -40,6 +41,14 @@ fn fill(bytes: usize, buffer: &str) -> String {
     )
 }
 
+/// Fills the tile with a pattern, so that bytes a load leaves alone are known.
+fn clear(bytes: usize) -> String {
+    format!(
+        "mul.lo.u32 %r10, %thread, 16;\nmov.b64 %l10, 0x1122334455667788;\nCLEAR:\nsetp.ge.u32 %p5, %r10, {bytes};\n@%p5 bra CLEARED;\n\
+         add.u32 %r11, %r1, %r10;\nst.shared.v2.b64 [%r11], {{%l10, %l10}};\nadd.u32 %r10, %r10, 2048;\nbra CLEAR;\nCLEARED:\n"
+    )
+}
+
 const INIT: &str = "mov.u32 %r1, tile;\nmov.u32 %r0, bar;\nsetp.eq.u32 %p1, %thread, 0;\n@%p1 mbarrier.init.shared::cta.b64 [%r0], 1;\n\
     fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;\nbar.sync 0;\nmov.b64 %l0, map0;\ncvta.param.u64 %l0, %l0;\n";
 
@@ -51,6 +60,16 @@ fn box_bytes(map: &MapSpec) -> usize {
         .map(|(e, s)| e.div_ceil(*s) as usize)
         .product();
     elements * map.element.bytes()
+}
+
+/// Shared bytes a box may take: rows narrower than the swizzle are given its whole span.
+fn tile_bytes(map: &MapSpec) -> usize {
+    let row = map.extent[0] as usize * map.element.bytes();
+    let pitch = match map.swizzle {
+        Swizzle::None => row,
+        swizzle => row.max(swizzle.span() as usize),
+    };
+    (box_bytes(map) / row * pitch).next_multiple_of(16)
 }
 
 fn buffer_bytes(map: &MapSpec) -> usize {
@@ -88,8 +107,11 @@ fn declaration(bytes: usize) -> String {
 /// Loads the box at each of `places` in turn and dumps what landed.
 fn load(name: String, form: &str, map: MapSpec, places: &[&[i32]], input: Vec<u8>) -> Case {
     let bytes = box_bytes(&map);
-    let slot = bytes.next_multiple_of(16);
-    let mut body = INIT.to_owned();
+    let slot = tile_bytes(&map);
+    let mut body = format!(
+        "{INIT}{}fence.proxy.async.shared::cta;\nbar.sync 0;\n",
+        clear(slot)
+    );
     for (turn, place) in places.iter().enumerate() {
         let _ = write!(
             body,
@@ -123,7 +145,8 @@ fn plain_load(label: &str, map: MapSpec, places: &[&[i32]]) -> Case {
 const INPUT: MapBuffer = MapBuffer::Input(0);
 
 /// A tensor and box of each rank, with places inside, across the low edge, across the
-/// high edge, and wholly outside.
+/// high edge, and wholly outside. The innermost coordinate is a multiple of 16 bytes, as the
+/// hardware demands.
 fn ranked(rank: usize, buffer: MapBuffer) -> (MapSpec, Vec<Vec<i32>>) {
     let dims = [24, 10, 7, 5, 4];
     let extent = [16, 4, 3, 2, 2];
@@ -136,9 +159,9 @@ fn ranked(rank: usize, buffer: MapBuffer) -> (MapSpec, Vec<Vec<i32>>) {
         high[axis] = dims[axis] as i32 - (extent[axis] / 2).max(1) as i32;
         places.extend([low, high]);
     }
-    places.push([-5, -1, -1, -1, -1][..rank].to_vec());
-    places.push(vec![100; rank]);
-    places.push([-100, 3, 2, 1, 1][..rank].to_vec());
+    places.push([-8, -1, -1, -1, -1][..rank].to_vec());
+    places.push(vec![104; rank]);
+    places.push([-104, 3, 2, 1, 1][..rank].to_vec());
     (map, places)
 }
 
@@ -163,7 +186,7 @@ fn swizzles() -> Vec<Case> {
             }
             let map =
                 MapSpec::dense(INPUT, MapType::F16, &[96, 40], &[inner, rows]).swizzled(swizzle);
-            let places: [&[i32]; 4] = [&[0, 0], &[24, 5], &[-7, -2], &[96 - inner as i32 / 2, 37]];
+            let places: [&[i32]; 4] = [&[0, 0], &[24, 5], &[-8, -2], &[88, 37]];
             let label = format!("swizzle-{}-box-{inner_bytes}Bx{rows}", swizzle.label());
             if cases.iter().all(|c: &Case| !c.name.ends_with(&label)) {
                 cases.push(plain_load(&label, map, &places));
@@ -174,7 +197,7 @@ fn swizzles() -> Vec<Case> {
         cases.push(plain_load(
             &format!("swizzle-{}-bytes", swizzle.label()),
             map,
-            &[&[0, 0, 0], &[17, 9, 3], &[-3, -1, -1]],
+            &[&[0, 0, 0], &[16, 9, 3], &[-16, -1, -1]],
         ));
         let map = MapSpec::dense(INPUT, MapType::F32, &[64, 20], &[span / 4, 20]).swizzled(swizzle);
         cases.push(plain_load(
@@ -186,7 +209,7 @@ fn swizzles() -> Vec<Case> {
     // Rows wider apart than they are long, and every second row.
     let mut padded = MapSpec::dense(INPUT, MapType::U16, &[40, 12], &[32, 8]);
     padded.strides = vec![112];
-    cases.push(plain_load("padded-rows", padded, &[&[0, 0], &[20, 7]]));
+    cases.push(plain_load("padded-rows", padded, &[&[0, 0], &[24, 7]]));
     let mut strided = MapSpec::dense(INPUT, MapType::U16, &[40, 24], &[32, 8]);
     strided.element_strides = vec![1, 2];
     cases.push(plain_load(
@@ -227,13 +250,14 @@ fn element_types() -> Vec<Case> {
     .map(|(label, element)| {
         let form = load_form(2);
         let inner = 64 / element.bytes() as u32;
+        let sixteen = 16 / element.bytes() as i32;
         let map = MapSpec::dense(INPUT, element, &[u64::from(inner) * 2, 6], &[inner, 4]);
         let input = floats(buffer_bytes(&map));
         load(
             format!("{form}/element-{label}"),
             &form,
             map,
-            &[&[0, 0], &[3, 4], &[-2, -1]],
+            &[&[0, 0], &[sixteen, 4], &[-sixteen, -1]],
             input,
         )
     })
@@ -252,6 +276,7 @@ fn fills() -> Vec<Case> {
     .into_iter()
     .map(|(label, element)| {
         let inner = 64 / element.bytes() as u32;
+        let sixteen = 16 / element.bytes() as i32;
         let mut map = MapSpec::dense(INPUT, element, &[u64::from(inner) * 2, 6], &[inner, 4])
             .swizzled(Swizzle::B64);
         map.nan_fill = true;
@@ -261,7 +286,7 @@ fn fills() -> Vec<Case> {
             format!("{form}/nan-fill-{label}"),
             &form,
             map,
-            &[&[0, 0], &[-3, -1], &[inner as i32 * 2 - 1, 4]],
+            &[&[0, 0], &[-sixteen, -1], &[inner as i32 * 2 - sixteen, 4]],
             input,
         )
     })
@@ -378,9 +403,9 @@ fn stores() -> Vec<Case> {
         let (map, places) = ranked(rank, MapBuffer::Output(0));
         for (label, place) in [
             ("inside", &places[1]),
-            ("low-edge", &places[2]),
             ("high-edge", &places[3]),
-            ("corner", &places[2 + 2 * rank]),
+            ("far-edge", &places[1 + 2 * rank]),
+            ("outside", &places[3 + 2 * rank]),
         ] {
             let issue = format!("@%p1 {form} [%l0, {}], [%r1];\n", coordinates(place));
             let input = pattern(box_bytes(&map).next_multiple_of(16));
@@ -402,7 +427,7 @@ fn stores() -> Vec<Case> {
             &[swizzle.span() / 2, 16],
         )
         .swizzled(swizzle);
-        let issue = format!("@%p1 {form} [%l0, {{3, 7}}], [%r1];\n");
+        let issue = format!("@%p1 {form} [%l0, {{8, 7}}], [%r1];\n");
         let input = pattern(box_bytes(&map));
         cases.push(send(
             format!("{form}/swizzle-{}", swizzle.label()),
@@ -415,7 +440,7 @@ fn stores() -> Vec<Case> {
     let hinted = "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint";
     let map = MapSpec::dense(MapBuffer::Output(0), MapType::U32, &[32, 8], &[16, 4]);
     let issue = format!(
-        "createpolicy.fractional.L2::evict_first.b64 %l5;\n@%p1 {hinted} [%l0, {{5, 2}}], [%r1], %l5;\n"
+        "createpolicy.fractional.L2::evict_first.b64 %l5;\n@%p1 {hinted} [%l0, {{4, 2}}], [%r1], %l5;\n"
     );
     cases.push(send(
         hinted.to_owned(),
@@ -451,6 +476,7 @@ fn reductions() -> Vec<Case> {
         let form =
             format!("cp.reduce.async.bulk.tensor.2d.global.shared::cta.{op}.tile.bulk_group");
         let inner = 64 / element.bytes() as u32;
+        let sixteen = 16 / element.bytes() as i32;
         let map = MapSpec::dense(
             MapBuffer::Output(0),
             element,
@@ -466,7 +492,7 @@ fn reductions() -> Vec<Case> {
                     .collect::<Vec<_>>(),
             )
         };
-        let issue = format!("@%p1 {form} [%l0, {{-3, 4}}], [%r1];\n");
+        let issue = format!("@%p1 {form} [%l0, {{{sixteen}, 4}}], [%r1];\n");
         let (source, target) = (
             values(ty, box_bytes(&map), 5),
             values(ty, buffer_bytes(&map), 1),
@@ -480,7 +506,7 @@ fn reductions() -> Vec<Case> {
             element: MapType::U32,
             ..MapSpec::dense(map.buffer, MapType::U32, &map.dims, &map.extent)
         };
-        let issue = format!("@%p1 {form} [%l0, {}], [%r1];\n", coordinates(&places[2]));
+        let issue = format!("@%p1 {form} [%l0, {}], [%r1];\n", coordinates(&places[3]));
         let (source, target) = (pattern(box_bytes(&map)), pattern(buffer_bytes(&map)));
         cases.push(send(format!("{form}/u32"), map, source, target, &issue));
     }
@@ -567,9 +593,9 @@ fn edited_map(label: &str, form: &str, operands: &str) -> Case {
     // The wait is bounded: an edit that leaves another number of bytes is to fail, not to hang.
     // A map of rank 1 is read with one coordinate; the box is then one row.
     let (rank, at, bytes) = if label == "rank" {
-        (1, "{9}", 64)
+        (1, "{8}", 64)
     } else {
-        (2, "{20, 3}", bytes)
+        (2, "{24, 3}", bytes)
     };
     Kernel::new(format!("{form}/{label}"), Launch::single(128))
         .forms([form, fence, acquire])
@@ -587,4 +613,29 @@ fn edited_map(label: &str, form: &str, operands: &str) -> Case {
             dump = dump(bytes, 0, "")
         ))
         .case()
+}
+
+/// Places the hardware may refuse: what it says about each is the answer.
+fn refusals() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (label, element, place) in [
+        ("unaligned-halves", MapType::U16, [3, 0]),
+        ("unaligned-words", MapType::F32, [1, 0]),
+        ("unaligned-negative", MapType::U16, [-3, 0]),
+    ] {
+        let map = MapSpec::dense(INPUT, element, &[48, 16], &[16, 8]);
+        cases.push(plain_load(label, map, &[&place]));
+    }
+    let form = "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group";
+    for (label, place) in [
+        ("unaligned", [3, 0]),
+        ("negative-inner", [-8, 0]),
+        ("negative-outer", [0, -1]),
+    ] {
+        let map = MapSpec::dense(MapBuffer::Output(0), MapType::U16, &[48, 16], &[16, 8]);
+        let issue = format!("@%p1 {form} [%l0, {}], [%r1];\n", coordinates(&place));
+        let (source, target) = (pattern(box_bytes(&map)), vec![0xcd; buffer_bytes(&map)]);
+        cases.push(send(format!("{form}/{label}"), map, source, target, &issue));
+    }
+    cases
 }
