@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::backend::Stage;
 use super::build::Images;
@@ -8,11 +8,12 @@ use super::resume::Finished;
 use super::validate::verdict;
 use super::{could_not_run, interrupt, write_error, yardstick_id};
 use crate::diagnostic::CommandError;
-use crate::domain::Status;
+use crate::domain::{ContenderId, Shape, Status};
 use crate::plan::{Plan, Work};
-use crate::record::Writer;
 use crate::record::schema::{Line, Settings, Verdict};
-use crate::worker::{Lost, MeasureEntry, MeasureJob, Reply, Request, Tolerance};
+use crate::record::{Run, Writer};
+use crate::stats::decision::{Rule, decide};
+use crate::worker::{Lost, MeasureEntry, MeasureJob, Reply, Request, Tolerance, trace};
 
 /// Beyond its time limit, a measuring worker needs this long for operands,
 /// tuning of the yardstick and the check of timed outputs.
@@ -39,12 +40,12 @@ pub fn all(
     {
         progress.warn(&format!("no cublas row: {why}"));
     }
+    let began = Instant::now();
     let mut session = Session {
         plan,
         images,
         settings,
         verdicts: passed(writer)?,
-        open: Vec::new(),
         blocks: 0,
         retaken: 0,
     };
@@ -78,13 +79,39 @@ pub fn all(
             session.retaken
         ));
     }
-    Ok(session.decision())
+    decision(writer, began.elapsed().as_secs_f64())
+}
+
+/// Whether the ranking over all shapes is settled, and if not, what it takes.
+fn decision(writer: &Writer, seconds: f64) -> Result<String, CommandError> {
+    let run = reread(writer)?;
+    let everywhere = |id: &&ContenderId| {
+        let ok = |s: &Shape| run.status(id, &s.name) == Some(Status::Ok);
+        run.header.shapes.iter().all(ok)
+    };
+    let contenders: Vec<ContenderId> = run
+        .header
+        .contenders
+        .iter()
+        .map(|c| &c.id)
+        .filter(everywhere)
+        .cloned()
+        .collect();
+    if run.blocks.is_empty() {
+        return Ok(String::new());
+    }
+    let per_block = seconds / run.blocks.len() as f64 * run.header.shapes.len() as f64;
+    Ok(decide(&run.blocks, &contenders, &Rule::default()).summary(per_block))
+}
+
+fn reread(writer: &Writer) -> Result<Run, CommandError> {
+    crate::record::read(writer.path())
+        .map_err(|e| could_not_run(&format!("the run file cannot be read back: {e}")))
 }
 
 /// The verdicts on record that say ok.
 fn passed(writer: &Writer) -> Result<Vec<Verdict>, CommandError> {
-    let run = crate::record::read(writer.path())
-        .map_err(|e| could_not_run(&format!("the run file cannot be read back: {e}")))?;
+    let run = reread(writer)?;
     let ids = run.header.contenders.iter().map(|c| &c.id);
     Ok(ids
         .flat_map(|id| {
@@ -102,8 +129,6 @@ struct Session<'a> {
     settings: &'a Settings,
     /// Shrinks when a timed call turns out wrong.
     verdicts: Vec<Verdict>,
-    /// Decisions that are not `decided`.
-    open: Vec<String>,
     blocks: u32,
     retaken: u32,
 }
@@ -221,10 +246,8 @@ impl Session<'_> {
                     retaken,
                     rejected,
                 } => {
+                    trace(|| format!("{shape}: {decision}"));
                     self.retaken += retaken;
-                    if decision != "decided" {
-                        self.open.push(decision);
-                    }
                     for verdict in rejected {
                         self.reject(writer, verdict)?;
                     }
@@ -262,13 +285,6 @@ impl Session<'_> {
         writer
             .append(&Line::Verdict(verdict))
             .map_err(|e| write_error(&e))
-    }
-
-    fn decision(&self) -> String {
-        match self.open.first() {
-            None => "decided".to_owned(),
-            Some(first) => first.clone(),
-        }
     }
 }
 
