@@ -1,10 +1,13 @@
 use std::path::{Path, PathBuf};
 
 use super::Globals;
+use super::runs::{self, Exports};
 use crate::config::{Baseline, Round, Selection};
 use crate::diagnostic::{CommandError, SourceFile};
 use crate::domain::Exit;
-use crate::present::{Style, sweep_summary};
+use crate::export::Document;
+use crate::present::sweep_summary;
+use crate::rank::Ranking;
 use crate::sweep::{BackendChoice, Options, ResumeFrom, sweep};
 
 /// Compile, validate and time a round's contenders, and rank them.
@@ -46,6 +49,8 @@ pub struct Args {
     /// Print the seconds of each stage at the end
     #[arg(long)]
     timings: bool,
+    #[command(flatten)]
+    exports: Exports,
 }
 
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
@@ -66,7 +71,10 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         seed,
         resume,
     })?;
-    println!("{}", sweep_summary(&swept.run, &Style::detect()));
+    println!("{}", sweep_summary(&swept.run, &runs::style(globals)));
+    let ranking = Ranking::of(&swept.run);
+    args.exports
+        .write(&Document::of_run(&swept.run, &ranking))?;
     if args.timings {
         print_timings(&swept.seconds);
     }
@@ -118,8 +126,7 @@ fn round(args: &Args, resume: Option<&ResumeFrom>) -> Result<Round, CommandError
 
 /// The round as the run file has it, so that a moved config does not matter.
 fn recorded_round(path: &Path) -> Result<Round, CommandError> {
-    let run = crate::record::read(path)
-        .map_err(|e| CommandError::new(Exit::Usage, e.to_string(), e.remedy()))?;
+    let run = crate::record::read(path)?;
     let config = run.header.config;
     let file = SourceFile {
         path: PathBuf::from(config.path),
