@@ -321,7 +321,7 @@ pub fn write_row(shared: &mut [u8], swizzle: Swizzle, address: u32, row: &[u8]) 
         return;
     }
     // The common case, a whole line: its eight chunks change places by one exclusive-or.
-    if let (Swizzle::B128, true, Ok(row)) = (swizzle, address % 128 == 0, row.try_into()) {
+    if let (Swizzle::B128, true, Ok(row)) = (swizzle, address.is_multiple_of(128), row.try_into()) {
         let row: &[u8; 128] = row;
         let to = &mut shared[address as usize..][..128];
         let (to, from) = (to.as_chunks_mut::<16>().0, row.as_chunks::<16>().0);
@@ -345,7 +345,7 @@ pub fn read_row(shared: &[u8], swizzle: Swizzle, address: u32, row: &mut [u8]) {
         row.copy_from_slice(&shared[address as usize..][..row.len()]);
         return;
     }
-    if swizzle == Swizzle::B128 && address % 128 == 0 && row.len() == 128 {
+    if swizzle == Swizzle::B128 && address.is_multiple_of(128) && row.len() == 128 {
         let from = &shared[address as usize..][..128];
         let (from, to) = (from.as_chunks::<16>().0, row.as_chunks_mut::<16>().0);
         let flip = (address >> 7 & 7) as usize;
