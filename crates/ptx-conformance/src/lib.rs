@@ -3,7 +3,7 @@
 //! Each [`Case`] is a complete PTX module with its launch, its input bytes and
 //! the initial bytes of its outputs. The suite has two sides that meet only in
 //! the golden files: [`record`] runs every case on a GPU and stores what came
-//! out, the replaying side runs the same case in `ptx-emu` and compares. Nothing about
+//! out, [`replay`] runs the same case in `ptx-emu` and compares. Nothing about
 //! the expected results is written by hand, so a disagreement is always one
 //! between the emulator and the silicon.
 
@@ -17,6 +17,7 @@ pub mod numbers;
 pub mod operand;
 pub mod packing;
 pub mod record;
+pub mod replay;
 pub mod values;
 
 pub use case::{Case, Compare, Element, Launch};

@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use ptx_conformance::replay::{self, Verdict};
 use ptx_conformance::{families, record};
+use ptx_emu::launch::MmaMode;
 
 const USAGE: &str = "\
 usage: ptx-conformance list                 the cases, one a line, with their forms
        ptx-conformance emit --out DIR       each case's PTX as a file
        ptx-conformance record --out DIR     run all cases on the GPU and store goldens
-                              [--only GROUP]       … of one golden file";
+                              [--only GROUP]       … of one golden file
+       ptx-conformance check [PART]         replay the goldens in the emulator (names with PART)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -21,6 +24,8 @@ fn main() -> ExitCode {
         ["record", "--out", folder, "--only", group] => {
             record_goldens(Path::new(folder), Some(group))
         }
+        ["check"] => check(""),
+        ["check", part] => check(part),
         ["worker", family, first] => work(family, first),
         _ => Err(USAGE.to_owned()),
     };
@@ -63,6 +68,27 @@ fn emit(folder: &Path) -> Result<ExitCode, String> {
         std::fs::write(folder.join(format!("{index:04}-{name}.ptx")), &case.ptx).map_err(failed)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn check(part: &str) -> Result<ExitCode, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens");
+    let goldens = replay::read_goldens(&folder).map_err(|e| e.to_string())?;
+    let verdicts = replay::replay(&goldens, part, MmaMode::Exact);
+    let mut bad = 0;
+    let mut exact = 0;
+    for (case, verdict) in &verdicts {
+        exact += usize::from(matches!(verdict, Verdict::Agrees { exact: true }));
+        if !verdict.agrees() {
+            bad += 1;
+            println!("{}: {verdict}", case.name);
+        }
+    }
+    eprintln!(
+        "{} cases: {exact} bit for bit, {} within tolerance, {bad} disagree",
+        verdicts.len(),
+        verdicts.len() - exact - bad
+    );
+    Ok(ExitCode::from(u8::from(bad > 0)))
 }
 
 fn record_goldens(folder: &Path, only: Option<&str>) -> Result<ExitCode, String> {

@@ -209,6 +209,7 @@ fn few_float_edges(exponent: u32, mantissa: u32) -> Vec<u64> {
     let positive = [
         0,
         1,
+        unit - 1,
         unit,
         one,
         one + 1,
@@ -217,10 +218,10 @@ fn few_float_edges(exponent: u32, mantissa: u32) -> Vec<u64> {
         infinity,
         infinity | 1,
     ];
-    let negative = [0, unit - 1, one, one + unit, infinity - 1, infinity];
     positive
-        .into_iter()
-        .chain(negative.map(|v| v | sign))
+        .iter()
+        .copied()
+        .chain(positive.iter().map(|v| v | sign))
         .collect()
 }
 
