@@ -38,6 +38,12 @@ __device__ __forceinline__ u32 multiply_f16x2(u32 a, u32 b) {
   return d;
 }
 
+__device__ __forceinline__ u32 fma_f16x2(u32 a, u32 b, u32 c) {
+  u32 d;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+}
+
 // The first argument lands in the low half.
 __device__ __forceinline__ u32 f32x2_to_f16x2(float low, float high) {
   u32 d;
