@@ -15,6 +15,7 @@
 //! must copy the guard first if an early part overwrites it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Index of an instruction in [`Program::insts`].
@@ -166,6 +167,8 @@ pub struct Program {
     pub specials32: Vec<(R32, Special)>,
     /// Read-only 64-bit slots holding a special register (`%gridid`).
     pub specials64: Vec<(R64, Special)>,
+    /// Frames of functions that can call themselves.
+    pub frames: Vec<FrameSlots>,
     /// Kernel parameters in order.
     pub params: Vec<Param>,
     /// Bytes of all parameters together.
@@ -192,6 +195,19 @@ pub struct Program {
     pub min_ctas_per_sm: Option<u32>,
     /// `.maxnreg`
     pub max_registers: Option<u32>,
+}
+
+/// Everything of one function that a second call of it would overwrite.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FrameSlots {
+    /// Slots of the 32-bit file.
+    pub r32: Range<u32>,
+    /// Slots of the 64-bit file.
+    pub r64: Range<u32>,
+    /// Predicates.
+    pub preds: Range<u32>,
+    /// Local bytes: offset and size, multiples of 8 not guaranteed.
+    pub local: Vec<(u32, u32)>,
 }
 
 /// Value of a 64-bit constant slot.
@@ -556,6 +572,9 @@ pub enum Num {
     S4,
     U4,
     B1,
+    /// signed/unsigned 2-bit integers (`cvt.pack` results)
+    S2,
+    U2,
 }
 
 /// Modifiers of `cvt`.
@@ -1594,8 +1613,13 @@ pub enum Op {
         targets: Box<[Pc]>,
         reconverge: Pc,
     },
-    /// Call; arguments and results are moved by the lowering (no recursion)
+    /// Call; arguments and results are moved by the lowering. Slots and local bytes are static per
+    /// function, so a call that may re-enter its caller stands between the two ops below.
     Call { target: Pc },
+    /// Pushes the registers and local bytes of `Program::frames[frame]` on each lane's own stack
+    SaveFrame { frame: u32 },
+    /// Pops what the matching [`Op::SaveFrame`] pushed
+    RestoreFrame { frame: u32 },
     /// Indirect call: the register holds one of the `targets` (code addresses are their [`Pc`]s)
     CallIndirect {
         target: R64,

@@ -296,3 +296,50 @@ fn a_fault_names_the_source_line() {
     let text = error.to_string();
     assert!(text.contains(&format!("control.cu:{}", line + 1)), "{text}");
 }
+
+#[test]
+fn functions_call_themselves() {
+    fn ackermann(m: u32, n: u32) -> u32 {
+        match (m, n) {
+            (0, n) => n + 1,
+            (m, 0) => ackermann(m - 1, 1),
+            (m, n) => ackermann(m - 1, ackermann(m, n - 1)),
+        }
+    }
+    let mut bench = Bench::new(WRITTEN);
+    let output = bench.upload(&[0; 32]);
+    bench.run("recursion", 32, Params::new().pointer(output), 0);
+    for (i, &found) in bench.download(output, 32).iter().enumerate() {
+        let i = i as u32;
+        assert_eq!(found, ackermann(i % 3, i >> 3), "thread {i}");
+    }
+}
+
+#[test]
+fn bottomless_recursion_is_a_fault() {
+    let mut bench = Bench::new(WRITTEN);
+    let output = bench.upload(&[0]);
+    let launch = Launch::new("too_deep")
+        .block([32, 1, 1])
+        .params(Params::new().pointer(output));
+    let error = launch
+        .run(&bench.module, &mut bench.memory)
+        .expect_err("no stack is that deep");
+    assert!(error.to_string().contains("recursion"), "{error}");
+}
+
+#[test]
+fn lanes_call_functions_of_their_own() {
+    let mut bench = Bench::new(WRITTEN);
+    let output = bench.upload(&[0; 32]);
+    bench.run("chosen", 32, Params::new().pointer(output), 0);
+    for (i, &found) in bench.download(output, 32).iter().enumerate() {
+        let i = i as u32;
+        let expected = if i.is_multiple_of(2) {
+            i * 10
+        } else {
+            i.wrapping_neg()
+        };
+        assert_eq!(found, expected, "thread {i}");
+    }
+}

@@ -289,6 +289,7 @@ fn conversions() {
          cvt.u64.u32 %rd1, %tid.x;
          cvt.u8.u64 %rs1, %rd1;
          cvt.pack.sat.u8.s32.b32 %r1, %r2, %r3, %r4;
+         cvt.pack.sat.u2.s32.b32 %r1, %r2, %r3, %r4;
          cvt.pack.sat.s16.s32 %r1, %r2, %r3;
          cvta.global.u64 %rd1, table;
          cvta.param.u64 %rd1, %rd2;
@@ -595,6 +596,7 @@ fn wgmma_in_every_shape() {
         ("f32", "e4m3", "e5m2", 32, 0, true),
         ("f16", "e5m2", "e5m2", 32, 0, true),
         ("s32", "s8", "u8", 32, 0, false),
+        ("s32", "b1", "b1", 256, 0, false),
     ];
     for (d, a, b, k, transposes, signs) in types {
         for n in (8..=256).step_by(8) {
@@ -603,7 +605,8 @@ fn wgmma_in_every_shape() {
             }
             let count = if d == "f16" { n / 4 } else { n / 2 };
             let acc = registers("%f", count);
-            let shape = format!("wgmma.mma_async.sync.aligned.m64n{n}k{k}.{d}.{a}.{b}");
+            let popc = if a == "b1" { ".and.popc" } else { "" };
+            let shape = format!("wgmma.mma_async.sync.aligned.m64n{n}k{k}.{d}.{a}.{b}{popc}");
             let scale = if signs { ", 1, -1" } else { "" };
             let trans_ss = if transposes == 2 { ", 0, 1" } else { "" };
             let trans_rs = if transposes == 2 { ", 1" } else { "" };
@@ -791,8 +794,9 @@ fn an_error_names_instruction_and_both_lines() {
 }
 
 #[test]
-fn recursion_and_missing_bodies_are_refused() {
-    let recursive = ".version 9.0\n.func f() { call f; ret; }\n.entry k() { call f; ret; }";
+fn recursion_in_registers_and_missing_bodies_are_refused() {
+    let recursive = ".version 9.0\n.func f(.reg .b32 x) { call f, (x); ret; }\n\
+                     .entry k() { call f, (1); ret; }";
     let missing = ".version 9.0\n.extern .func g();\n.entry k() { call g; ret; }";
     let problem = |text: &str| match compile(text) {
         Err(CompileError::Lower(error)) => error.problem,

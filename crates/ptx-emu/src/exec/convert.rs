@@ -171,6 +171,8 @@ fn pack_int(to: Num, from_signed: bool, a: u32, b: u32, c: Option<u32>) -> u32 {
         Num::S8 => (8, -0x80, 0x7f),
         Num::U8 => (8, 0, 0xff),
         Num::S4 => (4, -8, 7),
+        Num::S2 => (2, -2, 1),
+        Num::U2 => (2, 0, 3),
         _ => (4, 0, 15),
     };
     let one = |x: u32| {

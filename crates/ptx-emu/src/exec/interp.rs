@@ -6,7 +6,7 @@
 use super::cluster::{Cluster, Flow};
 use super::copy::CpAsync;
 use super::warp::{State, Wait, Warp};
-use super::{convert, float, integer, sync};
+use super::{convert, float, frames, integer, sync};
 use crate::fault::FaultKind;
 use crate::numeric::simd::Level;
 use crate::op::{BoolOp, Clock, Inst, Op, PrmtMode, R32, Slot, W};
@@ -322,6 +322,16 @@ impl Cluster<'_> {
             Op::Brx { .. } | Op::Call { .. } | Op::CallIndirect { .. } | Op::Ret | Op::Exit => {
                 self.control(w, mask, op)
             }
+            Op::SaveFrame { frame } => {
+                let per_lane = self.env.program.local_bytes;
+                frames::save(w, mask, &self.env.program.frames[*frame as usize], per_lane)?;
+                Ok(Flow::Next)
+            }
+            Op::RestoreFrame { frame } => {
+                let per_lane = self.env.program.local_bytes;
+                frames::restore(w, mask, &self.env.program.frames[*frame as usize], per_lane);
+                Ok(Flow::Next)
+            }
             Op::Trap | Op::Brkpt | Op::AssertFail { .. } | Op::Printf { .. } => {
                 self.report(w, mask, op)
             }
@@ -360,14 +370,18 @@ impl Cluster<'_> {
             Op::CallIndirect {
                 target, targets, ..
             } => {
-                let at = w.get64(*target)[mask.trailing_zeros() as usize];
-                let uniform = super::access::lanes(mask).all(|l| w.get64(*target)[l] == at);
-                if !uniform || !targets.iter().any(|&t| u64::from(t) == at) {
-                    return Err(sync::illegal(format!(
-                        "indirect call to {at:#x}, which is no function of its prototype"
-                    )));
+                let at = *w.get64(*target);
+                let mut paths: Vec<(u32, u32)> = Vec::new();
+                for lane in super::access::lanes(mask) {
+                    let Some(&entry) = targets.iter().find(|&&t| u64::from(t) == at[lane]) else {
+                        return Err(sync::illegal(format!(
+                            "indirect call to {:#x}, which is no function of its prototype",
+                            at[lane]
+                        )));
+                    };
+                    add_lane(&mut paths, entry, lane);
                 }
-                w.call(mask, at as u32);
+                w.call_each(&paths);
             }
             _ => {}
         }

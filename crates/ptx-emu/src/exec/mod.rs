@@ -13,6 +13,7 @@ mod convert;
 mod copy;
 pub(crate) mod env;
 mod float;
+mod frames;
 pub(crate) mod grid;
 mod integer;
 mod interp;

@@ -169,6 +169,8 @@ pub(crate) struct Warp {
     /// Registers per thread after `setmaxnreg`, 0 before any.
     pub(crate) registers: u32,
     pub(crate) counts: [u64; CLASSES],
+    /// Frames saved around calls that may re-enter their caller, per lane; empty until used.
+    pub(crate) saved: Vec<Vec<u64>>,
 }
 
 impl Warp {
@@ -205,6 +207,7 @@ impl Warp {
             cluster_arrived: 0,
             registers: 0,
             counts: [0; CLASSES],
+            saved: Vec::new(),
         }
     }
 
@@ -462,6 +465,11 @@ impl Warp {
 
     /// The lanes of `mask` call a function.
     pub(crate) fn call(&mut self, mask: u32, target: Pc) {
+        self.call_each(&[(target, mask)]);
+    }
+
+    /// Lanes call functions of their own; all meet again behind the call.
+    pub(crate) fn call_each(&mut self, calls: &[(Pc, u32)]) {
         self.stack.push(Path {
             pc: self.pc + 1,
             mask: self.active,
@@ -469,10 +477,16 @@ impl Warp {
             depth: self.depth,
             join: true,
         });
-        self.pc = target;
-        self.active = mask;
-        self.rpc = Pc::MAX;
-        self.depth += 1;
+        for &(pc, mask) in calls {
+            self.stack.push(Path {
+                pc,
+                mask,
+                rpc: Pc::MAX,
+                depth: self.depth + 1,
+                join: false,
+            });
+        }
+        self.pop();
     }
 
     /// The lanes of `mask` return; in the kernel itself they exit.

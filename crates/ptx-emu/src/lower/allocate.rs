@@ -23,10 +23,13 @@ pub(crate) fn allocate(survey: &Survey, blocks: &[Blocks], counts: [u32; 3], pla
     }
     let touches = by_group(survey);
     for blocks in blocks {
-        for file in FILES {
+        let slots = FILES.map(|file| {
+            let start = plan.used[file as usize];
             let intervals = Liveness::new(survey, blocks, &touches, file).intervals();
             scan(intervals, file, &pinned, plan);
-        }
+            start..plan.used[file as usize]
+        });
+        plan.body_slots.push(slots);
     }
 }
 

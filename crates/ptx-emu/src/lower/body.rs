@@ -10,12 +10,10 @@ use super::ops;
 use super::unit;
 use crate::front::ast::{self, Instruction, Space, Statement, Storage};
 use crate::op::{Op, Pc};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Emits a kernel and every function it reaches.
 pub(crate) fn all(emitter: &mut Emitter<'_, '_>, kernel: usize) -> Result<(), LowerError> {
     let mut queue = vec![kernel];
-    let mut calls: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     let mut at = 0;
     while let Some(&function) = queue.get(at) {
         at += 1;
@@ -24,42 +22,13 @@ pub(crate) fn all(emitter: &mut Emitter<'_, '_>, kernel: usize) -> Result<(), Lo
         emitter.callees.clear();
         one(emitter, function)?;
         let callees = std::mem::take(&mut emitter.callees);
-        for &callee in &callees {
+        for callee in callees {
             if !queue.contains(&callee) {
                 queue.push(callee);
             }
         }
-        calls.insert(function, callees);
     }
-    match cycle(&calls) {
-        None => Ok(()),
-        Some(function) => {
-            let function = &emitter.unit.ast.functions[function];
-            Err(LowerError {
-                problem: Problem::Recursion(function.name.to_owned()),
-                instruction: String::new(),
-                ptx_line: function.position.line,
-                source_line: None,
-            })
-        }
-    }
-}
-
-/// A function that reaches itself. Frames are static, so there may be none.
-fn cycle(calls: &BTreeMap<usize, BTreeSet<usize>>) -> Option<usize> {
-    calls.keys().copied().find(|&start| {
-        let mut seen = BTreeSet::new();
-        let mut stack: Vec<usize> = calls[&start].iter().copied().collect();
-        while let Some(function) = stack.pop() {
-            if function == start {
-                return true;
-            }
-            if seen.insert(function) {
-                stack.extend(calls.get(&function).into_iter().flatten());
-            }
-        }
-        false
-    })
+    Ok(())
 }
 
 fn one(emitter: &mut Emitter<'_, '_>, index: usize) -> Result<(), LowerError> {
@@ -221,7 +190,8 @@ fn declare_variable<'a>(
         Storage::Memory(Space::Shared) => Place::Shared(emitter.declare_shared(variable)?),
         Storage::Memory(Space::Local | Space::Param) => {
             let layout = unit::layout(variable)?;
-            Place::Local(emitter.reserve_local(layout.size, layout.align)?)
+            let owner = emitter.function;
+            Place::Local(emitter.reserve_local(layout.size, layout.align, Some(owner))?)
         }
         _ => {
             return Err(Problem::Illegal(

@@ -1,5 +1,6 @@
 //! Calls. Frames are static: each function's parameters have fixed places in local memory (or
-//! fixed registers), which works because nothing recurses and lanes keep their own copies.
+//! fixed registers), and lanes keep their own copies. Around a call that may lead back into its
+//! caller, the caller's frame is saved.
 //!
 //! A function whose address is taken can also be entered through a common area: the caller of
 //! an unknown function writes the arguments there, the function moves them to its own places.
@@ -39,18 +40,26 @@ pub(crate) fn frame(emitter: &mut Emitter<'_, '_>, function: usize) -> Lowered<C
     let ast = emitter.unit.ast;
     let function_ast = &ast.functions[function];
     let frame = CallFrame {
-        returns: formals(emitter, &function_ast.returns)?,
-        params: formals(emitter, &function_ast.params)?,
+        returns: formals(emitter, &function_ast.returns, function)?,
+        params: formals(emitter, &function_ast.params, function)?,
     };
     emitter.frames.insert(function, frame.clone());
     Ok(frame)
 }
 
-fn formals(emitter: &mut Emitter<'_, '_>, variables: &[Variable<'_>]) -> Lowered<Vec<Formal>> {
+fn formals(
+    emitter: &mut Emitter<'_, '_>,
+    variables: &[Variable<'_>],
+    owner: usize,
+) -> Lowered<Vec<Formal>> {
     let mut formals = Vec::new();
     for variable in variables {
         let layout = layout(variable)?;
         formals.push(match variable.storage {
+            Storage::Register if emitter.unit.recursive(owner) => {
+                let name = emitter.unit.ast.functions[owner].name;
+                return Err(Problem::Recursion(name.to_owned()));
+            }
             Storage::Register => {
                 let bits = match variable.scalar {
                     crate::front::ast::ScalarType::Pred => 1,
@@ -62,7 +71,7 @@ fn formals(emitter: &mut Emitter<'_, '_>, variables: &[Variable<'_>]) -> Lowered
             }
             Storage::Memory(_) => {
                 // At least 8, so that copies go in whole words.
-                let at = emitter.reserve_local(layout.size, layout.align.max(8))?;
+                let at = emitter.reserve_local(layout.size, layout.align.max(8), Some(owner))?;
                 let size = layout.size as u32;
                 Formal::Memory { at, size }
             }
@@ -76,7 +85,7 @@ fn area(emitter: &mut Emitter<'_, '_>) -> Lowered<u32> {
     if let Some(at) = emitter.call_area {
         return Ok(at);
     }
-    let at = emitter.reserve_local(u64::from(2 * AREA_BYTES), 16)?;
+    let at = emitter.reserve_local(u64::from(2 * AREA_BYTES), 16, None)?;
     emitter.call_area = Some(at);
     Ok(at)
 }
@@ -250,6 +259,10 @@ pub(crate) fn call<'a>(
     }
     let frame = frame(emitter, function)?;
     count(&parts, frame.returns.len(), frame.params.len())?;
+    let saved = emitter.unit.reenters(emitter.function, function);
+    if saved {
+        save(emitter);
+    }
     for (formal, argument) in frame.params.iter().zip(parts.arguments) {
         pass(emitter, *formal, argument)?;
     }
@@ -257,13 +270,56 @@ pub(crate) fn call<'a>(
     let entry = emitter.plan.and_then(|plan| plan.entries.get(&function));
     let target = entry.map_or(0, |&(direct, _)| direct);
     emitter.emit(Op::Call { target });
-    for (formal, result) in frame.returns.iter().zip(parts.results) {
+    let returns = match saved {
+        true => stage(emitter, &frame.returns)?,
+        false => frame.returns,
+    };
+    for (formal, result) in returns.iter().zip(parts.results) {
         take(emitter, *formal, result)?;
     }
     if callee.noreturn {
         emitter.set_flow(Flow::Abort);
     }
     Ok(())
+}
+
+/// Number of the current function's saved frame.
+fn saved_frame(emitter: &mut Emitter<'_, '_>) -> u32 {
+    let function = emitter.function;
+    let known = emitter
+        .saved_frames
+        .iter()
+        .position(|&saved| saved == function);
+    let frame = known.unwrap_or_else(|| {
+        emitter.saved_frames.push(function);
+        emitter.saved_frames.len() - 1
+    });
+    frame as u32
+}
+
+fn save(emitter: &mut Emitter<'_, '_>) {
+    let frame = saved_frame(emitter);
+    emitter.emit(Op::SaveFrame { frame });
+}
+
+fn restore(emitter: &mut Emitter<'_, '_>) {
+    let frame = saved_frame(emitter);
+    emitter.emit(Op::RestoreFrame { frame });
+}
+
+/// Brings results to the common area, where they survive the restoring of the caller's frame.
+fn stage(emitter: &mut Emitter<'_, '_>, returns: &[Formal]) -> Lowered<Vec<Formal>> {
+    let sizes = memory_sizes(returns)?;
+    let places = area_places(emitter, &sizes, AREA_BYTES)?;
+    let mut staged = Vec::new();
+    for (formal, place) in returns.iter().zip(places) {
+        if let Formal::Memory { at, size } = *formal {
+            copy(emitter, place, at, size)?;
+            staged.push(Formal::Memory { at: place, size });
+        }
+    }
+    restore(emitter);
+    Ok(staged)
 }
 
 fn count(parts: &CallParts<'_, '_>, results: usize, arguments: usize) -> Lowered<()> {
@@ -395,6 +451,13 @@ fn indirect<'a>(emitter: &mut Emitter<'_, 'a>, parts: &CallParts<'_, 'a>) -> Low
         )?;
     }
     let functions = candidates(emitter, parts.table, argument_sizes.len())?;
+    let caller = emitter.function;
+    let saved = functions
+        .iter()
+        .any(|&function| emitter.unit.reenters(caller, function));
+    if saved {
+        save(emitter);
+    }
     emitter.callees.extend(functions.iter().copied());
     let entries = emitter.plan.map(|plan| &plan.entries);
     let targets = functions
@@ -407,6 +470,9 @@ fn indirect<'a>(emitter: &mut Emitter<'_, 'a>, parts: &CallParts<'_, 'a>) -> Low
         targets,
         reconverge,
     });
+    if saved {
+        restore(emitter);
+    }
     for ((result, place), size) in parts.results.iter().zip(from).zip(&result_sizes) {
         take(
             emitter,

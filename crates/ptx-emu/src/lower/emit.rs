@@ -13,6 +13,7 @@ use super::unit::Unit;
 use crate::front::ast;
 use crate::op::*;
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 /// One read or write of a virtual register.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +56,8 @@ pub(crate) struct Plan {
     pub slots: [Vec<u32>; 3],
     /// Slots in use, by file; constants come after them.
     pub used: [u32; 3],
+    /// Slots of each body, in order of emission: 32-bit, 64-bit, predicates.
+    pub body_slots: Vec<[Range<u32>; 3]>,
     pub labels: Vec<Pc>,
     pub entries: HashMap<usize, (Pc, Pc)>,
     /// Reconvergence point of the branch group that starts at this instruction.
@@ -99,6 +102,10 @@ pub(crate) struct Emitter<'m, 'a> {
     pub callees: BTreeSet<usize>,
     pub frames: HashMap<usize, CallFrame>,
     pub call_area: Option<u32>,
+    /// Local bytes of each function.
+    pub owned_locals: HashMap<usize, Vec<(u32, u32)>>,
+    /// Functions whose frames are saved around calls, in the order of `Program::frames`.
+    pub saved_frames: Vec<usize>,
     /// Bytes of each local variable, by its offset.
     pub local_sizes: HashMap<u32, u32>,
 }
@@ -130,6 +137,8 @@ impl<'m, 'a> Emitter<'m, 'a> {
             callees: BTreeSet::new(),
             frames: HashMap::new(),
             call_area: None,
+            owned_locals: HashMap::new(),
+            saved_frames: Vec::new(),
             local_sizes: HashMap::new(),
         }
     }
@@ -338,8 +347,8 @@ impl<'m, 'a> Emitter<'m, 'a> {
         id
     }
 
-    /// Reserves local memory and gives its offset.
-    pub fn reserve_local(&mut self, size: u64, align: u32) -> Lowered<u32> {
+    /// Reserves local memory for a function (or for all) and gives its offset.
+    pub fn reserve_local(&mut self, size: u64, align: u32, owner: Option<usize>) -> Lowered<u32> {
         let start = u64::from(self.program.local_bytes).next_multiple_of(u64::from(align.max(1)));
         let end = start + size;
         // The device gives a thread at most 512 KiB.
@@ -348,6 +357,10 @@ impl<'m, 'a> Emitter<'m, 'a> {
         }
         self.program.local_bytes = end as u32;
         self.local_sizes.insert(start as u32, size as u32);
+        if let Some(owner) = owner {
+            let owned = self.owned_locals.entry(owner).or_default();
+            owned.push((start as u32, size as u32));
+        }
         Ok(start as u32)
     }
 

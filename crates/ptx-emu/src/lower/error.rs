@@ -67,8 +67,8 @@ pub enum Problem {
     /// Two declarations of one name in one scope.
     #[error("`{0}` is declared twice")]
     Duplicate(String),
-    /// A function that reaches itself.
-    #[error("function `{0}` calls itself, directly or through others; recursion is not supported")]
+    /// A function that reaches itself and keeps parameters in registers.
+    #[error("function `{0}` can call itself, so its parameters must be .param, not .reg")]
     Recursion(String),
     /// A function without a body.
     #[error("function `{0}` has no body in this module and is not one the emulator provides")]

@@ -6,7 +6,7 @@ use super::emit::{Emitter, Plan};
 use super::error::{LowerError, Problem};
 use super::flow::Blocks;
 use super::unit::{self, Unit};
-use crate::op::{P, Param, Program, SHARED_BASE, SharedVar};
+use crate::op::{FrameSlots, P, Param, Program, SHARED_BASE, SharedVar};
 
 /// Most shared memory a block can have, static and dynamic (opt-in maximum of sm_90, generously).
 const MAX_SHARED: u32 = 1 << 20;
@@ -108,7 +108,9 @@ fn finish(emitter: Emitter<'_, '_>, plan: &Plan, index: usize) -> Result<Program
         .collect();
     let (params, param_bytes) = kernel_params(emitter.unit, index)?;
     let limits = function.limits;
+    let frames = frames(&emitter, plan);
     let mut program = emitter.program;
+    program.frames = frames;
     program.name = function.name.to_owned();
     program.n32 = n32;
     program.n64 = n64;
@@ -132,6 +134,29 @@ fn finish(emitter: Emitter<'_, '_>, plan: &Plan, index: usize) -> Result<Program
             .all(|inst| inst.guard.pred.is_none_or(|P(at)| at < program.npred))
     );
     Ok(program)
+}
+
+/// What calls that may re-enter their caller save.
+fn frames(emitter: &Emitter<'_, '_>, plan: &Plan) -> Vec<FrameSlots> {
+    let frame = |function: &usize| {
+        let bodies = emitter.survey.bodies.iter();
+        let body = bodies
+            .zip(&plan.body_slots)
+            .find(|((index, ..), _)| index == function);
+        let [r32, r64, preds] = body.map(|(_, slots)| slots.clone()).unwrap_or_default();
+        let local = emitter
+            .owned_locals
+            .get(function)
+            .cloned()
+            .unwrap_or_default();
+        FrameSlots {
+            r32,
+            r64,
+            preds,
+            local,
+        }
+    };
+    emitter.saved_frames.iter().map(frame).collect()
 }
 
 /// Parameters of a kernel in their memory.

@@ -30,6 +30,8 @@ pub(crate) struct Unit<'a> {
     pub globals: Vec<GlobalVar>,
     /// Functions that some instruction takes the address of.
     pub address_taken: BTreeSet<usize>,
+    /// Functions each function can reach by calls.
+    reaches: Vec<BTreeSet<usize>>,
     files: HashMap<u32, Arc<str>>,
 }
 
@@ -79,6 +81,7 @@ impl<'a> Unit<'a> {
             variables: HashMap::new(),
             globals: Vec::new(),
             address_taken: BTreeSet::new(),
+            reaches: Vec::new(),
             files: HashMap::new(),
         };
         for file in &ast.files {
@@ -96,6 +99,7 @@ impl<'a> Unit<'a> {
         for function in &ast.functions {
             unit.find_addresses(function.body.as_deref().unwrap_or_default());
         }
+        unit.find_calls();
         for (index, variable) in ast.variables.iter().enumerate() {
             unit.add_variable(index, variable)
                 .map_err(|problem| (problem, variable.position.line))?;
@@ -136,6 +140,62 @@ impl<'a> Unit<'a> {
                 _ => {}
             }
         }
+    }
+
+    /// Closes the call graph; a call through a register can reach whatever has its address taken.
+    fn find_calls(&mut self) {
+        let mut reaches: Vec<BTreeSet<usize>> = Vec::new();
+        for function in &self.ast.functions {
+            let mut callees = BTreeSet::new();
+            self.callees(function.body.as_deref().unwrap_or_default(), &mut callees);
+            reaches.push(callees);
+        }
+        let mut grown = true;
+        while grown {
+            grown = false;
+            for function in 0..reaches.len() {
+                let further: Vec<usize> = reaches[function]
+                    .iter()
+                    .flat_map(|&callee| reaches[callee].iter().copied())
+                    .collect();
+                let before = reaches[function].len();
+                reaches[function].extend(further);
+                grown |= reaches[function].len() > before;
+            }
+        }
+        self.reaches = reaches;
+    }
+
+    fn callees(&self, statements: &[ast::Statement<'a>], into: &mut BTreeSet<usize>) {
+        for statement in statements {
+            match statement {
+                ast::Statement::Block(inner) => self.callees(inner, into),
+                ast::Statement::Instruction(instruction) if instruction.opcode == "call" => {
+                    let operands = instruction.operands.iter();
+                    let named = operands.filter_map(|operand| match operand {
+                        ast::Operand::Name(name) => Some(*name),
+                        _ => None,
+                    });
+                    match named.clone().find_map(|name| self.functions.get(name)) {
+                        Some(&function) => {
+                            into.insert(function);
+                        }
+                        None => into.extend(&self.address_taken),
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The function can call itself, directly or through others.
+    pub fn recursive(&self, function: usize) -> bool {
+        self.reaches[function].contains(&function)
+    }
+
+    /// A call of `callee` from `caller` may lead back into `caller`.
+    pub fn reenters(&self, caller: usize, callee: usize) -> bool {
+        caller == callee || self.reaches[callee].contains(&caller)
     }
 
     fn add_variable(&mut self, index: usize, variable: &ast::Variable<'a>) -> Lowered<()> {

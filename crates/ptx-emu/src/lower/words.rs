@@ -150,7 +150,7 @@ impl Format for Num {
         match self {
             Num::B8 | Num::U8 | Num::S8 | Num::E4m3 | Num::E5m2 => 8,
             Num::E2m1 | Num::E2m3 | Num::E3m2 | Num::Ue8m0 => 8,
-            Num::S4 | Num::U4 | Num::B1 => 8,
+            Num::S4 | Num::U4 | Num::S2 | Num::U2 | Num::B1 => 8,
             Num::B16 | Num::U16 | Num::S16 | Num::F16 | Num::Bf16 => 16,
             Num::B32 | Num::U32 | Num::S32 | Num::F32 | Num::Tf32 => 32,
             Num::F16x2 | Num::Bf16x2 => 32,

@@ -266,6 +266,8 @@ fn pack_integers<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> L
         ("u8", Num::U8),
         ("s4", Num::S4),
         ("u4", Num::U4),
+        ("s2", Num::S2),
+        ("u2", Num::U2),
     ];
     let to = form.words.need(narrow, "a narrow integer type")?;
     let from_signed = form.words.need(&[("s32", true), ("u32", false)], "s32")?;

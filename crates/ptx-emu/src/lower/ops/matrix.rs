@@ -92,6 +92,10 @@ fn wgmma_mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lower
     let d_ty = next_type(&mut form.words)?;
     let a_ty = next_type(&mut form.words)?;
     let b_ty = next_type(&mut form.words)?;
+    if a_ty == Num::B1 {
+        form.words.exactly("and")?;
+        form.words.exactly("popc")?;
+    }
     form.words.finish()?;
     check_wgmma((m, n, k), d_ty, a_ty, b_ty, satfinite)?;
     let (fixed, flags) = match form.operands {
@@ -142,14 +146,14 @@ fn check_wgmma((m, n, k): (u16, u16, u16), d: Num, a: Num, b: Num, satfinite: bo
         Tf32 => (32, b == Tf32 && d == F32),
         E4m3 | E5m2 => (8, matches!(b, E4m3 | E5m2) && matches!(d, F16 | F32)),
         S8 | U8 => (8, matches!(b, S8 | U8) && d == S32),
-        B1 => return Err(Problem::UnknownInstruction("wgmma on .b1".into())),
+        B1 => (1, b == B1 && d == S32),
         _ => (0, false),
     };
     if !types_fit {
         return illegal("wgmma does not multiply these types");
     }
-    let integer = matches!(a, S8 | U8);
-    if satfinite && !integer {
+    let integer = matches!(a, S8 | U8 | B1);
+    if satfinite && !matches!(a, S8 | U8) {
         return illegal(".satfinite goes with integer operands");
     }
     // Integer shapes grow by 16 from 32 on.
@@ -173,7 +177,7 @@ struct Flags {
 
 impl Flags {
     fn read(operands: &[Operand<'_>], a_ty: Num, from_registers: bool) -> Lowered<Self> {
-        let integer = matches!(a_ty, Num::S8 | Num::U8);
+        let integer = matches!(a_ty, Num::S8 | Num::U8 | Num::B1);
         let half = matches!(a_ty, Num::F16 | Num::Bf16);
         let transposes = match (half, from_registers) {
             (false, _) => 0,
