@@ -14,6 +14,9 @@ pub use variant::{Contender, Launch, Scratch, TensorMap, Tune, Variant};
 
 use crate::diagnostic::{InputError, SourceFile, nearest};
 
+/// The contender that is no variant: what a user of the vendor's library gets.
+pub const YARDSTICK: &str = "cublas";
+
 /// Where variants are looked for unless told otherwise.
 pub const DEFAULT_FOLDER: &str = "variants";
 

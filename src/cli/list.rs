@@ -1,14 +1,150 @@
+use std::path::PathBuf;
+
+use tabled::Table;
+use tabled::builder::Builder;
+use tabled::settings::{Padding, Style};
+
 use super::Globals;
+use crate::catalog::Catalog;
+use crate::config::Round;
 use crate::diagnostic::CommandError;
-use crate::domain::Exit;
+use crate::domain::{Exit, Status};
+use crate::plan::{Machine, Plan};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// A round file: list its contenders and shapes instead
+    #[arg(value_name = "ROUND.toml")]
+    round: Option<PathBuf>,
+}
 
-pub fn run(_args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
-    Err(CommandError::new(
-        Exit::CouldNotRun,
-        "dgx list is not in this build",
-        "build a newer dgx",
-    ))
+/// Prints the variants there are, or what a round would run.
+pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let catalog = Catalog::open(&globals.variants)?;
+    match args.round {
+        None => list_variants(&catalog),
+        Some(path) => {
+            let plan = Plan::new(Round::read(&path)?, &catalog, &Machine::H200)?;
+            list_round(&plan);
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// A broken variant is a row like any other, so that one mistake does not hide
+/// the rest; the exit code still tells.
+fn list_variants(catalog: &Catalog) -> Result<Exit, CommandError> {
+    let mut rows = Builder::default();
+    rows.push_record([
+        "variant",
+        "round",
+        "parent",
+        "claim",
+        "expect",
+        "what it is",
+    ]);
+    let mut broken = None;
+    for name in catalog.names() {
+        match catalog.variant(name) {
+            Ok(variant) => {
+                let claim = variant.claim.as_ref();
+                let params: Vec<String> = variant
+                    .params
+                    .iter()
+                    .map(|(key, values)| format!("{key}={}", span_of(values)))
+                    .collect();
+                let shown = match params.is_empty() {
+                    true => name.to_owned(),
+                    false => format!("{name}[{}]", params.join(",")),
+                };
+                rows.push_record([
+                    shown,
+                    variant.round.map(|r| r.to_string()).unwrap_or_default(),
+                    variant.parent.clone().unwrap_or_default(),
+                    claim
+                        .map(|c| format!("{:.2}× {}", c.geomean, c.over))
+                        .unwrap_or_default(),
+                    match variant.expect {
+                        Status::Ok => String::new(),
+                        status => status.to_string(),
+                    },
+                    variant.summary.clone(),
+                ]);
+            }
+            Err(error) => {
+                let row = [name, "", "", "", "broken", error.message()];
+                rows.push_record(row);
+                broken.get_or_insert(error);
+            }
+        }
+    }
+    println!("{}", plain(rows));
+    match broken {
+        None => Ok(Exit::Done),
+        Some(error) => Err(error.into()),
+    }
+}
+
+/// `1..4` for consecutive values, else all of them.
+fn span_of(values: &[i64]) -> String {
+    let consecutive = values.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    match values {
+        [first, .., last] if consecutive => format!("{first}..{last}"),
+        _ => {
+            let list: Vec<String> = values.iter().map(i64::to_string).collect();
+            list.join("|")
+        }
+    }
+}
+
+fn list_round(plan: &Plan) {
+    println!("{}  {}\n", plan.round.name, plan.round.question);
+    let mut rows = Builder::default();
+    rows.push_record(["contender", "", "what it is"]);
+    for contender in &plan.contenders {
+        let role = match contender.id == plan.baseline {
+            true => "baseline",
+            false => "",
+        };
+        let summary = &contender.variant.summary;
+        rows.push_record([contender.id.as_str(), role, summary]);
+    }
+    println!("{}\n", plain(rows));
+    let mut rows = Builder::default();
+    rows.push_record(["shape", "groups", "m", "n", "k", "GFLOP"]);
+    for shape in &plan.shapes {
+        let extents = |of: fn(&crate::domain::Group) -> u32| {
+            let mut list: Vec<String> = shape.groups.iter().map(|g| of(g).to_string()).collect();
+            list.dedup();
+            list.join(" ")
+        };
+        rows.push_record([
+            shape.name.clone(),
+            shape.groups.len().to_string(),
+            extents(|g| g.m),
+            extents(|g| g.n),
+            extents(|g| g.k),
+            format!("{:.1}", shape.flops() / 1e9),
+        ]);
+    }
+    println!("{}", plain(rows));
+}
+
+/// Columns held apart by space alone.
+pub(super) fn plain(rows: Builder) -> Table {
+    let mut table = rows.build();
+    table.with(Style::blank()).with(Padding::new(0, 1, 0, 0));
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameter_values_in_short() {
+        assert_eq!(span_of(&[1, 2, 3, 4]), "1..4");
+        assert_eq!(span_of(&[64, 128]), "64|128");
+        assert_eq!(span_of(&[2]), "2");
+    }
 }

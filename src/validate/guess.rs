@@ -119,7 +119,7 @@ fn by_factor(sample: &[Element]) -> Option<String> {
     factors.sort_by(f64::total_cmp);
     let middle = factors[factors.len() / 2];
     let fits = |e: &Element| !telling(&e) || (e.got() / e.expected / middle - 1.0).abs() < 0.01;
-    (middle != 0.0 && nearly_all(sample, fits)).then(|| format!("off by a factor of {middle:.4}"))
+    (middle != 0.0 && nearly_all(sample, fits)).then(|| format!("off by a factor of {middle:.3}"))
 }
 
 /// Distances at which kernels misplace rows and columns.
@@ -127,44 +127,43 @@ const DISTANCES: [isize; 8] = [1, 2, 8, 16, 32, 64, 128, 256];
 
 /// The right value of another place: rows or columns shifted, groups mixed up.
 fn by_displacement(evidence: &Evidence<'_>, sample: &[Element]) -> Option<String> {
-    if sample.len() < LEAST {
-        return None;
-    }
     for distance in DISTANCES.into_iter().flat_map(|d| [d, -d]) {
         for (rows, columns, noun) in [(distance, 0, "row"), (0, distance, "column")] {
-            if nearly_all(sample, |e| holds_of(evidence, e, e.group, rows, columns)) {
+            if displaced(sample, |e| holds_of(evidence, e, e.group, rows, columns)) {
                 return Some(format!("holds the value of {noun} {distance:+}"));
             }
         }
     }
-    let groups = evidence.oracle.groups.len();
-    (0..groups)
-        .find(|other| {
-            nearly_all(sample, |e| {
-                e.group != *other && holds_of(evidence, e, *other, 0, 0)
-            })
-        })
+    let elsewhere = |e: &Element, other| match e.group == other {
+        true => Some(false),
+        false => holds_of(evidence, e, other, 0, 0),
+    };
+    (0..evidence.oracle.groups.len())
+        .find(|other| displaced(sample, |e| elsewhere(e, *other)))
         .map(|other| format!("holds the values of group {other}"))
 }
 
+/// Whether nearly all elements that can tell say yes, and half of them can tell.
+fn displaced(sample: &[Element], tells: impl Fn(&Element) -> Option<bool>) -> bool {
+    let telling: Vec<bool> = sample.iter().filter_map(tells).collect();
+    let yes = telling.iter().filter(|yes| **yes).count();
+    telling.len() >= LEAST.max(sample.len() / 2) && yes as f64 >= ENOUGH * telling.len() as f64
+}
+
+/// Whether the element holds the right value of that place, if there is one.
 fn holds_of(
     evidence: &Evidence<'_>,
     element: &Element,
     group: usize,
     rows: isize,
     columns: isize,
-) -> bool {
+) -> Option<bool> {
     let answer = &evidence.oracle.groups[group];
-    let row = element.row.checked_add_signed(rows);
-    let column = element.column.checked_add_signed(columns);
-    match (row, column) {
-        (Some(row), Some(column))
-            if row < answer.group.m as usize && column < answer.group.n as usize =>
-        {
-            let index = row * answer.group.n as usize + column;
-            holds(evidence, element, answer.c(index))
-        }
-        // Past the edge there is nothing to hold: no evidence against it.
-        _ => true,
-    }
+    let (m, n) = (answer.group.m as usize, answer.group.n as usize);
+    let row = element.row.checked_add_signed(rows).filter(|r| *r < m)?;
+    let column = element
+        .column
+        .checked_add_signed(columns)
+        .filter(|c| *c < n)?;
+    Some(holds(evidence, element, answer.c(row * n + column)))
 }

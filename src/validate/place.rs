@@ -40,7 +40,7 @@ pub(super) fn describe(wrong: &[Vec<bool>], oracle: &Oracle) -> String {
     };
     let share = share(count, total);
     match region.is_empty() {
-        true => format!("{share} of elements, all over{whose}"),
+        true => format!("{share} of elements{whose}"),
         false => format!("{region}{whose} ({share} of elements)"),
     }
 }

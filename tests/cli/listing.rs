@@ -1,0 +1,63 @@
+use insta::assert_snapshot;
+
+use crate::workspace::Workspace;
+
+#[test]
+fn variants_are_listed_with_their_pitch() {
+    let workspace = Workspace::new();
+    workspace.write(
+        "variants/two.cu",
+        "/*dgx
+summary = \"A child\"
+parent  = \"one\"
+round   = 2
+expect  = \"wrong\"
+claim   = { geomean = 1.5, over = \"one[STAGES=1]\" }
+arch    = \"sm_90a\"
+[[launch]]
+kernel = \"go\"
+grid   = 1
+block  = 1
+*/
+",
+    );
+    assert_snapshot!(workspace.run(&["list"]));
+}
+
+#[test]
+fn a_broken_variant_does_not_hide_the_others() {
+    let workspace = Workspace::new();
+    workspace.write("variants/broken.cu", "int x;\n");
+    assert_snapshot!(workspace.run(&["list"]));
+}
+
+#[test]
+fn a_round_is_listed_with_its_shapes() {
+    let workspace = Workspace::new();
+    workspace.edit(
+        "round.toml",
+        "[gate]",
+        "[[shapes]]\nname = \"ragged\"\nm = [40, 76]\nn = 128\nk = 512\n\n[gate]",
+    );
+    assert_snapshot!(workspace.run(&["list", "round.toml"]));
+}
+
+/// The rounds of the repository, against its own variants.
+#[test]
+fn every_committed_round_is_sound() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let configs = std::fs::read_dir(root.join("configs")).expect("configs/");
+    let mut rounds: Vec<String> = configs
+        .map(|entry| entry.expect("an entry").path().display().to_string())
+        .collect();
+    rounds.sort();
+    assert!(!rounds.is_empty());
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_dgx"))
+        .current_dir(root)
+        .arg("check")
+        .args(&rounds)
+        .output()
+        .expect("dgx runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+}

@@ -1,0 +1,6 @@
+//! What a user sees: the built `dgx`, run in a folder of its own, its output
+//! and exit code held against snapshots.
+
+mod bad_input;
+mod listing;
+mod workspace;

@@ -1,0 +1,94 @@
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+/// A variant small enough to read at a glance.
+pub const VARIANT: &str = "/*dgx
+summary  = \"One of its kind\"
+arch     = \"sm_90a\"
+params   = { STAGES = [1, 2] }
+requires = [\"k % BK == 0\"]
+tiles    = \"cdiv(m, BM)\"
+
+[const]
+BM = 128
+BK = 512
+
+[[launch]]
+kernel = \"go\"
+grid   = \"sum(tiles)\"
+block  = 128
+smem   = \"STAGES * BK\"
+*/
+extern \"C\" __global__ void go() {}
+";
+
+/// A round that is right in every way.
+pub const ROUND: &str = "question   = \"Which?\"
+contenders = [\"one\"]
+baseline   = \"one[STAGES=1]\"
+
+[[shapes]]
+m = 256
+n = 128
+k = 512
+
+[gate]
+min_geomean = 1.4
+";
+
+/// A folder with `variants/one.cu` and `round.toml`, and a dgx that runs there.
+pub struct Workspace {
+    folder: TempDir,
+}
+
+impl Workspace {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let workspace = Self { folder };
+        workspace.write("variants/one.cu", VARIANT);
+        workspace.write("round.toml", ROUND);
+        workspace
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().expect("a file has a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+
+    /// Replaces `from`, which must be there, in a file.
+    pub fn edit(&self, name: &str, from: &str, to: &str) {
+        let path = self.path().join(name);
+        let text = fs::read_to_string(&path).expect("a file to edit");
+        assert!(text.contains(from), "{name} has no {from:?}");
+        fs::write(path, text.replacen(from, to, 1)).expect("a file");
+    }
+
+    /// Runs dgx and shows its exit code, stdout and stderr as one text.
+    pub fn run(&self, args: &[&str]) -> String {
+        let output = Command::from_std(std::process::Command::new(env!("CARGO_BIN_EXE_dgx")))
+            .current_dir(self.path())
+            .env("NO_COLOR", "1")
+            .env("COLUMNS", "100")
+            .args(args)
+            .output()
+            .expect("dgx runs");
+        let code = output.status.code();
+        let text = format!(
+            "$ dgx {}\n{}{}[exit {}]",
+            args.join(" "),
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+            code.map_or("by signal".to_owned(), |code| code.to_string())
+        );
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        lines.join("\n")
+    }
+}
