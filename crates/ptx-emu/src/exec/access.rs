@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Rel
 
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
-use super::warp::{Wait, Warp};
+use super::warp::{Wait, Warp, each};
 use crate::fault::FaultKind;
 use crate::op::{
     Addr, Base, CLUSTER_RANK_SHIFT, Extend, LOCAL_WINDOW, Order, PARAM_WINDOW, R32, SHARED_BASE,
@@ -66,14 +66,14 @@ impl Cluster<'_> {
         match addr.base {
             Base::R64(r) => {
                 let r = w.get64(r);
-                std::array::from_fn(
+                each(
                     #[inline(always)]
                     |i| r[i].wrapping_add_signed(addr.offset),
                 )
             }
             Base::R32(r) => {
                 let r = w.get(r);
-                std::array::from_fn(
+                each(
                     #[inline(always)]
                     |i| u64::from(r[i].wrapping_add(addr.offset as u32)),
                 )
@@ -141,7 +141,7 @@ impl Cluster<'_> {
                     all[lane] = one.0[lane];
                 }
                 let spare = all[lowest(mask)];
-                Ok(Pointers(std::array::from_fn(|i| {
+                Ok(Pointers(each(|i| {
                     if mask >> i & 1 == 1 { all[i] } else { spare }
                 })))
             }
@@ -158,7 +158,7 @@ impl Cluster<'_> {
         access: Access,
     ) -> Checked<Pointers> {
         let spare = addresses[lowest(mask)];
-        let at: [u64; 32] = std::array::from_fn(
+        let at: [u64; 32] = each(
             #[inline(always)]
             |i| {
                 if mask >> i & 1 == 1 {
@@ -211,7 +211,7 @@ impl Cluster<'_> {
                 footprint.mark(index, a - base, access.bytes);
             }
         }
-        Ok(Pointers(std::array::from_fn(
+        Ok(Pointers(each(
             #[inline(always)]
             |i| host + (at[i] - base) as usize,
         )))
@@ -283,7 +283,7 @@ impl Cluster<'_> {
         let low = at.iter().fold(u64::MAX, |m, &a| m.min(a));
         let high = at.iter().fold(0, |m, &a| m.max(a));
         if low >= u64::from(SHARED_BASE) && high + access.bytes <= len {
-            return Ok(Pointers(std::array::from_fn(
+            return Ok(Pointers(each(
                 #[inline(always)]
                 |i| host + at[i] as usize,
             )));
@@ -516,28 +516,28 @@ unsafe fn gather(
         };
         match slot {
             Slot::W32(d) if width == 4 => {
-                let v = std::array::from_fn(
+                let v = each(
                     #[inline(always)]
                     |i| AtomicU32::from_ptr(at(i) as *mut u32).load(Relaxed),
                 );
                 w.put(mask, d, v);
             }
             Slot::W32(d) => {
-                let v = std::array::from_fn(
+                let v = each(
                     #[inline(always)]
                     |i| extend(read32(i), width, ext),
                 );
                 w.put(mask, d, v);
             }
             Slot::W64(d) if width == 8 => {
-                let v = std::array::from_fn(
+                let v = each(
                     #[inline(always)]
                     |i| AtomicU64::from_ptr(at(i) as *mut u64).load(Relaxed),
                 );
                 w.put64(mask, d, v);
             }
             Slot::W64(d) => {
-                let v = std::array::from_fn(
+                let v = each(
                     #[inline(always)]
                     |i| {
                         let x = extend(

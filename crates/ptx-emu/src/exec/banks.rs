@@ -2,6 +2,7 @@
 
 use super::access::lanes;
 use super::cluster::Cluster;
+use super::warp::each;
 
 /// Entries of the pattern cache.
 const ENTRIES: usize = 256;
@@ -75,7 +76,7 @@ impl Cluster<'_> {
     #[inline]
     pub(super) fn count_conflicts(&mut self, pc: u32, mask: u32, at: &[u64; 32], bytes: u64) {
         let first = at[0] as u32;
-        let deltas: [u32; 32] = std::array::from_fn(
+        let deltas: [u32; 32] = each(
             #[inline(always)]
             |i| (at[i] as u32).wrapping_sub(first),
         );
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn strides_conflict_and_broadcasts_do_not() {
-        let at = |f: fn(u64) -> u64| std::array::from_fn(|i| f(i as u64));
+        let at = |f: fn(u64) -> u64| each(|i| f(i as u64));
         assert_eq!(extra_wavefronts(u32::MAX, &at(|i| 4 * i), 4), 0);
         assert_eq!(extra_wavefronts(u32::MAX, &at(|_| 64), 4), 0);
         assert_eq!(extra_wavefronts(u32::MAX, &at(|i| 8 * i), 4), 1);

@@ -1,7 +1,7 @@
 //! Conversions, packing and moves between register files.
 
 use super::float::rounding;
-use super::warp::Warp;
+use super::warp::{Warp, each};
 use crate::numeric::convert::{self, Cvt, Integer};
 use crate::numeric::{Format, Rounding, lanes};
 use crate::op::{CvtMods, Num, Op, Program, Round, Slot};
@@ -112,15 +112,11 @@ pub(super) fn quick(
         (Slot::W64(d), Slot::W32(a)) => {
             let x = w.get(a);
             let v: [u64; 32] = match (from, to) {
-                (Num::U32 | Num::B32, Num::U64 | Num::S64 | Num::B64) => {
-                    std::array::from_fn(|i| x[i].into())
-                }
+                (Num::U32 | Num::B32, Num::U64 | Num::S64 | Num::B64) => each(|i| x[i].into()),
                 (Num::S32, Num::U64 | Num::S64 | Num::B64) => {
-                    std::array::from_fn(|i| i64::from(x[i] as i32) as u64)
+                    each(|i| i64::from(x[i] as i32) as u64)
                 }
-                (Num::U16 | Num::B16, Num::U64 | Num::S64) => {
-                    std::array::from_fn(|i| (x[i] & 0xffff).into())
-                }
+                (Num::U16 | Num::B16, Num::U64 | Num::S64) => each(|i| (x[i] & 0xffff).into()),
                 _ => return false,
             };
             w.put64(mask, d, v);
@@ -136,24 +132,45 @@ pub(super) fn quick(
             if !matches!(from, Num::U64 | Num::S64 | Num::B64) {
                 return false;
             }
-            let v = std::array::from_fn(|i| x[i] as u32 & keep);
+            let v = each(|i| x[i] as u32 & keep);
             w.put(mask, d, v);
         }
         (Slot::W32(d), Slot::W32(a)) => {
             let x = w.get(a);
             let v = match (from, to) {
-                (Num::U32 | Num::S32, Num::U16 | Num::S16) => x.map(|x| x & 0xffff),
-                (Num::U32 | Num::S32 | Num::U16 | Num::S16, Num::U8) => x.map(|x| x & 0xff),
-                (Num::U16, Num::U32 | Num::S32 | Num::U16) => x.map(|x| x & 0xffff),
-                (Num::U8, Num::U32 | Num::S32 | Num::U16 | Num::S16) => x.map(|x| x & 0xff),
-                (Num::S16, Num::S32 | Num::U32) => x.map(|x| i32::from(x as i16) as u32),
+                (Num::U32 | Num::S32, Num::U16 | Num::S16) => each(|i| {
+                    let x = x[i];
+                    x & 0xffff
+                }),
+                (Num::U32 | Num::S32 | Num::U16 | Num::S16, Num::U8) => each(|i| {
+                    let x = x[i];
+                    x & 0xff
+                }),
+                (Num::U16, Num::U32 | Num::S32 | Num::U16) => each(|i| {
+                    let x = x[i];
+                    x & 0xffff
+                }),
+                (Num::U8, Num::U32 | Num::S32 | Num::U16 | Num::S16) => each(|i| {
+                    let x = x[i];
+                    x & 0xff
+                }),
+                (Num::S16, Num::S32 | Num::U32) => each(|i| {
+                    let x = x[i];
+                    i32::from(x as i16) as u32
+                }),
                 (Num::U32 | Num::S32, Num::U32 | Num::S32) => *x,
                 (Num::F16, Num::F32) => lanes::f32_from_f16(x),
                 (Num::Bf16, Num::F32) => lanes::f32_from_bf16(x),
                 (Num::F32, Num::F16) if near => lanes::f16_from_f32(x),
                 (Num::F32, Num::Bf16) if near => lanes::bf16_from_f32(x),
-                (Num::S32, Num::F32) if near => x.map(|x| (x as i32 as f32).to_bits()),
-                (Num::U32, Num::F32) if near => x.map(|x| (x as f32).to_bits()),
+                (Num::S32, Num::F32) if near => each(|i| {
+                    let x = x[i];
+                    (x as i32 as f32).to_bits()
+                }),
+                (Num::U32, Num::F32) if near => each(|i| {
+                    let x = x[i];
+                    (x as f32).to_bits()
+                }),
                 _ => return false,
             };
             w.put(mask, d, v);

@@ -1,6 +1,6 @@
 //! Float and half arithmetic, comparisons and selects.
 
-use super::warp::Warp;
+use super::warp::{Warp, each};
 use crate::numeric::arith::{self, Extremum, canonical_f32, flush_f32};
 use crate::numeric::halves::{Half, HalfMode, both};
 use crate::numeric::{FloatMode, Rounding, approx, lanes};
@@ -530,7 +530,7 @@ fn compare_rare(w: &mut Warp, mask: u32, op: &Op) -> bool {
         }),
         Op::Slct64 { d, a, b, c, float } => {
             let (x, y, z) = (w.get64(a), w.get64(b), w.get(c));
-            let v = std::array::from_fn(|i| {
+            let v = each(|i| {
                 if chooses_first(z[i], float) {
                     x[i]
                 } else {

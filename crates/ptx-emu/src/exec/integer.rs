@@ -3,7 +3,7 @@
 //! Functions marked `inline(always)` are the inner loops of kernels: they are compiled into each
 //! vector level of the interpreter. The rest is called.
 
-use super::warp::Warp;
+use super::warp::{Warp, each};
 use crate::op::{I16x2, IBin, ICount, IUn, Op, PrmtMode, R32, R64, Slot, W};
 
 fn sext16(x: u32) -> i32 {
@@ -304,15 +304,15 @@ fn shift64(op: IBin, x: u64, n: u32) -> u64 {
 pub(super) fn shift64_op(w: &mut Warp, mask: u32, op: IBin, d: R64, a: R64, b: R32) {
     let (x, n) = (w.get64(a), w.get(b));
     let v = match op {
-        IBin::Shl => std::array::from_fn(
+        IBin::Shl => each(
             #[inline(always)]
             |i| shift64(IBin::Shl, x[i], n[i]),
         ),
-        IBin::ShrS => std::array::from_fn(
+        IBin::ShrS => each(
             #[inline(always)]
             |i| shift64(IBin::ShrS, x[i], n[i]),
         ),
-        _ => std::array::from_fn(
+        _ => each(
             #[inline(always)]
             |i| shift64(IBin::ShrU, x[i], n[i]),
         ),
@@ -333,11 +333,11 @@ pub(super) fn mad_wide(
 ) {
     let (x, y) = (w.get(a), w.get(b));
     let product: [u64; 32] = match signed {
-        true => std::array::from_fn(
+        true => each(
             #[inline(always)]
             |i| (i64::from(x[i] as i32) * i64::from(y[i] as i32)) as u64,
         ),
-        false => std::array::from_fn(
+        false => each(
             #[inline(always)]
             |i| u64::from(x[i]) * u64::from(y[i]),
         ),
@@ -346,7 +346,7 @@ pub(super) fn mad_wide(
         None => product,
         Some(c) => {
             let c = w.get64(c);
-            std::array::from_fn(
+            each(
                 #[inline(always)]
                 |i| product[i].wrapping_add(c[i]),
             )
@@ -566,7 +566,7 @@ pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) -> bool {
         Op::Count32 { op, d, a } => w.map1(mask, d, a, |x| count(op, u64::from(x), 32)),
         Op::Count64 { op, d, a } => {
             let x = w.get64(a);
-            let v = std::array::from_fn(|i| count(op, x[i], 64));
+            let v = each(|i| count(op, x[i], 64));
             w.put(mask, d, v);
         }
         Op::MadHi32 {
@@ -667,7 +667,7 @@ pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) -> bool {
             c,
         } => {
             let (x, y, z) = (w.get(a), w.get(b), w.get(c));
-            let v: [u32; 32] = std::array::from_fn(|i| lop3(lut, x[i], y[i], z[i]));
+            let v: [u32; 32] = each(|i| lop3(lut, x[i], y[i], z[i]));
             let set = (0..32).fold(0, |m, i| m | u32::from(v[i] != 0) << i);
             let other = w.pred(q);
             if let Slot::W32(d) = d {
@@ -685,18 +685,17 @@ pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) -> bool {
         }
         Op::Bfe64 { signed, d, a, b, c } => {
             let (x, p, n) = (w.get64(a), w.get(b), w.get(c));
-            let v = std::array::from_fn(|i| bfe(x[i], 64, signed, p[i], n[i]));
+            let v = each(|i| bfe(x[i], 64, signed, p[i], n[i]));
             w.put64(mask, d, v);
         }
         Op::Bfi32 { d, a, e, b, c } => {
             let (f, base, p, n) = (w.get(a), w.get(e), w.get(b), w.get(c));
-            let v =
-                std::array::from_fn(|i| bfi(f[i].into(), base[i].into(), 32, p[i], n[i]) as u32);
+            let v = each(|i| bfi(f[i].into(), base[i].into(), 32, p[i], n[i]) as u32);
             w.put(mask, d, v);
         }
         Op::Bfi64 { d, a, e, b, c } => {
             let (f, base, p, n) = (w.get64(a), w.get64(e), w.get(b), w.get(c));
-            let v = std::array::from_fn(|i| bfi(f[i], base[i], 64, p[i], n[i]));
+            let v = each(|i| bfi(f[i], base[i], 64, p[i], n[i]));
             w.put64(mask, d, v);
         }
         Op::Bmsk { clamp, d, a, b } => w.map2(mask, d, a, b, |p, n| bmsk(p, n, clamp)),
@@ -865,7 +864,7 @@ fn add_chain(
 ) -> ([u64; 32], u32) {
     let mut flags = 0;
     let keep = (1u128 << bits) - 1;
-    let out = std::array::from_fn(|i| {
+    let out = each(|i| {
         let (x, y) = operands(i);
         let carry = u128::from(use_carry && carry >> i & 1 == 1);
         let sum = match sub {

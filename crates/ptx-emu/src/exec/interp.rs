@@ -5,7 +5,7 @@
 
 use super::cluster::{Cluster, Flow};
 use super::copy::CpAsync;
-use super::warp::{State, Wait, Warp};
+use super::warp::{State, Wait, Warp, each};
 use super::{convert, float, frames, integer, sync};
 use crate::fault::FaultKind;
 use crate::numeric::simd::Level;
@@ -187,7 +187,7 @@ impl Cluster<'_> {
             Op::PConst { d, value } => w.put_pred(mask, d, if value { u32::MAX } else { 0 }),
             Op::Selp32 { d, a, b, p } => {
                 let (x, y, p) = (w.get(a), w.get(b), w.pred(p));
-                let v = std::array::from_fn(
+                let v = each(
                     #[inline(always)]
                     |i| if p & (1 << i) != 0 { x[i] } else { y[i] },
                 );
@@ -195,7 +195,7 @@ impl Cluster<'_> {
             }
             Op::Selp64 { d, a, b, p } => {
                 let (x, y, p) = (w.get64(a), w.get64(b), w.pred(p));
-                let v = std::array::from_fn(
+                let v = each(
                     #[inline(always)]
                     |i| if p & (1 << i) != 0 { x[i] } else { y[i] },
                 );
@@ -215,7 +215,7 @@ impl Cluster<'_> {
             }
             Op::Pack64 { d, lo, hi } => {
                 let (lo, hi) = (w.get(lo), w.get(hi));
-                let v = std::array::from_fn(
+                let v = each(
                     #[inline(always)]
                     |i| u64::from(hi[i]) << 32 | u64::from(lo[i]),
                 );
@@ -227,19 +227,19 @@ impl Cluster<'_> {
                     w,
                     mask,
                     lo,
-                    a.map(
-                        #[inline(always)]
-                        |x| x as u32,
-                    ),
+                    each(|i| {
+                        let x = a[i];
+                        x as u32
+                    }),
                 );
                 put_slot(
                     w,
                     mask,
                     hi,
-                    a.map(
-                        #[inline(always)]
-                        |x| (x >> 32) as u32,
-                    ),
+                    each(|i| {
+                        let x = a[i];
+                        (x >> 32) as u32
+                    }),
                 );
             }
             Op::Pack32 { d, lo, hi } => w.map2(
@@ -256,19 +256,19 @@ impl Cluster<'_> {
                     w,
                     mask,
                     lo,
-                    a.map(
-                        #[inline(always)]
-                        |x| x & 0xffff,
-                    ),
+                    each(|i| {
+                        let x = a[i];
+                        x & 0xffff
+                    }),
                 );
                 put_slot(
                     w,
                     mask,
                     hi,
-                    a.map(
-                        #[inline(always)]
-                        |x| x >> 16,
-                    ),
+                    each(|i| {
+                        let x = a[i];
+                        x >> 16
+                    }),
                 );
             }
             Op::Ld {

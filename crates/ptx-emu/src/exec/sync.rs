@@ -3,7 +3,7 @@
 use super::access::{Access, lanes};
 use super::cluster::{Cluster, Flow};
 use super::mbarrier::{Arrival, token_pending, token_phase};
-use super::warp::{State, Wait, WaitPhase, Warp};
+use super::warp::{State, Wait, WaitPhase, Warp, each};
 use crate::fault::FaultKind;
 use crate::op::{
     Addr, BarKind, CLUSTER_RANK_SHIFT, Mbar, MbarOp, Op, P, Phase, R32, Redux, ShflMode, Slot,
@@ -420,7 +420,7 @@ pub(super) fn shuffle(
 ) {
     let (a, b, c) = (*w.get(a), *w.get(b), *w.get(c));
     let mut within = 0;
-    let v = std::array::from_fn(|i| {
+    let v = each(|i| {
         let (source, ok) = shuffle_source(mode, i as u32, b[i], c[i]);
         within |= u32::from(ok) << i;
         a[if ok { source as usize & 31 } else { i }]
@@ -507,11 +507,11 @@ pub(super) fn exchange(w: &mut Warp, mask: u32, op: &Op) -> bool {
             mask: m,
         } => {
             let members = member(w, m);
-            let values: [u64; 32] = std::array::from_fn(|i| w.lane(a, i));
+            let values: [u64; 32] = each(|i| w.lane(a, i));
             let equal = |i: usize| {
                 lanes(members).fold(0, |set, j| set | u32::from(values[j] == values[i]) << j)
             };
-            let v = std::array::from_fn(|i| match (all, equal(i)) {
+            let v = each(|i| match (all, equal(i)) {
                 (true, set) if set != members => 0,
                 (_, set) => set,
             });
@@ -549,13 +549,12 @@ pub(super) fn cluster_address(w: &mut Warp, mask: u32, op: &Op) -> bool {
         Op::Mapa32 { d, a, b } => w.map2(mask, d, a, b, map),
         Op::Mapa64 { d, a, b, .. } => {
             let (a, b) = (w.get64(a), w.get(b));
-            let v =
-                std::array::from_fn(|i| (a[i] & !0xffff_ffff) | u64::from(map(a[i] as u32, b[i])));
+            let v = each(|i| (a[i] & !0xffff_ffff) | u64::from(map(a[i] as u32, b[i])));
             w.put64(mask, d, v);
         }
         Op::GetCtaRank { d, a, .. } => {
             let own = w.cta;
-            let v = std::array::from_fn(|i| match w.lane(a, i) as u32 >> CLUSTER_RANK_SHIFT {
+            let v = each(|i| match w.lane(a, i) as u32 >> CLUSTER_RANK_SHIFT {
                 0 => own,
                 rank => rank - 1,
             });

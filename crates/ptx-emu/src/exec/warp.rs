@@ -17,6 +17,17 @@ pub(crate) struct V32(pub(crate) [u32; 32]);
 #[repr(C, align(64))]
 pub(crate) struct V64(pub(crate) [u64; 32]);
 
+/// One value per lane. Always inlined, so that it is compiled for the caller's vector level:
+/// `std::array::from_fn` is a function of its own at the plainest level.
+#[inline(always)]
+pub(crate) fn each<T: Copy + Default>(mut f: impl FnMut(usize) -> T) -> [T; 32] {
+    let mut out = [T::default(); 32];
+    for (i, value) in out.iter_mut().enumerate() {
+        *value = f(i);
+    }
+    out
+}
+
 /// Lanes that left the common path and have yet to run, or a join they run to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Path {
@@ -263,7 +274,7 @@ impl Warp {
     #[inline(always)]
     pub(crate) fn map1(&mut self, mask: u32, d: R32, a: R32, f: impl Fn(u32) -> u32) {
         let a = self.get(a);
-        let v = std::array::from_fn(
+        let v = each(
             #[inline(always)]
             |i| f(a[i]),
         );
@@ -273,7 +284,7 @@ impl Warp {
     #[inline(always)]
     pub(crate) fn map2(&mut self, mask: u32, d: R32, a: R32, b: R32, f: impl Fn(u32, u32) -> u32) {
         let (a, b) = (self.get(a), self.get(b));
-        let v = std::array::from_fn(
+        let v = each(
             #[inline(always)]
             |i| f(a[i], b[i]),
         );
@@ -289,7 +300,7 @@ impl Warp {
         f: impl Fn(u32, u32, u32) -> u32,
     ) {
         let (a, b, c) = (self.get(a), self.get(b), self.get(c));
-        let v = std::array::from_fn(
+        let v = each(
             #[inline(always)]
             |i| f(a[i], b[i], c[i]),
         );
@@ -299,7 +310,7 @@ impl Warp {
     #[inline(always)]
     pub(crate) fn map1_64(&mut self, mask: u32, d: R64, a: R64, f: impl Fn(u64) -> u64) {
         let a = self.get64(a);
-        let v = std::array::from_fn(
+        let v = each(
             #[inline(always)]
             |i| f(a[i]),
         );
@@ -316,7 +327,7 @@ impl Warp {
         f: impl Fn(u64, u64) -> u64,
     ) {
         let (a, b) = (self.get64(a), self.get64(b));
-        let v = std::array::from_fn(
+        let v = each(
             #[inline(always)]
             |i| f(a[i], b[i]),
         );
@@ -332,7 +343,7 @@ impl Warp {
         f: impl Fn(u64, u64, u64) -> u64,
     ) {
         let (a, b, c) = (self.get64(a), self.get64(b), self.get64(c));
-        let v = std::array::from_fn(
+        let v = each(
             #[inline(always)]
             |i| f(a[i], b[i], c[i]),
         );
