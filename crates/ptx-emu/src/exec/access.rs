@@ -191,11 +191,11 @@ impl Cluster<'_> {
             false => self.counters.global_read += total,
         }
         let cached = &self.last_region;
-        if !(low >= cached.base && high + access.bytes <= cached.end) {
+        if !(low >= cached.base && high.saturating_add(access.bytes) <= cached.end) {
             self.find_region(low, access)?;
         }
         let cached = &self.last_region;
-        if high + access.bytes > cached.end {
+        if high.saturating_add(access.bytes) > cached.end {
             return self.scattered_pointers(at, access);
         }
         let (base, host, index) = (cached.base, cached.host, cached.index);

@@ -9,6 +9,7 @@ const ENTRIES: usize = 256;
 
 /// The last access pattern of each instruction and what it cost: loops repeat themselves, and
 /// moving a whole pattern by a multiple of 128 bytes changes nothing.
+#[derive(Default)]
 pub(crate) struct ConflictCache {
     entries: Vec<Entry>,
 }
@@ -23,21 +24,14 @@ struct Entry {
     extra: u32,
 }
 
-impl Default for ConflictCache {
-    fn default() -> Self {
-        let empty = Entry {
-            pc: u32::MAX,
-            mask: 0,
-            bytes: 0,
-            phase: 0,
-            deltas: [0; 32],
-            extra: 0,
-        };
-        Self {
-            entries: vec![empty; ENTRIES],
-        }
-    }
-}
+const EMPTY: Entry = Entry {
+    pc: u32::MAX,
+    mask: 0,
+    bytes: 0,
+    phase: 0,
+    deltas: [0; 32],
+    extra: 0,
+};
 
 /// Wavefronts beyond the least a warp access of `bytes` per lane needs.
 fn extra_wavefronts(mask: u32, at: &[u64; 32], bytes: u64) -> u32 {
@@ -80,6 +74,9 @@ impl Cluster<'_> {
             #[inline(always)]
             |i| (at[i] as u32).wrapping_sub(first),
         );
+        if self.conflicts.entries.is_empty() {
+            self.conflicts.entries = vec![EMPTY; ENTRIES];
+        }
         let entry = &mut self.conflicts.entries[pc as usize % ENTRIES];
         let known = entry.pc == pc
             && entry.mask == mask

@@ -83,9 +83,7 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Counters, Box<Fault>> {
             .map(Cluster::run)
             .collect();
         let mut running = Vec::with_capacity(resident.len());
-        let mut before = 0;
         for (cluster, outcome) in resident.drain(..).zip(outcomes) {
-            before += cluster.progress;
             match outcome? {
                 Outcome::Done => total += &cluster.counters,
                 Outcome::Parked => running.push(cluster),
@@ -98,11 +96,7 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Counters, Box<Fault>> {
             cluster.communicate()?;
             writes += cluster.counters.global_written + cluster.counters.async_written - written;
         }
-        idle = if writes == 0 && before > 0 {
-            idle + 1
-        } else {
-            0
-        };
+        idle = if writes == 0 { idle + 1 } else { 0 };
         if idle > IDLE_EPOCHS {
             return Err(hung(&resident, env));
         }

@@ -10,6 +10,9 @@ use crate::fault::FaultKind;
 /// Most arrivals a barrier can expect.
 const MAX_COUNT: u32 = (1 << 20) - 1;
 
+/// Most bytes a barrier can be missing, or have received too early.
+const MAX_TX: i64 = (1 << 20) - 1;
+
 /// One initialised barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mbarrier {
@@ -160,6 +163,11 @@ impl Mbarriers {
         let barrier = self.get(shared, address)?;
         let phase = barrier.phase;
         change(barrier)?;
+        if barrier.tx.abs() > MAX_TX {
+            let tx = barrier.tx;
+            let reason = format!("{tx} pending bytes: a barrier counts to {MAX_TX}");
+            return Err(wrong(address, reason));
+        }
         barrier.complete_if_due();
         let (digest, flipped) = (barrier.digest(), barrier.phase != phase);
         word(shared, address)?.copy_from_slice(&digest.to_le_bytes());

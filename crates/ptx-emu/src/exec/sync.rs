@@ -544,7 +544,8 @@ pub(super) fn exchange(w: &mut Warp, mask: u32, op: &Op) -> bool {
 /// Cluster addresses. False if `op` is none.
 pub(super) fn cluster_address(w: &mut Warp, mask: u32, op: &Op) -> bool {
     let low = (1u32 << CLUSTER_RANK_SHIFT) - 1;
-    let map = |a: u32, rank: u32| (a & low) | (rank + 1) << CLUSTER_RANK_SHIFT;
+    // A rank no cluster has must not wrap to the own CTA: it is kept for the access to refuse.
+    let map = |a: u32, rank: u32| (a & low) | (rank.min(254) + 1) << CLUSTER_RANK_SHIFT;
     match *op {
         Op::Mapa32 { d, a, b } => w.map2(mask, d, a, b, map),
         Op::Mapa64 { d, a, b, .. } => {
