@@ -417,7 +417,7 @@ extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_tokens(con
   ptx::allow_next_launch();
   if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
     *reinterpret_cast<u32*>(args.scratch[SCRATCH_TICKET]) = 0;
-  const Group& group = args.groups[blockIdx.y];
+  const Group& group = ONE_M ? args.first : args.groups[blockIdx.y];
   const u32 m = ONE_M ? ONE_M : group.m, parts = (ONE_K ? ONE_K : group.k) / 32;
   const u32 item = blockIdx.x * PREPARE_THREADS + threadIdx.x;
   if (item >= m * parts) return;

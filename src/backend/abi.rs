@@ -32,6 +32,8 @@ pub struct Args {
     pub scratch: [u64; SCRATCH_SLOTS],
     pub group_count: u32,
     pub tile_count: u32,
+    /// A copy of the first group: parameters cost the kernel no load.
+    pub first: Group,
 }
 
 pub const SCRATCH_SLOTS: usize = 8;
@@ -72,8 +74,9 @@ mod tests {
         assert_eq!(offset_of!(Group, scratch), 80);
         assert_eq!(offset_of!(Group, m), 144);
         assert_eq!(offset_of!(Group, index), 160);
-        assert_eq!(size_of::<Args>(), 88);
+        assert_eq!(size_of::<Args>(), 256);
         assert_eq!(offset_of!(Args, scratch), 16);
         assert_eq!(offset_of!(Args, group_count), 80);
+        assert_eq!(offset_of!(Args, first), 88);
     }
 }

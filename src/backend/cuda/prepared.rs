@@ -56,6 +56,7 @@ impl Prepared {
             scratch: tables.call_scratch,
             group_count: groups as u32,
             tile_count: call.tile_count,
+            first: tables.groups[0],
         };
         for s in &scratch {
             let zone = private.zone(s.zone);
