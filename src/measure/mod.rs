@@ -2,7 +2,5 @@
 //! [`Passed`] get in: timing a wrong kernel does not type-check.
 
 mod blocks;
-mod floor;
 
 pub use blocks::{Lane, Outcome, Schedule, Stopwatch, run};
-pub use floor::floor;

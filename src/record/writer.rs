@@ -144,98 +144,25 @@ fn fresh(folder: &Path, stem: &str) -> std::io::Result<(PathBuf, File)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Bytes, ContenderId, Group, Shape, Status};
-    use crate::record::schema::{
-        ConfigText, ContenderRecord, Device, Host, SCHEMA, Settings, Timing, Verdict,
-    };
+    use crate::domain::ContenderId;
+    use crate::record::synthetic::Synthetic;
 
-    fn header() -> Header {
-        let id = ContenderId::from_text("a");
-        Header {
-            schema: SCHEMA,
-            name: "t".to_owned(),
-            question: "?".to_owned(),
-            started: "2026-01-01T00:00:00Z".to_owned(),
-            argv: Vec::new(),
-            dgx: "0".to_owned(),
-            git: None,
-            host: Host {
-                os: "linux".to_owned(),
-                arch: "x86_64".to_owned(),
-                cpu: "cpu".to_owned(),
-                cores: 2,
-            },
-            device: Device {
-                backend: "emu".to_owned(),
-                timing: Timing::Modelled,
-                name: "H200".to_owned(),
-                uuid: None,
-                driver: None,
-                sms: 132,
-                l2: Bytes(1),
-                memory: Bytes(1),
-                clock_mhz: 1.0,
-                bandwidth: 1.0,
-                tensor_flops_per_clock: 1.0,
-                smem_per_block: Bytes(1),
-            },
-            compiler: None,
-            config: ConfigText {
-                path: "t.toml".to_owned(),
-                text: String::new(),
-            },
-            baseline: id.clone(),
-            yardstick: None,
-            contenders: vec![ContenderRecord {
-                id,
-                variant: "a".to_owned(),
-                params: Default::default(),
-                summary: String::new(),
-                parent: None,
-                round: None,
-                claim: None,
-                expect: Status::Ok,
-                hash: String::new(),
-            }],
-            shapes: vec![Shape {
-                name: "s".to_owned(),
-                groups: vec![Group {
-                    m: 1,
-                    n: 128,
-                    k: 256,
-                }],
-            }],
-            settings: Settings {
-                seed: 1,
-                rtol: 1e-3,
-                atol: 1e-3,
-                distributions: Vec::new(),
-                min_blocks: 2,
-                max_seconds: 1.0,
-                processes: 1,
-                cold_l2: true,
-            },
-        }
-    }
-
-    fn verdict() -> Line {
-        Line::Verdict(Verdict {
-            contender: ContenderId::from_text("a"),
-            shape: "s".to_owned(),
-            status: Status::Ok,
-            reason: None,
-            detail: None,
-            worst: Some(0.5),
-            millis: 1.0,
-            counters: Default::default(),
-        })
+    /// A header and one verdict.
+    fn begun() -> (Header, Line) {
+        let mut lines = Synthetic::round4().lines().into_iter();
+        let Some(Line::Header(header)) = lines.next() else {
+            panic!("a run begins with its header");
+        };
+        let verdict = lines.find(|l| matches!(l, Line::Verdict(_)));
+        (*header, verdict.expect("a run has verdicts"))
     }
 
     #[test]
     fn a_torn_last_line_is_cut_off_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
-        let mut writer = Writer::create(folder.path(), &header(), "now").unwrap();
-        writer.append(&verdict()).unwrap();
+        let (header, verdict) = begun();
+        let mut writer = Writer::create(folder.path(), &header, "now").unwrap();
+        writer.append(&verdict).unwrap();
         let path = writer.path().to_owned();
         drop(writer);
         let mut text = std::fs::read(&path).unwrap();
@@ -246,17 +173,23 @@ mod tests {
         let (mut writer, run) = Writer::resume(&path).unwrap();
         assert!(run.torn);
         assert_eq!(std::fs::metadata(&path).unwrap().len(), whole as u64);
-        writer.append(&verdict()).unwrap();
+        writer.append(&verdict).unwrap();
         let again = read(&path).unwrap();
         assert!(!again.torn);
-        assert!(again.verdict(&ContenderId::from_text("a"), "s").is_some());
+        let first = &header.shapes[0].name;
+        assert!(
+            again
+                .verdict(&ContenderId::from_text("two-pass"), first)
+                .is_some()
+        );
     }
 
     #[test]
     fn a_second_run_in_the_same_minute_gets_its_own_file() {
         let folder = tempfile::tempdir().unwrap();
-        let first = Writer::create(folder.path(), &header(), "now").unwrap();
-        let second = Writer::create(folder.path(), &header(), "now").unwrap();
+        let (header, _) = begun();
+        let first = Writer::create(folder.path(), &header, "now").unwrap();
+        let second = Writer::create(folder.path(), &header, "now").unwrap();
         assert_ne!(first.path(), second.path());
     }
 

@@ -290,3 +290,22 @@ impl StageClock {
         seconds
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::synthetic::Synthetic;
+
+    #[test]
+    fn exit_code_says_whether_anybody_surprised() {
+        let mut run = Synthetic::round4().run();
+        assert_eq!(verdict_exit(&run), Exit::Done);
+        let declared = |run: &mut Run, place: usize, status: Status| {
+            run.header.contenders[place].expect = status;
+            verdict_exit(run)
+        };
+        assert_eq!(declared(&mut run, 3, Status::Ok), Exit::Unexpected);
+        assert_eq!(declared(&mut run, 3, Status::Wrong), Exit::Done);
+        assert_eq!(declared(&mut run, 0, Status::Hung), Exit::Unexpected);
+    }
+}

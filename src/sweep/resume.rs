@@ -138,3 +138,64 @@ pub fn reopen(
     let finished = Finished::of(&run);
     Ok((writer, finished))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::schema::Line;
+    use crate::record::synthetic::Synthetic;
+
+    /// A run that was killed after `keep` lines.
+    fn killed(folder: &Path, keep: usize) -> (PathBuf, Header) {
+        let lines = Synthetic::round4().lines();
+        let Line::Header(header) = &lines[0] else {
+            panic!("a run begins with its header");
+        };
+        let text: String = lines[..keep]
+            .iter()
+            .map(|l| serde_json::to_string(l).unwrap() + "\n")
+            .collect();
+        let path = folder.join("round4.jsonl");
+        std::fs::write(&path, text + "{\"type\":\"blo").unwrap();
+        (path, (**header).clone())
+    }
+
+    #[test]
+    fn what_is_on_record_is_not_done_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let lines = Synthetic::round4().lines();
+        let is_block = |l: &Line| matches!(l, Line::Block(_));
+        let first_block = lines.iter().position(is_block).unwrap();
+        // One whole process of the first shape, and half of the next.
+        let (path, header) = killed(folder.path(), first_block + 15);
+        let from = ResumeFrom::File(path);
+        let (_, finished) = reopen(&from, folder.path(), &header).unwrap();
+        for contender in &header.contenders {
+            for shape in &header.shapes {
+                assert!(finished.verdict(&contender.id, &shape.name).is_some());
+            }
+        }
+        assert_eq!(finished.settings.as_ref(), Some(&header.settings));
+        let blocks: u32 = finished.blocks.values().sum();
+        assert_eq!(blocks, 15);
+        let whole = |shape: &str| finished.measured(shape, 10).len();
+        let done: usize = header.shapes.iter().map(|s| whole(&s.name)).sum();
+        assert_eq!(done, 1);
+        for ((shape, process), _) in &finished.blocks {
+            assert!(finished.next_process(shape) > *process);
+        }
+    }
+
+    #[test]
+    fn another_variant_or_a_complete_run_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = Synthetic::round4().lines().len();
+        let (path, mut header) = killed(folder.path(), all - 1);
+        header.contenders[1].hash = "changed".to_owned();
+        let refused = reopen(&ResumeFrom::File(path), folder.path(), &header);
+        assert!(refused.unwrap_err().to_string().contains("sources"));
+        let (path, header) = killed(folder.path(), all);
+        let refused = reopen(&ResumeFrom::File(path), folder.path(), &header);
+        assert!(refused.unwrap_err().to_string().contains("complete"));
+    }
+}

@@ -8,7 +8,8 @@ use crate::backend::cuda::{Bench, CudaBackend, Entry};
 use crate::backend::{Backend, Job, RunFailure};
 use crate::compile::Cache;
 use crate::domain::{ContenderId, Micros, Status};
-use crate::measure::{Lane, Outcome, Schedule, Stopwatch, floor, run};
+use crate::measure::{Lane, Outcome, Schedule, Stopwatch, run};
+use crate::rank::roofline;
 use crate::record::schema::Verdict;
 use crate::validate::Passed;
 
@@ -110,7 +111,9 @@ impl Field {
             max_seconds: job.max_seconds,
         };
         send(&Reply::Running);
-        let Micros(least) = floor(&job.problem.shape, gpu.device());
+        // A time below the roofline is no fast kernel but one that did not do the work.
+        let floor = roofline::floor(gpu.device(), &job.problem.shape, None);
+        let least = floor.map_or(0.0, |Micros(least)| least);
         let mut impossible: Vec<(ContenderId, f64)> = Vec::new();
         let outcome = run(&mut watch, &self.lanes, &schedule, |block| {
             for sample in &block.samples {
