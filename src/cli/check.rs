@@ -2,10 +2,12 @@ use std::path::PathBuf;
 
 use super::Globals;
 use crate::catalog::Catalog;
+use crate::compile::{Compiler, cache_root};
 use crate::config::Round;
 use crate::diagnostic::CommandError;
 use crate::domain::{Exit, Status};
 use crate::plan::{Cell, Machine, Plan, Work};
+use crate::sweep::compile_unit;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -24,13 +26,17 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         sms: args.sms,
         ..Machine::H200
     };
+    let mut exit = Exit::Done;
     for path in &args.rounds {
         let plan = Plan::new(Round::read(path)?, &catalog, &machine)?;
         refuse_unsupported(&plan)?;
         warn_of_strangers(&plan, &catalog);
         summarise(&plan);
+        if compile(&plan)? != Exit::Done {
+            exit = Exit::Unexpected;
+        }
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// In a sweep this is a row; before one it is a mistake in the round.
@@ -84,7 +90,7 @@ fn warn_of_strangers(plan: &Plan, catalog: &Catalog) {
     }
 }
 
-fn summarise(plan: &Plan) {
+pub(super) fn summarise(plan: &Plan) {
     let name = &plan.round.name;
     println!("{name}  {}", plan.round.question);
     println!(
@@ -94,4 +100,43 @@ fn summarise(plan: &Plan) {
         plan.builds.len(),
         plan.baseline
     );
+}
+
+/// Compiles what the round would, and passes on what the compiler says. A
+/// machine without a compiler has checked the rest.
+fn compile(plan: &Plan) -> Result<Exit, CommandError> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let compiler = match Compiler::new(&cache_root(&here)) {
+        Ok(compiler) => compiler,
+        Err(error) => {
+            eprintln!("warning: nothing was compiled: {error}");
+            return Ok(Exit::Done);
+        }
+    };
+    let units: Vec<_> = plan.builds.iter().map(compile_unit).collect();
+    let compiled = compiler.compile_all(&units, |_, _| {}).map_err(|error| {
+        let remedy = "`dgx doctor` shows what is here";
+        CommandError::new(Exit::CouldNotRun, error.to_string(), remedy)
+    })?;
+    let mut exit = Exit::Done;
+    for (build, compiled) in plan.builds.iter().zip(&compiled) {
+        let id = &build.contender;
+        match &compiled.outcome {
+            Ok(image) => {
+                for remark in &image.remarks {
+                    println!("  {id}: {remark}");
+                }
+            }
+            Err(message) => {
+                println!("  {id} does not compile:\n{message}");
+                let expected = plan.contenders.iter().find(|c| c.id == *id);
+                if expected.is_none_or(|c| c.variant.expect != Status::CompileError) {
+                    exit = Exit::Unexpected;
+                }
+            }
+        }
+    }
+    let cached = compiled.iter().filter(|c| c.cached).count();
+    println!("{} images, {cached} from cache", compiled.len());
+    Ok(exit)
 }

@@ -2,10 +2,12 @@ use std::path::{Path, PathBuf};
 
 use super::Globals;
 use super::runs::{self, Exports};
+use crate::catalog::Catalog;
 use crate::config::{Baseline, Round, Selection};
 use crate::diagnostic::{CommandError, SourceFile};
 use crate::domain::Exit;
 use crate::export::Document;
+use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work};
 use crate::present::sweep_summary;
 use crate::rank::Ranking;
 use crate::sweep::{BackendChoice, Options, ResumeFrom, sweep};
@@ -46,6 +48,9 @@ pub struct Args {
     /// Go on with a sweep that did not end; the newest, or the run file named
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     resume: Option<Option<PathBuf>>,
+    /// Say what would be run, and run nothing
+    #[arg(long)]
+    dry_run: bool,
     /// Print the seconds of each stage at the end
     #[arg(long)]
     timings: bool,
@@ -59,6 +64,9 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         None => ResumeFrom::Newest,
     });
     let round = round(&args, resume.as_ref())?;
+    if args.dry_run {
+        return dry_run(round, globals);
+    }
     let seed = args
         .seed
         .or(round.validation.seed)
@@ -79,6 +87,34 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         print_timings(&swept.seconds);
     }
     Ok(swept.exit)
+}
+
+/// What would be run, as it would be planned for an H200.
+fn dry_run(round: Round, globals: &Globals) -> Result<Exit, CommandError> {
+    let catalog = Catalog::open(&globals.variants)?;
+    let plan = Plan::new(round, &catalog, &Machine::H200)?;
+    super::check::summarise(&plan);
+    for cell in &plan.cells {
+        let contender = &plan.contenders[cell.contender].id;
+        let shape = &plan.shapes[cell.shape].name;
+        match &cell.work {
+            Work::Run { call, .. } => println!("  {contender} on {shape}: {}", launches(call)),
+            Work::Unsupported { reason } => {
+                println!("  {contender} on {shape}: unsupported, {reason}");
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn launches(call: &OperatorCall) -> String {
+    let one = |l: &LaunchGeometry| {
+        let [x, y, z] = l.grid;
+        let threads = l.threads_per_block();
+        format!("{} {x}×{y}×{z} blocks of {threads}", l.kernel)
+    };
+    let all: Vec<String> = call.launches.iter().map(one).collect();
+    all.join(", ")
 }
 
 /// The round file with the command line's wishes laid over it.

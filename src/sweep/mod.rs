@@ -16,10 +16,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 pub use backend::BackendChoice;
+pub use build::unit as compile_unit;
 pub use environment::host;
 pub use resume::ResumeFrom;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, YARDSTICK};
 use crate::compile::{Compiler, cache_root};
 use crate::config::Round;
 use crate::diagnostic::CommandError;
@@ -54,7 +55,7 @@ pub struct Swept {
 
 /// The name the yardstick has in tables.
 pub fn yardstick_id() -> ContenderId {
-    ContenderId::from_text("cublas")
+    ContenderId::from_text(YARDSTICK)
 }
 
 /// Runs a round, or what is left of one.
