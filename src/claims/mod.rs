@@ -2,5 +2,7 @@
 //! jury's scores.
 
 mod claim;
+mod jury;
 
-pub use claim::{ClaimResult, ClaimVerdict, judge};
+pub use claim::{ClaimResult, ClaimVerdict, judge, resolve};
+pub use jury::{Outcome, Recount, Tally, foresight, outcomes, recount};

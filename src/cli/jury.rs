@@ -1,14 +1,94 @@
+use std::path::{Path, PathBuf};
+
 use super::Globals;
-use crate::diagnostic::CommandError;
+use super::runs;
+use crate::claims::{foresight, outcomes, recount};
+use crate::config::Round;
+use crate::diagnostic::{CommandError, InputError};
 use crate::domain::Exit;
+use crate::present;
+use crate::rank::Ranking;
+use crate::record::Run;
+use crate::rounds::newest_run_of;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Round file, or the name of one in configs/
+    #[arg(value_name = "ROUND")]
+    round: String,
+    /// Run file to hold the vote against [default: the newest of the round]
+    #[arg(value_name = "RUN")]
+    run: Option<PathBuf>,
+}
 
-pub fn run(_args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
-    Err(CommandError::new(
-        Exit::CouldNotRun,
-        "dgx jury is not in this build",
-        "build a newer dgx",
-    ))
+pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let style = runs::style(globals);
+    let round = Round::read(&round_path(&args.round))?;
+    let jury = round.jury.as_ref().ok_or_else(|| {
+        let message = format!("{} has no [jury]", round.file.path.display());
+        InputError::new(message, "docs/rounds.md shows how scores are written down")
+    })?;
+    let found = found(&args, &round)?;
+    let ranking = found.as_ref().map(Ranking::of);
+    let both = found.as_ref().zip(ranking.as_ref());
+    let recount = recount(jury);
+    println!("{}  {}\n", style.bold(&round.name), round.question);
+    println!("{}\n", present::recount_table(&recount).render(&style));
+    for (juror, vote) in recount.jurors.iter().zip(&recount.votes) {
+        println!(" {juror} voted for {vote}");
+    }
+    let names: Vec<String> = recount
+        .tallies
+        .iter()
+        .map(|t| t.candidate.clone())
+        .collect();
+    let outcomes = outcomes(&round, &names, both);
+    println!(
+        "\n{}",
+        present::outcome_table(&outcomes, &style).render(&style)
+    );
+    match both {
+        None => println!(
+            "\nNot measured yet: dgx sweep {}",
+            round.file.path.display()
+        ),
+        Some((run, ranking)) => {
+            match foresight(&recount, run, ranking) {
+                Some((tau, count)) => println!(
+                    "\nKendall's τ between the jury's scores and the {} speeds of {count} candidates: {tau:+.2}",
+                    timing_word(run)
+                ),
+                None => {
+                    println!("\nToo few candidates were timed to say how well the jury foresaw.")
+                }
+            }
+            println!("{}", run.path.display());
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn timing_word(run: &Run) -> &'static str {
+    match run.timing() {
+        crate::record::schema::Timing::Measured => "measured",
+        crate::record::schema::Timing::Modelled => "modelled",
+        crate::record::schema::Timing::Recorded => "recorded",
+    }
+}
+
+/// `configs/round4.toml`, or `round4` for it.
+fn round_path(round: &str) -> PathBuf {
+    let path = Path::new(round);
+    if path.extension().is_some() || path.exists() {
+        path.to_owned()
+    } else {
+        Path::new("configs").join(format!("{round}.toml"))
+    }
+}
+
+fn found(args: &Args, round: &Round) -> Result<Option<Run>, CommandError> {
+    match &args.run {
+        Some(path) => Ok(Some(runs::load(Some(path))?)),
+        None => Ok(newest_run_of(&round.name, Path::new(runs::RESULTS))?),
+    }
 }

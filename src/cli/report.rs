@@ -1,14 +1,105 @@
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
 use super::Globals;
-use crate::diagnostic::CommandError;
+use super::runs;
+use crate::diagnostic::{CommandError, InputError};
+use crate::dispatch::dispatch;
 use crate::domain::Exit;
+use crate::export;
+use crate::present;
+use crate::rank::mismatch;
+use crate::record;
+use crate::report::{Subject, page};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Run files, oldest first; the last is told in full [default: the newest in results/]
+    #[arg(value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// Where to write the page [default: beside the last run file]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Put runs of different GPUs or backends on one page, labelled
+    #[arg(long)]
+    across_devices: bool,
+    /// Write the best contender per shape as TOML
+    #[arg(long, value_name = "FILE")]
+    export_dispatch_toml: Option<PathBuf>,
+    /// Write the best contender per shape as a C header
+    #[arg(long, value_name = "FILE")]
+    export_dispatch_header: Option<PathBuf>,
+}
 
-pub fn run(_args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
-    Err(CommandError::new(
-        Exit::CouldNotRun,
-        "dgx report is not in this build",
-        "build a newer dgx",
-    ))
+pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let style = runs::style(globals);
+    let subjects = subjects(&args)?;
+    let Some(last) = subjects.last() else {
+        return Ok(Exit::Done);
+    };
+    let output = match &args.output {
+        Some(path) => path.clone(),
+        None => last.run.path.with_extension("html"),
+    };
+    export::write(&output, &page(&subjects))?;
+    let table = dispatch(&last.run, &last.ranking);
+    if let Some(table) = &table {
+        println!("{}", present::dispatch_note(table, &style));
+    }
+    write_dispatch(&args, table.as_ref())?;
+    println!("{}", output.display());
+    Ok(Exit::Done)
+}
+
+fn subjects(args: &Args) -> Result<Vec<Subject>, CommandError> {
+    let paths = match args.runs.is_empty() {
+        true => vec![record::newest(Path::new(runs::RESULTS))?],
+        false => args.runs.clone(),
+    };
+    let mut subjects: Vec<Subject> = Vec::new();
+    for path in &paths {
+        let bytes = std::fs::read(path).map_err(|source| record::ReadError::Io {
+            path: path.clone(),
+            source,
+        })?;
+        let run = record::read_text(path, &bytes)?;
+        if let Some(first) = subjects.first()
+            && let Some(difference) = mismatch(&first.run, &run)
+            && !args.across_devices
+        {
+            return Err(InputError::new(
+                format!("the runs come from different devices: {difference}"),
+                "give runs of one device, or --across-devices to have them on one page, labelled",
+            )
+            .into());
+        }
+        let digest = Sha256::digest(&bytes);
+        let hash: String = digest.iter().map(|b| format!("{b:02x}")).collect();
+        subjects.push(Subject::new(run, hash));
+    }
+    Ok(subjects)
+}
+
+fn write_dispatch(
+    args: &Args,
+    table: Option<&crate::dispatch::Dispatch>,
+) -> Result<(), CommandError> {
+    if args.export_dispatch_toml.is_none() && args.export_dispatch_header.is_none() {
+        return Ok(());
+    }
+    let table = table.ok_or_else(|| {
+        CommandError::new(
+            Exit::Inconclusive,
+            "no contender is valid on every shape, so there is nothing to dispatch to",
+            "`dgx report` shows what became of each",
+        )
+    })?;
+    if let Some(path) = &args.export_dispatch_toml {
+        export::write(path, &table.toml())?;
+    }
+    if let Some(path) = &args.export_dispatch_header {
+        export::write(path, &table.header())?;
+    }
+    Ok(())
 }

@@ -1,14 +1,25 @@
+use std::path::PathBuf;
+
 use super::Globals;
+use super::runs;
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
+use crate::present;
+use crate::rounds::history;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Folder with the round files
+    #[arg(long, value_name = "DIR", default_value = "configs")]
+    configs: PathBuf,
+    /// Folder with the run files
+    #[arg(long, value_name = "DIR", default_value = runs::RESULTS)]
+    results: PathBuf,
+}
 
-pub fn run(_args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
-    Err(CommandError::new(
-        Exit::CouldNotRun,
-        "dgx rounds is not in this build",
-        "build a newer dgx",
-    ))
+pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let style = runs::style(globals);
+    let chapters = history(&args.configs, &args.results)?;
+    println!("{}", present::history(&chapters, &style));
+    Ok(Exit::Done)
 }

@@ -4,6 +4,8 @@
 mod csv;
 mod document;
 mod markdown;
+#[cfg(test)]
+mod tests;
 
 use std::io::Write;
 use std::path::Path;

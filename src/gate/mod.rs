@@ -6,7 +6,9 @@ mod output;
 mod resources;
 mod ruling;
 mod speed;
+#[cfg(test)]
+mod tests;
 
 pub use judge::{GateError, Over, judge};
-pub use output::{json, junit, markdown, text};
+pub use output::{json, junit, markdown, outcome, text};
 pub use ruling::{Finding, GateReport, Rule, Ruling};

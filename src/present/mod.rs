@@ -7,6 +7,7 @@ mod grid;
 mod matrix;
 mod number;
 mod ranking;
+mod story;
 mod style;
 mod summary;
 
@@ -16,5 +17,6 @@ pub use grid::{Align, Column, Grid};
 pub use matrix::matrix;
 pub use number::{interval, percent, signed_percent, speedup};
 pub use ranking::ranking_table;
+pub use story::{claim_range, dispatch_note, history, lineage_tree, outcome_table, recount_table};
 pub use style::Style;
 pub use summary::{headline, sweep_summary};

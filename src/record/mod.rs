@@ -10,6 +10,6 @@ pub mod synthetic;
 mod writer;
 
 pub use clean::printable;
-pub use reader::{ReadError, newest, read, read_text};
+pub use reader::{ReadError, header, newest, read, read_text, runs_in};
 pub use run::{Resources, Run};
 pub use writer::{WriteError, Writer};

@@ -4,6 +4,7 @@
 //! sure as one made from good ones.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -75,6 +76,31 @@ pub fn newest(dir: &Path) -> Result<PathBuf, ReadError> {
         Some((at, path))
     });
     files.max().map(|(_, path)| path).ok_or_else(none)
+}
+
+/// Every run file directly in `dir`, by name; none where it cannot be listed.
+pub fn runs_in(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .map(|e| e.path())
+        .filter(|p| p.is_file() && p.extension().is_some_and(|e| e == "jsonl"))
+        .collect();
+    files.sort();
+    files
+}
+
+/// The header alone, without reading the rest of the file.
+pub fn header(path: &Path) -> Result<Header, ReadError> {
+    let io = |source| ReadError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let mut first = Vec::new();
+    let file = std::fs::File::open(path).map_err(io)?;
+    BufReader::new(file)
+        .read_until(b'\n', &mut first)
+        .map_err(io)?;
+    read_header(path, &first)
 }
 
 /// Reads run-file text; `path` is for messages and for [`Run::path`].
@@ -277,5 +303,105 @@ fn possible(time: Micros) -> Result<(), String> {
     match time.0.is_finite() && time.0 > 0.0 {
         true => Ok(()),
         false => Err(format!("a time of {} µs is impossible", time.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::synthetic::Synthetic;
+
+    fn parse(text: &str) -> Result<Run, ReadError> {
+        read_text(Path::new("results/x.jsonl"), text.as_bytes())
+    }
+
+    fn message(text: &str) -> String {
+        let error = parse(text).unwrap_err();
+        format!("{error}; {}", error.remedy())
+    }
+
+    #[test]
+    fn a_half_written_last_line_is_dropped_and_told() {
+        let whole = Synthetic::round4().text();
+        let torn = &whole[..whole.len() - 40];
+        let run = parse(torn).unwrap();
+        assert!(run.torn && run.end.is_none());
+        assert!(!parse(&whole).unwrap().torn);
+    }
+
+    #[test]
+    fn a_broken_line_in_the_middle_is_refused_with_its_number() {
+        let text = Synthetic::round4()
+            .text()
+            .replacen("\"type\":\"build\"", "\"type\":", 1);
+        assert!(
+            message(&text).starts_with("results/x.jsonl:2: "),
+            "{}",
+            message(&text)
+        );
+    }
+
+    #[test]
+    fn foreign_and_empty_files_are_named() {
+        assert!(message("").contains("it is empty"));
+        assert!(message("hello\n").contains("not a dgx run file"));
+        assert!(message("{\"type\":\"block\",\"schema\":1}\n").contains("not a header"));
+    }
+
+    #[test]
+    fn another_schema_is_refused_before_it_is_misread() {
+        let text = Synthetic::round4()
+            .text()
+            .replacen("\"schema\":1", "\"schema\":2", 1);
+        let text = message(&text);
+        assert!(text.contains("schema 2; this dgx reads schema 1"), "{text}");
+    }
+
+    #[test]
+    fn impossible_times_are_refused() {
+        for bad in ["0.0", "-1.0", "null", "1e999"] {
+            let mut lines: Vec<String> = Synthetic::round4()
+                .text()
+                .lines()
+                .map(String::from)
+                .collect();
+            let at = lines.iter().position(|l| l.contains("\"block\"")).unwrap();
+            let (before, rest) = lines[at].split_once("\"micros\":").unwrap();
+            let (_, after) = rest.split_once(',').unwrap();
+            lines[at] = format!("{before}\"micros\":{bad},{after}");
+            let text = message(&(lines.join("\n") + "\n"));
+            assert!(
+                text.contains(&format!("x.jsonl:{}: ", at + 1)),
+                "{bad}: {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn strangers_and_second_headers_are_refused() {
+        let whole = Synthetic::round4().text();
+        let stranger = whole.replacen(
+            "{\"type\":\"verdict\",\"contender\":\"two-pass\"",
+            "{\"type\":\"verdict\",\"contender\":\"nobody\"",
+            1,
+        );
+        assert!(message(&stranger).contains("contender `nobody` is not in the header"));
+        assert!(message(&(whole.clone() + &whole)).contains("two run files were joined"));
+        let unknown = whole.replacen("\"seed\"", "\"sead\"", 1);
+        assert!(message(&unknown).contains("sead"));
+    }
+
+    #[test]
+    fn the_last_verdict_of_a_cell_wins() {
+        let mut text = Synthetic::round4().text();
+        let shape = &crate::record::synthetic::shapes()[0].name;
+        text.push_str(&format!(
+            "{{\"type\":\"verdict\",\"contender\":\"two-pass\",\"shape\":\"{shape}\",\"status\":\"wrong\",\
+             \"reason\":\"stale tile\",\"detail\":null,\"worst\":9.0,\"millis\":1.0}}\n"
+        ));
+        let run = parse(&text).unwrap();
+        let id = ContenderId::from_text("two-pass");
+        assert_eq!(run.status(&id, shape), Some(crate::domain::Status::Wrong));
+        assert_eq!(run.reason(&id, shape), Some("stale tile"));
     }
 }

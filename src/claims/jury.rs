@@ -1,0 +1,291 @@
+//! The jury's vote, recounted, and how well it foresaw the measurement.
+
+use super::{ClaimVerdict, claim};
+use crate::config::{Jury, Pitch, Round};
+use crate::domain::{ContenderId, Interval, Status};
+use crate::rank::Ranking;
+use crate::record::Run;
+use crate::stats::{CONFIDENCE, kendall_tau};
+
+/// Totals are announced with two decimals; a recount that differs by more than
+/// half a unit of the second one is another total.
+const ROUNDING: f64 = 0.005 + 1e-9;
+
+/// One candidate's scores, recounted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tally {
+    pub candidate: String,
+    /// A total per juror.
+    pub totals: Vec<f64>,
+    /// As announced, where it was.
+    pub announced: Vec<Option<f64>>,
+    pub mean: f64,
+    pub votes: usize,
+}
+
+impl Tally {
+    /// The juror's announced total where the recount disagrees with it.
+    pub fn misannounced(&self, juror: usize) -> Option<f64> {
+        let announced = self.announced.get(juror).copied().flatten()?;
+        let total = self.totals.get(juror)?;
+        ((announced - total).abs() > ROUNDING).then_some(announced)
+    }
+}
+
+/// The recount, best first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recount {
+    pub jurors: Vec<String>,
+    /// Who each juror voted for: on record, or the best total.
+    pub votes: Vec<String>,
+    pub tallies: Vec<Tally>,
+}
+
+/// Weighs every score anew.
+pub fn recount(jury: &Jury) -> Recount {
+    let mut tallies: Vec<Tally> = jury
+        .candidates
+        .iter()
+        .enumerate()
+        .map(|(index, candidate)| {
+            let totals: Vec<f64> = jury.jurors.iter().map(|j| total(j, index)).collect();
+            Tally {
+                candidate: candidate.clone(),
+                mean: totals.iter().sum::<f64>() / totals.len().max(1) as f64,
+                announced: jury
+                    .jurors
+                    .iter()
+                    .map(|j| j.announced.get(index).copied().flatten())
+                    .collect(),
+                totals,
+                votes: 0,
+            }
+        })
+        .collect();
+    let votes: Vec<String> = jury
+        .jurors
+        .iter()
+        .enumerate()
+        .map(|(juror, j)| j.vote.clone().unwrap_or_else(|| favourite(&tallies, juror)))
+        .collect();
+    for tally in &mut tallies {
+        tally.votes = votes.iter().filter(|v| **v == tally.candidate).count();
+    }
+    tallies.sort_by(|a, b| b.votes.cmp(&a.votes).then(b.mean.total_cmp(&a.mean)));
+    Recount {
+        jurors: jury.jurors.iter().map(|j| j.name.clone()).collect(),
+        votes,
+        tallies,
+    }
+}
+
+fn total(juror: &crate::config::Juror, candidate: usize) -> f64 {
+    let scores = juror.scores.get(candidate).map_or(&[][..], Vec::as_slice);
+    let weighted = juror.criteria.iter().zip(scores);
+    weighted.map(|((_, weight), score)| weight * score).sum()
+}
+
+fn favourite(tallies: &[Tally], juror: usize) -> String {
+    let best = tallies.iter().reduce(|best, tally| {
+        if tally.totals[juror] > best.totals[juror] {
+            tally
+        } else {
+            best
+        }
+    });
+    best.map_or(String::new(), |t| t.candidate.clone())
+}
+
+/// What became of a candidate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub candidate: String,
+    pub contender: Option<ContenderId>,
+    pub status: Option<Status>,
+    /// Least and most speedup promised.
+    pub claimed: Option<(f64, f64)>,
+    /// Over what.
+    pub over: Option<ContenderId>,
+    pub measured: Option<Interval>,
+    pub verdict: ClaimVerdict,
+    /// What the round's file says happened.
+    pub story: Option<String>,
+}
+
+/// Each candidate's promise beside what the run found. `names` are candidates
+/// in the order wanted.
+pub fn outcomes(round: &Round, names: &[String], found: Option<(&Run, &Ranking)>) -> Vec<Outcome> {
+    names
+        .iter()
+        .map(|name| outcome(round, name, found))
+        .collect()
+}
+
+fn outcome(round: &Round, name: &str, found: Option<(&Run, &Ranking)>) -> Outcome {
+    let pitch: Option<&Pitch> = round.pitches.iter().find(|p| p.design == name);
+    let contender = found.and_then(|(run, ranking)| entrant(run, ranking, name));
+    let own = found
+        .zip(contender.as_ref())
+        .and_then(|((run, ranking), id)| {
+            let judged = claim::judge(run, ranking, id)?;
+            Some((judged.claim.geomean, judged.over))
+        });
+    let claimed = pitch
+        .and_then(|p| p.claim)
+        .or(own.as_ref().map(|(geomean, _)| (*geomean, *geomean)));
+    // A pitch in a round is over that round's baseline.
+    let over = match (pitch.and_then(|p| p.claim), own) {
+        (None, Some((_, over))) => over,
+        _ => found.and_then(|(_, ranking)| ranking.reference.clone()),
+    };
+    let measured = found
+        .zip(contender.as_ref())
+        .and_then(|((run, ranking), id)| {
+            let over = over.as_ref().filter(|o| *o != id)?;
+            let whole = ranking.row(id)?.valid_shapes == run.header.shapes.len();
+            let comparison = ranking.compare(run, over, id).filter(|_| whole)?;
+            Some(comparison.geomean.ratio(CONFIDENCE))
+        });
+    let verdict = match (&claimed, &measured) {
+        (Some((least, _)), Some(measured)) => ClaimVerdict::of(*least, measured),
+        _ => ClaimVerdict::Untested,
+    };
+    Outcome {
+        candidate: name.to_owned(),
+        status: found
+            .zip(contender.as_ref())
+            .and_then(|((_, r), id)| r.row(id)?.status),
+        contender,
+        claimed,
+        over,
+        measured,
+        verdict,
+        story: pitch.and_then(|p| p.outcome.clone()),
+    }
+}
+
+/// The contender a candidate's name means in a run: itself, or the best of the
+/// variant's parameters, since a pitch was for the idea.
+fn entrant(run: &Run, ranking: &Ranking, name: &str) -> Option<ContenderId> {
+    let exact = run.header.contenders.iter().find(|c| c.id.as_str() == name);
+    if let Some(exact) = exact {
+        return Some(exact.id.clone());
+    }
+    // Rows are sorted best first.
+    let of_variant = ranking.rows.iter().find(|r| r.contender.variant() == name);
+    of_variant.map(|r| r.contender.clone())
+}
+
+/// Kendall's τ between the jury's mean scores and measured speeds, and over
+/// how many candidates. `None` where fewer than two were measured.
+pub fn foresight(recount: &Recount, run: &Run, ranking: &Ranking) -> Option<(f64, usize)> {
+    let mut scores = Vec::new();
+    let mut speeds = Vec::new();
+    for tally in &recount.tallies {
+        let Some(id) = entrant(run, ranking, &tally.candidate) else {
+            continue;
+        };
+        let row = ranking.row(&id)?;
+        let speed = match ranking.reference.as_ref() == Some(&id) {
+            true => Some(0.0),
+            false => row.place.and(row.speedup).map(|s| s.mean),
+        };
+        if let Some(speed) = speed {
+            scores.push(tally.mean);
+            speeds.push(speed);
+        }
+    }
+    Some((kendall_tau(&scores, &speeds)?, scores.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Juror;
+
+    /// Round 4 as it is on record.
+    fn round4() -> Jury {
+        let juror = |name: &str, weights: [f64; 4], scores: [[f64; 4]; 3]| Juror {
+            name: name.to_owned(),
+            criteria: weights
+                .iter()
+                .map(|w| ("criterion".to_owned(), *w))
+                .collect(),
+            scores: scores.iter().map(|s| s.to_vec()).collect(),
+            announced: vec![None; 3],
+            vote: None,
+        };
+        Jury {
+            candidates: ["sequential", "interleaved", "two-pass"]
+                .map(String::from)
+                .to_vec(),
+            jurors: vec![
+                juror(
+                    "performance",
+                    [0.4, 0.3, 0.2, 0.1],
+                    [
+                        [7.0, 6.0, 5.0, 8.0],
+                        [5.0, 4.0, 9.0, 4.0],
+                        [9.0, 9.0, 3.0, 10.0],
+                    ],
+                ),
+                juror(
+                    "pragmatic",
+                    [0.4, 0.25, 0.2, 0.15],
+                    [
+                        [7.0, 8.0, 7.0, 8.0],
+                        [5.0, 4.0, 4.0, 6.0],
+                        [9.0, 10.0, 10.0, 7.0],
+                    ],
+                ),
+            ],
+        }
+    }
+
+    #[test]
+    fn recounts_the_totals_on_record() {
+        let recount = recount(&round4());
+        let total = |name: &str| {
+            let tally = recount
+                .tallies
+                .iter()
+                .find(|t| t.candidate == name)
+                .unwrap();
+            tally
+                .totals
+                .iter()
+                .map(|t| format!("{t:.2}"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(total("sequential"), ["6.40", "7.40"]);
+        assert_eq!(total("interleaved"), ["5.40", "4.70"]);
+        assert_eq!(total("two-pass"), ["7.90", "9.15"]);
+        assert_eq!(recount.votes, ["two-pass", "two-pass"]);
+        assert_eq!(recount.tallies[0].candidate, "two-pass");
+    }
+
+    #[test]
+    fn a_total_off_in_the_second_decimal_is_noticed() {
+        let mut jury = round4();
+        jury.jurors[1].announced = vec![Some(7.40), Some(4.75), Some(9.15)];
+        let recount = recount(&jury);
+        let off = |name: &str| {
+            let tally = recount
+                .tallies
+                .iter()
+                .find(|t| t.candidate == name)
+                .unwrap();
+            tally.misannounced(1)
+        };
+        assert_eq!(off("sequential"), None);
+        assert_eq!(off("interleaved"), Some(4.75));
+    }
+
+    #[test]
+    fn the_jury_of_round_4_foresaw_the_opposite() {
+        let run = crate::record::synthetic::Synthetic::round4().run();
+        let ranking = Ranking::of(&run);
+        let (tau, count) = foresight(&recount(&round4()), &run, &ranking).unwrap();
+        assert_eq!((tau, count), (-1.0, 3));
+    }
+}

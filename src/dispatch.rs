@@ -1,0 +1,256 @@
+//! The oracle-dispatch gap: what would be gained by calling, on each shape,
+//! the contender that is best there, over calling the best one everywhere.
+
+use crate::domain::{ContenderId, Micros, Shape};
+use crate::rank::Ranking;
+use crate::record::Run;
+use crate::stats::{CONFIDENCE, LogEstimate};
+
+/// Which contender to call on which shape.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    /// The best single contender.
+    pub single: ContenderId,
+    pub choices: Vec<Choice>,
+    /// Geometric-mean speedup of dispatching over the single contender.
+    pub gap: f64,
+    pub source: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct Choice {
+    pub shape: Shape,
+    pub contender: ContenderId,
+    pub micros: Micros,
+    /// Over the single best on this shape; `None` where that is the choice.
+    pub over_single: Option<LogEstimate>,
+}
+
+/// The table, or `None` where nobody is ranked. A contender replaces the
+/// single best only where it is surely faster: taking each shape's least
+/// estimate would count luck as gain.
+pub fn dispatch(run: &Run, ranking: &Ranking) -> Option<Dispatch> {
+    let single = ranking
+        .rows
+        .iter()
+        .find(|r| r.place.is_some())?
+        .contender
+        .clone();
+    let rivals: Vec<&ContenderId> = run
+        .header
+        .contenders
+        .iter()
+        .map(|c| &c.id)
+        .filter(|id| **id != single)
+        .collect();
+    let comparisons: Vec<_> = rivals
+        .iter()
+        .filter_map(|id| Some((*id, ranking.compare(run, &single, id)?)))
+        .collect();
+    let mut gain = 0.0;
+    let mut choices = Vec::new();
+    for shape in &run.header.shapes {
+        let better = comparisons
+            .iter()
+            .filter_map(|(id, c)| Some((*id, *c.shape(&shape.name)?)))
+            .filter(|(_, e)| surely_faster(e))
+            .max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
+        let chosen = better.map_or(&single, |(id, _)| id);
+        gain += better.map_or(0.0, |(_, e)| e.mean);
+        choices.push(Choice {
+            shape: shape.clone(),
+            contender: chosen.clone(),
+            micros: ranking.cell(chosen, &shape.name)?.time.as_ref()?.estimate(),
+            over_single: better.map(|(_, e)| e),
+        });
+    }
+    Some(Dispatch {
+        gap: (gain / choices.len() as f64).exp(),
+        single,
+        choices,
+        source: run.path.display().to_string(),
+    })
+}
+
+fn surely_faster(estimate: &LogEstimate) -> bool {
+    let ratio = estimate.ratio(CONFIDENCE);
+    ratio.lower.unwrap_or(ratio.estimate) > 1.0
+}
+
+impl Dispatch {
+    /// The table as TOML.
+    pub fn toml(&self) -> String {
+        let mut text = format!(
+            "# Which contender to call on which shape; everything else calls `default`.\n\
+             # From {}.\n\
+             default = {}\n\
+             gap = {:.4}  # speedup of this table over `default` alone, geometric mean\n",
+            self.source.replace('\n', " "),
+            quoted(self.single.as_str()),
+            self.gap
+        );
+        for choice in &self.choices {
+            text.push_str(&format!(
+                "\n[[shape]]\nname = {}\ncontender = {}\nmicros = {:.3}\ngroups = [\n",
+                quoted(&choice.shape.name),
+                quoted(choice.contender.as_str()),
+                choice.micros.0
+            ));
+            for g in &choice.shape.groups {
+                text.push_str(&format!("  {{ m = {}, n = {}, k = {} }},\n", g.m, g.n, g.k));
+            }
+            text.push_str("]\n");
+        }
+        text
+    }
+
+    /// The table as a C header with a lookup by the groups of a call.
+    pub fn header(&self) -> String {
+        let mut names: Vec<&ContenderId> = vec![&self.single];
+        for choice in &self.choices {
+            if !names.contains(&&choice.contender) {
+                names.push(&choice.contender);
+            }
+        }
+        let mut text = String::from(
+            "/* Which contender to call on which shape. Made by dgx; do not edit. */\n\
+             #ifndef DGX_DISPATCH_H\n#define DGX_DISPATCH_H\n\n\
+             struct dgx_group { unsigned m, n, k; };\n\n",
+        );
+        let list: Vec<String> = names.iter().map(|n| quoted(n.as_str())).collect();
+        text.push_str(&format!(
+            "static const char *const dgx_contenders[] = {{ {} }};\n\n",
+            list.join(", ")
+        ));
+        for (index, choice) in self.choices.iter().enumerate() {
+            let group = |g: &crate::domain::Group| format!("{{{}, {}, {}}}", g.m, g.n, g.k);
+            let groups: Vec<String> = choice.shape.groups.iter().map(group).collect();
+            text.push_str(&format!(
+                "static const struct dgx_group dgx_shape_{index}[] = {{ {} }};\n",
+                groups.join(", ")
+            ));
+        }
+        text.push_str(
+            "\nstatic const struct dgx_choice {\n  const struct dgx_group *groups;\n  \
+             unsigned count, contender;\n} dgx_choices[] = {\n",
+        );
+        for (index, choice) in self.choices.iter().enumerate() {
+            let contender = names.iter().position(|n| **n == choice.contender);
+            text.push_str(&format!(
+                "  {{ dgx_shape_{index}, {}, {} }},\n",
+                choice.shape.groups.len(),
+                contender.unwrap_or(0)
+            ));
+        }
+        text.push_str(LOOKUP);
+        text
+    }
+}
+
+const LOOKUP: &str = "};
+
+/* The contender's place in dgx_contenders; 0, the best single one, for any other shape. */
+static inline unsigned dgx_dispatch(const struct dgx_group *groups, unsigned count) {
+  for (unsigned i = 0; i < sizeof dgx_choices / sizeof dgx_choices[0]; ++i) {
+    const struct dgx_choice *c = &dgx_choices[i];
+    unsigned g = 0;
+    if (c->count != count) continue;
+    while (g < count && c->groups[g].m == groups[g].m && c->groups[g].n == groups[g].n &&
+           c->groups[g].k == groups[g].k)
+      ++g;
+    if (g == count) return c->contender;
+  }
+  return 0;
+}
+
+#endif
+";
+
+/// A string both TOML and C read back as it was.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::synthetic::{Synthetic, dense};
+
+    /// Two designs, each best on one of two shapes.
+    fn crossing() -> (Run, Ranking) {
+        let mut text = String::new();
+        let field = Synthetic {
+            shapes: vec![dense(256, 3072, 4096), dense(512, 4096, 7168)],
+            ..Synthetic::round4().modelled()
+        };
+        for line in field.text().lines() {
+            let slower = line.contains("estimate")
+                && line.contains("interleaved")
+                && line.contains("256x3072");
+            match slower {
+                true => text.push_str(&line.replace("\"micros\":", "\"micros\":9")),
+                false => text.push_str(line),
+            }
+            text.push('\n');
+        }
+        let run = crate::record::read_text("results/x.jsonl".as_ref(), text.as_bytes()).unwrap();
+        let ranking = Ranking::of(&run);
+        (run, ranking)
+    }
+
+    #[test]
+    fn picks_the_best_on_each_shape_and_sizes_the_gap() {
+        let (run, ranking) = crossing();
+        let table = dispatch(&run, &ranking).unwrap();
+        assert_eq!(table.single.as_str(), "sequential");
+        let chosen: Vec<&str> = table.choices.iter().map(|c| c.contender.as_str()).collect();
+        assert_eq!(chosen, ["sequential", "interleaved"]);
+        assert!(
+            (table.gap - (0.76f64 / 0.52).sqrt()).abs() < 1e-9,
+            "{}",
+            table.gap
+        );
+    }
+
+    #[test]
+    fn toml_reads_back() {
+        let (run, ranking) = crossing();
+        let text = dispatch(&run, &ranking).unwrap().toml();
+        let value: toml::Table = text.parse().unwrap();
+        assert_eq!(value["default"].as_str(), Some("sequential"));
+        let shapes = value["shape"].as_array().unwrap();
+        assert_eq!(shapes[1]["contender"].as_str(), Some("interleaved"));
+    }
+
+    #[test]
+    fn header_compiles_where_there_is_a_compiler() {
+        let (run, ranking) = crossing();
+        let dir = tempfile::tempdir().unwrap();
+        let text = dispatch(&run, &ranking).unwrap().header();
+        std::fs::write(dir.path().join("d.h"), text).unwrap();
+        let main = "#include \"d.h\"\nint main(void) { struct dgx_group a = {512, 4096, 7168}, b = {1, 2, 3};\
+                    return dgx_dispatch(&a, 1) != 1 || dgx_dispatch(&b, 1) != 0 || !dgx_contenders[1]; }\n";
+        std::fs::write(dir.path().join("d.c"), main).unwrap();
+        let out = dir.path().join("d");
+        let built = std::process::Command::new("cc")
+            .args(["-Wall", "-Werror", "-o"])
+            .arg(&out)
+            .arg(dir.path().join("d.c"))
+            .status();
+        // The linker that Rust needs is a C compiler everywhere we build.
+        assert!(built.unwrap().success());
+        assert!(std::process::Command::new(out).status().unwrap().success());
+    }
+}

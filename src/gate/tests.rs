@@ -1,0 +1,222 @@
+use super::*;
+use crate::config::Gate;
+use crate::domain::{Bytes, ContenderId, Exit, Status};
+use crate::present::Style;
+use crate::rank::Ranking;
+use crate::record::Run;
+use crate::record::schema::Timing;
+use crate::record::synthetic::{Entry, Synthetic, dense, grouped};
+
+fn over_baseline(run: &Run, gate: &Gate) -> GateReport {
+    let ranking = Ranking::of(run);
+    judge(
+        run,
+        &ranking,
+        gate,
+        Over::Contender(&run.header.baseline),
+        false,
+    )
+    .unwrap()
+}
+
+fn over_run(run: &Run, base: &Run, gate: &Gate) -> Result<GateReport, GateError> {
+    let (ranking, base_ranking) = (Ranking::of(run), Ranking::of(base));
+    judge(run, &ranking, gate, Over::Run(base, &base_ranking), false)
+}
+
+fn at_least(min_geomean: f64) -> Gate {
+    Gate {
+        min_geomean: Some(min_geomean),
+        ..Gate::default()
+    }
+}
+
+/// The B200 numbers of round 1, by their ratios.
+fn round1() -> Run {
+    let text = Synthetic {
+        entries: vec![
+            Entry::ok("pipelined[STAGES=1]", 1.0),
+            Entry::ok("pipelined[STAGES=3]", 1.0),
+        ],
+        shapes: vec![
+            grouped(
+                "g8-k7168",
+                &[80, 176, 128, 72, 64, 248, 96, 160],
+                4096,
+                7168,
+            ),
+            grouped(
+                "g8-k2048",
+                &[40, 76, 168, 72, 164, 148, 196, 160],
+                7168,
+                2048,
+            ),
+            grouped("g2-k4096", &[192, 320], 3072, 4096),
+            grouped("g2-k1536", &[128, 384], 4096, 1536),
+        ],
+        timing: Timing::Recorded,
+        yardstick: None,
+        ..Synthetic::round4()
+    }
+    .text();
+    let times = [373.0, 372.0, 173.0, 156.0, 488.0, 462.0, 249.0, 228.0];
+    let mut next = times.iter();
+    let mut lines = Vec::new();
+    for line in text.lines().filter(|l| !l.contains("\"verdict\"")) {
+        let Some((before, rest)) = line.split_once("\"micros\":") else {
+            lines.push(line.to_owned());
+            continue;
+        };
+        let (_, after) = rest.split_once(',').unwrap();
+        lines.push(format!(
+            "{before}\"micros\":{},{after}",
+            next.next().unwrap()
+        ));
+    }
+    let text = lines.join("\n") + "\n";
+    crate::record::read_text("results/baselines/round1.jsonl".as_ref(), text.as_bytes()).unwrap()
+}
+
+#[test]
+fn round_1_on_record_is_rejected() {
+    let run = round1();
+    for threshold in [1.4, 1.0] {
+        let report = over_baseline(&run, &at_least(threshold));
+        assert_eq!(report.exit(), Exit::GateFailed);
+        assert_eq!(report.findings[0].found, "0.735×");
+    }
+    insta::assert_snapshot!(text(&over_baseline(&run, &at_least(1.4)), &Style::PLAIN));
+}
+
+#[test]
+fn every_rule_in_every_format() {
+    let gate = Gate {
+        min_geomean: Some(1.4),
+        min_shape: Some(1.0),
+        correct: true,
+        max_smem: Some(Bytes(100 << 10)),
+        max_registers: Some(160),
+        min_occupancy: Some(0.1),
+        occupancy_not_worse: true,
+        spills_not_worse: true,
+        claims_met: true,
+        ..Gate::default()
+    };
+    let run = Synthetic::round4().run();
+    let report = over_baseline(&run, &gate);
+    assert_eq!(report.exit(), Exit::GateFailed);
+    insta::assert_snapshot!("text", text(&report, &Style::PLAIN));
+    insta::assert_snapshot!("json", json(&report));
+    insta::assert_snapshot!("junit", junit(&report));
+    insta::assert_snapshot!("markdown", markdown(&report));
+}
+
+#[test]
+fn wrong_contenders_fail_when_they_did_not_declare_it() {
+    let mut field = Synthetic::round4();
+    field.entries[2].status = Status::Wrong;
+    field.entries[2].reason = Some("rows ≥ 64 of each tile");
+    let undeclared = field
+        .text()
+        .replace("\"expect\":\"wrong\"", "\"expect\":\"ok\"");
+    let run = crate::record::read_text("results/x.jsonl".as_ref(), undeclared.as_bytes()).unwrap();
+    let gate = Gate {
+        correct: true,
+        contenders: vec!["interleaved".to_owned()],
+        ..at_least(1.1)
+    };
+    let report = over_baseline(&run, &gate);
+    assert_eq!(report.count(Ruling::Failed), 2);
+    assert_eq!(report.exit(), Exit::GateFailed);
+}
+
+#[test]
+fn a_rule_finer_than_the_run_can_see_is_refused() {
+    let mut field = Synthetic::round4();
+    field.noise = 0.05;
+    let run = field.run();
+    let report = over_baseline(&run, &at_least(1.01));
+    assert!(report.findings.iter().all(|f| f.ruling == Ruling::Refused));
+    assert_eq!(report.exit(), Exit::Inconclusive);
+    insta::assert_snapshot!(text(&report, &Style::PLAIN));
+}
+
+#[test]
+fn a_slowed_variant_fails_against_its_committed_baseline() {
+    let base = Synthetic::round4().modelled();
+    let mut slowed = base.clone();
+    slowed.entries[2].time *= 1.05;
+    let gate = Gate {
+        min_shape: Some(0.99),
+        correct: true,
+        ..at_least(0.99)
+    };
+    let fine = over_run(&base.run(), &base.run(), &gate).unwrap();
+    assert_eq!(fine.exit(), Exit::Done, "{}", text(&fine, &Style::PLAIN));
+    let report = over_run(&slowed.run(), &base.run(), &gate).unwrap();
+    assert_eq!(report.exit(), Exit::GateFailed);
+    let guilty = |f: &&Finding| f.ruling == Ruling::Failed;
+    let names = report.findings.iter().filter(guilty);
+    assert!(names.clone().count() > 0);
+    assert!(
+        names
+            .clone()
+            .all(|f| f.contender == ContenderId::from_text("interleaved"))
+    );
+}
+
+#[test]
+fn other_shapes_and_dropped_contenders_are_not_overlooked() {
+    let base = Synthetic::round4().modelled();
+    let mut fewer = base.clone();
+    fewer.shapes.truncate(5);
+    fewer.entries.remove(1);
+    let report = over_run(&fewer.run(), &base.run(), &at_least(0.9)).unwrap();
+    assert_eq!(report.exit(), Exit::Inconclusive);
+    assert_eq!(report.count(Ruling::Undecided), 4);
+    let mut other = base.clone();
+    other.shapes = vec![dense(1, 128, 256)];
+    let none = over_run(&other.run(), &base.run(), &at_least(0.9));
+    assert!(matches!(none, Err(GateError::NoCommonShape)));
+}
+
+#[test]
+fn other_devices_are_refused_unless_asked_for_and_then_labelled() {
+    let base = Synthetic::round4().modelled().run();
+    let run = Synthetic::round4().run();
+    let refused = over_run(&run, &base, &at_least(0.9));
+    assert!(matches!(refused, Err(GateError::Devices(_))));
+    let (ranking, base_ranking) = (Ranking::of(&run), Ranking::of(&base));
+    let over = Over::Run(&base, &base_ranking);
+    let report = judge(&run, &ranking, &at_least(0.9), over, true).unwrap();
+    assert!(text(&report, &Style::PLAIN).contains("ACROSS DEVICES"));
+}
+
+#[test]
+fn one_block_or_one_contender_cannot_be_judged() {
+    let mut field = Synthetic::round4();
+    (field.processes, field.blocks) = (1, 1);
+    let report = over_baseline(&field.run(), &at_least(1.1));
+    assert_eq!(report.exit(), Exit::Inconclusive);
+    field.entries.truncate(1);
+    let run = field.run();
+    let ranking = Ranking::of(&run);
+    let alone = judge(
+        &run,
+        &ranking,
+        &at_least(1.0),
+        Over::Contender(&run.header.baseline),
+        false,
+    );
+    assert!(matches!(alone, Err(GateError::Nobody(_))));
+}
+
+#[test]
+fn text_from_a_run_file_stays_text() {
+    let mut field = Synthetic::round4().modelled();
+    field.entries[1].name = "<img src=x onerror=alert(1)>|`\u{1b}[31m";
+    let report = over_baseline(&field.run(), &at_least(2.0));
+    assert!(!text(&report, &Style::PLAIN).contains('\u{1b}'));
+    assert!(junit(&report).contains("&lt;img"));
+    assert!(markdown(&report).contains("&lt;img") && !markdown(&report).contains("<img"));
+}

@@ -1,0 +1,79 @@
+use maud::{Markup, html};
+
+use super::Subject;
+use crate::present::percent;
+use crate::record::schema::Timing;
+
+/// Machine, tools and settings of every run, and what the numbers mean.
+pub fn section(subjects: &[Subject]) -> Markup {
+    html! {
+        @for subject in subjects.iter().rev() { (one(subject, subjects.len() > 1)) }
+        (method(subjects))
+    }
+}
+
+fn one(subject: &Subject, several: bool) -> Markup {
+    let header = &subject.run.header;
+    let device = &header.device;
+    let settings = &header.settings;
+    html! {
+        @if several { h3 { (subject.file()) } }
+        dl {
+            dt { "run file" } dd { code { (subject.run.path.display()) } }
+            dt { "SHA-256" } dd { code { (subject.hash) } }
+            dt { "started" } dd { (header.started) }
+            dt { "command" } dd { code { (header.argv.join(" ")) } }
+            dt { "config" } dd { (header.config.path) }
+            @if let Some(git) = &header.git {
+                dt { "commit" } dd { code { (git.commit) } @if git.dirty { " with uncommitted changes" } }
+            }
+            dt { "dgx" } dd { (header.dgx) }
+            @if let Some(compiler) = &header.compiler { dt { "compiler" } dd { (compiler) } }
+            dt { "device" } dd { (device.name) " (" (device.backend) "), " (device.sms) " SMs, " (device.clock_mhz) " MHz at most, " (device.l2) " L2" }
+            @if let Some(driver) = &device.driver { dt { "driver" } dd { (driver) } }
+            dt { "host" } dd { (header.host.cpu) ", " (header.host.cores) " cores, " (header.host.os) " " (header.host.arch) }
+            dt { "tolerance" } dd { "rtol " (settings.rtol) ", atol " (settings.atol) " on " (settings.distributions.join(", ")) ", seed " (settings.seed) }
+            @if subject.run.timing() == Timing::Measured {
+                dt { "measuring" } dd {
+                    "at least " (settings.min_blocks) " blocks a shape, at most " (settings.max_seconds) " s, "
+                    (settings.processes) " processes, " @if settings.cold_l2 { "cold" } @else { "warm" } " L2"
+                }
+                dt { "can tell apart" } dd {
+                    (subject.ranking.detectable.as_ref().map_or("unknown: no A/A arm".to_owned(), |d| format!(
+                        "{} in the mean; the baseline over itself came out {:.4}×", percent(d.effect), d.control.mean.exp()
+                    )))
+                }
+            }
+            @if let Some(end) = &subject.run.end {
+                dt { "took" } dd { @for (stage, seconds) in &end.seconds { (stage) " " (format!("{seconds:.1} s ")) } }
+                @if let Some(decision) = &end.decision { dt { "decision" } dd { (decision) } }
+            }
+        }
+        details { summary { "Contenders and the hashes of their sources" }
+            div.scroll { table { thead { tr { th { "contender" } th { "summary" } th { "SHA-256" } } }
+                tbody { @for c in &header.contenders { tr { td { (c.id) } td.wrap { (c.summary) } td { code { (c.hash) } } } } }
+            } }
+        }
+        @if !header.config.text.is_empty() {
+            details { summary { "The config as it was" } pre { (header.config.text) } }
+        }
+    }
+}
+
+fn method(subjects: &[Subject]) -> Markup {
+    let measured = subjects.iter().any(|s| s.run.timing() == Timing::Measured);
+    html! {
+        h3 { "What the numbers mean" }
+        @if measured {
+            p { "Every block times each valid contender once, in random order, with the baseline entered twice. \
+                 A speedup is the mean over blocks of the log ratio of two contenders in the same block; the \
+                 geometric mean averages those over shapes. Intervals are 95 %, from a hierarchical bootstrap \
+                 over processes and blocks; ranks are tie groups of Holm-corrected comparisons; the second \
+                 entry of the baseline says what difference the machine can see at all." }
+        } @else {
+            p { "Times here have no samples, so there are no intervals: modelled ones are computed from an \
+                 emulator’s counters and repeat exactly; recorded ones were taken down elsewhere." }
+        }
+        p.note { "Formulas: docs/methodology.md. Every number on this page is computed from the run files named above." }
+    }
+}

@@ -1,0 +1,106 @@
+use maud::{Markup, html};
+
+use super::Subject;
+use crate::dispatch::dispatch;
+use crate::lineage::{Node, lineage};
+use crate::present::{interval, speedup};
+use crate::stats::CONFIDENCE;
+
+/// Each change over what it changed, per shape; and the best choice per shape.
+pub fn section(subject: &Subject) -> Markup {
+    let nodes = lineage(&subject.run, &subject.ranking);
+    let has_tree = nodes.iter().any(|n| n.depth > 0);
+    html! {
+        @if has_tree { (tree(&nodes, 0)) (table(subject, &nodes)) }
+        (choice(subject))
+    }
+}
+
+/// Nested lists, by depth.
+fn tree(nodes: &[Node], depth: usize) -> Markup {
+    let mut starts: Vec<usize> = (0..nodes.len())
+        .filter(|&i| nodes[i].depth == depth)
+        .collect();
+    starts.push(nodes.len());
+    html! {
+        ul.tree {
+            @for pair in starts.windows(2) {
+                @let node = &nodes[pair[0]];
+                @let below = &nodes[pair[0] + 1..pair[1]];
+                li {
+                    strong { (node.contender) } " "
+                    @if let (Some(over), Some(parent)) = (&node.over_parent, &node.parent) {
+                        span.mono { (interval(&over.geomean.ratio(CONFIDENCE))) }
+                        span.faint { " over " (parent) }
+                    } @else if let Some(parent) = &node.parent {
+                        span.faint { "cannot be compared with " (parent) }
+                    } @else if let Some(absent) = &node.absent_parent {
+                        span.faint { "a change to " (absent) ", which is not in this run" }
+                    }
+                    @if !below.is_empty() { (tree(below, depth + 1)) }
+                }
+            }
+        }
+    }
+}
+
+fn table(subject: &Subject, nodes: &[Node]) -> Markup {
+    let children = nodes.iter().filter(|n| n.over_parent.is_some());
+    html! {
+        div.scroll { table {
+            thead { tr {
+                th data-sort { "change" } th data-sort { "over" } th.n data-sort { "mean" }
+                @for shape in &subject.run.header.shapes { th.n data-sort { (shape.name) } }
+            } }
+            tbody {
+                @for node in children {
+                    @if let (Some(over), Some(parent)) = (&node.over_parent, &node.parent) {
+                        tr {
+                            td { (node.contender) } td { (parent) }
+                            (ratio(Some(&over.geomean)))
+                            @for shape in &subject.run.header.shapes { (ratio(over.shape(&shape.name))) }
+                        }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+fn ratio(estimate: Option<&crate::stats::LogEstimate>) -> Markup {
+    let Some(estimate) = estimate else {
+        return html! { td.n { "–" } };
+    };
+    let found = estimate.ratio(CONFIDENCE);
+    let class = match (
+        found.lower.unwrap_or(found.estimate),
+        found.upper.unwrap_or(found.estimate),
+    ) {
+        (lower, _) if lower > 1.0 => "good",
+        (_, upper) if upper < 1.0 => "bad",
+        _ => "faint",
+    };
+    html! { td class={ "n " (class) } data-v=(found.estimate) title=(interval(&found)) { (speedup(found.estimate)) } }
+}
+
+fn choice(subject: &Subject) -> Markup {
+    let Some(table) = dispatch(&subject.run, &subject.ranking) else {
+        return html! {};
+    };
+    let switches = table.choices.iter().any(|c| c.contender != table.single);
+    html! {
+        h3 { "Choosing per shape" }
+        @if !switches {
+            p { (table.single) " is the best choice on every shape; choosing per shape would gain nothing that can be told." }
+        } @else {
+            p { "Calling the best contender of each shape would be " strong { (speedup(table.gap)) } " over " (table.single) " everywhere." }
+            div.scroll { table {
+                thead { tr { th data-sort { "shape" } th data-sort { "contender" } th.n data-sort { "µs" } th.n data-sort { "over " (table.single) } } }
+                tbody { @for c in &table.choices { tr {
+                    td { (c.shape.name) } td { (c.contender) } td.n { (c.micros) }
+                    td.n { (c.over_single.map_or(String::new(), |e| interval(&e.ratio(CONFIDENCE)))) }
+                } } }
+            } }
+        }
+    }
+}

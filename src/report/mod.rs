@@ -1,0 +1,49 @@
+//! One self-contained HTML page about one run, or about several: no network,
+//! light and dark, for a screen, a phone and paper. All text goes through
+//! maud's escaping; the only raw strings are this folder's own style and
+//! script.
+
+mod claims;
+mod environment;
+mod failures;
+mod heat;
+mod history;
+mod lineage;
+mod page;
+mod plot;
+mod ranking;
+mod roofline;
+mod samples;
+mod summary;
+
+use crate::rank::Ranking;
+use crate::record::Run;
+
+pub use page::page;
+
+/// A run with what was found in it.
+pub struct Subject {
+    pub run: Run,
+    pub ranking: Ranking,
+    /// SHA-256 of the run file, so that a page can be traced to it.
+    pub hash: String,
+}
+
+impl Subject {
+    pub fn new(run: Run, hash: String) -> Self {
+        Self {
+            ranking: Ranking::of(&run),
+            run,
+            hash,
+        }
+    }
+
+    /// The file's name without its folder.
+    pub fn file(&self) -> String {
+        let name = self.run.path.file_name();
+        name.map_or(String::new(), |n| n.to_string_lossy().into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::{
+    Subject, claims, environment, failures, heat, history, lineage, ranking, roofline, samples,
+    summary,
+};
+use crate::rank::mismatch;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The whole page. The last subject is the one told in full; the others are
+/// what it is compared with, oldest first.
+pub fn page(subjects: &[Subject]) -> String {
+    let Some(subject) = subjects.last() else {
+        return String::new();
+    };
+    let title = format!(
+        "{}: {}",
+        subject.run.header.name, subject.run.header.question
+    );
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="generator" content={ "dgx " (env!("CARGO_PKG_VERSION")) };
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (body(subjects, subject))
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    markup.into_string()
+}
+
+fn body(subjects: &[Subject], subject: &Subject) -> Markup {
+    let sections: Vec<(&str, &str, Markup)> = vec![
+        ("ranking", "Ranking", ranking::section(subject)),
+        ("shapes", "Shapes", heat::section(subject)),
+        ("roofline", "Roofline", roofline::section(subject)),
+        ("samples", "Samples", samples::section(subject)),
+        ("lineage", "Lineage and dispatch", lineage::section(subject)),
+        ("claims", "Claims", claims::section(subject)),
+        ("failures", "Failures", failures::section(subject)),
+        ("history", "Runs compared", history::section(subjects)),
+        (
+            "environment",
+            "How it was measured",
+            environment::section(subjects),
+        ),
+    ];
+    let filled: Vec<_> = sections
+        .iter()
+        .filter(|(_, _, m)| !m.0.is_empty())
+        .collect();
+    html! {
+        header {
+            h1 { (subject.run.header.question) }
+            p.faint { (summary::place(subject)) }
+            @if let Some(label) = across(subjects) { p.bad { strong { (label) } } }
+        }
+        @for sentence in summary::sentences(subject) { p.lead { (sentence) } }
+        nav { @for (id, title, _) in &filled { a href={ "#" (id) } { (title) } } }
+        @for (id, title, markup) in &filled {
+            section { h2 id=(id) { (title) } (markup) }
+        }
+    }
+}
+
+fn across(subjects: &[Subject]) -> Option<String> {
+    let last = subjects.last()?;
+    let others = subjects.iter().filter_map(|s| mismatch(&s.run, &last.run));
+    let first = others.into_iter().next()?;
+    Some(format!(
+        "Across devices: {first}. Ratios are of devices as much as of designs."
+    ))
+}

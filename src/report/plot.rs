@@ -1,0 +1,103 @@
+//! Scales and number formats the drawings share.
+
+/// A straight or logarithmic map from values to pixels.
+#[derive(Clone, Copy)]
+pub struct Scale {
+    low: f64,
+    high: f64,
+    start: f64,
+    end: f64,
+    log: bool,
+}
+
+impl Scale {
+    pub fn linear(values: (f64, f64), pixels: (f64, f64)) -> Self {
+        Self::new(values, pixels, false)
+    }
+
+    /// Values must be positive.
+    pub fn log(values: (f64, f64), pixels: (f64, f64)) -> Self {
+        Self::new((values.0.ln(), values.1.ln()), pixels, true)
+    }
+
+    fn new((low, high): (f64, f64), (start, end): (f64, f64), log: bool) -> Self {
+        // A single value still needs room to stand in.
+        let pad = if high > low { 0.0 } else { 0.5 };
+        Self {
+            low: low - pad,
+            high: high + pad,
+            start,
+            end,
+            log,
+        }
+    }
+
+    /// Pixels, rounded so that pages stay small; values outside are clamped.
+    pub fn at(&self, value: f64) -> f64 {
+        let value = if self.log { value.ln() } else { value };
+        let share = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
+        ((self.start + share * (self.end - self.start)) * 10.0).round() / 10.0
+    }
+}
+
+/// Round numbers across a range, about `count` of them.
+pub fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
+    let span = high - low;
+    if !(span > 0.0 && span.is_finite()) {
+        return vec![low];
+    }
+    let rough = span / count.max(1) as f64;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|m| m * power)
+        .find(|s| *s >= rough)
+        .unwrap_or(power);
+    let first = (low / step).ceil() as i64;
+    let last = (high / step).floor() as i64;
+    (first..=last).map(|i| i as f64 * step).collect()
+}
+
+/// A number as short as it can be said.
+pub fn short(value: f64) -> String {
+    let text = match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    };
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// The least and most of some finite values.
+pub fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    values
+        .into_iter()
+        .filter(|v| v.is_finite())
+        .fold(None, |range, v| {
+            let (low, high) = range.unwrap_or((v, v));
+            Some((f64::min(low, v), f64::max(high, v)))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_inside() {
+        assert_eq!(ticks(0.0, 10.0, 5), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+        assert_eq!(ticks(3.0, 3.0, 5), [3.0]);
+        assert_eq!(short(1.5), "1.5");
+        assert_eq!(short(120.0), "120");
+    }
+
+    #[test]
+    fn scales_clamp_and_survive_single_values() {
+        let scale = Scale::linear((1.0, 2.0), (0.0, 100.0));
+        assert_eq!((scale.at(1.5), scale.at(9.0)), (50.0, 100.0));
+        assert_eq!(Scale::log((4.0, 4.0), (0.0, 100.0)).at(4.0), 50.0);
+    }
+}

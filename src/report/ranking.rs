@@ -1,0 +1,134 @@
+use maud::{Markup, html};
+
+use super::Subject;
+use super::plot::{Scale, range};
+use crate::domain::{Interval, Status};
+use crate::present::{interval, percent, speedup};
+use crate::rank::{Kind, Row};
+use crate::record::schema::Timing;
+
+/// The ranked table, each interval drawn on one common axis.
+pub fn section(subject: &Subject) -> Markup {
+    let ranking = &subject.ranking;
+    let over = ranking
+        .reference
+        .as_ref()
+        .map_or("–".to_owned(), ToString::to_string);
+    let yardstick = subject.run.header.yardstick.as_ref();
+    let scale = axis(subject);
+    html! {
+        div.scroll { table {
+            thead { tr {
+                th data-sort { "rank" } th data-sort { "contender" } th data-sort { "verdict" }
+                th.n data-sort { "over " (over) } th { "interval (95 %)" }
+                th data-sort { "claim" } th.n data-sort { "roofline" } th.n data-sort { "regs" }
+                th.n data-sort { "spills" } th.n data-sort { "smem" } th.n data-sort { "occupancy" }
+                @if let Some(y) = yardstick { th.n data-sort { "over " (y) } }
+            } }
+            tbody { @for row in &ranking.rows { (line(subject, row, scale.as_ref())) } }
+        } }
+        p.note {
+            "Ranks that share a number with = cannot be told apart (Holm-corrected over "
+            (ranking.pairs.len()) " pairs). " (label(subject.run.timing()))
+            " Click a heading to sort."
+        }
+    }
+}
+
+fn label(timing: Timing) -> &'static str {
+    match timing {
+        Timing::Measured => "All times are measured.",
+        Timing::Modelled => "All times are modelled, not measured.",
+        Timing::Recorded => "All times were recorded elsewhere.",
+    }
+}
+
+fn axis(subject: &Subject) -> Option<Scale> {
+    let rows = subject
+        .ranking
+        .rows
+        .iter()
+        .filter_map(Row::speedup_interval);
+    let ends = rows.flat_map(|i| [i.lower.unwrap_or(i.estimate), i.upper.unwrap_or(i.estimate)]);
+    let (low, high) = range(ends.chain([1.0]))?;
+    Some(Scale::log((low * 0.97, high * 1.03), (4.0, 196.0)))
+}
+
+fn line(subject: &Subject, row: &Row, scale: Option<&Scale>) -> Markup {
+    let reference = subject.ranking.reference.as_ref() == Some(&row.contender);
+    let found = row.speedup_interval();
+    let resources = row.resources.as_ref();
+    let order = row.place.map_or(String::new(), |p| p.rank.to_string());
+    let summary = subject
+        .run
+        .contender(&row.contender)
+        .map(|c| c.summary.as_str());
+    html! {
+        tr {
+            td.n data-v=(order) { (row.place.map_or("–".to_owned(), |p| p.to_string())) }
+            td title=[summary] { @if row.place.is_some_and(|p| p.rank == 1) { strong { (row.contender) } } @else { (row.contender) } }
+            td { (verdict(subject, row)) }
+            td.n data-v=[found.map(|i| i.estimate)] title={ (row.valid_shapes) " shapes, " (subject.file()) } {
+                @if reference { "1.00× (reference)" } @else { (found.as_ref().map_or(String::new(), interval)) }
+            }
+            td { @if let Some(scale) = scale { (drawn(found, reference, row.kind, scale)) } }
+            td { (claim(row)) }
+            td.n data-v=[row.roofline] { (row.roofline.map_or(String::new(), percent)) }
+            td.n { (resources.map_or(String::new(), |r| r.registers.to_string())) }
+            td.n data-v=[resources.map(|r| r.spill_bytes)] { (resources.map_or(String::new(), |r| format!("{} B", r.spill_bytes))) }
+            td.n data-v=[resources.map(|r| r.smem.0)] { (resources.map_or(String::new(), |r| r.smem.to_string())) }
+            td.n data-v=[resources.map(|r| r.occupancy)] { (resources.map_or(String::new(), |r| percent(r.occupancy))) }
+            @if subject.run.header.yardstick.is_some() {
+                td.n data-v=[row.over_yardstick.map(|e| e.mean.exp())] title=[row.over_yardstick_interval().map(|i| interval(&i))] {
+                    (row.over_yardstick.map_or(String::new(), |e| speedup(e.mean.exp())))
+                }
+            }
+        }
+    }
+}
+
+fn drawn(found: Option<Interval>, reference: bool, kind: Kind, scale: &Scale) -> Markup {
+    let found = if reference {
+        Some(Interval::point(1.0))
+    } else {
+        found
+    };
+    let class = if kind == Kind::Yardstick {
+        "yard"
+    } else {
+        "mark"
+    };
+    html! {
+        svg viewBox="0 0 200 20" role="img" aria-label=[found.as_ref().map(interval)] {
+            line.ref x1=(scale.at(1.0)) x2=(scale.at(1.0)) y1="0" y2="20" {}
+            @if let Some(i) = found {
+                @if let (Some(low), Some(high)) = (i.lower, i.upper) {
+                    line class=(class) x1=(scale.at(low)) x2=(scale.at(high)) y1="10" y2="10" stroke-width="3" {}
+                }
+                circle class=(class) cx=(scale.at(i.estimate)) cy="10" r="3.5" {}
+            }
+        }
+    }
+}
+
+fn verdict(subject: &Subject, row: &Row) -> Markup {
+    let (class, text) = match row.status {
+        _ if row.kind == Kind::Yardstick => ("faint", "yardstick"),
+        Some(Status::Ok) => ("good", "ok"),
+        Some(Status::Unsupported) => ("doubt", "unsupported"),
+        Some(status) => ("bad", status.as_str()),
+        None if subject.run.timing() == Timing::Recorded => ("faint", "unchecked"),
+        None => ("doubt", "pending"),
+    };
+    html! {
+        span class={ "badge " (class) } { (text) }
+        @if row.unexpected() { " " span.bad { "expected " (row.expect) } }
+    }
+}
+
+fn claim(row: &Row) -> Markup {
+    let Some(result) = &row.claim else {
+        return html! {};
+    };
+    html! { (format!("{:.2}× ", result.claim.geomean)) (super::claims::badge(result.verdict)) }
+}

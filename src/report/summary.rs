@@ -1,0 +1,132 @@
+use super::Subject;
+use crate::claims::ClaimVerdict;
+use crate::domain::Status;
+use crate::present::{interval, percent};
+use crate::rank::{Kind, describe};
+use crate::record::schema::Timing;
+
+/// What ran where, when.
+pub fn place(subject: &Subject) -> String {
+    let header = &subject.run.header;
+    format!(
+        "{} · {} contenders × {} shapes on {} · {} · {}",
+        header.name,
+        header.contenders.len(),
+        header.shapes.len(),
+        describe(&subject.run),
+        header.started,
+        subject.file()
+    )
+}
+
+/// The run in three sentences: who won, who was right, how sure.
+pub fn sentences(subject: &Subject) -> [String; 3] {
+    [winner(subject), rightness(subject), certainty(subject)]
+}
+
+fn winner(subject: &Subject) -> String {
+    let ranking = &subject.ranking;
+    let ranked = ranking.rows.iter().filter(|r| r.place.is_some()).count();
+    let Some(first) = ranking.winners().next() else {
+        return "No contender is right on every shape, so nothing is ranked.".to_owned();
+    };
+    let name = &first.contender;
+    let reference = ranking.reference.as_ref();
+    let over = match (first.speedup_interval(), reference) {
+        (Some(i), Some(r)) => {
+            format!(
+                "{} over {r} in geometric mean over {} shapes",
+                interval(&i),
+                first.valid_shapes
+            )
+        }
+        _ => "the baseline itself".to_owned(),
+    };
+    let tied: Vec<&str> = ranking
+        .winners()
+        .skip(1)
+        .map(|r| r.contender.as_str())
+        .collect();
+    match tied.is_empty() {
+        true => format!("{name} is the fastest of {ranked}: {over}."),
+        false => format!(
+            "{name} leads {ranked} contenders ({over}), and cannot be told from {}.",
+            tied.join(", ")
+        ),
+    }
+}
+
+fn rightness(subject: &Subject) -> String {
+    let rows = || {
+        subject
+            .ranking
+            .rows
+            .iter()
+            .filter(|r| r.kind != Kind::Yardstick)
+    };
+    let all = rows().count();
+    let right = rows().filter(|r| r.place.is_some()).count();
+    let failed: Vec<String> = rows()
+        .filter_map(|r| {
+            Some(format!(
+                "{} is {}",
+                r.contender,
+                r.status.filter(|s| *s != Status::Ok)?
+            ))
+        })
+        .collect();
+    let shown = match failed.len() {
+        0 => String::new(),
+        n if n > 4 => format!("; {} and {} more failed", failed[..3].join(", "), n - 3),
+        _ => format!("; {}", failed.join(", ")),
+    };
+    let verdicts: Vec<ClaimVerdict> = rows()
+        .filter_map(|r| Some(r.claim.as_ref()?.verdict))
+        .collect();
+    let count = |v: ClaimVerdict| verdicts.iter().filter(|x| **x == v).count();
+    let claims = match verdicts.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; of {} claims {} were met, {} missed, {} reversed",
+            verdicts.len(),
+            count(ClaimVerdict::Met),
+            count(ClaimVerdict::Missed),
+            count(ClaimVerdict::Reversed)
+        ),
+    };
+    let unchecked = subject.run.timing() == Timing::Recorded && rows().all(|r| r.status.is_none());
+    match unchecked {
+        true => format!("Nothing here was checked against an oracle{claims}."),
+        false => format!("{right} of {all} contenders are right on every shape{shown}{claims}."),
+    }
+}
+
+fn certainty(subject: &Subject) -> String {
+    let run = &subject.run;
+    match run.timing() {
+        Timing::Modelled => format!(
+            "Times are modelled for {} from an emulator's counters, not measured.",
+            run.header.device.name
+        ),
+        Timing::Recorded => {
+            "Times were taken down elsewhere, without samples and so without intervals.".to_owned()
+        }
+        Timing::Measured => {
+            let blocks = run.blocks.len();
+            let mut processes: Vec<u32> = run.blocks.iter().map(|b| b.process).collect();
+            processes.sort_unstable();
+            processes.dedup();
+            let tell = match &subject.ranking.detectable {
+                Some(d) => format!(
+                    "differences of {} or more can be told apart",
+                    percent(d.effect)
+                ),
+                None => "what it can tell apart is unknown".to_owned(),
+            };
+            format!(
+                "Measured in {blocks} randomised blocks over {} processes; {tell}.",
+                processes.len()
+            )
+        }
+    }
+}

@@ -1,0 +1,84 @@
+use super::*;
+use crate::domain::Status;
+use crate::record::synthetic::{Entry, Synthetic};
+
+fn subject(field: &Synthetic) -> Subject {
+    Subject::new(field.run(), "ab".repeat(32))
+}
+
+fn sentences(field: &Synthetic) -> String {
+    summary::sentences(&subject(field)).join("\n")
+}
+
+#[test]
+fn three_sentences() {
+    insta::assert_snapshot!("measured", sentences(&Synthetic::round4()));
+    insta::assert_snapshot!("modelled", sentences(&Synthetic::round4().modelled()));
+    let mut none = Synthetic::round4();
+    for entry in &mut none.entries {
+        entry.status = Status::Hung;
+    }
+    insta::assert_snapshot!("nothing valid", sentences(&none));
+}
+
+#[test]
+fn every_section_is_there_and_nothing_is_fetched() {
+    let text = page(&[subject(&Synthetic::round4())]);
+    for id in [
+        "ranking",
+        "shapes",
+        "roofline",
+        "samples",
+        "lineage",
+        "claims",
+        "failures",
+        "environment",
+    ] {
+        assert!(text.contains(&format!("<h2 id=\"{id}\">")), "{id}");
+    }
+    for outside in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!text.contains(outside), "{outside}");
+    }
+    assert!(!text.contains("NaN") && !text.contains("inf\""));
+}
+
+#[test]
+fn text_from_run_files_is_escaped() {
+    let mut field = Synthetic::round4();
+    field.entries[1].name = "<script>alert(1)</script>";
+    field.entries[3].reason = Some("<img src=x onerror=alert(2)>\u{1b}[2J");
+    let text = page(&[subject(&field)]);
+    assert!(!text.contains("<script>alert") && !text.contains("<img"));
+    assert!(text.contains("&lt;script&gt;alert(1)") && !text.contains('\u{1b}'));
+}
+
+#[test]
+fn odd_runs_still_make_a_page() {
+    let mut one = Synthetic::round4();
+    one.entries.truncate(1);
+    one.shapes.truncate(1);
+    (one.processes, one.blocks, one.yardstick) = (1, 1, None);
+    let mut none = Synthetic::round4();
+    for entry in &mut none.entries {
+        entry.status = Status::Wrong;
+    }
+    none.yardstick = None;
+    for field in [one, none, Synthetic::round4().modelled()] {
+        let text = page(&[subject(&field)]);
+        assert!(text.contains("</html>") && !text.contains("NaN"));
+    }
+}
+
+#[test]
+fn several_runs_make_a_history() {
+    let mut later = Synthetic::round4();
+    later.entries[2].time = 0.5;
+    later
+        .entries
+        .push(Entry::ok("ping-pong", 0.45).child_of("interleaved"));
+    let text = page(&[subject(&Synthetic::round4()), subject(&later)]);
+    assert!(text.contains("<h2 id=\"history\">"));
+    assert!(!text.contains("Across devices"));
+    let mixed = page(&[subject(&Synthetic::round4().modelled()), subject(&later)]);
+    assert!(mixed.contains("Across devices"));
+}
