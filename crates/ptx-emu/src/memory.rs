@@ -18,6 +18,15 @@ const GAP: u64 = 1 << 16;
 /// First device address handed out.
 const FIRST: u64 = 0x2_0000_0000;
 
+/// First address of module constants, apart from everything else so that `isspacep.const` can
+/// tell them.
+const FIRST_CONSTANT: u64 = 0x7c00_0000_0000;
+
+/// Whether an address is in the window of module constants.
+pub(crate) fn is_constant(address: u64) -> bool {
+    address.wrapping_sub(FIRST_CONSTANT) < 1 << 32
+}
+
 /// A device address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DevicePtr(pub u64);
@@ -102,6 +111,7 @@ unsafe impl Sync for Region {}
 pub struct Memory {
     regions: Vec<Region>,
     next: u64,
+    next_constant: u64,
     used: u64,
     limit: u64,
     bound: HashMap<u64, Vec<u64>>,
@@ -124,6 +134,7 @@ impl Memory {
         Self {
             regions: Vec::new(),
             next: FIRST,
+            next_constant: FIRST_CONSTANT,
             used: 0,
             limit,
             bound: HashMap::new(),
@@ -143,6 +154,10 @@ impl Memory {
 
     /// Allocates zeroed bytes under a name that faults will use.
     pub fn alloc_named(&mut self, name: &str, bytes: u64) -> Result<DevicePtr, MemoryError> {
+        self.place(name, bytes, false)
+    }
+
+    fn place(&mut self, name: &str, bytes: u64, constant: bool) -> Result<DevicePtr, MemoryError> {
         if bytes == 0 {
             return Err(MemoryError::Empty);
         }
@@ -157,15 +172,21 @@ impl Memory {
         let Some(ptr) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
             handle_alloc_error(layout)
         };
-        let base = self.next;
-        self.next = (base + bytes + GAP).next_multiple_of(GAP);
+        let next = match constant {
+            true => &mut self.next_constant,
+            false => &mut self.next,
+        };
+        let base = *next;
+        *next = (base + bytes + GAP).next_multiple_of(GAP);
         self.used += bytes;
-        self.regions.push(Region {
+        let index = self.regions.partition_point(|r| r.base < base);
+        let region = Region {
             base,
             len: bytes,
             name: name.to_owned(),
             ptr,
-        });
+        };
+        self.regions.insert(index, region);
         Ok(DevicePtr(base))
     }
 
@@ -227,7 +248,7 @@ impl Memory {
         let mut addresses = Vec::with_capacity(module.globals.len());
         for var in &module.globals {
             let bytes = (var.init.len() as u64).max(1);
-            addresses.push(self.alloc_named(&var.name, bytes)?.0);
+            addresses.push(self.place(&var.name, bytes, var.constant)?.0);
         }
         for (var, &address) in module.globals.iter().zip(&addresses) {
             let mut init = var.init.clone();

@@ -393,9 +393,11 @@ impl Cluster<'_> {
         space: Space,
         addresses: &[u64; 32],
     ) -> bool {
-        if w.granted || !self.env.shared_grid {
-            return false;
-        }
+        !w.granted && self.env.shared_grid && self.is_global(mask, space, addresses)
+    }
+
+    /// Whether a warp's addresses lead to global memory.
+    pub(super) fn is_global(&self, mask: u32, space: Space, addresses: &[u64; 32]) -> bool {
         match space {
             Space::Global | Space::Const => true,
             Space::Generic => place_of(addresses[lowest(mask)]) == Place::Global,

@@ -156,11 +156,16 @@ impl Cluster<'_> {
             write: true,
         };
         let pointers = self.resolve(w, mask, atom.space, addresses, access)?;
-        self.progress += 1;
+        // The L2 cache adds f32 with subnormals flushed; shared memory keeps them.
+        let flush = atom.ty == Num::F32
+            && atom.op == AtomOp::Add
+            && self.is_global(mask, atom.space, &addresses);
+        let mut changed = false;
         self.counters.atomics += u64::from(mask.count_ones()) * vector as u64;
         for lane in lanes(mask) {
             let at = pointers.0[lane];
             if atom.ty == Num::B128 {
+                changed = true;
                 wide(w, atom, (d, b, c), lane, at);
                 continue;
             }
@@ -179,8 +184,10 @@ impl Cluster<'_> {
                         c.get(i).map_or(0, |&s| w.lane(s, lane))
                     }
                     AtomOp::Cas => old,
+                    AtomOp::Add if flush => add_flushed(old as u32, operand as u32).into(),
                     op => combine(op, atom.ty, old, operand & keep),
                 };
+                changed |= new != old;
                 // SAFETY: as above.
                 unsafe { write_word(at, each, new) };
                 if let Some(&slot) = d.get(i) {
@@ -188,8 +195,18 @@ impl Cluster<'_> {
                 }
             }
         }
+        // An attempt that changes nothing is no progress: spinning on a lock must be noticed.
+        self.progress += u64::from(changed);
         Ok(Flow::Next)
     }
+}
+
+fn add_flushed(old: u32, operand: u32) -> u32 {
+    let mode = FloatMode {
+        ftz: true,
+        ..FloatMode::default()
+    };
+    arith::add_f32(old, operand, mode)
 }
 
 /// 128-bit exchange and compare-and-swap.

@@ -93,6 +93,11 @@ struct Stalls {
     count: u32,
 }
 
+/// Cluster time without progress after which a diverged warp counts as spinning on itself, the
+/// first time and later ones.
+const SPIN_STEPS: u64 = 100_000;
+const SPIN_AGAIN: u64 = 1_000;
+
 /// Attempts at switching paths or timing out waits before a stall is a deadlock.
 const STALL_LIMIT: u32 = 40;
 
@@ -202,6 +207,7 @@ impl<'a> Cluster<'a> {
             self.progress += 1;
             self.thread_exit(cta);
         }
+        self.unspin(cta, warp);
         if self.tick > self.env.step_limit && !done {
             let kind = FaultKind::StepLimit {
                 limit: self.env.step_limit,
@@ -209,6 +215,25 @@ impl<'a> Cluster<'a> {
             return Err(self.fault(kind, cta, warp, pc, active));
         }
         Ok(())
+    }
+
+    /// A diverged warp that runs long without anything happening may wait for its own lanes: lets
+    /// those at the join, or on another path, go first.
+    fn unspin(&mut self, cta: usize, warp: usize) {
+        let progress = self.progress;
+        let before = self.tick;
+        let w = &mut self.ctas[cta].warps[warp];
+        if w.seen_progress != progress {
+            w.seen_progress = progress;
+            w.idle_since = before;
+            return;
+        }
+        let patience = if w.spins { SPIN_AGAIN } else { SPIN_STEPS };
+        let ready = matches!(w.state, State::Ready);
+        if ready && !w.stack.is_empty() && before - w.idle_since > patience {
+            w.idle_since = before;
+            w.spins = w.switch_path() || w.release_join();
+        }
     }
 
     /// Performs, in order, what the parked warps wait to do to global memory.

@@ -70,6 +70,7 @@ pub(crate) enum Job {
         from: ByteSource,
         bytes: u32,
         targets: Vec<(SharedAt, SharedAt)>,
+        reduce: Option<(AtomOp, Num)>,
     },
     /// Bytes (or a reduction) out of shared memory.
     ToGlobal {
@@ -174,9 +175,10 @@ impl Cluster<'_> {
                 from,
                 bytes,
                 targets,
+                reduce,
             } => {
                 for (to, barrier) in targets {
-                    self.copy_in(from, to, bytes)?;
+                    self.copy_in(from, to, bytes, reduce)?;
                     self.complete_tx(barrier, bytes)?;
                 }
                 Ok(())
@@ -238,7 +240,13 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    fn copy_in(&mut self, from: ByteSource, to: SharedAt, bytes: u32) -> Checked<()> {
+    fn copy_in(
+        &mut self,
+        from: ByteSource,
+        to: SharedAt,
+        bytes: u32,
+        reduce: Option<(AtomOp, Num)>,
+    ) -> Checked<()> {
         let source = match from {
             ByteSource::Global(address) => {
                 self.counters.async_read += u64::from(bytes);
@@ -248,7 +256,14 @@ impl Cluster<'_> {
         };
         let target = self.shared_at(to);
         // SAFETY: both ranges were checked; a copy within one CTA may overlap itself.
-        unsafe { std::ptr::copy(source as *const u8, target as *mut u8, bytes as usize) };
+        unsafe {
+            if reduce.is_none() {
+                std::ptr::copy(source as *const u8, target as *mut u8, bytes as usize);
+            } else {
+                let data = std::slice::from_raw_parts(source as *const u8, bytes as usize).to_vec();
+                merge(target, &data, reduce);
+            }
+        }
         Ok(())
     }
 
@@ -500,17 +515,17 @@ impl Cluster<'_> {
                     }
                 };
                 let targets = self.targets(w, lane, op.multicast, to, barrier)?;
-                self.poison(&targets, bytes);
-                self.schedule(
-                    w,
-                    400,
-                    600,
-                    Job::ToShared {
-                        from,
-                        bytes,
-                        targets,
-                    },
-                );
+                let reduce = op.reduce;
+                if reduce.is_none() {
+                    self.poison(&targets, bytes);
+                }
+                let job = Job::ToShared {
+                    from,
+                    bytes,
+                    targets,
+                    reduce,
+                };
+                self.schedule(w, 400, 600, job);
                 Ok(())
             }
             BulkDir::SharedToGlobal => {

@@ -569,6 +569,7 @@ pub(super) fn cluster_address(w: &mut Warp, mask: u32, op: &Op) -> bool {
 /// Generic addressing. False if `op` is none.
 pub(super) fn address_space(w: &mut Warp, mask: u32, op: &Op) -> bool {
     use super::access::{Place, place_of};
+    use crate::memory::is_constant;
     use crate::op::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
     match *op {
         Op::Cvta {
@@ -594,8 +595,8 @@ pub(super) fn address_space(w: &mut Warp, mask: u32, op: &Op) -> bool {
             Space::SharedCluster => place_of(x) == Place::Shared,
             Space::Local => place_of(x) == Place::Local,
             Space::Param => place_of(x) == Place::Param,
-            Space::Global | Space::Generic => place_of(x) == Place::Global,
-            Space::Const => false,
+            Space::Global | Space::Generic => place_of(x) == Place::Global && !is_constant(x),
+            Space::Const => is_constant(x),
         }),
         _ => return false,
     }

@@ -175,6 +175,11 @@ pub(crate) struct Warp {
     pub(crate) granted: bool,
     /// A suspended `try_wait` is to give up and return false.
     pub(crate) timed_out: bool,
+    /// Progress of the cluster when this warp last looked, and the time it has not changed since.
+    pub(crate) seen_progress: u64,
+    pub(crate) idle_since: u64,
+    /// The warp has been caught spinning on something its own lanes hold.
+    pub(crate) spins: bool,
     /// Cluster-barrier generation this warp arrived in.
     pub(crate) cluster_arrived: u64,
     /// Registers per thread after `setmaxnreg`, 0 before any.
@@ -215,6 +220,9 @@ impl Warp {
             wgmma: WgmmaQueue::default(),
             granted: false,
             timed_out: false,
+            seen_progress: 0,
+            idle_since: 0,
+            spins: false,
             cluster_arrived: 0,
             registers: 0,
             counts: [0; CLASSES],
@@ -520,6 +528,29 @@ impl Warp {
             0 => self.pop(),
             _ => self.advance(),
         }
+    }
+
+    /// Lets the lanes that wait at this path's join go on without the rest of it. Lanes of one
+    /// warp may spin on a lock that a lane already at the join holds.
+    pub(crate) fn release_join(&mut self) -> bool {
+        let Some(&join) = self.stack.last() else {
+            return false;
+        };
+        let waiting = join.mask & self.live & !self.active;
+        if !join.join || join.pc != self.rpc || join.depth != self.depth || waiting == 0 {
+            return false;
+        }
+        self.stack.pop();
+        self.stack.push(Path {
+            pc: self.pc,
+            mask: self.active,
+            join: false,
+            ..join
+        });
+        self.pc = join.pc;
+        self.active = waiting;
+        self.rpc = join.rpc;
+        true
     }
 
     /// Lets a sibling path run while this one cannot: lanes of one warp may wait for each other.
