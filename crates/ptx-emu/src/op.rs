@@ -1062,6 +1062,7 @@ pub enum MapField {
     ElemType,
     InterleaveLayout,
     SwizzleMode,
+    SwizzleAtomicity,
     FillMode,
 }
 

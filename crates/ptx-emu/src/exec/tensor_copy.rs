@@ -77,6 +77,7 @@ fn field(field: MapField) -> Field {
         MapField::ElemType => Field::ElementType,
         MapField::InterleaveLayout => Field::InterleaveLayout,
         MapField::SwizzleMode => Field::SwizzleMode,
+        MapField::SwizzleAtomicity => Field::SwizzleAtomicity,
         MapField::FillMode => Field::FillMode,
     }
 }

@@ -378,6 +378,10 @@ fn replace<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered
             "swizzle_mode",
             Field::Plain(MapField::SwizzleMode, Num::B32),
         ),
+        (
+            "swizzle_atomicity",
+            Field::Plain(MapField::SwizzleAtomicity, Num::B32),
+        ),
         ("fill_mode", Field::Plain(MapField::FillMode, Num::B32)),
     ];
     let field = form.words.need(fields, "a field")?;

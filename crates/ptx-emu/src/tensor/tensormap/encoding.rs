@@ -181,12 +181,16 @@ impl TensorMap {
     }
 
     /// `tensormap.replace`: writes one field of an encoded map. What the map then means is
-    /// checked when a copy decodes it, since kernels change several fields in turn.
+    /// checked when a copy decodes it, since kernels change several fields in turn. All zeros are
+    /// a map of which nothing is known yet: compilers build maps from there.
     pub fn replace(
         bytes: &mut [u8; MAP_BYTES],
         field: Field,
         value: u64,
     ) -> Result<(), TensorMapError> {
+        if *bytes == [0; MAP_BYTES] {
+            put(bytes, 0, MAGIC);
+        }
         if bytes[..4] != MAGIC {
             return Err(TensorMapError::NotAMap);
         }
