@@ -402,13 +402,22 @@ fn prmt_mode(mode: PrmtMode, a: u32, b: u32, c: u32) -> u32 {
     prmt(a, b, selector)
 }
 
+/// Position and length of a bit field: the 32-bit instructions look at eight bits of each, the
+/// 64-bit ones (sequences of others on the hardware) at all.
+fn extent(width: u32, pos: u32, len: u32) -> (u32, u32) {
+    match width {
+        32 => (pos & 0xff, len & 0xff),
+        _ => (pos, len),
+    }
+}
+
 fn bfe(value: u64, width: u32, signed: bool, pos: u32, len: u32) -> u64 {
-    let (pos, len) = (pos & 0xff, len & 0xff);
+    let (pos, len) = extent(width, pos, len);
     if len == 0 {
         return 0;
     }
     let bit = |i: u32| value >> i.min(width - 1) & 1;
-    let fill = match signed && bit((pos + len - 1).min(width - 1)) == 1 {
+    let fill = match signed && bit(pos.saturating_add(len - 1)) == 1 {
         true => u64::MAX,
         false => 0,
     };
@@ -423,7 +432,7 @@ fn bfe(value: u64, width: u32, signed: bool, pos: u32, len: u32) -> u64 {
 }
 
 fn bfi(field: u64, base: u64, width: u32, pos: u32, len: u32) -> u64 {
-    let (pos, len) = (pos & 0xff, len & 0xff);
+    let (pos, len) = extent(width, pos, len);
     if pos >= width || len == 0 {
         return base;
     }
@@ -897,6 +906,8 @@ mod tests {
         assert_eq!(bfe(0x8000_0000, 32, true, 40, 4) as u32, u32::MAX);
         assert_eq!(bfe(0x1234_5678, 32, false, 8, 8), 0x56);
         assert_eq!(bfi(0xff, 0, 32, 28, 8), 0xf000_0000);
+        assert_eq!(bfi(0, u64::MAX, 64, 5, 259), 0x1f);
+        assert_eq!(bfe(100, 64, false, 0, 259), 100);
         assert_eq!(bfind(0, 32, false, false), u32::MAX);
         assert_eq!(bfind(0xffff_fff0, 32, true, false), 3);
         assert_eq!(prmt(0x3322_1180, 0x7766_5544, 0x7408), 0x7744_80ff);
