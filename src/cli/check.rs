@@ -1,13 +1,17 @@
 use std::path::PathBuf;
 
+use tabled::builder::Builder;
+
 use super::Globals;
+use super::list::plain;
 use crate::catalog::Catalog;
 use crate::compile::{Compiler, cache_root};
 use crate::config::Round;
 use crate::diagnostic::CommandError;
-use crate::domain::{Exit, Status};
+use crate::domain::{Bytes, Exit, Status};
 use crate::plan::{Cell, Machine, Plan, Work};
-use crate::sweep::compile_unit;
+use crate::record::schema::Build;
+use crate::sweep::inspect;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -17,6 +21,9 @@ pub struct Args {
     /// Multiprocessors to plan for: `sms` in expressions
     #[arg(long, value_name = "N", default_value_t = Machine::H200.sms, value_parser = clap::value_parser!(u32).range(1..))]
     sms: u32,
+    /// Read and plan only
+    #[arg(long)]
+    no_compile: bool,
 }
 
 /// Reads, resolves and evaluates everything a sweep would, and runs nothing.
@@ -26,17 +33,101 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         sms: args.sms,
         ..Machine::H200
     };
-    let mut exit = Exit::Done;
+    let mut plans = Vec::new();
     for path in &args.rounds {
         let plan = Plan::new(Round::read(path)?, &catalog, &machine)?;
         refuse_unsupported(&plan)?;
         warn_of_strangers(&plan, &catalog);
-        summarise(&plan);
-        if compile(&plan)? != Exit::Done {
-            exit = Exit::Unexpected;
+        plans.push(plan);
+    }
+    let compiler = match args.no_compile {
+        true => None,
+        false => Some(open_compiler()?),
+    };
+    let mut exit = Exit::Done;
+    for plan in &plans {
+        summarise(plan);
+        if let Some(compiler) = &compiler {
+            let builds = inspect(compiler, plan)?;
+            println!("{}", resources(&builds));
+            if report_failures(plan, &builds) {
+                exit = Exit::Unexpected;
+            }
         }
     }
     Ok(exit)
+}
+
+fn open_compiler() -> Result<Compiler, CommandError> {
+    let here = std::env::current_dir().unwrap_or_default();
+    Compiler::new(&cache_root(&here)).map_err(|error| {
+        CommandError::new(
+            Exit::CouldNotRun,
+            error.to_string(),
+            "scripts/dgx fetches NVRTC; --no-compile checks without it",
+        )
+    })
+}
+
+/// A row for each kernel of each image.
+fn resources(builds: &[Build]) -> tabled::Table {
+    let mut rows = Builder::default();
+    let head = [
+        "contender",
+        "kernel",
+        "regs",
+        "spills",
+        "smem",
+        "threads",
+        "occupancy",
+        "shapes",
+    ];
+    rows.push_record(head);
+    for build in builds {
+        let contender = build.contender.as_str();
+        let shapes = build.shapes.len().to_string();
+        if !build.ok {
+            rows.push_record([contender, "does not compile", "", "", "", "", "", &shapes]);
+        }
+        for kernel in &build.kernels {
+            let smem = Bytes(kernel.static_smem.0 + kernel.dynamic_smem.0);
+            rows.push_record([
+                contender,
+                &kernel.name,
+                &kernel.registers.to_string(),
+                &Bytes(kernel.spill_bytes.into()).to_string(),
+                &smem.to_string(),
+                &kernel.threads.to_string(),
+                &format!("{:.0} %", 100.0 * kernel.occupancy),
+                &shapes,
+            ]);
+        }
+    }
+    plain(rows)
+}
+
+/// Prints remarks and compile errors; true if one was not declared.
+fn report_failures(plan: &Plan, builds: &[Build]) -> bool {
+    let mut surprised = false;
+    for (spec, build) in plan.builds.iter().zip(builds) {
+        for kernel in &spec.kernels {
+            if build.ok && build.kernels.iter().all(|k| k.name != *kernel) {
+                let id = &build.contender;
+                println!("{id}: no kernel `{kernel}`: declare it extern \"C\" __global__");
+                surprised = true;
+            }
+        }
+        for remark in &build.remarks {
+            println!("{}: {remark}", build.contender);
+        }
+        let contender = plan.contenders.iter().find(|c| c.id == build.contender);
+        let expected = contender.is_some_and(|c| c.variant.expect == Status::CompileError);
+        surprised |= build.ok == expected;
+        if let Some(message) = &build.message {
+            println!("{}: {message}", build.contender);
+        }
+    }
+    surprised
 }
 
 /// In a sweep this is a row; before one it is a mistake in the round.
@@ -100,43 +191,4 @@ pub(super) fn summarise(plan: &Plan) {
         plan.builds.len(),
         plan.baseline
     );
-}
-
-/// Compiles what the round would, and passes on what the compiler says. A
-/// machine without a compiler has checked the rest.
-fn compile(plan: &Plan) -> Result<Exit, CommandError> {
-    let here = std::env::current_dir().unwrap_or_default();
-    let compiler = match Compiler::new(&cache_root(&here)) {
-        Ok(compiler) => compiler,
-        Err(error) => {
-            eprintln!("warning: nothing was compiled: {error}");
-            return Ok(Exit::Done);
-        }
-    };
-    let units: Vec<_> = plan.builds.iter().map(compile_unit).collect();
-    let compiled = compiler.compile_all(&units, |_, _| {}).map_err(|error| {
-        let remedy = "`dgx doctor` shows what is here";
-        CommandError::new(Exit::CouldNotRun, error.to_string(), remedy)
-    })?;
-    let mut exit = Exit::Done;
-    for (build, compiled) in plan.builds.iter().zip(&compiled) {
-        let id = &build.contender;
-        match &compiled.outcome {
-            Ok(image) => {
-                for remark in &image.remarks {
-                    println!("  {id}: {remark}");
-                }
-            }
-            Err(message) => {
-                println!("  {id} does not compile:\n{message}");
-                let expected = plan.contenders.iter().find(|c| c.id == *id);
-                if expected.is_none_or(|c| c.variant.expect != Status::CompileError) {
-                    exit = Exit::Unexpected;
-                }
-            }
-        }
-    }
-    let cached = compiled.iter().filter(|c| c.cached).count();
-    println!("{} images, {cached} from cache", compiled.len());
-    Ok(exit)
 }

@@ -46,6 +46,18 @@ pub fn all(
     Ok(images)
 }
 
+/// Compiles what the plan needs and says what came of it, recording nothing.
+pub fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Vec<Build>, CommandError> {
+    let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
+    let compiled = compiler
+        .compile_all(&units, |_, _| ())
+        .map_err(|e| could_not_run(&e.to_string()))?;
+    let builds = plan.builds.iter().zip(&compiled).enumerate();
+    Ok(builds
+        .map(|(index, (spec, compiled))| record(spec, index, compiled, plan))
+        .collect())
+}
+
 fn compile_summary(all: usize, cached: usize, failed: usize) -> String {
     let mut text = format!("{}/{all}, {cached} from cache", all - failed);
     if failed > 0 {

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 pub use backend::BackendChoice;
-pub use build::unit as compile_unit;
+pub use build::inspect;
 pub use environment::host;
 pub use resume::ResumeFrom;
 

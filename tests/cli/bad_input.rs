@@ -24,7 +24,7 @@ fn variant_with(from: &str, to: &str) -> String {
 #[test]
 fn the_round_itself_is_sound() {
     let workspace = Workspace::new();
-    assert_snapshot!(workspace.run(&["check", "round.toml"]));
+    assert_snapshot!(workspace.run(&["check", "--no-compile", "round.toml"]));
 }
 
 #[test]
