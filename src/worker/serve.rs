@@ -8,6 +8,7 @@ use super::timing;
 use super::trace::trace;
 use crate::backend::Backend;
 use crate::backend::cuda::{self, CudaBackend};
+use crate::backend::emu::EmuBackend;
 use crate::compile::Cache;
 
 /// The worker's side: opens its backend, then answers requests from stdin
@@ -96,6 +97,7 @@ fn open(backend: &str, tools: Option<&Path>) -> Result<Box<dyn Backend>, String>
             let gpu = CudaBackend::open(&image).map_err(|e| e.to_string())?;
             Ok(Box::new(gpu))
         }
+        ("emu", _) => Ok(Box::new(EmuBackend::default())),
         ("cuda", None) => Err("the cuda backend needs --tools".to_owned()),
         (other, _) => Err(format!("there is no backend `{other}` in this build")),
     }
