@@ -1,4 +1,6 @@
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::Globals;
 use super::runs::{self, Exports};
@@ -59,6 +61,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let began = Instant::now();
     let resume = args.resume.clone().map(|file| match file {
         Some(file) => ResumeFrom::File(file),
         None => ResumeFrom::Newest,
@@ -84,7 +87,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     args.exports
         .write(&Document::of_run(&swept.run, &ranking))?;
     if args.timings {
-        print_timings(&swept.seconds);
+        print_timings(swept.seconds, began.elapsed().as_secs_f64());
     }
     Ok(swept.exit)
 }
@@ -189,17 +192,19 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Seconds by stage, and what share of them was the harness's own.
-fn print_timings(seconds: &std::collections::BTreeMap<String, f64>) {
-    let total: f64 = seconds.values().sum();
-    let own = seconds.get("other").copied().unwrap_or(0.0);
-    let stages: Vec<String> = ["compile", "oracle", "validate", "measure", "other"]
+/// Seconds by stage, and what share of them was the harness's own: whatever
+/// no stage claims, ranking and printing included.
+fn print_timings(mut stages: BTreeMap<String, f64>, total: f64) {
+    stages.remove("other");
+    let own = (total - stages.values().sum::<f64>()).max(0.0);
+    let mut parts: Vec<String> = ["compile", "oracle", "validate", "measure"]
         .iter()
-        .filter_map(|stage| Some(format!("{stage} {:.1} s", seconds.get(*stage)?)))
+        .filter_map(|stage| Some(format!("{stage} {:.1} s", stages.get(*stage)?)))
         .collect();
+    parts.push(format!("other {own:.1} s"));
     let share = 100.0 * own / total.max(f64::MIN_POSITIVE);
     println!(
-        "timings: {} · the harness's own share is {share:.1} %",
-        stages.join(" · ")
+        "\ntimings: {} · the harness's own share is {share:.1} %",
+        parts.join(" · ")
     );
 }

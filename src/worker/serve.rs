@@ -20,6 +20,7 @@ pub fn serve(
     requests: impl BufRead,
     replies: impl Write,
 ) {
+    end_with_supervisor();
     let mut line = Outbox(replies);
     let mut opened = match open(backend, tools) {
         Ok(opened) => opened,
@@ -69,6 +70,20 @@ pub fn serve(
             return;
         }
     }
+}
+
+/// A supervisor that is killed cannot kill its worker, and a worker whose
+/// kernel never returns does not notice a closed pipe: so it watches.
+fn end_with_supervisor() {
+    #[cfg(unix)]
+    std::thread::spawn(|| {
+        let supervisor = std::os::unix::process::parent_id();
+        while std::os::unix::process::parent_id() == supervisor {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+        }
+        // Not `exit`: the driver's own clean-up would wait for the kernel.
+        std::process::abort();
+    });
 }
 
 /// Writes replies, each on a line of its own even where a kernel's printing
