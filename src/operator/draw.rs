@@ -74,6 +74,8 @@ const BANDS: [Band; 3] = [
 
 /// Exponent of the product of two scales that meet in a level block.
 const LEVEL: i32 = -11;
+/// Leaves of two e2m1 codes those with |v| ≤ 1.5.
+const SMALL_ELEMENTS: u8 = 0b1011_1011;
 /// One block in this many is a peak.
 const PEAK_EVERY: u32 = 16;
 
@@ -157,7 +159,7 @@ impl Draw {
 fn benchmark(rng: &mut ChaCha8Rng, elements: &mut [u8], scales: &mut [u8]) {
     rng.fill_bytes(elements);
     for byte in elements {
-        *byte &= 0b1011_1011;
+        *byte &= SMALL_ELEMENTS;
     }
     for pair in scales.chunks_mut(2) {
         let random = rng.next_u32();
@@ -203,12 +205,13 @@ impl Band {
     }
 }
 
-/// Clears seven nibbles in eight.
+/// Clears seven nibbles in eight, and masks the rest to |v| ≤ 1.5.
 fn thin_out(elements: &mut [u8], rng: &mut ChaCha8Rng) {
     let keep = |random: u64| random & random >> 16 & random >> 32;
     for four in elements.chunks_mut(4) {
         let kept = keep(rng.next_u64());
         for (i, byte) in four.iter_mut().enumerate() {
+            *byte &= SMALL_ELEMENTS;
             if kept >> (2 * i) & 1 == 0 {
                 *byte &= 0xf0;
             }
