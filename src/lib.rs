@@ -45,7 +45,6 @@ pub mod export;
 pub mod present;
 pub mod report;
 
-pub mod explain;
 pub mod sweep;
 
 pub mod cli;

@@ -240,3 +240,69 @@ pub fn settle_baseline(round: &mut Round, results: &Path) -> Result<(), InputErr
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::synthetic::Synthetic;
+
+    /// `configs/` with two rounds, `results/` with a run of the first.
+    fn workplace(time: f64) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let configs = dir.path().join("configs");
+        std::fs::create_dir_all(&configs).unwrap();
+        std::fs::create_dir_all(dir.path().join("results/baselines")).unwrap();
+        let round = |baseline: &str| {
+            format!(
+                "question = \"Which?\"\ncontenders = [\"two-pass\", \"interleaved\"]\n\
+                 baseline = {baseline}\nshapes = [{{ m = 256, n = 4096, k = 7168 }}]\n\
+                 [gate]\ncontenders = [\"interleaved\"]\nmin_geomean = 1.2\n"
+            )
+        };
+        let fourth = round("\"two-pass\"");
+        std::fs::write(configs.join("round4.toml"), &fourth).unwrap();
+        let fifth = round("{ winner_of = \"round4\" }");
+        std::fs::write(configs.join("round5.toml"), fifth).unwrap();
+        let mut field = Synthetic::round4();
+        field.entries[2].time = time;
+        let config = serde_json::to_string(&fourth).unwrap();
+        let text = field
+            .text()
+            .replacen("\"text\":\"\"", &format!("\"text\":{config}"), 1);
+        std::fs::write(dir.path().join("results/baselines/r4.jsonl"), text).unwrap();
+        dir
+    }
+
+    #[test]
+    fn a_winner_that_passed_its_gate_becomes_the_next_baseline() {
+        let dir = workplace(0.52);
+        let results = dir.path().join("results");
+        let mut round = Round::read(&dir.path().join("configs/round5.toml")).unwrap();
+        settle_baseline(&mut round, &results).unwrap();
+        let Baseline::Contender(selection) = &round.baseline else {
+            panic!("{:?}", round.baseline);
+        };
+        assert_eq!(selection.variant, "interleaved");
+        let chapters = history(&dir.path().join("configs"), &results).unwrap();
+        assert_eq!(chapters.len(), 2);
+        let found = chapters[0].found.as_ref().unwrap();
+        assert_eq!(
+            found.promoted.as_ref().unwrap().contender.as_str(),
+            "interleaved"
+        );
+        assert!(chapters[1].found.is_none());
+    }
+
+    #[test]
+    fn a_winner_that_failed_its_gate_is_not_promoted() {
+        let dir = workplace(0.9);
+        let found = winner("round4", &dir.path().join("results")).unwrap();
+        assert_eq!(found.unwrap().as_str(), "two-pass");
+    }
+
+    #[test]
+    fn a_round_never_run_has_no_winner() {
+        let dir = workplace(0.52);
+        assert_eq!(winner("round9", &dir.path().join("results")).unwrap(), None);
+    }
+}

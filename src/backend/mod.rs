@@ -5,9 +5,6 @@
 
 pub mod abi;
 pub mod cuda;
-pub mod emu;
-mod tables;
-mod zones;
 
 use std::collections::BTreeMap;
 

@@ -123,7 +123,8 @@ pub fn outcomes(round: &Round, names: &[String], found: Option<(&Run, &Ranking)>
 
 fn outcome(round: &Round, name: &str, found: Option<(&Run, &Ranking)>) -> Outcome {
     let pitch: Option<&Pitch> = round.pitches.iter().find(|p| p.design == name);
-    let contender = found.and_then(|(run, ranking)| entrant(run, ranking, name));
+    let built = built_as(round, name);
+    let contender = found.and_then(|(run, ranking)| entrant(run, ranking, built));
     let own = found
         .zip(contender.as_ref())
         .and_then(|((run, ranking), id)| {
@@ -164,25 +165,45 @@ fn outcome(round: &Round, name: &str, found: Option<(&Run, &Ranking)>) -> Outcom
     }
 }
 
-/// The contender a candidate's name means in a run: itself, or the best of the
-/// variant's parameters, since a pitch was for the idea.
+/// The name a candidate was built under.
+fn built_as<'a>(round: &'a Round, name: &'a str) -> &'a str {
+    let pitch = round.pitches.iter().find(|p| p.design == name);
+    pitch.and_then(|p| p.contender.as_deref()).unwrap_or(name)
+}
+
+/// The contender a name means in a run: itself, or the best of the variant's
+/// parameters, since a pitch was for the idea. The baseline stands for its own
+/// variant only where nothing else does.
 fn entrant(run: &Run, ranking: &Ranking, name: &str) -> Option<ContenderId> {
     let exact = run.header.contenders.iter().find(|c| c.id.as_str() == name);
     if let Some(exact) = exact {
         return Some(exact.id.clone());
     }
     // Rows are sorted best first.
-    let of_variant = ranking.rows.iter().find(|r| r.contender.variant() == name);
-    of_variant.map(|r| r.contender.clone())
+    let own: Vec<&ContenderId> = ranking
+        .rows
+        .iter()
+        .map(|r| &r.contender)
+        .filter(|id| id.variant() == name)
+        .collect();
+    let challenger = own
+        .iter()
+        .find(|id| ranking.reference.as_ref() != Some(**id));
+    challenger.or(own.first()).map(|id| (*id).clone())
 }
 
 /// Kendall's τ between the jury's mean scores and measured speeds, and over
 /// how many candidates. `None` where fewer than two were measured.
-pub fn foresight(recount: &Recount, run: &Run, ranking: &Ranking) -> Option<(f64, usize)> {
+pub fn foresight(
+    round: &Round,
+    recount: &Recount,
+    run: &Run,
+    ranking: &Ranking,
+) -> Option<(f64, usize)> {
     let mut scores = Vec::new();
     let mut speeds = Vec::new();
     for tally in &recount.tallies {
-        let Some(id) = entrant(run, ranking, &tally.candidate) else {
+        let Some(id) = entrant(run, ranking, built_as(round, &tally.candidate)) else {
             continue;
         };
         let row = ranking.row(&id)?;
@@ -285,7 +306,9 @@ mod tests {
     fn the_jury_of_round_4_foresaw_the_opposite() {
         let run = crate::record::synthetic::Synthetic::round4().run();
         let ranking = Ranking::of(&run);
-        let (tau, count) = foresight(&recount(&round4()), &run, &ranking).unwrap();
+        let round = Round::read("configs/round4.toml".as_ref()).unwrap();
+        let recount = recount(round.jury.as_ref().unwrap());
+        let (tau, count) = foresight(&round, &recount, &run, &ranking).unwrap();
         assert_eq!((tau, count), (-1.0, 3));
     }
 }

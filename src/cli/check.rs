@@ -2,11 +2,10 @@ use std::path::PathBuf;
 
 use tabled::builder::Builder;
 
-use super::Globals;
 use super::list::plain;
+use super::{Globals, runs};
 use crate::catalog::Catalog;
 use crate::compile::{Compiler, cache_root};
-use crate::config::Round;
 use crate::diagnostic::CommandError;
 use crate::domain::{Bytes, Exit, Status};
 use crate::plan::{Cell, Machine, Plan, Work};
@@ -35,7 +34,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     let mut plans = Vec::new();
     for path in &args.rounds {
-        let plan = Plan::new(Round::read(path)?, &catalog, &machine)?;
+        let plan = Plan::new(runs::round(path)?, &catalog, &machine)?;
         refuse_unsupported(&plan)?;
         warn_of_strangers(&plan, &catalog);
         plans.push(plan);

@@ -53,7 +53,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             round.file.path.display()
         ),
         Some((run, ranking)) => {
-            match foresight(&recount, run, ranking) {
+            match foresight(&round, &recount, run, ranking) {
                 Some((tau, count)) => println!(
                     "\nKendall's τ between the jury's scores and the {} speeds of {count} candidates: {tau:+.2}",
                     timing_word(run)

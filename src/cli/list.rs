@@ -4,9 +4,8 @@ use tabled::Table;
 use tabled::builder::Builder;
 use tabled::settings::{Padding, Style};
 
-use super::Globals;
+use super::{Globals, runs};
 use crate::catalog::Catalog;
-use crate::config::Round;
 use crate::diagnostic::CommandError;
 use crate::domain::{Exit, Status};
 use crate::plan::{Machine, Plan};
@@ -24,7 +23,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     match args.round {
         None => list_variants(&catalog),
         Some(path) => {
-            let plan = Plan::new(Round::read(&path)?, &catalog, &Machine::H200)?;
+            let plan = Plan::new(runs::round(&path)?, &catalog, &Machine::H200)?;
             list_round(&plan);
             Ok(Exit::Done)
         }

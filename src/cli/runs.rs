@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::Globals;
+use crate::config::Round;
 use crate::diagnostic::{CommandError, InputError, nearest};
 use crate::domain::ContenderId;
 use crate::export::{self, Document};
 use crate::present::Style;
 use crate::record::{self, ReadError, Run};
+use crate::rounds::settle_baseline;
 
 /// Where sweeps put their run files.
 pub const RESULTS: &str = "results";
@@ -25,6 +27,14 @@ pub fn load(path: Option<&Path>) -> Result<Run, CommandError> {
         None => record::newest(Path::new(RESULTS))?,
     };
     Ok(record::read(&path)?)
+}
+
+/// Reads a round file; where its baseline is an earlier round's winner, the
+/// runs in `results/` say who that is.
+pub fn round(path: &Path) -> Result<Round, CommandError> {
+    let mut round = Round::read(path)?;
+    settle_baseline(&mut round, Path::new(RESULTS))?;
+    Ok(round)
 }
 
 /// A word on the command line that means a run file rather than a contender.

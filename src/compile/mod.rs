@@ -22,7 +22,7 @@ pub use locate::{
     Found, Origin, file_or_folder, preload, python_library_folders, search, system_library_folders,
 };
 pub use nvrtc::Nvrtc;
-pub use occupancy::{Residency, occupancy, residency};
+pub use occupancy::occupancy;
 
 /// Why nothing could be compiled at all.
 #[derive(Debug, thiserror::Error)]

@@ -280,6 +280,7 @@ impl Reader<'_> {
                 };
                 Ok(Pitch {
                     design: pitch.design.into_inner(),
+                    contender: pitch.contender,
                     claim,
                     idea: pitch.idea,
                     outcome: pitch.outcome,

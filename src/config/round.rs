@@ -123,6 +123,8 @@ pub struct Juror {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pitch {
     pub design: String,
+    /// The variant or contender that was built from it, where its name differs.
+    pub contender: Option<String>,
     /// Least and most speedup promised.
     pub claim: Option<(f64, f64)>,
     pub idea: String,

@@ -129,6 +129,7 @@ pub(super) struct Juror {
 #[serde(deny_unknown_fields)]
 pub(super) struct Pitch {
     pub design: Spanned<String>,
+    pub contender: Option<String>,
     pub claim: Option<Spanned<Vec<f64>>>,
     pub idea: String,
     pub outcome: Option<String>,

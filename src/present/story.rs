@@ -78,6 +78,9 @@ pub fn claim_range(claimed: Option<(f64, f64)>) -> String {
 fn found(outcome: &Outcome) -> String {
     match (&outcome.measured, outcome.status) {
         (Some(measured), _) => interval(measured),
+        _ if outcome.contender.is_some() && outcome.contender == outcome.over => {
+            "the baseline".to_owned()
+        }
         (None, Some(status)) => status.to_string(),
         (None, None) if outcome.contender.is_none() => "not built".to_owned(),
         (None, None) => "not measured".to_owned(),

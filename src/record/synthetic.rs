@@ -379,3 +379,22 @@ pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let radius = (-2.0 * (1.0 - uniform(rng)).ln()).sqrt();
     radius * (std::f64::consts::TAU * uniform(rng)).cos()
 }
+
+/// Writes the run file that the tests of the built binary read. Run with
+/// `cargo test --lib write_fixture -- --ignored` after the schema changes.
+#[test]
+#[ignore = "writes into tests/fixtures"]
+fn write_fixture() {
+    let field = Synthetic {
+        shapes: vec![
+            dense(256, 3072, 4096),
+            grouped("g2-k1536", &[128, 384], 4096, 1536),
+        ],
+        blocks: 6,
+        processes: 2,
+        ..Synthetic::round4()
+    };
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs");
+    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::write(dir.join("round4.jsonl"), field.text()).unwrap();
+}

@@ -74,11 +74,13 @@ fn jury(subject: &Subject) -> Markup {
         path: config.path.clone().into(),
         text: config.text.as_str().into(),
     };
-    let Some(jury) = Round::from_source(file).ok().and_then(|r| r.jury) else {
+    let Ok(round) = Round::from_source(file) else {
         return html! {};
     };
-    let recount = recount(&jury);
-    let tau = foresight(&recount, &subject.run, &subject.ranking);
+    let Some(recount) = round.jury.as_ref().map(recount) else {
+        return html! {};
+    };
+    let tau = foresight(&round, &recount, &subject.run, &subject.ranking);
     html! {
         h3 { "The jury" }
         div.scroll { table {

@@ -3,26 +3,38 @@ use maud::{Markup, html};
 use super::Subject;
 use crate::domain::ContenderId;
 use crate::present::interval;
-use crate::rank::Cell;
+use crate::rank::{Cell, Comparison};
 
 /// How much slower than the best of its shape a cell may be before it is as
 /// red as it gets.
 const HOTTEST: f64 = 2.5;
 
+/// A contender, and it over the reference.
+type Entrant<'a> = (&'a ContenderId, Option<Comparison>);
+
 /// Shape × contender: times, the best of each shape marked, slower ones warmer.
 pub fn section(subject: &Subject) -> Markup {
-    let entrants: Vec<&ContenderId> = subject.ranking.rows.iter().map(|r| &r.contender).collect();
+    let ranking = &subject.ranking;
+    let entrants: Vec<Entrant> = ranking
+        .rows
+        .iter()
+        .map(|row| {
+            let reference = ranking.reference.as_ref().filter(|r| **r != row.contender);
+            let over = reference.and_then(|r| ranking.compare(&subject.run, r, &row.contender));
+            (&row.contender, over)
+        })
+        .collect();
     html! {
         div.scroll { table {
             thead { tr {
                 th data-sort { "shape" }
-                @for contender in &entrants { th.n data-sort { (contender) } }
+                @for (contender, _) in &entrants { th.n data-sort { (contender) } }
             } }
             tbody {
                 @for shape in &subject.run.header.shapes {
                     tr {
                         td { (shape.name) }
-                        @for contender in &entrants { (cell(subject, contender, &shape.name)) }
+                        @for entrant in &entrants { (cell(subject, entrant, &shape.name)) }
                     }
                 }
             }
@@ -42,7 +54,7 @@ fn best(subject: &Subject, shape: &str) -> Option<f64> {
         .map(|t| t.log.mean)
 }
 
-fn cell(subject: &Subject, contender: &ContenderId, shape: &str) -> Markup {
+fn cell(subject: &Subject, (contender, over): &Entrant, shape: &str) -> Markup {
     let Some(cell) = subject.ranking.cell(contender, shape) else {
         return html! { td {} };
     };
@@ -53,14 +65,14 @@ fn cell(subject: &Subject, contender: &ContenderId, shape: &str) -> Markup {
     let slower = best(subject, shape).map_or(0.0, |b| time.log.mean - b);
     let heat = (slower / HOTTEST.ln()).clamp(0.0, 1.0) * 70.0;
     html! {
-        td.n.heat.best[time.best] style=(format!("--h:{heat:.0}%")) data-v=(time.log.mean) title=(source(subject, cell)) {
+        td.n.heat.best[time.best] style=(format!("--h:{heat:.0}%")) data-v=(time.log.mean) title=(source(subject, cell, over.as_ref())) {
             (time.estimate()) @if time.best { "*" }
         }
     }
 }
 
 /// Where a cell's number comes from.
-fn source(subject: &Subject, cell: &Cell) -> String {
+fn source(subject: &Subject, cell: &Cell, over: Option<&Comparison>) -> String {
     let Some(time) = &cell.time else {
         return String::new();
     };
@@ -69,17 +81,9 @@ fn source(subject: &Subject, cell: &Cell) -> String {
         (Some(low), Some(high)) => format!("{:.2} µs [{low:.2} {high:.2}]", micros.estimate),
         _ => format!("{:.2} µs", micros.estimate),
     };
-    let reference = subject
-        .ranking
-        .reference
-        .as_ref()
-        .filter(|r| **r != cell.contender);
-    let over = reference.and_then(|r| {
-        let comparison = subject.ranking.compare(&subject.run, r, &cell.contender)?;
-        let ratio = comparison
-            .shape(&cell.shape)?
-            .ratio(crate::stats::CONFIDENCE);
-        Some(format!(", {} over {r}", interval(&ratio)))
+    let over = over.and_then(|c| c.shape(&cell.shape)).map(|e| {
+        let ratio = e.ratio(crate::stats::CONFIDENCE);
+        format!(", {} over the reference", interval(&ratio))
     });
     let samples = match time.samples {
         0 => String::new(),

@@ -39,7 +39,7 @@ fn every_section_is_there_and_nothing_is_fetched() {
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!text.contains(outside), "{outside}");
     }
-    assert!(!text.contains("NaN") && !text.contains("inf\""));
+    assert!(numbers_are_finite(&text));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn odd_runs_still_make_a_page() {
     none.yardstick = None;
     for field in [one, none, Synthetic::round4().modelled()] {
         let text = page(&[subject(&field)]);
-        assert!(text.contains("</html>") && !text.contains("NaN"));
+        assert!(text.contains("</html>") && numbers_are_finite(&text));
     }
 }
 
@@ -81,4 +81,10 @@ fn several_runs_make_a_history() {
     assert!(!text.contains("Across devices"));
     let mixed = page(&[subject(&Synthetic::round4().modelled()), subject(&later)]);
     assert!(mixed.contains("Across devices"));
+}
+
+/// The script at the page's end speaks of NaN; nothing before it may.
+fn numbers_are_finite(text: &str) -> bool {
+    let body = text.split("<script>").next().unwrap_or_default();
+    !body.contains("NaN") && !body.contains("inf\"")
 }

@@ -68,11 +68,7 @@ pub fn sweep(options: Options) -> Result<Swept, CommandError> {
     let compiler = Compiler::new(&cache).map_err(|e| could_not_run(&e.to_string()))?;
     let mut clock = StageClock::start();
 
-    // Opening the device belongs to running on it.
-    let opened = clock.time("validate", || {
-        Stage::open(options.backend, &compiler, &cache)
-    });
-    let mut stage = match opened {
+    let mut stage = match Stage::open(options.backend, &compiler, &cache) {
         Ok(stage) => stage,
         Err(why) => return Err(compile_only(&options, &catalog, &compiler, &why)),
     };

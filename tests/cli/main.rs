@@ -3,5 +3,4 @@
 
 mod bad_input;
 mod listing;
-mod sweeping;
 mod workspace;

@@ -147,10 +147,12 @@ fn scalar64(op: FBin, m: FMods, x: u64, y: u64) -> u64 {
     }
 }
 
+/// Sign operations pass NaN through; the approximations and roots are numeric's.
 fn un32(op: FUn, m: FMods, x: u32) -> u32 {
+    let sign = |x: u32| if m.ftz { flush_f32(x) } else { x };
     match op {
-        FUn::Neg => arith::neg_f32(x, m.ftz),
-        FUn::Abs => arith::abs_f32(x, m.ftz),
+        FUn::Neg => sign(x) ^ 0x8000_0000,
+        FUn::Abs => sign(x) & 0x7fff_ffff,
         FUn::Sqrt => arith::sqrt_f32(x, mode(m)),
         FUn::Rcp => arith::rcp_f32(x, mode(m)),
         FUn::SqrtApprox => approx::sqrt_f32(x, m.ftz),
@@ -166,12 +168,11 @@ fn un32(op: FUn, m: FMods, x: u32) -> u32 {
 
 fn un64(op: FUn, m: FMods, x: u64) -> u64 {
     match op {
-        FUn::Neg => arith::neg_f64(x),
-        FUn::Abs => arith::abs_f64(x),
+        FUn::Neg => x ^ (1 << 63),
+        FUn::Abs => x & (u64::MAX >> 1),
         FUn::Sqrt | FUn::SqrtApprox => arith::sqrt_f64(x, rounding(m.round)),
         FUn::RcpApprox => approx::rcp_f64(x),
-        FUn::RsqrtApprox if m.ftz => approx::rsqrt_f64(x),
-        FUn::RsqrtApprox => approx::rsqrt_full_f64(x),
+        FUn::RsqrtApprox => approx::rsqrt_f64(x),
         _ => arith::rcp_f64(x, rounding(m.round)),
     }
 }
@@ -241,10 +242,10 @@ pub(super) fn half_fma(w: &mut Warp, mask: u32, fmt: HFmt, m: FMods, d: R32, [a,
     });
 }
 
-fn half_un(kind: Half, op: FUn, m: FMods, x: u16) -> u16 {
+fn half_un(kind: Half, op: FUn, x: u16) -> u16 {
     match op {
-        FUn::Neg => kind.neg(x, m.ftz),
-        FUn::Abs => kind.abs(x, m.ftz),
+        FUn::Neg => x ^ 0x8000,
+        FUn::Abs => x & 0x7fff,
         FUn::TanhApprox => approx::tanh_half(kind, x),
         _ => approx::ex2_half(kind, x),
     }
@@ -382,8 +383,7 @@ fn test32(test: FTest, x: u32) -> bool {
         FTest::Infinite => x.is_infinite(),
         FTest::Number => !x.is_nan(),
         FTest::NotANumber => x.is_nan(),
-        // Zero counts as normal on the hardware.
-        FTest::Normal => x.is_normal() || x == 0.0,
+        FTest::Normal => x.is_normal(),
         FTest::Subnormal => x.is_subnormal(),
     }
 }
@@ -395,8 +395,7 @@ fn test64(test: FTest, x: u64) -> bool {
         FTest::Infinite => x.is_infinite(),
         FTest::Number => !x.is_nan(),
         FTest::NotANumber => x.is_nan(),
-        // Zero counts as normal on the hardware.
-        FTest::Normal => x.is_normal() || x == 0.0,
+        FTest::Normal => x.is_normal(),
         FTest::Subnormal => x.is_subnormal(),
     }
 }
@@ -429,10 +428,10 @@ pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) -> bool {
                 packed_f32(x, y, z, |x, y, z| arith::fma_f32(x, y, z, mode))
             });
         }
-        Op::HUn { fmt, op, m, d, a } => {
+        Op::HUn { fmt, op, d, a, .. } => {
             let (kind, packed) = half_kind(fmt);
             w.map1(mask, d, a, |x| {
-                on_halves(packed, [x], |[x]| half_un(kind, op, m, x))
+                on_halves(packed, [x], |[x]| half_un(kind, op, x))
             });
         }
         Op::FmaMixed {
