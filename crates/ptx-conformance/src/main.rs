@@ -1,6 +1,6 @@
 //! `ptx-conformance`: list the cases, print one's PTX, or record goldens on a GPU.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ptx_conformance::replay::{self, Verdict};
@@ -12,7 +12,8 @@ usage: ptx-conformance list                 the cases, one a line, with their fo
        ptx-conformance emit --out DIR       each case's PTX as a file
        ptx-conformance record --out DIR     run all cases on the GPU and store goldens
                               [--only GROUP]       … of one golden file
-       ptx-conformance check [PART]         replay the goldens in the emulator (names with PART)";
+       ptx-conformance check [PART]         replay the goldens in the emulator (names with PART)
+       ptx-conformance explain NAME         a case's PTX and its first differing elements";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         }
         ["check"] => check(""),
         ["check", part] => check(part),
+        ["explain", name] => explain(name),
         ["worker", family, first] => work(family, first),
         _ => Err(USAGE.to_owned()),
     };
@@ -71,8 +73,7 @@ fn emit(folder: &Path) -> Result<ExitCode, String> {
 }
 
 fn check(part: &str) -> Result<ExitCode, String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens");
-    let goldens = replay::read_goldens(&folder).map_err(|e| e.to_string())?;
+    let goldens = replay::read_goldens(&goldens_folder()).map_err(|e| e.to_string())?;
     let verdicts = replay::replay(&goldens, part, MmaMode::Exact);
     let mut bad = 0;
     let mut exact = 0;
@@ -89,6 +90,23 @@ fn check(part: &str) -> Result<ExitCode, String> {
         verdicts.len() - exact - bad
     );
     Ok(ExitCode::from(u8::from(bad > 0)))
+}
+
+fn explain(name: &str) -> Result<ExitCode, String> {
+    let case = families::all()
+        .into_iter()
+        .find(|case| case.name == name)
+        .ok_or_else(|| format!("no case is called `{name}`; `ptx-conformance list` shows them"))?;
+    let goldens = replay::read_goldens(&goldens_folder()).map_err(|e| e.to_string())?;
+    println!("{}", case.ptx);
+    for line in replay::explain(&case, goldens.get(name)) {
+        println!("{line}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn goldens_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens")
 }
 
 fn record_goldens(folder: &Path, only: Option<&str>) -> Result<ExitCode, String> {

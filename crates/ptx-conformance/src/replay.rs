@@ -180,13 +180,6 @@ pub struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hex = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .rev()
-                .map(|b| format!("{b:02x}"))
-                .collect::<String>()
-        };
         write!(
             f,
             "{} of {} elements of {} bytes differ, first in output {} at {}: {} where the GPU gave {}",
@@ -199,6 +192,11 @@ impl fmt::Display for Difference {
             hex(&self.golden)
         )
     }
+}
+
+/// Little-endian bytes as one number.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().rev().map(|b| format!("{b:02x}")).collect()
 }
 
 /// Holds outputs against a golden's; `None` if they agree by `compare`.
@@ -268,6 +266,55 @@ pub fn judge(case: &Case, golden: Option<&Golden>, mma_mode: MmaMode) -> Verdict
         (Err(error), _) => Verdict::Refused(error),
         (Ok(_), Answer::Failed(message)) => Verdict::NotRefused(message.clone()),
     }
+}
+
+/// The first elements in which the emulator and the GPU differ, with the input elements of
+/// the same index where a buffer has as many.
+pub fn explain(case: &Case, golden: Option<&Golden>) -> Vec<String> {
+    const MOST: usize = 24;
+    let verdict = judge(case, golden, MmaMode::Exact);
+    let (Ok(ours), Some(Answer::Outputs(theirs))) =
+        (emulate(case, MmaMode::Exact), golden.map(|g| &g.answer))
+    else {
+        return vec![verdict.to_string()];
+    };
+    let mut lines = vec![verdict.to_string()];
+    // Elementwise cases have as many elements as threads that take part; the first input tells.
+    let widths = [8, 4, 2, 1];
+    for (index, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
+        let Some(width) = widths.into_iter().find(|w| ours.len().is_multiple_of(*w)) else {
+            continue;
+        };
+        let width = case
+            .inputs
+            .first()
+            .and_then(|input| {
+                widths
+                    .into_iter()
+                    .find(|w| input.len() / w * width == ours.len())
+            })
+            .map_or(width.min(4), |_| width);
+        let count = ours.len() / width;
+        for element in (0..count)
+            .filter(|i| ours[i * width..][..width] != theirs[i * width..][..width])
+            .take(MOST)
+        {
+            let at = |bytes: &[u8]| {
+                let width = (bytes.len() / count).max(1);
+                hex(bytes
+                    .get(element * width..(element + 1) * width)
+                    .unwrap_or(&[]))
+            };
+            let inputs: Vec<String> = case.inputs.iter().map(|input| at(input)).collect();
+            lines.push(format!(
+                "output {index} element {element}: {} where the GPU gave {} from {}",
+                at(ours),
+                at(theirs),
+                inputs.join(" ")
+            ));
+        }
+    }
+    lines
 }
 
 /// All goldens of a folder, by case name.

@@ -437,6 +437,8 @@ pub struct FMods {
     pub sat: bool,
     /// `.relu` (half types): negative and NaN handling as PTX says (NaN stays canonical NaN).
     pub relu: bool,
+    /// `.oob` (`fma` on half types): zero if a factor is the NaN that stands for out of bounds.
+    pub oob: bool,
 }
 
 /// Two-operand float operations.

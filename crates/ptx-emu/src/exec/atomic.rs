@@ -71,7 +71,8 @@ pub(super) fn combine(op: AtomOp, ty: Num, old: u64, operand: u64) -> u64 {
         (Num::F32, AtomOp::Add) => {
             arith::add_f32(old as u32, operand as u32, FloatMode::default()).into()
         }
-        (Num::F64, AtomOp::Add) => arith::add_f64(old, operand, Rounding::NearestEven),
+        // The second operand's NaN wins, and that is the one in memory.
+        (Num::F64, AtomOp::Add) => arith::add_f64(operand, old, Rounding::NearestEven),
         (Num::F32, _) => extremum(op).f32(old as u32, operand as u32).into(),
         (Num::F64, _) => extremum(op).f64(old, operand),
         (_, AtomOp::Add) => old.wrapping_add(operand),
@@ -157,9 +158,7 @@ impl Cluster<'_> {
         };
         let pointers = self.resolve(w, mask, atom.space, addresses, access)?;
         // The L2 cache adds f32 with subnormals flushed; shared memory keeps them.
-        let flush = atom.ty == Num::F32
-            && atom.op == AtomOp::Add
-            && self.is_global(mask, atom.space, &addresses);
+        let in_memory = self.is_global(mask, atom.space, &addresses);
         let mut changed = false;
         self.counters.atomics += u64::from(mask.count_ones()) * vector as u64;
         for lane in lanes(mask) {
@@ -184,7 +183,7 @@ impl Cluster<'_> {
                         c.get(i).map_or(0, |&s| w.lane(s, lane))
                     }
                     AtomOp::Cas => old,
-                    AtomOp::Add if flush => add_flushed(old as u32, operand as u32).into(),
+                    op if in_memory => combine_in_memory(op, atom.ty, old, operand & keep),
                     op => combine(op, atom.ty, old, operand & keep),
                 };
                 changed |= new != old;
@@ -201,12 +200,25 @@ impl Cluster<'_> {
     }
 }
 
-fn add_flushed(old: u32, operand: u32) -> u32 {
-    let mode = FloatMode {
+/// Sums of f64 formed beside the L2 cache pass a NaN on as it is, the operand's first.
+pub(super) fn add_f64_in_memory(old: u64, operand: u64) -> u64 {
+    let nan = [operand, old]
+        .into_iter()
+        .find(|&x| f64::from_bits(x).is_nan());
+    nan.unwrap_or_else(|| arith::add_f64(old, operand, Rounding::NearestEven))
+}
+
+/// As [`combine`], but by the units beside the L2 cache, which flush f32.
+fn combine_in_memory(op: AtomOp, ty: Num, old: u64, operand: u64) -> u64 {
+    let flushing = FloatMode {
         ftz: true,
         ..FloatMode::default()
     };
-    arith::add_f32(old, operand, mode)
+    match (op, ty) {
+        (AtomOp::Add, Num::F32) => arith::add_f32(old as u32, operand as u32, flushing).into(),
+        (AtomOp::Add, Num::F64) => add_f64_in_memory(old, operand),
+        _ => combine(op, ty, old, operand),
+    }
 }
 
 /// 128-bit exchange and compare-and-swap.

@@ -3,7 +3,7 @@
 use super::warp::{Warp, each};
 use crate::numeric::arith::{self, Extremum, canonical_f32, flush_f32};
 use crate::numeric::halves::{Half, HalfMode, both};
-use crate::numeric::{FloatMode, Rounding, approx, lanes};
+use crate::numeric::{FloatMode, NAN_F16, Rounding, approx, lanes};
 use crate::op::{Cmp, FBin, FMods, FTest, FUn, HFmt, Num, Op, R32, Round, W};
 
 /// The same rounding in the numeric crate's terms.
@@ -36,7 +36,7 @@ fn half_mode(m: FMods) -> HalfMode {
 /// Round to nearest without flushing or clamping: what compilers emit by default.
 #[inline(always)]
 fn plain(m: FMods) -> bool {
-    m.round == Round::Near && !m.ftz && !m.sat && !m.relu
+    m.round == Round::Near && !m.ftz && !m.sat && !m.relu && !m.oob
 }
 
 #[inline(always)]
@@ -238,7 +238,12 @@ pub(super) fn half_fma(w: &mut Warp, mask: u32, fmt: HFmt, m: FMods, d: R32, [a,
     let (kind, packed) = half_kind(fmt);
     let mode = half_mode(m);
     w.map3(mask, d, [a, b, c], |x, y, z| {
-        on_halves(packed, [x, y, z], |[x, y, z]| kind.fma(x, y, z, mode))
+        on_halves(packed, [x, y, z], |[x, y, z]| {
+            match m.oob && (x == NAN_F16 || y == NAN_F16) {
+                true => 0,
+                false => kind.fma(x, y, z, mode),
+            }
+        })
     });
 }
 

@@ -41,18 +41,23 @@ fn modifiers(words: &mut Words<'_>) -> FMods {
         ftz: words.take("ftz"),
         sat: words.take("sat"),
         relu: words.take("relu"),
+        oob: false,
     }
 }
 
 /// `add`, `sub`, `mul`, `mad`, `fma`, `div`, `min`, `max`, `abs`, `neg` on floats.
 pub(super) fn arithmetic<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let m = modifiers(&mut form.words);
+    let mut m = modifiers(&mut form.words);
+    m.oob = form.words.take("oob");
     if form.words.take("f32x2") {
         return packed(emitter, form, m);
     }
     let ty = form.words.ty()?;
     if let Some(from) = form.words.pick(&[("f16", Num::F16), ("bf16", Num::Bf16)]) {
         return mixed(emitter, form, m, ty, from);
+    }
+    if m.oob && (form.opcode != "fma" || half_format(ty).is_none()) {
+        return illegal(".oob is for fma on half types");
     }
     match form.opcode {
         "fma" | "mad" => fused(emitter, form, m, ty),
