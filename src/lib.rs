@@ -45,6 +45,7 @@ pub mod export;
 pub mod present;
 pub mod report;
 
+pub mod explain;
 pub mod sweep;
 
 pub mod cli;

@@ -16,10 +16,12 @@ order    = "0 - 1000000000 * align(cdiv(m, cdiv(m, CAP)), GRAIN) - k"
 choose   = { WARPGROUPS = [2, 3], CAP = [256, 224, 192, 160, 128, 112, 96, 80, 64], SPLIT = [1, 2] }
 minimise = """
   WARPGROUPS == 3 && (CAP > 128 || most(n % 96) > 0) ? 1000000000000 :
-  SPLIT == 2 && (groups > 1 || least(k) < 1024 || sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))) * 2 > sms || most(align(cdiv(m, cdiv(m, CAP)), 8) % 16) > 0) ? 1000000000000 :
+  SPLIT == 2 && (groups > 1 || least(k) < 1024 || most(align(cdiv(m, cdiv(m, CAP)), 8) % 16) > 0) ? 1000000000000 :
+  SPLIT == 2 && sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))) * 2 > sms ? 1000000000000 :
   cdiv(sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))) * SPLIT, sms)
   * (sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS)) * (4000 + 2000 * SPLIT
-      + WARPGROUPS * (k / 64) / SPLIT * max(2 * align(cdiv(m, cdiv(m, CAP)), 8), 105 + align(cdiv(m, cdiv(m, CAP)), 8) * 107 / 100)))
+         + WARPGROUPS * (k / 64) / SPLIT * max(2 * align(cdiv(m, cdiv(m, CAP)), 8),
+                                               105 + align(cdiv(m, cdiv(m, CAP)), 8) * 107 / 100)))
      / sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))))
 """
 
@@ -40,6 +42,7 @@ LIMIT         = "232448 - 1024"
 TOKEN_STAGES  = "8 * TOKEN_BYTES + 2 * WEIGHT_BYTES + OUT_BYTES <= LIMIT ? 8 : 4"
 WEIGHT_STAGES = "min(4, (LIMIT - TOKEN_STAGES * TOKEN_BYTES - OUT_BYTES) / WEIGHT_BYTES)"
 SMEM          = "TOKEN_STAGES * TOKEN_BYTES + WEIGHT_STAGES * WEIGHT_BYTES + OUT_BYTES + 1024"
+SKEW          = "TOKEN_STAGES == 8 ? 3 : 1"  # steps each warpgroup starts behind the one before
 PREPARE_THREADS = 256
 
 [[scratch]]
@@ -120,8 +123,12 @@ constexpr u32 STEP_K = 64;
 constexpr u32 BANDS = STEPS * STEP_K / BAND;
 constexpr u32 PASSES = STEPS / TOKEN_STAGES;
 constexpr u32 CONSUMER_WARPS = 4 * WARPGROUPS;
-constexpr u32 CONSUMER_REGISTERS = WARPGROUPS == 2 ? 232 : 160;
-constexpr u32 PRODUCER_REGISTERS = WARPGROUPS == 2 ? 40 : 32;
+// A narrow tile leaves registers over, in which CTAs of the token kernel can
+// still run while this one sets up. The launch takes BOUND-threads' worth each.
+constexpr u32 CONSUMER_REGISTERS = WARPGROUPS == 3 ? 160 : TOKENS <= 128 ? 176 : 232;
+constexpr u32 PRODUCER_REGISTERS = WARPGROUPS == 3 || TOKENS <= 128 ? 32 : 40;
+constexpr u32 BOUND = WARPGROUPS == 2 && TOKENS <= 128 ? 512 : THREADS;
+static_assert((CONSUMER_REGISTERS * WARPGROUPS + PRODUCER_REGISTERS) * 128 <= 65536 / BOUND / 8 * 8 * THREADS);
 constexpr u32 NEXT_SLOTS = 2;
 static_assert(STEPS % TOKEN_STAGES == 0 && WEIGHT_STAGES >= 2);
 
@@ -263,12 +270,31 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
   }
 }
 
+// The warpgroups run SKEW steps apart, so that one's epilogue falls into the
+// other's MMAs: a warpgroup alone keeps the tensor cores busy. Each lets the
+// next one go once, and stays ahead of it because they share the tensor cores
+// evenly.
+struct Skew {
+  static constexpr u32 FIRST_BARRIER = 8;
+  bool next_waits;
+
+  __device__ __forceinline__ Skew() : next_waits(SKEW > 0 && threadIdx.x / 128 + 1 < WARPGROUPS) {
+    const u32 group = threadIdx.x / 128;
+    if (SKEW > 0 && group > 0) ptx::named_sync<256>(FIRST_BARRIER + group);
+  }
+
+  __device__ __forceinline__ void release() {
+    if (next_waits) ptx::named_arrive<256>(FIRST_BARRIER + threadIdx.x / 128 + 1);
+    next_waits = false;
+  }
+};
+
 using Reader = WeightReader<FEATURES, WEIGHT_STAGES>;
 
 // d = weights (64 rows) times tokens^T over all of K, in units of 2^-28.
 template <int Tokens>
-__device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& shared, Reader& reader, u32& pass,
-                                              u32 rounds) {
+__device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& shared, Reader& reader, Skew& skew,
+                                              u32& pass, u32 rounds) {
   const bool leader = threadIdx.x % 32 == 0;
   const u64 tokens = ptx::swizzled_descriptor(ptx::shared_address(shared.tokens));
   // Zeroed, not overwritten by the first wgmma: to ptxas a register that is
@@ -291,6 +317,7 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
         ptx::Wgmma<Tokens>::rs(d, fragments[step % 2][k16], at, true);
       }
       ptx::wgmma_commit();
+      if (SKEW > 0 && step == SKEW - 1) skew.release();
       // The nibbles of the next step are taken apart while this one runs.
       if (step % 4 == 3) {
         if (step < STEPS - 1 || round + 1 < rounds)
@@ -361,12 +388,12 @@ __device__ __forceinline__ void store_half(const float (&d)[Tokens / 2], Shared&
 // groups come in descending width (`order` above) and tiles are drawn in
 // ascending number, so a CTA goes through these loops once, widest first.
 template <int Tokens>
-__device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader& reader, u32& pass, Draws& draws,
-                                        Work& work) {
+__device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader& reader, Skew& skew, u32& pass,
+                                        Draws& draws, Work& work) {
   if constexpr ((TOKEN_SIZES >> (Tokens / 8 - 1)) & 1) {
     while (work.rounds > 0 && work.tokens == Tokens) {
       float d[Tokens / 2];
-      multiply_tile<Tokens>(d, shared, reader, pass, work.rounds);
+      multiply_tile<Tokens>(d, shared, reader, skew, pass, work.rounds);
       if constexpr (SPLIT == 1) {
         store_tile<Tokens>(d, shared, args, work, work.row);
       } else if (ptx::cluster_rank() == 0) {
@@ -377,7 +404,7 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader
       work = draws.read(shared);
     }
   }
-  if constexpr (Tokens > 8) consume<Tokens - 8>(shared, args, reader, pass, draws, work);
+  if constexpr (Tokens > 8) consume<Tokens - 8>(shared, args, reader, skew, pass, draws, work);
 }
 
 __device__ __forceinline__ void consume_all(Shared& shared, const Args& args) {
@@ -386,7 +413,8 @@ __device__ __forceinline__ void consume_all(Shared& shared, const Args& args) {
   u32 pass = 0;
   Draws draws;
   Work work = first_work(args);
-  consume<TOKENS>(shared, args, reader, pass, draws, work);
+  Skew skew;
+  consume<TOKENS>(shared, args, reader, skew, pass, draws, work);
   if (threadIdx.x % 128 == 0) ptx::tma_store_wait_read<0>();
 }
 
@@ -425,7 +453,7 @@ extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_tokens(con
   reorder_token(group, reinterpret_cast<u16*>(group.scratch[SCRATCH_TOKENS]), row, part / 8, part % 8);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(BOUND, 1) dual_gemm(const __grid_constant__ Args args) {
   Shared& shared = shared_memory<Shared>();
   if (ONE_M > 0 && threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
   open(shared);

@@ -5,6 +5,9 @@
 
 pub mod abi;
 pub mod cuda;
+pub mod emu;
+mod tables;
+mod zones;
 
 use std::collections::BTreeMap;
 

@@ -1,340 +1,249 @@
 use std::path::{Path, PathBuf};
 
 use super::Globals;
-use super::runs;
-use crate::catalog::Catalog;
-use crate::config::Round;
+use super::runs::{self, RESULTS};
+use crate::catalog::{Catalog, Contender};
+use crate::compile::{Compiler, cache_root};
+use crate::config::{Baseline, Round, Selection};
 use crate::diagnostic::{CommandError, InputError, SourceFile};
-use crate::domain::{Bytes, ContenderId, Exit, Status};
-use crate::lineage::lineage;
-use crate::plan::{LaunchGeometry, Machine, Plan, Work};
-use crate::present::{self, Align, Column, Grid, Style, percent};
-use crate::rank::{Ranking, roofline};
-use crate::record::Run;
-use crate::record::schema::{Build, KernelResources};
-
-/// Warps an SM can hold, on every architecture this operator targets.
-const WARPS_PER_SM: f64 = 64.0;
+use crate::domain::Exit;
+use crate::explain::{CallFit, Ceiling, KernelFit, builds_by_shape, remarks};
+use crate::plan::{Machine, Plan, Work};
+use crate::present::{Align, Column, Grid, Style, percent};
+use crate::rank::Ranking;
+use crate::record::schema::Build;
+use crate::record::{self, Run};
+use crate::stats::CONFIDENCE;
+use crate::sweep::inspect;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Contender to explain
-    #[arg(value_name = "CONTENDER")]
+    /// Contender: a variant, or one of its parameter choices
     contender: String,
-    /// Run file to explain it from [default: the newest in results/]
-    #[arg(value_name = "RUN")]
-    run: Option<PathBuf>,
-    /// Explain from a round file alone, before anything ran
-    #[arg(long, value_name = "CONFIG", conflicts_with = "run")]
-    round: Option<PathBuf>,
+    /// A round file for its shapes, or a run file for its shapes and times
+    /// [default: the newest run in results/, else configs/round4.toml]
+    #[arg(value_name = "ROUND.toml|RUN.jsonl")]
+    of: Option<PathBuf>,
 }
 
+const DEFAULT_ROUND: &str = "configs/round4.toml";
+
+/// Compiles a contender and shows what bounds it, shape by shape; times stand
+/// beside it where a run has them.
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let (round, run) = subject(args.of.as_deref())?;
+    let catalog = Catalog::open(&globals.variants)?;
+    let ceiling = match &run {
+        Some(run) if run.header.device.sms > 0 => Ceiling::of(&run.header.device),
+        _ => Ceiling::H200,
+    };
+    let plan = plan_for(&args.contender, round, &catalog, &ceiling)?;
+    let builds = inspect(&open_compiler()?, &plan)?;
+    let ranking = run.as_ref().map(Ranking::of);
     let style = runs::style(globals);
-    if let Some(path) = &args.round {
-        return before(&args.contender, path, globals, &style);
+    for (index, contender) in plan.contenders.iter().enumerate() {
+        let own: Vec<Build> = builds
+            .iter()
+            .filter(|build| build.contender == contender.id)
+            .cloned()
+            .collect();
+        introduce(contender);
+        show(&plan, index, &own, &ceiling, ranking.as_ref(), &style);
     }
-    let run = runs::load(args.run.as_deref())?;
-    let id = runs::contender(&run, &args.contender)?;
-    let ranking = Ranking::of(&run);
-    println!("{}", heading(&run, &id, &style));
-    println!("\n{}", kernels(&run, &id, &style));
-    for remark in run.remarks(&id) {
-        println!(" {}", style.doubtful(style.fold(remark, 3)));
-    }
-    let launches = planned(&run, &id, globals);
-    println!(
-        "\n{}",
-        shapes(&run, &ranking, &id, launches.as_ref(), &style)
-    );
-    print_counters(&run, &id, &style);
-    print_failures(&run, &id, &style);
-    let nodes = lineage(&run, &ranking);
-    println!("\n{}", present::lineage_tree(&nodes));
-    println!("\n{}", run.path.display());
     Ok(Exit::Done)
 }
 
-fn heading(run: &Run, id: &ContenderId, style: &Style) -> String {
-    let record = run.contender(id);
-    let summary = record.map_or("the yardstick", |r| r.summary.as_str());
-    let mut text = format!("{}  {summary}", style.bold(id));
-    if let Some(claim) = record.and_then(|r| r.claim.as_ref()) {
-        let why = claim
-            .why
-            .as_ref()
-            .map_or(String::new(), |w| format!(": {w}"));
-        text.push_str(&format!(
-            "\nclaims {:.2}× over {}{why}",
-            claim.geomean, claim.over
-        ));
-    }
-    text
-}
-
-/// What each kernel takes of an SM; the same kernel built alike for several
-/// shapes is told once.
-fn kernels(run: &Run, id: &ContenderId, style: &Style) -> String {
-    let mut grid = Grid::new(vec![
-        Column::new("kernel", Align::Left, 9),
-        Column::new("threads", Align::Right, 8),
-        Column::new("regs", Align::Right, 9),
-        Column::new("spills", Align::Right, 9),
-        Column::new("smem", Align::Right, 9),
-        Column::new("occupancy", Align::Right, 9),
-        Column::new("CTAs/SM", Align::Right, 7),
-        Column::new("shapes", Align::Left, 3),
-    ]);
-    let builds: Vec<&Build> = run
-        .builds
-        .iter()
-        .filter(|b| b.contender == *id && b.ok)
-        .collect();
-    for build in &builds {
-        let shapes = match build.shapes.len() == run.header.shapes.len() {
-            true => "all".to_owned(),
-            false => build.shapes.join(", "),
-        };
-        for kernel in &build.kernels {
-            let smem = Bytes(kernel.static_smem.0 + kernel.dynamic_smem.0);
-            grid.push(vec![
-                kernel.name.clone(),
-                kernel.threads.to_string(),
-                kernel.registers.to_string(),
-                format!("{} B", kernel.spill_bytes),
-                smem.to_string(),
-                percent(kernel.occupancy),
-                format!("{:.0}", resident(kernel)),
-                shapes.clone(),
-            ]);
-        }
-    }
-    match grid.rows.is_empty() {
-        true => "No kernel of it was built.".to_owned(),
-        false => grid.render(style),
-    }
-}
-
-/// Blocks of a kernel an SM holds at once.
-fn resident(kernel: &KernelResources) -> f64 {
-    let warps = f64::from(kernel.threads.div_ceil(32).max(1));
-    (kernel.occupancy * WARPS_PER_SM / warps).round()
-}
-
-/// Launch geometry per shape, where the variants here still plan like the run did.
-struct Geometry {
-    shapes: Vec<(String, Vec<LaunchGeometry>)>,
-}
-
-fn planned(run: &Run, id: &ContenderId, globals: &Globals) -> Option<Geometry> {
+/// The round to explain it on, and the run that has times, if one is meant.
+fn subject(of: Option<&Path>) -> Result<(Round, Option<Run>), CommandError> {
+    let is_round = |path: &Path| path.extension().is_some_and(|e| e == "toml");
+    let path = match of {
+        Some(path) if is_round(path) => return Ok((Round::read(path)?, None)),
+        Some(path) => path.to_owned(),
+        None => match record::newest(Path::new(RESULTS)) {
+            Ok(path) => path,
+            Err(_) => return Ok((Round::read(Path::new(DEFAULT_ROUND))?, None)),
+        },
+    };
+    let run = runs::load(Some(&path))?;
     let config = &run.header.config;
-    let file = SourceFile {
-        path: config.path.clone().into(),
+    let round = Round::from_source(SourceFile {
+        path: PathBuf::from(&config.path),
         text: config.text.as_str().into(),
-    };
-    let machine = Machine {
-        sms: run.header.device.sms,
-        memory: run.header.device.memory,
-    };
-    let mut round = Round::from_source(file).ok()?;
-    crate::rounds::settle_baseline(&mut round, Path::new(runs::RESULTS)).ok()?;
-    let catalog = Catalog::open(&globals.variants).ok()?;
-    let plan = Plan::new(round, &catalog, &machine).ok()?;
-    geometry(&plan, id)
+    })?;
+    Ok((round, Some(run)))
 }
 
-fn geometry(plan: &Plan, id: &ContenderId) -> Option<Geometry> {
-    let place = plan.contenders.iter().position(|c| c.id == *id)?;
-    let cells = plan.cells.iter().filter(|c| c.contender == place);
-    let shapes = cells.filter_map(|cell| match &cell.work {
-        Work::Run { call, .. } => {
-            Some((plan.shapes[cell.shape].name.clone(), call.launches.clone()))
-        }
-        Work::Unsupported { .. } => None,
-    });
-    Some(Geometry {
-        shapes: shapes.collect(),
+/// The round with nobody in it but the contender asked for.
+fn plan_for(
+    name: &str,
+    mut round: Round,
+    catalog: &Catalog,
+    ceiling: &Ceiling,
+) -> Result<Plan, CommandError> {
+    let wrong = |why: String| InputError::new(why, "write NAME or NAME[PARAM=1]; see `dgx list`");
+    let selection = Selection::parse(name, 0..0).map_err(wrong)?;
+    let variant = catalog.variant(&selection.variant)?;
+    let chosen = variant.contenders(&selection.params);
+    let Some(first) = chosen.first() else {
+        return Err(wrong(format!("`{name}` is no choice of its parameters")).into());
+    };
+    round.baseline = Baseline::Contender(Selection::parse(first.id.as_str(), 0..0).map_err(wrong)?);
+    round.contenders = vec![selection];
+    let machine = Machine {
+        sms: ceiling.sms,
+        ..Machine::H200
+    };
+    Ok(Plan::new(round, catalog, &machine)?)
+}
+
+fn open_compiler() -> Result<Compiler, CommandError> {
+    let here = std::env::current_dir().unwrap_or_default();
+    Compiler::new(&cache_root(&here)).map_err(|error| {
+        let remedy = "run through scripts/dgx, which fetches NVRTC";
+        CommandError::new(Exit::CouldNotRun, error.to_string(), remedy)
     })
 }
 
-/// Blocks over what the device holds at once: 1.1 waves take as long as 2.
-fn waves(launch: &LaunchGeometry, kernel: &KernelResources, sms: u32) -> Option<f64> {
-    let blocks = launch.grid.iter().map(|d| f64::from(*d)).product::<f64>();
-    let room = resident(kernel) * f64::from(sms);
-    (room > 0.0).then(|| blocks / room)
+fn introduce(contender: &Contender) {
+    let variant = &contender.variant;
+    println!("{}  {}", contender.id, variant.summary);
+    let parent = variant.parent.as_ref();
+    let lineage = parent.map_or(String::new(), |parent| format!(", a change to {parent}"));
+    println!("{}{lineage}\n", variant.file.path.display());
 }
 
-fn shapes(
-    run: &Run,
-    ranking: &Ranking,
-    id: &ContenderId,
-    geometry: Option<&Geometry>,
+fn show(
+    plan: &Plan,
+    contender: usize,
+    builds: &[Build],
+    ceiling: &Ceiling,
+    ranking: Option<&Ranking>,
     style: &Style,
-) -> String {
+) {
+    for message in builds.iter().filter_map(|build| build.message.as_ref()) {
+        println!("does not compile:\n{message}\n");
+    }
+    let mut kernels: Vec<KernelFit> = Vec::new();
+    for kernel in builds.iter().flat_map(|build| &build.kernels) {
+        let fit = KernelFit::of(kernel);
+        if !kernels.contains(&fit) {
+            kernels.push(fit);
+        }
+    }
+    println!("{}\n", kernel_table(&kernels).render(style));
+    let served = builds_by_shape(builds);
+    let mut calls = Vec::new();
+    for cell in plan.cells.iter().filter(|c| c.contender == contender) {
+        let shape = &plan.shapes[cell.shape];
+        match (&cell.work, served.get(shape.name.as_str())) {
+            (Work::Run { call, .. }, Some(build)) => {
+                calls.push(CallFit::of(shape, call, build, ceiling));
+            }
+            (Work::Unsupported { reason }, _) => println!("{}: {reason}", shape.name),
+            _ => {}
+        }
+    }
+    let measured = |shape: &str| {
+        let id = &plan.contenders[contender].id;
+        let time = ranking?.cell(id, shape)?.time.as_ref()?;
+        Some((time.log.ratio(CONFIDENCE).estimate, time.roofline))
+    };
+    println!("{}", call_table(&calls, measured).render(style));
+    for remark in builds.iter().flat_map(|build| &build.remarks) {
+        println!("ptxas: {remark}");
+    }
+    for remark in remarks(&kernels, &calls) {
+        println!("- {remark}");
+    }
+    println!();
+}
+
+fn kernel_table(kernels: &[KernelFit]) -> Grid {
+    let right = |title, weight| Column::new(title, Align::Right, weight);
+    let mut grid = Grid::new(vec![
+        Column::new("kernel", Align::Left, 9),
+        right("regs", 8),
+        right("spills", 7),
+        right("smem", 8),
+        right("threads", 5),
+        right("blocks/SM", 8),
+        right("occupancy", 6),
+        Column::new("limited by", Align::Left, 7),
+    ]);
+    for KernelFit {
+        resources,
+        smem,
+        residency,
+    } in kernels
+    {
+        grid.push(vec![
+            resources.name.clone(),
+            resources.registers.to_string(),
+            match resources.spill_bytes {
+                0 => "none".to_owned(),
+                bytes => format!("{bytes} B"),
+            },
+            smem.to_string(),
+            resources.threads.to_string(),
+            residency.blocks.to_string(),
+            percent(resources.occupancy),
+            residency.limit.to_owned(),
+        ]);
+    }
+    grid
+}
+
+fn call_table(calls: &[CallFit], measured: impl Fn(&str) -> Option<(f64, Option<f64>)>) -> Grid {
+    let right = |title, weight| Column::new(title, Align::Right, weight);
     let mut grid = Grid::new(vec![
         Column::new("shape", Align::Left, 9),
-        Column::new("verdict", Align::Left, 8),
-        Column::new("µs", Align::Right, 9),
-        Column::new("floor µs", Align::Right, 5),
-        Column::new("roofline", Align::Right, 7),
-        Column::new("bound", Align::Left, 6),
-        Column::new("MHz", Align::Right, 2),
-        Column::new("K tiles", Align::Right, 4),
-        Column::new("waves", Align::Left, 6),
+        Column::new("kernel", Align::Left, 6),
+        right("blocks", 7),
+        right("waves", 8),
+        right("busy", 8),
+        right("padding", 5),
+        right("K steps", 4),
+        right("stages", 4),
+        right("scratch", 3),
+        right("least µs", 7),
+        Column::new("bound", Align::Left, 2),
+        right("µs", 8),
+        right("of least", 8),
     ]);
-    for shape in &run.header.shapes {
-        let Some(cell) = ranking.cell(id, &shape.name) else {
-            continue;
-        };
-        let time = cell.time.as_ref();
-        let floor = roofline::floor(&run.header.device, shape, time.and_then(|t| t.clock_mhz));
-        grid.push(vec![
-            shape.name.clone(),
-            cell.status.map_or("–".to_owned(), |s| s.to_string()),
-            time.map_or(String::new(), |t| t.estimate().to_string()),
-            floor.map_or(String::new(), |f| f.to_string()),
-            time.and_then(|t| t.roofline).map_or(String::new(), percent),
-            time.and_then(|t| t.bound.clone()).unwrap_or_default(),
-            time.and_then(|t| t.clock_mhz)
-                .map_or(String::new(), |c| format!("{c:.0}")),
-            k_tiles(run, id, shape),
-            geometry.map_or(String::new(), |g| wave_text(run, id, &shape.name, g)),
-        ]);
-    }
-    grid.without_empty_columns().render(style)
-}
-
-/// K tiles against stages, where the variant calls them `BK` and `STAGES`.
-fn k_tiles(run: &Run, id: &ContenderId, shape: &crate::domain::Shape) -> String {
-    let build = build_for(run, id, &shape.name);
-    let constant = |name: &str| build.and_then(|b| b.constants.get(name)).copied();
-    let Some(bk) = constant("BK").filter(|bk| *bk > 0) else {
-        return String::new();
-    };
-    let most = shape
-        .groups
-        .iter()
-        .map(|g| i64::from(g.k))
-        .max()
-        .unwrap_or(0)
-        / bk;
-    match constant("STAGES") {
-        Some(stages) => format!("{most} / {stages} stages"),
-        None => most.to_string(),
-    }
-}
-
-fn build_for<'r>(run: &'r Run, id: &ContenderId, shape: &str) -> Option<&'r Build> {
-    let serves = |b: &&Build| b.contender == *id && b.ok && b.shapes.iter().any(|s| s == shape);
-    run.builds.iter().find(serves)
-}
-
-fn wave_text(run: &Run, id: &ContenderId, shape: &str, geometry: &Geometry) -> String {
-    let launches = geometry
-        .shapes
-        .iter()
-        .find(|(s, _)| s == shape)
-        .map(|(_, l)| l);
-    let build = build_for(run, id, shape);
-    let (Some(launches), Some(build)) = (launches, build) else {
-        return String::new();
-    };
-    let each = launches.iter().filter_map(|launch| {
-        let kernel = build.kernels.iter().find(|k| k.name == launch.kernel)?;
-        Some(format!(
-            "{:.2}",
-            waves(launch, kernel, run.header.device.sms)?
-        ))
-    });
-    each.collect::<Vec<_>>().join(" + ")
-}
-
-fn print_counters(run: &Run, id: &ContenderId, style: &Style) {
-    let mut grid = Grid::new(vec![
-        Column::new("counter", Align::Left, 9),
-        Column::new("first shape", Align::Right, 9),
-    ]);
-    let Some(shape) = run.header.shapes.first() else {
-        return;
-    };
-    let Some(verdict) = run.verdict(id, &shape.name) else {
-        return;
-    };
-    for (name, value) in &verdict.counters {
-        grid.push(vec![name.clone(), format!("{value}")]);
-    }
-    if !grid.rows.is_empty() {
-        grid.columns[1].title = shape.name.clone();
-        println!("\n{}", grid.render(style));
-    }
-}
-
-fn print_failures(run: &Run, id: &ContenderId, style: &Style) {
-    let mut told: Vec<&str> = Vec::new();
-    for shape in &run.header.shapes {
-        let Some(verdict) = run.verdict(id, &shape.name) else {
-            continue;
-        };
-        let story = verdict.detail.as_deref().or(verdict.reason.as_deref());
-        let Some(story) = story.filter(|s| verdict.status != Status::Ok && !told.contains(s))
-        else {
-            continue;
-        };
-        told.push(story);
-        println!("\n{} on {}:", style.bad(verdict.status), shape.name);
-        for line in story.lines() {
-            println!("  {line}");
+    let dash = |value: Option<String>| value.unwrap_or_default();
+    for call in calls {
+        for (index, launch) in call.launches.iter().enumerate() {
+            let once = |text: String| match index {
+                0 => text,
+                _ => String::new(),
+            };
+            let time = measured(&call.shape);
+            grid.push(vec![
+                once(call.shape.clone()),
+                launch.kernel.clone(),
+                launch.blocks.to_string(),
+                dash(launch.waves.map(|waves| format!("{waves:.2}"))),
+                dash(launch.busy.map(percent)),
+                once(dash(call.padding.map(percent))),
+                once(dash(call.k_steps.map(|(least, most)| {
+                    match least == most {
+                        true => least.to_string(),
+                        false => format!("{least} to {most}"),
+                    }
+                }))),
+                once(dash(call.stages.map(|stages| stages.to_string()))),
+                once(match call.scratch.0 {
+                    0 => String::new(),
+                    _ => call.scratch.to_string(),
+                }),
+                once(call.floor.to_string()),
+                once(call.bound.to_owned()),
+                once(dash(time.map(|(micros, _)| {
+                    crate::domain::Micros(micros).to_string()
+                }))),
+                once(dash(time.and_then(|(_, share)| share).map(percent))),
+            ]);
         }
     }
-}
-
-/// What the plan alone says, before anything was compiled or run.
-fn before(name: &str, path: &Path, globals: &Globals, style: &Style) -> Result<Exit, CommandError> {
-    let round = runs::round(path)?;
-    let catalog = Catalog::open(&globals.variants)?;
-    let plan = Plan::new(round, &catalog, &Machine::H200)?;
-    let chosen: Vec<&crate::catalog::Contender> = plan
-        .contenders
-        .iter()
-        .filter(|c| c.id.as_str() == name || c.id.variant() == name)
-        .collect();
-    if chosen.is_empty() {
-        let names: Vec<String> = plan.contenders.iter().map(|c| c.id.to_string()).collect();
-        let message = format!("`{name}` is not a contender of {}", path.display());
-        return Err(InputError::new(message, format!("it has {}", names.join(", "))).into());
-    }
-    for contender in chosen {
-        println!(
-            "{}  {}",
-            style.bold(&contender.id),
-            contender.variant.summary
-        );
-        let Some(geometry) = geometry(&plan, &contender.id) else {
-            continue;
-        };
-        let mut grid = Grid::new(vec![
-            Column::new("shape", Align::Left, 9),
-            Column::new("kernel", Align::Left, 9),
-            Column::new("grid", Align::Left, 9),
-            Column::new("block", Align::Left, 9),
-            Column::new("dynamic smem", Align::Right, 8),
-            Column::new("blocks/SM", Align::Right, 7),
-        ]);
-        for (shape, launches) in &geometry.shapes {
-            for launch in launches {
-                let blocks = launch.grid.iter().map(|d| f64::from(*d)).product::<f64>();
-                grid.push(vec![
-                    shape.clone(),
-                    launch.kernel.clone(),
-                    launch.grid.map(|d| d.to_string()).join("×"),
-                    launch.threads_per_block().to_string(),
-                    Bytes(u64::from(launch.smem)).to_string(),
-                    format!("{:.2}", blocks / f64::from(Machine::H200.sms)),
-                ]);
-            }
-        }
-        println!("{}\n", grid.render(style));
-    }
-    println!("Planned for an H200; registers and occupancy are known after compiling.");
-    Ok(Exit::Done)
+    grid.without_empty_columns()
 }

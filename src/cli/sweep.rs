@@ -1,4 +1,6 @@
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::Globals;
 use super::runs::{self, Exports};
@@ -10,6 +12,7 @@ use crate::export::Document;
 use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work};
 use crate::present::sweep_summary;
 use crate::rank::Ranking;
+use crate::rounds;
 use crate::sweep::{BackendChoice, Options, ResumeFrom, sweep};
 
 /// Compile, validate and time a round's contenders, and rank them.
@@ -59,6 +62,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let began = Instant::now();
     let resume = args.resume.clone().map(|file| match file {
         Some(file) => ResumeFrom::File(file),
         None => ResumeFrom::Newest,
@@ -84,7 +88,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     args.exports
         .write(&Document::of_run(&swept.run, &ranking))?;
     if args.timings {
-        print_timings(&swept.seconds);
+        print_timings(swept.seconds, began.elapsed().as_secs_f64());
     }
     Ok(swept.exit)
 }
@@ -119,17 +123,17 @@ fn launches(call: &OperatorCall) -> String {
 
 /// The round file with the command line's wishes laid over it.
 fn round(args: &Args, resume: Option<&ResumeFrom>) -> Result<Round, CommandError> {
-    let mut round = match (&args.config, resume) {
-        (Some(path), _) => Round::read(path)?,
-        (None, Some(from)) => recorded_round(&from.path(&args.results)?)?,
-        (None, None) => {
-            return Err(CommandError::new(
-                Exit::Usage,
-                "no round file was given",
-                "name one, e.g. dgx sweep configs/round4.toml",
-            ));
-        }
+    if let Some(from) = resume {
+        return resumed_round(args.config.as_deref(), &from.path(&args.results)?);
+    }
+    let Some(path) = &args.config else {
+        return Err(CommandError::new(
+            Exit::Usage,
+            "no round file was given",
+            "name one, e.g. dgx sweep configs/round4.toml",
+        ));
     };
+    let mut round = Round::read(path)?;
     if !args.only.is_empty() {
         round.contenders = args
             .only
@@ -137,8 +141,9 @@ fn round(args: &Args, resume: Option<&ResumeFrom>) -> Result<Round, CommandError
             .map(|t| selection(t))
             .collect::<Result<_, _>>()?;
     }
-    if let Some(baseline) = &args.baseline {
-        round.baseline = Baseline::Contender(selection(baseline)?);
+    match &args.baseline {
+        Some(baseline) => round.baseline = Baseline::Contender(selection(baseline)?),
+        None => rounds::settle_baseline(&mut round, &args.results)?,
     }
     crate::rounds::settle_baseline(&mut round, &args.results)?;
     if let Some(timeout) = args.timeout {
@@ -161,15 +166,24 @@ fn round(args: &Args, resume: Option<&ResumeFrom>) -> Result<Round, CommandError
     Ok(round)
 }
 
-/// The round as the run file has it, so that a moved config does not matter.
-fn recorded_round(path: &Path) -> Result<Round, CommandError> {
-    let run = crate::record::read(path)?;
-    let config = run.header.config;
-    let file = SourceFile {
-        path: PathBuf::from(config.path),
-        text: config.text.into(),
+/// The round of a run that is resumed: the contenders and the baseline it
+/// began with, whatever picked them then. Without a config, its text is the
+/// one on record.
+fn resumed_round(config: Option<&Path>, path: &Path) -> Result<Round, CommandError> {
+    let header = crate::record::read(path)?.header;
+    let mut round = match config {
+        Some(config) => Round::read(config)?,
+        None => Round::from_source(SourceFile {
+            path: PathBuf::from(header.config.path),
+            text: header.config.text.into(),
+        })?,
     };
-    Ok(Round::from_source(file)?)
+    let ids = header.contenders.iter().map(|c| &c.id);
+    round.contenders = ids
+        .map(|id| selection(id.as_str()))
+        .collect::<Result<_, _>>()?;
+    round.baseline = Baseline::Contender(selection(header.baseline.as_str())?);
+    Ok(round)
 }
 
 fn selection(text: &str) -> Result<Selection, CommandError> {
@@ -190,17 +204,19 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Seconds by stage, and what share of them was the harness's own.
-fn print_timings(seconds: &std::collections::BTreeMap<String, f64>) {
-    let total: f64 = seconds.values().sum();
-    let own = seconds.get("other").copied().unwrap_or(0.0);
-    let stages: Vec<String> = ["compile", "oracle", "validate", "measure", "other"]
+/// Seconds by stage, and what share of them was the harness's own: whatever
+/// no stage claims, ranking and printing included.
+fn print_timings(mut stages: BTreeMap<String, f64>, total: f64) {
+    stages.remove("other");
+    let own = (total - stages.values().sum::<f64>()).max(0.0);
+    let mut parts: Vec<String> = ["compile", "oracle", "validate", "measure"]
         .iter()
-        .filter_map(|stage| Some(format!("{stage} {:.1} s", seconds.get(*stage)?)))
+        .filter_map(|stage| Some(format!("{stage} {:.1} s", stages.get(*stage)?)))
         .collect();
+    parts.push(format!("other {own:.1} s"));
     let share = 100.0 * own / total.max(f64::MIN_POSITIVE);
     println!(
-        "timings: {} · the harness's own share is {share:.1} %",
-        stages.join(" · ")
+        "\ntimings: {} · the harness's own share is {share:.1} %",
+        parts.join(" · ")
     );
 }

@@ -22,7 +22,7 @@ pub use locate::{
     Found, Origin, file_or_folder, preload, python_library_folders, search, system_library_folders,
 };
 pub use nvrtc::Nvrtc;
-pub use occupancy::occupancy;
+pub use occupancy::{Residency, occupancy, residency};
 
 /// Why nothing could be compiled at all.
 #[derive(Debug, thiserror::Error)]

@@ -37,13 +37,45 @@ pub(super) struct Draw {
 enum Balance {
     /// A's scales lie around 2^e, B's around 2^(LEVEL - e).
     Level(i32),
-    /// The top binades on one side, subnormals and zero on the other, and few
+    /// Large scales on one side, subnormals and zero on the other, and few
     /// non-zero elements.
-    Peak { of_a: bool },
+    Peak { of_a: bool, band: Band },
 }
 
+/// Codes that meet in a peak block. The larger the scales of one side, the
+/// smaller the subnormals of the other: sums that pass through hundreds and end
+/// near zero would lose more to fp32 accumulation than a tolerance allows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Band {
+    first: u8,
+    last: u8,
+    /// The largest subnormal on the other side, in units of 2^-9.
+    tiny: u8,
+}
+
+/// 1 to 7.5, 8 to 60 and 64 to 448.
+const BANDS: [Band; 3] = [
+    Band {
+        first: 0x38,
+        last: 0x4f,
+        tiny: 7,
+    },
+    Band {
+        first: 0x50,
+        last: 0x67,
+        tiny: 3,
+    },
+    Band {
+        first: 0x68,
+        last: 0x7e,
+        tiny: 1,
+    },
+];
+
 /// Exponent of the product of two scales that meet in a level block.
-const LEVEL: i32 = -8;
+const LEVEL: i32 = -11;
+/// Leaves of two e2m1 codes those with |v| ≤ 1.5.
+const SMALL_ELEMENTS: u8 = 0b1011_1011;
 /// One block in this many is a peak.
 const PEAK_EVERY: u32 = 16;
 
@@ -111,11 +143,11 @@ impl Draw {
             *scale = match *balance {
                 Balance::Level(e) if tensor == Tensor::A => level_scale(e, random),
                 Balance::Level(e) => level_scale(LEVEL - e, random),
-                Balance::Peak { of_a } => {
+                Balance::Peak { of_a, band } => {
                     thin_out(elements, rng);
                     match of_a == (tensor == Tensor::A) {
-                        true => peak_scale(random),
-                        false => tiny_scale(random),
+                        true => band.large(random),
+                        false => band.small(random),
                     }
                 }
             };
@@ -127,7 +159,7 @@ impl Draw {
 fn benchmark(rng: &mut ChaCha8Rng, elements: &mut [u8], scales: &mut [u8]) {
     rng.fill_bytes(elements);
     for byte in elements {
-        *byte &= 0b1011_1011;
+        *byte &= SMALL_ELEMENTS;
     }
     for pair in scales.chunks_mut(2) {
         let random = rng.next_u32();
@@ -137,16 +169,18 @@ fn benchmark(rng: &mut ChaCha8Rng, elements: &mut [u8], scales: &mut [u8]) {
     }
 }
 
-/// The first two blocks are peaks of either kind, so that even the shortest K
-/// sees the top binades on both sides.
+/// The first blocks are peaks of every kind, so that even the shortest K sees
+/// every code on both sides.
 fn balance(block: usize, random: u32) -> Balance {
-    if block < 2 {
-        return Balance::Peak { of_a: block == 0 };
+    let peak = |kind: usize| Balance::Peak {
+        of_a: kind % 2 == 0,
+        band: BANDS[kind / 2 % BANDS.len()],
+    };
+    if block < 2 * BANDS.len() {
+        return peak(block);
     }
     if random.is_multiple_of(PEAK_EVERY) {
-        return Balance::Peak {
-            of_a: (random >> 8).is_multiple_of(2),
-        };
+        return peak((random >> 8) as usize);
     }
     Balance::Level((random >> 8) as i32 % (1 - LEVEL) + LEVEL)
 }
@@ -157,25 +191,27 @@ fn level_scale(e: i32, random: u32) -> u8 {
     encode_e4m3(2f64.powi(e + jitter) * (1.0 + f64::from(random & 7) / 8.0))
 }
 
-/// Codes of 1 to 448: the top nine binades.
-fn peak_scale(random: u32) -> u8 {
-    const FIRST: u32 = 0x38;
-    const COUNT: u32 = 0x7f - FIRST;
-    (FIRST + random % COUNT) as u8
+impl Band {
+    fn large(self, random: u32) -> u8 {
+        self.first + (random % u32::from(self.last - self.first + 1)) as u8
+    }
+
+    /// Zero half the time.
+    fn small(self, random: u32) -> u8 {
+        match random & 1 {
+            0 => 0,
+            _ => 1 + (random >> 1) as u8 % self.tiny,
+        }
+    }
 }
 
-/// Zero half the time, else one of the seven subnormals.
-fn tiny_scale(random: u32) -> u8 {
-    let code = (random & 15) as u8;
-    code.saturating_sub(8)
-}
-
-/// Clears seven nibbles in eight.
+/// Clears seven nibbles in eight, and masks the rest to |v| ≤ 1.5.
 fn thin_out(elements: &mut [u8], rng: &mut ChaCha8Rng) {
     let keep = |random: u64| random & random >> 16 & random >> 32;
     for four in elements.chunks_mut(4) {
         let kept = keep(rng.next_u64());
         for (i, byte) in four.iter_mut().enumerate() {
+            *byte &= SMALL_ELEMENTS;
             if kept >> (2 * i) & 1 == 0 {
                 *byte &= 0xf0;
             }

@@ -68,7 +68,11 @@ pub fn sweep(options: Options) -> Result<Swept, CommandError> {
     let compiler = Compiler::new(&cache).map_err(|e| could_not_run(&e.to_string()))?;
     let mut clock = StageClock::start();
 
-    let mut stage = match Stage::open(options.backend, &compiler, &cache) {
+    // Opening the device belongs to running on it.
+    let opened = clock.time("validate", || {
+        Stage::open(options.backend, &compiler, &cache)
+    });
+    let mut stage = match opened {
         Ok(stage) => stage,
         Err(why) => return Err(compile_only(&options, &catalog, &compiler, &why)),
     };

@@ -8,6 +8,7 @@ use super::timing;
 use super::trace::trace;
 use crate::backend::Backend;
 use crate::backend::cuda::{self, CudaBackend};
+use crate::backend::emu::EmuBackend;
 use crate::compile::Cache;
 
 /// The worker's side: opens its backend, then answers requests from stdin
@@ -19,6 +20,7 @@ pub fn serve(
     requests: impl BufRead,
     replies: impl Write,
 ) {
+    end_with_supervisor();
     let mut line = Outbox(replies);
     let mut opened = match open(backend, tools) {
         Ok(opened) => opened,
@@ -70,6 +72,20 @@ pub fn serve(
     }
 }
 
+/// A supervisor that is killed cannot kill its worker, and a worker whose
+/// kernel never returns does not notice a closed pipe: so it watches.
+fn end_with_supervisor() {
+    #[cfg(unix)]
+    std::thread::spawn(|| {
+        let supervisor = std::os::unix::process::parent_id();
+        while std::os::unix::process::parent_id() == supervisor {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+        }
+        // Not `exit`: the driver's own clean-up would wait for the kernel.
+        std::process::abort();
+    });
+}
+
 /// Writes replies, each on a line of its own even where a kernel's printing
 /// left an unfinished one.
 struct Outbox<W: Write>(W);
@@ -96,6 +112,7 @@ fn open(backend: &str, tools: Option<&Path>) -> Result<Box<dyn Backend>, String>
             let gpu = CudaBackend::open(&image).map_err(|e| e.to_string())?;
             Ok(Box::new(gpu))
         }
+        ("emu", _) => Ok(Box::new(EmuBackend::default())),
         ("cuda", None) => Err("the cuda backend needs --tools".to_owned()),
         (other, _) => Err(format!("there is no backend `{other}` in this build")),
     }

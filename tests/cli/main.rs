@@ -3,4 +3,5 @@
 
 mod bad_input;
 mod listing;
+mod sweeping;
 mod workspace;

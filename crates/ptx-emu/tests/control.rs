@@ -343,3 +343,16 @@ fn lanes_call_functions_of_their_own() {
         assert_eq!(found, expected, "thread {i}");
     }
 }
+
+#[test]
+fn a_barrier_gathers_lanes_from_every_path() {
+    let mut bench = Bench::new(WRITTEN);
+    for seed in 0..2 {
+        let output = bench.upload(&[7; 64]);
+        bench.run("gathering", 64, Params::new().pointer(output), seed);
+        for (i, &found) in bench.download(output, 64).iter().enumerate() {
+            let expected = if i % 8 == 5 { 7 } else { 56 };
+            assert_eq!(found, expected, "thread {i}");
+        }
+    }
+}

@@ -241,8 +241,8 @@ impl Buffers {
         ];
         let dequantise = tools.function("dgx_dequantise")?;
         for (codes, scales, mut out, rows) in work {
-            let mut codes = instance.address(index, codes).unwrap_or_default();
-            let mut scales = instance.address(index, scales).unwrap_or_default();
+            let mut codes = instance.address(index, codes);
+            let mut scales = instance.address(index, scales);
             let mut blocks = rows * k / 16;
             let mut parameters = [
                 (&raw mut codes).cast(),

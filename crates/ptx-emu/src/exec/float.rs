@@ -147,12 +147,10 @@ fn scalar64(op: FBin, m: FMods, x: u64, y: u64) -> u64 {
     }
 }
 
-/// Sign operations pass NaN through; the approximations and roots are numeric's.
 fn un32(op: FUn, m: FMods, x: u32) -> u32 {
-    let sign = |x: u32| if m.ftz { flush_f32(x) } else { x };
     match op {
-        FUn::Neg => sign(x) ^ 0x8000_0000,
-        FUn::Abs => sign(x) & 0x7fff_ffff,
+        FUn::Neg => arith::neg_f32(x, m.ftz),
+        FUn::Abs => arith::abs_f32(x, m.ftz),
         FUn::Sqrt => arith::sqrt_f32(x, mode(m)),
         FUn::Rcp => arith::rcp_f32(x, mode(m)),
         FUn::SqrtApprox => approx::sqrt_f32(x, m.ftz),
@@ -168,11 +166,12 @@ fn un32(op: FUn, m: FMods, x: u32) -> u32 {
 
 fn un64(op: FUn, m: FMods, x: u64) -> u64 {
     match op {
-        FUn::Neg => x ^ (1 << 63),
-        FUn::Abs => x & (u64::MAX >> 1),
+        FUn::Neg => arith::neg_f64(x),
+        FUn::Abs => arith::abs_f64(x),
         FUn::Sqrt | FUn::SqrtApprox => arith::sqrt_f64(x, rounding(m.round)),
         FUn::RcpApprox => approx::rcp_f64(x),
-        FUn::RsqrtApprox => approx::rsqrt_f64(x),
+        FUn::RsqrtApprox if m.ftz => approx::rsqrt_f64(x),
+        FUn::RsqrtApprox => approx::rsqrt_full_f64(x),
         _ => arith::rcp_f64(x, rounding(m.round)),
     }
 }
@@ -247,10 +246,10 @@ pub(super) fn half_fma(w: &mut Warp, mask: u32, fmt: HFmt, m: FMods, d: R32, [a,
     });
 }
 
-fn half_un(kind: Half, op: FUn, x: u16) -> u16 {
+fn half_un(kind: Half, op: FUn, m: FMods, x: u16) -> u16 {
     match op {
-        FUn::Neg => x ^ 0x8000,
-        FUn::Abs => x & 0x7fff,
+        FUn::Neg => kind.neg(x, m.ftz),
+        FUn::Abs => kind.abs(x, m.ftz),
         FUn::TanhApprox => approx::tanh_half(kind, x),
         _ => approx::ex2_half(kind, x),
     }
@@ -388,7 +387,8 @@ fn test32(test: FTest, x: u32) -> bool {
         FTest::Infinite => x.is_infinite(),
         FTest::Number => !x.is_nan(),
         FTest::NotANumber => x.is_nan(),
-        FTest::Normal => x.is_normal(),
+        // Zero counts as normal on the hardware.
+        FTest::Normal => x.is_normal() || x == 0.0,
         FTest::Subnormal => x.is_subnormal(),
     }
 }
@@ -400,7 +400,8 @@ fn test64(test: FTest, x: u64) -> bool {
         FTest::Infinite => x.is_infinite(),
         FTest::Number => !x.is_nan(),
         FTest::NotANumber => x.is_nan(),
-        FTest::Normal => x.is_normal(),
+        // Zero counts as normal on the hardware.
+        FTest::Normal => x.is_normal() || x == 0.0,
         FTest::Subnormal => x.is_subnormal(),
     }
 }
@@ -433,10 +434,10 @@ pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) -> bool {
                 packed_f32(x, y, z, |x, y, z| arith::fma_f32(x, y, z, mode))
             });
         }
-        Op::HUn { fmt, op, d, a, .. } => {
+        Op::HUn { fmt, op, m, d, a } => {
             let (kind, packed) = half_kind(fmt);
             w.map1(mask, d, a, |x| {
-                on_halves(packed, [x], |[x]| half_un(kind, op, x))
+                on_halves(packed, [x], |[x]| half_un(kind, op, m, x))
             });
         }
         Op::FmaMixed {

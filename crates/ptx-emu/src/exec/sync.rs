@@ -56,6 +56,13 @@ impl Cluster<'_> {
         id: R32,
         threads: Option<R32>,
     ) -> Checked<Flow> {
+        let mut mask = mask;
+        if mask == w.active && mask != w.live && kind != BarKind::Arrive {
+            if w.gather() {
+                return Ok(Flow::Jumped);
+            }
+            mask = w.active;
+        }
         let lane = mask.trailing_zeros() as usize;
         let id = w.get(id)[lane];
         if id > 15 {

@@ -39,6 +39,8 @@ pub(crate) struct Path {
     pub(crate) depth: u32,
     /// The entry the paths above it join, rather than a path of its own.
     pub(crate) join: bool,
+    /// Stands before a barrier and lets other lanes of the warp come to it.
+    pub(crate) parked: bool,
 }
 
 /// What a stopped warp waits for.
@@ -432,6 +434,7 @@ impl Warp {
                 rpc: self.rpc,
                 depth: self.depth,
                 join: true,
+                parked: false,
             });
         }
         let depth = self.depth;
@@ -443,6 +446,7 @@ impl Warp {
                     rpc: reconverge,
                     depth,
                     join: false,
+                    parked: false,
                 });
             }
         }
@@ -495,6 +499,7 @@ impl Warp {
             rpc: self.rpc,
             depth: self.depth,
             join: true,
+            parked: false,
         });
         for &(pc, mask) in calls {
             self.stack.push(Path {
@@ -503,6 +508,7 @@ impl Warp {
                 rpc: Pc::MAX,
                 depth: self.depth + 1,
                 join: false,
+                parked: false,
             });
         }
         self.pop();
@@ -545,11 +551,49 @@ impl Warp {
             pc: self.pc,
             mask: self.active,
             join: false,
+            parked: false,
             ..join
         });
         self.pc = join.pc;
         self.active = waiting;
         self.rpc = join.rpc;
+        true
+    }
+
+    /// Before a barrier: takes in the lanes that already stand here, and lets those still on their
+    /// way go first. True if the warp went on with another path; the barrier then comes again.
+    pub(crate) fn gather(&mut self) -> bool {
+        let (pc, rpc, depth) = (self.pc, self.rpc, self.depth);
+        let mut here = 0;
+        self.stack.retain(|path| {
+            let same = path.parked && path.pc == pc && path.rpc == rpc && path.depth == depth;
+            here |= if same { path.mask } else { 0 };
+            !same
+        });
+        self.active |= here & self.live;
+        if self.active == self.live {
+            return false;
+        }
+        let siblings = self
+            .stack
+            .iter()
+            .rposition(|path| path.join)
+            .map_or(0, |at| at + 1);
+        let coming = |path: &Path| {
+            !path.parked && path.rpc == rpc && path.depth == depth && path.mask & self.live != 0
+        };
+        let Some(at) = self.stack[siblings..].iter().rposition(coming) else {
+            return false;
+        };
+        let next = self.stack[siblings + at];
+        self.stack[siblings + at] = Path {
+            pc,
+            mask: self.active,
+            parked: true,
+            ..next
+        };
+        self.pc = next.pc;
+        self.active = next.mask & self.live;
         true
     }
 

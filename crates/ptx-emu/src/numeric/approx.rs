@@ -95,15 +95,19 @@ pub fn rsqrt_f32(x: u32, ftz: bool) -> u32 {
     unary(x, ftz, |x| 1.0 / x.sqrt())
 }
 
-/// `div.approx{.ftz}.f32`: the dividend times the divisor's reciprocal. A divisor above 2^126
-/// has no normal reciprocal and gives zero (NaN for an infinite dividend).
+/// `div.approx{.ftz}.f32`. A divisor above 2^126 has no normal reciprocal and gives zero (NaN for
+/// an infinite dividend); a subnormal one is scaled first, unless flushed.
 pub fn div_approx_f32(a: u32, b: u32, ftz: bool) -> u32 {
+    const LARGEST_DIVISOR: u32 = 0x7e80_0000;
     let (a, b) = match ftz {
         true => (flush_f32(a), flush_f32(b)),
         false => (a, b),
     };
-    let reciprocal = flush_f32(rcp_f32(b, ftz));
-    let y = canonical_f32(f32::from_bits(a) * f32::from_bits(reciprocal));
+    let quotient = match b & 0x7fff_ffff > LARGEST_DIVISOR {
+        true => f32::from_bits(a) * f32::from_bits(flush_f32(rcp_f32(b, ftz))),
+        false => f32::from_bits(a) / f32::from_bits(b),
+    };
+    let y = canonical_f32(quotient);
     if ftz { flush_f32(y) } else { y }
 }
 
@@ -117,20 +121,18 @@ pub fn div_full_f32(a: u32, b: u32, ftz: bool) -> u32 {
     if ftz { flush_f32(y) } else { y }
 }
 
-/// Only the upper word of an f64 takes part in its approximations; subnormals flush.
+/// Only the upper word of an f64 takes part in its approximations; subnormals flush. Whether it
+/// is a NaN is also decided by that word.
 fn upper_f64(x: u64, f: impl Fn(f64) -> f64) -> u64 {
+    const UPPER: u64 = 0xffff_ffff_0000_0000;
     let flush = |x: u64| match x & 0x7ff0_0000_0000_0000 {
         0 => x & 1 << 63,
-        _ => x,
+        _ => x & UPPER,
     };
-    let nan = f64::from_bits(x).is_nan();
-    let truncated = f64::from_bits(flush(x & !0xffff_ffff));
-    match nan {
-        true => super::NAN_F64,
-        false => match canonical_f64(f(truncated)) {
-            super::NAN_F64 => super::NAN_F64,
-            y => flush(y) & !0xffff_ffff,
-        },
+    let y = f(f64::from_bits(flush(x)));
+    match y.is_nan() {
+        true => 0x7fff_ffff_0000_0000,
+        false => flush(y.to_bits()),
     }
 }
 
@@ -142,6 +144,12 @@ pub fn rcp_f64(x: u64) -> u64 {
 /// `rsqrt.approx.ftz.f64`
 pub fn rsqrt_f64(x: u64) -> u64 {
     upper_f64(x, |x| 1.0 / x.sqrt())
+}
+
+/// `rsqrt.approx.f64` without `.ftz`: a whole routine, right to an ulp or so.
+pub fn rsqrt_full_f64(x: u64) -> u64 {
+    let x = f64::from_bits(x);
+    canonical_f64(1.0 / x.sqrt())
 }
 
 /// `ex2.approx.f16` and `ex2.approx.ftz.bf16`
@@ -178,7 +186,10 @@ mod tests {
         assert_eq!(sin_f32(INF, false), NAN_F32);
         assert_eq!(div_approx_f32(1f32.to_bits(), 0x7f00_0001, false), 0);
         assert_eq!(div_approx_f32(INF, 0x7f00_0001, false), NAN_F32);
+        assert_eq!(div_approx_f32(1, 1, false), 1f32.to_bits());
+        assert_eq!(div_approx_f32(0, 1, true), NAN_F32);
         assert_eq!(rcp_f64(2f64.to_bits()), 0.5f64.to_bits());
+        assert_eq!(rcp_f64(0x7ff0_0000_0000_0001), 0);
     }
 
     #[test]

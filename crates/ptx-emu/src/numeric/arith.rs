@@ -22,7 +22,7 @@ pub fn canonical_f32(x: f32) -> u32 {
     }
 }
 
-/// The canonical NaN for any NaN.
+/// The NaN of an invalid operation for any NaN.
 #[inline]
 pub fn canonical_f64(x: f64) -> u64 {
     match x.is_nan() {
@@ -31,14 +31,52 @@ pub fn canonical_f64(x: f64) -> u64 {
     }
 }
 
+/// The first NaN among operands, made quiet: what an f64 instruction passes on.
+#[inline]
+fn passed_nan<const N: usize>(operands: [u64; N]) -> Option<u64> {
+    const QUIET: u64 = 1 << 51;
+    let nan = |x: &u64| f64::from_bits(*x).is_nan();
+    operands.into_iter().find(nan).map(|x| x | QUIET)
+}
+
+/// `neg.f32`
+pub fn neg_f32(x: u32, ftz: bool) -> u32 {
+    let x = if ftz { flush_f32(x) } else { x };
+    canonical_f32(-f32::from_bits(x))
+}
+
+/// `abs.f32`
+pub fn abs_f32(x: u32, ftz: bool) -> u32 {
+    let x = if ftz { flush_f32(x) } else { x };
+    canonical_f32(f32::from_bits(x).abs())
+}
+
+/// `neg.f64`: NaN keeps its sign.
+pub fn neg_f64(x: u64) -> u64 {
+    passed_nan([x]).unwrap_or(x ^ 1 << 63)
+}
+
+/// `abs.f64`: NaN keeps its sign.
+pub fn abs_f64(x: u64) -> u64 {
+    passed_nan([x]).unwrap_or(x & !(1 << 63))
+}
+
 #[inline]
 fn operand(x: u32, mode: FloatMode) -> u32 {
     if mode.ftz { flush_f32(x) } else { x }
 }
 
+/// Flushes and clamps a rounded result. The hardware decides by the result rounded as if there
+/// were no subnormals, so some that come out as the smallest normal number go too; `exact` is
+/// asked only about that one.
 #[inline]
-fn result(x: u32, mode: FloatMode) -> u32 {
-    let x = if mode.ftz { flush_f32(x) } else { x };
+fn result(x: u32, mode: FloatMode, exact: impl FnOnce() -> Value) -> u32 {
+    const SMALLEST_NORMAL: u32 = 0x0080_0000;
+    let x = match (mode.ftz, x & 0x7fff_ffff) {
+        (true, SMALLEST_NORMAL) if Format::F32.is_tiny(exact(), mode.rounding) => x & 0x8000_0000,
+        (true, _) => flush_f32(x),
+        (false, _) => x,
+    };
     if mode.sat { saturate_f32(x) } else { x }
 }
 
@@ -73,26 +111,31 @@ macro_rules! float32 {
         #[inline]
         pub fn $name($($arg: u32),+, mode: FloatMode) -> u32 {
             $(let $arg = operand($arg, mode);)+
+            let exact = || {
+                $(let $arg = value32($arg);)+
+                $exact(mode.rounding)
+            };
             let bits = match mode.rounding {
                 Rounding::NearestEven => {
                     $(let $arg = f32::from_bits($arg);)+
                     canonical_f32($near)
                 }
-                rounding => {
-                    $(let $arg = value32($arg);)+
-                    f32_of($exact(rounding), mode)
-                }
+                _ => f32_of(exact(), mode),
             };
-            result(bits, mode)
+            result(bits, mode, exact)
         }
     };
 }
 
+/// The operands in brackets are in the order in which their NaNs are passed on.
 macro_rules! float64 {
-    ($(#[$doc:meta])* $name:ident($($arg:ident),+), $near:expr, $exact:expr) => {
+    ($(#[$doc:meta])* $name:ident($($arg:ident),+) passes [$($nan:ident),+], $near:expr, $exact:expr) => {
         $(#[$doc])*
         #[inline]
         pub fn $name($($arg: u64),+, rounding: Rounding) -> u64 {
+            if let Some(nan) = passed_nan([$($nan),+]) {
+                return nan;
+            }
             match rounding {
                 Rounding::NearestEven => {
                     $(let $arg = f64::from_bits($arg);)+
@@ -123,19 +166,19 @@ float32!(/// `sqrt.rnd.f32`
     sqrt_f32(a), a.sqrt(), |_| soft::sqrt(a));
 
 float64!(/// `add.f64`
-    add_f64(a, b), a + b, |r| soft::add(a, b, r));
+    add_f64(a, b) passes [b, a], a + b, |r| soft::add(a, b, r));
 float64!(/// `sub.f64`
-    sub_f64(a, b), a - b, |r| soft::add(a, b.negated(), r));
+    sub_f64(a, b) passes [b, a], a - b, |r| soft::add(a, b.negated(), r));
 float64!(/// `mul.f64`
-    mul_f64(a, b), a * b, |_| soft::mul(a, b));
+    mul_f64(a, b) passes [b, a], a * b, |_| soft::mul(a, b));
 float64!(/// `fma.f64`
-    fma_f64(a, b, c), a.mul_add(b, c), |r| soft::fma(a, b, c, r));
+    fma_f64(a, b, c) passes [b, c, a], a.mul_add(b, c), |r| soft::fma(a, b, c, r));
 float64!(/// `div.f64`
-    div_f64(a, b), a / b, |_| soft::div(a, b));
+    div_f64(a, b) passes [a, b], a / b, |_| soft::div(a, b));
 float64!(/// `rcp.f64`
-    rcp_f64(a), 1.0 / a, |_| soft::div(Value::integer(false, 1), a));
+    rcp_f64(a) passes [a], 1.0 / a, |_| soft::div(Value::integer(false, 1), a));
 float64!(/// `sqrt.f64`
-    sqrt_f64(a), a.sqrt(), |_| soft::sqrt(a));
+    sqrt_f64(a) passes [a], a.sqrt(), |_| soft::sqrt(a));
 
 /// The modifiers of `min` and `max` on floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -189,7 +232,8 @@ impl Extremum {
 
     /// `min.f64` / `max.f64`
     pub fn f64(self, a: u64, b: u64) -> u64 {
-        self.pick(a, b, 64, 0x7ff0_0000_0000_0000, NAN_F64)
+        let nan = passed_nan([b, a]).unwrap_or(NAN_F64);
+        self.pick(a, b, 64, 0x7ff0_0000_0000_0000, nan)
     }
 }
 
@@ -249,6 +293,23 @@ mod tests {
         };
         assert_eq!(add_f32(1, 0x8000_0001, ftz), 0);
         assert_eq!(mul_f32(0x8000_0001, 1f32.to_bits(), ftz), 0x8000_0000);
+        // Rounds up to the smallest normal, but was below it.
+        assert_eq!(mul_f32(0x0080_0000, 0x3f7f_ffff, ftz), 0);
+        assert_eq!(mul_f32(0x0080_0000, 1f32.to_bits(), ftz), 0x0080_0000);
+    }
+
+    #[test]
+    fn doubles_pass_the_last_nan_on() {
+        let (quiet, signalling) = (0xfff8_0000_0000_0003, 0x7ff0_0000_0000_0001);
+        let near = Rounding::NearestEven;
+        assert_eq!(add_f64(quiet, signalling, near), 0x7ff8_0000_0000_0001);
+        assert_eq!(mul_f64(quiet, 0, near), quiet);
+        assert_eq!(div_f64(quiet, signalling, near), quiet);
+        assert_eq!(div_f64(0, 0, near), NAN_F64);
+        assert_eq!(Extremum::default().f64(signalling, quiet), quiet);
+        assert_eq!(abs_f64(quiet), quiet);
+        assert_eq!(neg_f64(signalling), 0x7ff8_0000_0000_0001);
+        assert_eq!(neg_f32(0xffc0_0000, false), NAN_F32);
     }
 
     #[test]

@@ -76,7 +76,31 @@ fn target(to: Format, value: Value, cvt: Cvt) -> u64 {
 
 /// Float to float, whatever the two formats.
 pub fn float_to_float(from: Format, to: Format, bits: u64, cvt: Cvt) -> u64 {
-    target(to, source(from, bits, cvt.ftz), cvt)
+    match source(from, bits, cvt.ftz) {
+        Value::Nan if !cvt.sat => nan(from, to, bits, cvt),
+        value => target(to, value, cvt),
+    }
+}
+
+/// What becomes of a NaN. The narrow formats have one; f64 keeps sign and payload, and the
+/// conversions that only move bits move those of a NaN too.
+fn nan(from: Format, to: Format, bits: u64, cvt: Cvt) -> u64 {
+    match (from, to) {
+        (Format::F32, Format::F64) if cvt.ftz => to.nan_like(from, Format::F32.canonical_nan()),
+        (_, Format::F64) | (Format::F64, Format::F32 | Format::F16 | Format::BF16) => {
+            to.nan_like(from, bits)
+        }
+        (Format::BF16, Format::F32) => (bits & 0xffff) << 16,
+        (Format::F32, Format::TF32) if cvt.rounding == Rounding::NearestAway => {
+            let truncated = bits & 0xffff_e000;
+            if cvt.satfinite {
+                truncated - 0x2000
+            } else {
+                truncated
+            }
+        }
+        _ => to.canonical_nan(),
+    }
 }
 
 /// `cvt.rni.f32.f32` and its kin: rounds to an integer in the same (or another) float format.
@@ -88,6 +112,7 @@ pub fn round_to_integral(from: Format, to: Format, bits: u64, integer: Rounding,
         Value::Finite { exponent, .. } if exponent >= 0 => value,
         _ => match value.to_integer(integer) {
             Some((negative, magnitude)) => Value::integer(negative, magnitude),
+            None if value.is_nan() => return float_to_float(from, to, bits, cvt),
             None => value,
         },
     };
@@ -277,7 +302,7 @@ mod tests {
         let nan = 0xffc0_1234;
         for (format, want) in [
             (Format::F16, 0x7fff),
-            (Format::TF32, 0x7fff_ffff),
+            (Format::TF32, 0x7fff_e000),
             (Format::E4M3, 0x7f),
             (Format::E2M1, 7),
         ] {
@@ -302,6 +327,48 @@ mod tests {
                 }
             ),
             0x7fff
+        );
+    }
+
+    #[test]
+    fn some_conversions_keep_the_payload_of_nan() {
+        let rn = Cvt::default();
+        assert_eq!(
+            float_to_float(Format::F32, Format::F64, 0x7f80_0001, rn),
+            0x7ff8_0000_2000_0000
+        );
+        let ftz = Cvt { ftz: true, ..rn };
+        assert_eq!(
+            float_to_float(Format::F32, Format::F64, 0xff80_0001, ftz),
+            0x7fff_ffff_e000_0000
+        );
+        assert_eq!(
+            float_to_float(Format::F64, Format::F16, 0xfff0_0000_0000_0001, rn),
+            0xfe00
+        );
+        assert_eq!(
+            float_to_float(Format::BF16, Format::F32, 0x7f81, rn),
+            0x7f81_0000
+        );
+        let rna = Cvt {
+            rounding: Rounding::NearestAway,
+            ..rn
+        };
+        assert_eq!(
+            float_to_float(Format::F32, Format::TF32, 0x7f9e_186d, rna),
+            0x7f9e_0000
+        );
+        assert_eq!(
+            float_to_float(
+                Format::F32,
+                Format::TF32,
+                0xff80_0001,
+                Cvt {
+                    satfinite: true,
+                    ..rna
+                }
+            ),
+            0xff7f_e000
         );
     }
 

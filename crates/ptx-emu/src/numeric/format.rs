@@ -29,14 +29,14 @@ pub struct Format {
 }
 
 impl Format {
-    pub const F64: Self = Self::ieee(11, 52, 0x7fff_ffff_ffff_ffff);
+    pub const F64: Self = Self::ieee(11, 52, super::NAN_F64);
     pub const F32: Self = Self::ieee(8, 23, 0x7fff_ffff);
     pub const F16: Self = Self::ieee(5, 10, 0x7fff);
     pub const BF16: Self = Self::ieee(8, 7, 0x7fff);
     pub const E5M2: Self = Self::ieee(5, 2, 0x7f);
     pub const TF32: Self = Self {
         padding: 13,
-        ..Self::ieee(8, 10, 0x7fff_ffff)
+        ..Self::ieee(8, 10, 0x7fff_e000)
     };
     pub const E4M3: Self = Self {
         special: Special::OnlyNan,
@@ -89,6 +89,19 @@ impl Format {
         ((1 << self.exponent_bits) - 1) << self.fraction_bits
     }
 
+    /// The NaN of this format with the sign and the leading payload of another format's NaN,
+    /// made quiet: what conversions to and from f64 do.
+    pub fn nan_like(&self, source: Self, bits: u64) -> u64 {
+        let negative = bits >> source.sign_shift() & 1;
+        let fraction = bits & ((1 << source.fraction_bits) - 1);
+        let payload = match source.fraction_bits > self.fraction_bits {
+            true => fraction >> (source.fraction_bits - self.fraction_bits),
+            false => fraction << (self.fraction_bits - source.fraction_bits),
+        };
+        let quiet = 1 << (self.fraction_bits - 1);
+        negative << self.sign_shift() | self.infinity() | quiet | payload
+    }
+
     /// The bits the hardware writes for NaN in this format.
     pub const fn canonical_nan(&self) -> u64 {
         self.nan
@@ -116,6 +129,30 @@ impl Format {
             negative,
             significand,
             exponent,
+        }
+    }
+
+    /// Whether a value, rounded to the format's precision, is below its smallest normal number:
+    /// what decides flushing to zero.
+    pub fn is_tiny(&self, value: Value, rounding: Rounding) -> bool {
+        // Rounded well inside the range, where no subnormal takes precision away.
+        const UP: i32 = 16;
+        match value {
+            Value::Finite {
+                negative,
+                significand,
+                exponent,
+            } => {
+                let raised = Value::Finite {
+                    negative,
+                    significand,
+                    exponent: exponent + UP,
+                };
+                let magnitude = self.encode(raised, rounding, false) >> self.padding;
+                let magnitude = magnitude & ((1 << self.sign_shift()) - 1);
+                magnitude < (1 + UP as u64) << self.fraction_bits
+            }
+            Value::Nan | Value::Infinite { .. } => false,
         }
     }
 

@@ -76,7 +76,8 @@ impl Half {
 
     fn result(self, value: Value, mode: HalfMode) -> u16 {
         let bits = self.format().encode(value, Rounding::NearestEven, false) as u16;
-        let bits = self.flush(bits, mode.ftz);
+        let tiny = mode.ftz && self.format().is_tiny(value, Rounding::NearestEven);
+        let bits = if tiny { bits & 0x8000 } else { bits };
         let is_nan = bits & 0x7fff > self.infinity();
         let negative = bits & 0x8000 != 0;
         match mode {
@@ -118,6 +119,23 @@ impl Half {
             Rounding::NearestEven,
         );
         self.result(sum, mode)
+    }
+
+    /// `neg`
+    pub fn neg(self, x: u16, ftz: bool) -> u16 {
+        self.canonical(self.flush(x, ftz) ^ 0x8000)
+    }
+
+    /// `abs`
+    pub fn abs(self, x: u16, ftz: bool) -> u16 {
+        self.canonical(self.flush(x, ftz) & 0x7fff)
+    }
+
+    fn canonical(self, bits: u16) -> u16 {
+        match bits & 0x7fff > self.infinity() {
+            true => NAN_F16,
+            false => bits,
+        }
     }
 
     /// `min` and `max`.
@@ -178,6 +196,9 @@ mod tests {
         assert_eq!(Half::F16.add(0x4000, 0, sat), 0x3c00);
         assert_eq!(Half::F16.add(0x7e00, 0, sat), 0);
         assert_eq!(Half::F16.mul(0x8001, 0x3c00, ftz), 0x8000);
+        assert_eq!(Half::F16.mul(0x0400, 0x3bff, ftz), 0);
+        assert_eq!(Half::F16.neg(0x7e00, false), NAN_F16);
+        assert_eq!(Half::F16.abs(0x8001, true), 0);
         assert_eq!(Half::Bf16.extremum(0x8000, 0, Extremum::default()), 0x8000);
         assert_eq!(
             both([0x3c00_4000, 0x4000_4000], |[a, b]| Half::F16.mul(a, b, RN)),

@@ -21,8 +21,9 @@ pub type Lanes = [u32; 32];
 
 /// The NaN every f32 instruction writes.
 pub const NAN_F32: u32 = 0x7fff_ffff;
-/// The NaN every f64 instruction writes.
-pub const NAN_F64: u64 = 0x7fff_ffff_ffff_ffff;
+/// The NaN an invalid f64 operation writes; unlike the narrower types, f64 passes the NaN of an
+/// operand on, made quiet.
+pub const NAN_F64: u64 = 0xfff8_0000_0000_0000;
 /// The NaN every f16 and bf16 instruction writes.
 pub const NAN_F16: u16 = 0x7fff;
 

@@ -55,6 +55,15 @@ impl Fused {
         })
     }
 
+    /// The same operands on the f16 datapath, where `mma.sync` puts fp8.
+    #[must_use]
+    pub fn on_halves(self) -> Self {
+        Self {
+            kept: HALF_FRACTION,
+            ..self
+        }
+    }
+
     /// Decodes an operand. `negate` is `imm-scale` −1.
     pub fn term(&self, code: u32, negate: bool) -> Term {
         let Some(format) = self.element.format() else {

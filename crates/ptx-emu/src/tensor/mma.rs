@@ -9,8 +9,8 @@ use thiserror::Error;
 
 use super::fused::{Fused, Term, dot_f16, dot_f32};
 use super::{Element, Numerics};
-use crate::numeric::halves::Half;
-use crate::numeric::{Lanes, arith};
+use crate::numeric::halves::{Half, HalfMode};
+use crate::numeric::{FloatMode, Lanes, arith};
 
 /// The type of C and D.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -157,7 +157,10 @@ impl Form {
                 });
             }
         }
+        // Hopper has no fp8 product at warp level: it widens the codes to f16, multiplies the lower
+        // two of each word and then the upper two, and adds C at the end.
         let fused = Fused::new(self.a).zip(Fused::new(self.b));
+        let fused = fused.map(|(left, right)| (left.on_halves(), right.on_halves()));
         Ok(match (self.a, numerics, fused) {
             (Element::F64, _, _) => self.doubles(a, b, c),
             (Element::B1, _, _) => self.bit_counts(a, b, c),
@@ -264,15 +267,32 @@ impl Form {
             |x| left.term(x, false),
             |x| right.term(x, false),
         );
+        let dot = |x: &[Term], y: &[Term], sum: u32| match self.d {
+            Accumulator::F16 => dot_f16((left, right), x, y, Half::F16.widen(sum as u16)).into(),
+            _ => dot_f32((left, right), x, y, f32::from_bits(sum)),
+        };
         self.accumulate(c, |row, column, old| {
             let (x, y) = (&rows[row][..self.k], &columns[column][..self.k]);
-            match self.d {
-                Accumulator::F16 => {
-                    dot_f16((left, right), x, y, Half::F16.widen(old as u16)).into()
+            match self.a.bits() {
+                8 => {
+                    let [lower, upper] = [0, 2].map(|first| (halved(x, first), halved(y, first)));
+                    let sum = dot(&lower.0, &lower.1, 0);
+                    self.add(dot(&upper.0, &upper.1, sum), old)
                 }
-                _ => dot_f32((left, right), x, y, f32::from_bits(old)),
+                _ => dot(x, y, old),
             }
         })
+    }
+
+    /// The separate addition of C that ends an fp8 product.
+    fn add(&self, sum: u32, addend: u32) -> u32 {
+        match self.d {
+            Accumulator::F16 => {
+                let mode = HalfMode::default();
+                Half::F16.add(sum as u16, addend as u16, mode).into()
+            }
+            _ => arith::add_f32(sum, addend, FloatMode::default()),
+        }
     }
 
     fn integers(&self, a: &[&Lanes], b: &[&Lanes], c: &[&Lanes]) -> [Lanes; MAX_D] {
@@ -335,6 +355,15 @@ impl Form {
         }
         d
     }
+}
+
+/// The two terms from `first` on of each four: one half of every fp8 word.
+fn halved(terms: &[Term], first: usize) -> Vec<Term> {
+    let words = terms.as_chunks::<4>().0;
+    words
+        .iter()
+        .flat_map(|word| [word[first], word[first + 1]])
+        .collect()
 }
 
 #[cfg(test)]

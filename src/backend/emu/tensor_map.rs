@@ -1,0 +1,48 @@
+use ptx_emu::tensor::swizzle::Swizzle as EmuSwizzle;
+use ptx_emu::tensor::tensormap::{Fill as EmuFill, MapElement, TensorMap, Tiled};
+
+use crate::backend::{RunFailure, abi};
+use crate::plan::{Fill, MapGeometry, MapType, Swizzle};
+
+/// Encodes one tensor map for a tensor at `address`.
+pub fn encode(
+    name: &str,
+    map: &MapGeometry,
+    address: u64,
+) -> Result<[u8; abi::TENSOR_MAP], RunFailure> {
+    let made = TensorMap::tiled(Tiled {
+        element: element(map.dtype),
+        address,
+        dims: &map.dims,
+        strides: &map.strides,
+        box_dims: &map.box_dims,
+        element_strides: &vec![1; map.dims.len()],
+        swizzle: match map.swizzle {
+            Swizzle::None => EmuSwizzle::None,
+            Swizzle::B32 => EmuSwizzle::B32,
+            Swizzle::B64 => EmuSwizzle::B64,
+            Swizzle::B128 => EmuSwizzle::B128,
+        },
+        fill: match map.fill {
+            Fill::Zero => EmuFill::Zero,
+            Fill::Nan => EmuFill::Nan,
+        },
+    });
+    made.map(|map| map.encode())
+        .map_err(|error| RunFailure::refused(format!("map {name}: {error}")))
+}
+
+fn element(dtype: MapType) -> MapElement {
+    match dtype {
+        MapType::U8 => MapElement::U8,
+        MapType::U16 => MapElement::U16,
+        MapType::U32 => MapElement::U32,
+        MapType::I32 => MapElement::S32,
+        MapType::U64 => MapElement::U64,
+        MapType::I64 => MapElement::S64,
+        MapType::F16 => MapElement::F16,
+        MapType::Bf16 => MapElement::Bf16,
+        MapType::F32 => MapElement::F32,
+        MapType::F64 => MapElement::F64,
+    }
+}

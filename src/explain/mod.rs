@@ -1,0 +1,324 @@
+//! What can be known of a contender's speed without a profiler: what its
+//! kernels take of an SM, how its grid falls into waves, how much of its work
+//! is padding, how many K steps feed its pipeline, and what bounds the shape
+//! itself. Pure arithmetic on a plan and its builds.
+
+use std::collections::BTreeMap;
+
+use crate::compile::{Residency, residency};
+use crate::domain::{Bytes, Micros, Shape};
+use crate::plan::{LaunchGeometry, OperatorCall};
+use crate::record::schema::{Build, Device, KernelResources};
+
+/// A launch that leaves more of the SMs idle than this is worth a word.
+const IDLE: f64 = 0.25;
+/// So is padding beyond this share of the rows.
+const PADDING: f64 = 0.25;
+
+/// What a device can do at most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ceiling {
+    pub sms: u32,
+    /// Tensor operations per microsecond, all SMs together.
+    pub flops_per_micro: f64,
+    pub bytes_per_micro: f64,
+}
+
+impl Ceiling {
+    /// By the vendor's figures.
+    pub const H200: Self = Self {
+        sms: 132,
+        flops_per_micro: 132.0 * 4096.0 * 1980.0,
+        bytes_per_micro: 4.8e6,
+    };
+
+    pub fn of(device: &Device) -> Self {
+        let sms = f64::from(device.sms);
+        Self {
+            sms: device.sms,
+            flops_per_micro: sms * device.tensor_flops_per_clock * device.clock_mhz,
+            bytes_per_micro: device.bandwidth / 1e6,
+        }
+    }
+
+    /// The least time a shape can take, and what it is that takes it.
+    pub fn floor(&self, shape: &Shape) -> (Micros, &'static str) {
+        let tensor = shape.flops() / self.flops_per_micro;
+        let memory = shape.min_bytes().0 as f64 / self.bytes_per_micro;
+        match tensor >= memory {
+            true => (Micros(tensor), "tensor cores"),
+            false => (Micros(memory), "memory"),
+        }
+    }
+}
+
+/// A kernel on an SM.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelFit {
+    pub resources: KernelResources,
+    pub smem: Bytes,
+    pub residency: Residency,
+}
+
+impl KernelFit {
+    pub fn of(kernel: &KernelResources) -> Self {
+        let smem = Bytes(kernel.static_smem.0 + kernel.dynamic_smem.0);
+        Self {
+            residency: residency(kernel.registers, kernel.threads, smem),
+            smem,
+            resources: kernel.clone(),
+        }
+    }
+}
+
+/// One launch over the device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaunchFit {
+    pub kernel: String,
+    pub blocks: u64,
+    /// Grids' worth of resident blocks; none where no block fits.
+    pub waves: Option<f64>,
+    /// Share of the resident places that have a block, over all waves.
+    pub busy: Option<f64>,
+}
+
+impl LaunchFit {
+    fn of(launch: &LaunchGeometry, build: &Build, sms: u32) -> Self {
+        let blocks: u64 = launch.grid.iter().map(|d| u64::from(*d)).product();
+        let kernel = build.kernels.iter().find(|k| k.name == launch.kernel);
+        let resident = kernel.map_or(0, |k| KernelFit::of(k).residency.blocks);
+        // A block may also sit alone on its SM: with fewer blocks than SMs,
+        // that is how they are spread.
+        let places = u64::from(sms) * u64::from(resident);
+        let waves = (places > 0).then(|| blocks as f64 / places as f64);
+        let busy = waves.map(|waves| match waves <= 1.0 {
+            true => (blocks as f64 / f64::from(sms)).min(1.0),
+            false => waves / waves.ceil(),
+        });
+        Self {
+            kernel: launch.kernel.clone(),
+            blocks,
+            waves,
+            busy,
+        }
+    }
+}
+
+/// A contender's call on a shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallFit {
+    pub shape: String,
+    pub launches: Vec<LaunchFit>,
+    /// Rows computed for nothing over rows wanted, where `BM` tells.
+    pub padding: Option<f64>,
+    /// Fewest and most K steps of a tile, where `BK` tells.
+    pub k_steps: Option<(u32, u32)>,
+    pub stages: Option<i64>,
+    pub floor: Micros,
+    pub bound: &'static str,
+    /// Device memory beyond the operands.
+    pub scratch: Bytes,
+}
+
+impl CallFit {
+    pub fn of(shape: &Shape, call: &OperatorCall, build: &Build, ceiling: &Ceiling) -> Self {
+        let constant = |name: &str| build.constants.get(name).copied().filter(|v| *v > 0);
+        let (floor, bound) = ceiling.floor(shape);
+        Self {
+            shape: shape.name.clone(),
+            launches: call
+                .launches
+                .iter()
+                .map(|launch| LaunchFit::of(launch, build, ceiling.sms))
+                .collect(),
+            padding: constant("BM").map(|rows| padding(shape, rows as u64)),
+            k_steps: constant("BK").map(|step| k_steps(shape, step)),
+            stages: constant("STAGES"),
+            floor,
+            bound,
+            scratch: Bytes(call.scratch.iter().map(|s| s.size.total()).sum()),
+        }
+    }
+
+    /// The launch with the most blocks on the fewest places decides.
+    fn least_busy(&self) -> Option<f64> {
+        let busy = self.launches.iter().filter_map(|launch| launch.busy);
+        busy.min_by(f64::total_cmp)
+    }
+}
+
+fn padding(shape: &Shape, tile_rows: u64) -> f64 {
+    let sum = |rows: fn(u64, u64) -> u64| -> u64 {
+        let groups = shape.groups.iter();
+        groups.map(|group| rows(group.m.into(), tile_rows)).sum()
+    };
+    let wanted = sum(|m, _| m);
+    let computed = sum(|m, tile| m.next_multiple_of(tile));
+    computed as f64 / wanted as f64 - 1.0
+}
+
+fn k_steps(shape: &Shape, step: i64) -> (u32, u32) {
+    let steps = shape
+        .groups
+        .iter()
+        .map(|group| (i64::from(group.k) / step) as u32);
+    let most = steps.clone().max().unwrap_or(0);
+    (steps.min().unwrap_or(0), most)
+}
+
+/// What stands out, in sentences with a next step.
+pub fn remarks(kernels: &[KernelFit], calls: &[CallFit]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for kernel in kernels {
+        let KernelResources {
+            name, spill_bytes, ..
+        } = &kernel.resources;
+        if *spill_bytes > 0 {
+            remarks.push(format!(
+                "{name} spills {spill_bytes} bytes a thread: fewer live registers, or fewer threads"
+            ));
+        }
+        if kernel.residency.blocks == 0 {
+            remarks.push(format!(
+                "{name} fits on no SM: too much of {}",
+                kernel.residency.limit
+            ));
+        }
+    }
+    let count = |of: &dyn Fn(&CallFit) -> bool| calls.iter().filter(|call| of(call)).count();
+    let all = calls.len();
+    let idle = count(&|call| call.least_busy().is_some_and(|busy| busy < 1.0 - IDLE));
+    if idle > 0 {
+        remarks.push(format!(
+            "on {idle} of {all} shapes more than a quarter of the SMs idle in the last wave: \
+             smaller tiles, or K split over blocks"
+        ));
+    }
+    let padded = count(&|call| call.padding.is_some_and(|share| share > PADDING));
+    if padded > 0 {
+        remarks.push(format!(
+            "on {padded} of {all} shapes more than a quarter of the rows are padding: \
+             shorter tiles, or tokens as the narrow side"
+        ));
+    }
+    let shallow = count(&|call| match (call.k_steps, call.stages) {
+        (Some((least, _)), Some(stages)) => i64::from(least) < 2 * stages,
+        _ => false,
+    });
+    if shallow > 0 {
+        remarks.push(format!(
+            "on {shallow} of {all} shapes K has fewer than two steps per stage: \
+             filling the pipeline is a large part of the time"
+        ));
+    }
+    let single = calls.iter().filter(|call| call.stages == Some(1)).count();
+    if single == all && all > 0 {
+        remarks.push(
+            "one stage: every load waits for the arithmetic before it, and the other way round"
+                .to_owned(),
+        );
+    }
+    remarks
+}
+
+/// Builds by the shapes they serve.
+pub fn builds_by_shape(builds: &[Build]) -> BTreeMap<&str, &Build> {
+    let pairs = builds.iter().flat_map(|build| {
+        let shapes = build.shapes.iter();
+        shapes.map(move |shape| (shape.as_str(), build))
+    });
+    pairs.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{ContenderId, Group};
+
+    fn shape(ms: &[u32], k: u32) -> Shape {
+        let group = |&m: &u32| Group { m, n: 4096, k };
+        Shape {
+            name: "s".to_owned(),
+            groups: ms.iter().map(group).collect(),
+        }
+    }
+
+    fn build(registers: u32, smem: u64) -> Build {
+        Build {
+            contender: ContenderId::from_text("x"),
+            shapes: vec!["s".to_owned()],
+            constants: [("BM", 128), ("BK", 128), ("STAGES", 4)]
+                .map(|(name, value)| (name.to_owned(), value))
+                .into(),
+            ok: true,
+            message: None,
+            kernels: vec![KernelResources {
+                name: "k".to_owned(),
+                registers,
+                spill_bytes: 0,
+                static_smem: Bytes(0),
+                dynamic_smem: Bytes(smem),
+                threads: 256,
+                occupancy: 0.125,
+            }],
+            remarks: Vec::new(),
+            cached: false,
+            millis: 0.0,
+        }
+    }
+
+    fn call(blocks: u32) -> OperatorCall {
+        OperatorCall {
+            group_order: vec![0],
+            tile_begin: vec![0],
+            tile_count: blocks,
+            scratch: Vec::new(),
+            maps: Vec::new(),
+            launches: vec![LaunchGeometry {
+                kernel: "k".to_owned(),
+                grid: [blocks, 1, 1],
+                block: [256, 1, 1],
+                cluster: [1; 3],
+                smem: 0,
+                pdl: false,
+            }],
+        }
+    }
+
+    fn fit(blocks: u32, smem: u64) -> CallFit {
+        let shape = shape(&[40, 130], 512);
+        CallFit::of(&shape, &call(blocks), &build(128, smem), &Ceiling::H200)
+    }
+
+    #[test]
+    fn waves_and_idle_places() {
+        let one_each = 200 * 1024;
+        assert_eq!(fit(66, one_each).launches[0].busy, Some(0.5));
+        assert_eq!(fit(132, one_each).launches[0].waves, Some(1.0));
+        let spilled_over = &fit(133, one_each).launches[0];
+        assert!((spilled_over.busy.unwrap() - 133.0 / 264.0).abs() < 1e-9);
+        assert_eq!(fit(132, 0).launches[0].waves, Some(0.5), "two fit on an SM");
+        assert_eq!(fit(132, 0).launches[0].busy, Some(1.0));
+        assert_eq!(fit(1, 300 * 1024).launches[0].waves, None, "none fits");
+    }
+
+    #[test]
+    fn padding_steps_and_remarks() {
+        let fit = fit(66, 200 * 1024);
+        assert_eq!(fit.padding, Some(384.0 / 170.0 - 1.0));
+        assert_eq!(fit.k_steps, Some((4, 4)));
+        let kernels = [KernelFit::of(&build(128, 200 * 1024).kernels[0])];
+        let remarks = remarks(&kernels, &[fit]);
+        assert_eq!(remarks.len(), 3, "{remarks:?}");
+        assert!(remarks[0].contains("idle") && remarks[1].contains("padding"));
+        assert!(remarks[2].contains("two steps per stage"));
+    }
+
+    #[test]
+    fn the_floor_of_the_largest_dense_shape() {
+        let shape = shape(&[512], 7168);
+        let (floor, bound) = Ceiling::H200.floor(&shape);
+        assert_eq!(bound, "tensor cores");
+        assert!((floor.0 - 56.2).abs() < 0.5, "{floor}");
+    }
+}

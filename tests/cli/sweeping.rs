@@ -1,0 +1,179 @@
+//! Whole sweeps in the emulator: every fixture gets its status, and a sweep
+//! that was killed is finished by another without doing anything twice.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+const FIXTURES: &str = "tests/fixtures/variants";
+
+/// A results folder and a round, for a dgx that runs in the repository.
+struct Sweep {
+    folder: TempDir,
+}
+
+impl Sweep {
+    fn new(round: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::write(folder.path().join("round.toml"), round).expect("a file");
+        Self { folder }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
+        command
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env("NO_COLOR", "1")
+            .arg("sweep")
+            .args(args)
+            .args(["--backend", "emu", "--results"])
+            .arg(self.results());
+        command
+    }
+
+    fn round(&self) -> String {
+        self.folder.path().join("round.toml").display().to_string()
+    }
+
+    fn results(&self) -> PathBuf {
+        self.folder.path().join("results")
+    }
+
+    fn run_file(&self) -> Option<PathBuf> {
+        let mut entries = fs::read_dir(self.results()).ok()?;
+        entries.next().map(|e| e.expect("an entry").path())
+    }
+
+    /// Verdicts on record: how often each cell was judged, and how the last time.
+    fn verdicts(&self) -> BTreeMap<(String, String), (usize, String)> {
+        let text = fs::read_to_string(self.run_file().expect("a run file")).expect("its text");
+        let mut verdicts = BTreeMap::new();
+        for line in text.lines() {
+            let Ok(line) = serde_json::from_str::<serde_json::Value>(line) else {
+                continue;
+            };
+            if line["type"] == "verdict" {
+                let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+                let cell = verdicts.entry((word("contender"), word("shape")));
+                let (count, status) = cell.or_insert((0, String::new()));
+                *count += 1;
+                *status = word("status");
+            }
+        }
+        verdicts
+    }
+}
+
+fn explain(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+fn fixture_round() -> String {
+    let mut names: Vec<String> = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(FIXTURES))
+        .expect("fixtures")
+        .map(|e| e.expect("an entry").path())
+        .filter(|p| p.extension().is_some_and(|e| e == "cu"))
+        .map(|p| format!("{:?}", p.file_stem().unwrap_or_default()))
+        .collect();
+    names.sort();
+    format!(
+        "question   = \"Is every failure told apart?\"
+contenders = [{}]
+baseline   = \"plain\"
+shapes     = [{{ name = \"ragged\", groups = [
+  {{ m = 40, n = 128, k = 256 }}, {{ m = 7, n = 256, k = 512 }}, {{ m = 130, n = 128, k = 256 }},
+] }}]
+[validate]
+seed = 1
+",
+        names.join(", ")
+    )
+}
+
+#[test]
+fn every_fixture_gets_the_status_it_declares() {
+    let sweep = Sweep::new(&fixture_round());
+    let output = sweep
+        .command(&[&sweep.round(), "--variants", FIXTURES])
+        .output()
+        .expect("dgx runs");
+    let verdicts = sweep.verdicts();
+    assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
+    let statuses: Vec<&str> = verdicts.values().map(|(_, s)| s.as_str()).collect();
+    for expected in ["ok", "wrong", "compile-error", "launch-error", "hung"] {
+        assert!(statuses.contains(&expected), "no {expected}: {verdicts:?}");
+    }
+}
+
+const ROUND: &str = "question   = \"Is nothing done twice?\"
+contenders = [\"two-pass\", \"sequential\", \"interleaved\"]
+baseline   = \"two-pass\"
+shapes     = [{ m = 64, n = 128, k = 256 }, { m = 40, n = 128, k = 512 }, { m = 129, n = 256, k = 256 }]
+[validate]
+seed = 1
+";
+
+#[test]
+fn a_killed_sweep_is_resumed_where_it_stopped() {
+    let sweep = Sweep::new(ROUND);
+    let mut child = sweep
+        .command(&[&sweep.round()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("dgx runs");
+    let began = Instant::now();
+    let judged = || {
+        let path = sweep.run_file()?;
+        let text = fs::read_to_string(path).ok()?;
+        Some(text.matches("\"type\":\"verdict\"").count())
+    };
+    while judged().unwrap_or(0) == 0 && began.elapsed() < Duration::from_secs(120) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().expect("a child to kill");
+    child.wait().expect("a child to bury");
+    let before = sweep.verdicts().len();
+    assert!(before > 0, "nothing was judged in time");
+
+    let file = sweep.run_file().expect("a run file").display().to_string();
+    let output = sweep
+        .command(&["--resume", &file])
+        .output()
+        .expect("dgx runs");
+    assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
+    let verdicts = sweep.verdicts();
+    assert_eq!(verdicts.len(), 9, "{verdicts:?}");
+    assert!(
+        verdicts.values().all(|(count, _)| *count == 1),
+        "{verdicts:?}"
+    );
+
+    // A second resume has nothing to go on with, and says so.
+    let output = sweep
+        .command(&["--resume", &file])
+        .output()
+        .expect("dgx runs");
+    assert_eq!(output.status.code(), Some(2), "{}", explain(&output));
+}
+
+#[test]
+fn a_results_folder_that_cannot_be_written_stops_the_sweep_at_once() {
+    let sweep = Sweep::new(ROUND);
+    fs::write(sweep.results(), "a file").expect("a file");
+    let output = sweep.command(&[&sweep.round()]).output().expect("dgx runs");
+    assert_eq!(output.status.code(), Some(2), "{}", explain(&output));
+    assert!(
+        explain(&output).contains("cannot write"),
+        "{}",
+        explain(&output)
+    );
+}
