@@ -356,3 +356,17 @@ fn a_barrier_gathers_lanes_from_every_path() {
         }
     }
 }
+
+#[test]
+fn votes_are_among_the_lanes_named() {
+    let mut bench = Bench::new(WRITTEN);
+    let output = bench.upload(&[0; 64]);
+    bench.run("voting", 32, Params::new().pointer(output), 0);
+    let found = bench.download(output, 64);
+    for i in 0..32 {
+        let ballot = if i < 16 { 0x0000_2222 } else { 0x2222_0000 };
+        assert_eq!(found[i], ballot + 1, "thread {i}");
+        let together = if i == 7 { 0 } else { !(1 << 7) };
+        assert_eq!(found[32 + i], together, "thread {i}");
+    }
+}

@@ -309,6 +309,16 @@ impl Cluster<'_> {
             });
             return Ok(Flow::Next);
         }
+        let mut mask = mask;
+        if let Some(members) = sync::members(op)
+            && mask == w.active
+        {
+            let named = w.get(members)[mask.trailing_zeros() as usize];
+            if named & w.live & !w.active != 0 && w.gather() {
+                return Ok(Flow::Jumped);
+            }
+            mask = w.active;
+        }
         let done = integer::rare(w, mask, op)
             || float::rare(w, mask, op)
             || convert::rare(w, mask, op, self.env.program)

@@ -467,8 +467,41 @@ fn reduce(op: Redux, values: impl Iterator<Item = u32>) -> u32 {
     out.unwrap_or(0)
 }
 
-/// Warp-wide exchanges. False if `op` is none.
+/// The register that names the lanes an instruction synchronises.
+pub(super) fn members(op: &Op) -> Option<R32> {
+    match *op {
+        Op::Shfl { mask, .. }
+        | Op::VotePred { mask, .. }
+        | Op::Ballot { mask, .. }
+        | Op::Match { mask, .. }
+        | Op::Redux { mask, .. }
+        | Op::Elect { mask, .. }
+        | Op::WarpSync { mask } => Some(mask),
+        _ => None,
+    }
+}
+
+/// Warp-wide exchanges. False if `op` is none. Lanes that name other members than their
+/// neighbours exchange among themselves.
 pub(super) fn exchange(w: &mut Warp, mask: u32, op: &Op) -> bool {
+    let Some(members) = members(op) else {
+        return exchange_within(w, mask, op);
+    };
+    let named = *w.get(members);
+    let mut done = false;
+    let mut left = mask;
+    while left != 0 {
+        let first = named[left.trailing_zeros() as usize];
+        let group = lanes(left)
+            .filter(|&lane| named[lane] == first)
+            .fold(0, |set, lane| set | 1 << lane);
+        done = exchange_within(w, group, op);
+        left &= !group;
+    }
+    done
+}
+
+fn exchange_within(w: &mut Warp, mask: u32, op: &Op) -> bool {
     let member = |w: &Warp, m: R32| w.get(m)[mask.trailing_zeros() as usize & 31] & mask;
     match *op {
         Op::Shfl {

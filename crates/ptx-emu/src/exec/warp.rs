@@ -39,7 +39,7 @@ pub(crate) struct Path {
     pub(crate) depth: u32,
     /// The entry the paths above it join, rather than a path of its own.
     pub(crate) join: bool,
-    /// Stands before a barrier and lets other lanes of the warp come to it.
+    /// Stands before a synchronising instruction and lets other lanes of the warp come to it.
     pub(crate) parked: bool,
 }
 
@@ -560,8 +560,9 @@ impl Warp {
         true
     }
 
-    /// Before a barrier: takes in the lanes that already stand here, and lets those still on their
-    /// way go first. True if the warp went on with another path; the barrier then comes again.
+    /// Before a synchronising instruction: takes in the lanes that already stand here, and lets
+    /// those still on their way go first. True if the warp went on with another path; the
+    /// instruction then comes again.
     pub(crate) fn gather(&mut self) -> bool {
         let (pc, rpc, depth) = (self.pc, self.rpc, self.depth);
         let mut here = 0;
