@@ -8,6 +8,7 @@ use crate::diagnostic::{CommandError, InputError};
 use crate::dispatch::dispatch;
 use crate::domain::Exit;
 use crate::export;
+use crate::lineage::lineage;
 use crate::present;
 use crate::rank::mismatch;
 use crate::record;
@@ -43,6 +44,10 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         None => last.run.path.with_extension("html"),
     };
     export::write(&output, &page(&subjects))?;
+    let nodes = lineage(&last.run, &last.ranking);
+    if nodes.iter().any(|n| n.depth > 0) {
+        println!("{}\n", present::lineage_tree(&nodes));
+    }
     let table = dispatch(&last.run, &last.ranking);
     if let Some(table) = &table {
         println!("{}", present::dispatch_note(table, &style));

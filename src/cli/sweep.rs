@@ -145,7 +145,6 @@ fn round(args: &Args, resume: Option<&ResumeFrom>) -> Result<Round, CommandError
         Some(baseline) => round.baseline = Baseline::Contender(selection(baseline)?),
         None => rounds::settle_baseline(&mut round, &args.results)?,
     }
-    crate::rounds::settle_baseline(&mut round, &args.results)?;
     if let Some(timeout) = args.timeout {
         round.validation.timeout = timeout;
     }

@@ -3,5 +3,6 @@
 
 mod bad_input;
 mod listing;
+mod reading;
 mod sweeping;
 mod workspace;

@@ -1,0 +1,171 @@
+//! The commands that only read run files.
+
+use std::path::Path;
+
+use crate::workspace::Workspace;
+
+const ROUND1: &str = include_str!("../../results/baselines/round1-b200.jsonl");
+const ROUND4: &str = include_str!("../fixtures/runs/round4.jsonl");
+
+fn workspace() -> Workspace {
+    let workspace = Workspace::new();
+    workspace.write("results/baselines/round1-b200.jsonl", ROUND1);
+    workspace.write("results/round4.jsonl", ROUND4);
+    workspace
+}
+
+fn code(output: &str) -> &str {
+    output.lines().next().unwrap_or_default()
+}
+
+#[test]
+fn the_gate_rejects_round_1_on_record() {
+    let workspace = workspace();
+    let file = "results/baselines/round1-b200.jsonl";
+    for args in [
+        vec!["gate", file],
+        vec!["gate", file, "--min-geomean", "1.4"],
+        vec!["gate", file, "--min-geomean", "1.0"],
+        vec!["gate", "--baseline", file],
+        vec!["gate", "--baseline", file, file],
+        vec!["gate", "--baseline", file, "--min-geomean", "1.0"],
+        vec!["gate", file, "--baseline", "pipelined[STAGES=1]"],
+    ] {
+        let output = workspace.run(&args);
+        assert!(code(&output).contains('1'), "{args:?}\n{output}");
+        assert!(output.contains("0.735×"), "{args:?}\n{output}");
+    }
+    insta::assert_snapshot!(workspace.run(&["gate", file, "--min-geomean", "1.0"]));
+}
+
+#[test]
+fn gates_of_a_measured_run() {
+    let workspace = workspace();
+    insta::assert_snapshot!(
+        "passes",
+        workspace.run(&["gate", "--min-geomean", "1.2", "--min-shape", "1.0"])
+    );
+    let exports = [
+        "--export-json",
+        "g.json",
+        "--export-junit",
+        "g.xml",
+        "--export-markdown",
+        "g.md",
+    ];
+    let mut args = vec!["gate", "--min-geomean", "1.5"];
+    args.extend(exports);
+    insta::assert_snapshot!("fails", workspace.run(&args));
+    for file in ["g.json", "g.xml", "g.md"] {
+        assert!(workspace.path().join(file).is_file(), "{file}");
+    }
+    insta::assert_snapshot!(
+        "refused",
+        workspace.run(&["gate", "--min-geomean", "1.0001"])
+    );
+    insta::assert_snapshot!("nonsense", workspace.run(&["gate", "--min-geomean", "nan"]));
+}
+
+#[test]
+fn compare_two_contenders_of_the_newest_run() {
+    let workspace = workspace();
+    insta::assert_snapshot!(workspace.run(&["compare", "two-pass", "interleaved"]));
+    let args = [
+        "compare",
+        "sequential",
+        "interleaved",
+        "--export-json",
+        "c.json",
+    ];
+    workspace.run(&args);
+    let json = std::fs::read_to_string(workspace.path().join("c.json")).expect("an export");
+    assert!(
+        json.contains("\"ranking\"") && json.contains("\"micros\""),
+        "{json}"
+    );
+}
+
+#[test]
+fn compare_explains_what_it_cannot_do() {
+    let workspace = workspace();
+    insta::assert_snapshot!(
+        "typo",
+        workspace.run(&["compare", "two-pas", "interleaved"])
+    );
+    insta::assert_snapshot!(
+        "wrong design",
+        workspace.run(&["compare", "two-pass", "single-gemm"])
+    );
+    insta::assert_snapshot!(
+        "mixed kinds",
+        workspace.run(&["compare", "two-pass", "results/round4.jsonl"])
+    );
+    let two = [
+        "compare",
+        "results/round4.jsonl",
+        "results/baselines/round1-b200.jsonl",
+    ];
+    insta::assert_snapshot!("devices", workspace.run(&two));
+    insta::assert_snapshot!(
+        "missing file",
+        workspace.run(&["compare", "a.jsonl", "b.jsonl"])
+    );
+}
+
+#[test]
+fn compare_a_run_with_itself() {
+    let workspace = workspace();
+    workspace.write("results/again.jsonl", ROUND4);
+    let args = ["compare", "results/round4.jsonl", "results/again.jsonl"];
+    insta::assert_snapshot!(workspace.run(&args));
+}
+
+#[test]
+fn broken_files_are_errors_with_a_place() {
+    let workspace = workspace();
+    workspace.write(
+        "broken.jsonl",
+        &ROUND4.replacen("\"type\":\"build\"", "\"type\":\"bild\"", 1),
+    );
+    workspace.write(
+        "newer.jsonl",
+        &ROUND4.replacen("\"schema\":1", "\"schema\":7", 1),
+    );
+    workspace.write("foreign.jsonl", "{\"hello\": 1}\n");
+    for file in ["broken.jsonl", "newer.jsonl", "foreign.jsonl"] {
+        insta::assert_snapshot!(file, workspace.run(&["gate", file]));
+    }
+}
+
+#[test]
+fn the_report_is_one_file() {
+    let workspace = workspace();
+    let args = [
+        "report",
+        "results/round4.jsonl",
+        "-o",
+        "r.html",
+        "--export-dispatch-toml",
+        "d.toml",
+        "--export-dispatch-header",
+        "d.h",
+    ];
+    insta::assert_snapshot!(workspace.run(&args));
+    for file in ["r.html", "d.toml", "d.h"] {
+        let text = std::fs::read_to_string(workspace.path().join(file)).expect(file);
+        assert!(!text.is_empty(), "{file}");
+    }
+}
+
+#[test]
+fn juries_and_rounds() {
+    let workspace = workspace();
+    for round in ["round1", "round4"] {
+        let config = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("configs/{round}.toml"));
+        let text = std::fs::read_to_string(config).expect("a round");
+        workspace.write(&format!("configs/{round}.toml"), &text);
+    }
+    insta::assert_snapshot!("jury 1", workspace.run(&["jury", "round1"]));
+    insta::assert_snapshot!("jury 4", workspace.run(&["jury", "configs/round4.toml"]));
+    insta::assert_snapshot!("rounds", workspace.run(&["rounds"]));
+}
