@@ -6,6 +6,7 @@
 use super::Lanes;
 use super::approx::exp2;
 use super::arith::{canonical_f32, flush_f32};
+#[cfg(target_arch = "x86_64")]
 use super::simd::Level;
 
 /// Defines a warp-wide function from a one-lane expression, compiled once per level so that the

@@ -5,8 +5,10 @@ use std::cell::RefCell;
 use super::super::Element;
 use super::expand::{A_WIDTH, B_WIDTH, expand_a, expand_b};
 use super::{Form, Step, WgmmaError};
+#[cfg(target_arch = "x86_64")]
+use crate::numeric::NAN_F32;
 use crate::numeric::simd::Level;
-use crate::numeric::{Lanes, NAN_F32, lanes};
+use crate::numeric::{Lanes, lanes};
 
 /// Instructions expanded together: enough k to pay for loading the accumulators, few enough that
 /// a panel of A stays in the first-level cache.
@@ -343,7 +345,8 @@ pub fn integers(
             panels.into_fresh(&mut sums, false);
             for (sum, register) in sums.iter().zip(integers) {
                 for (sum, lane) in sum.iter().zip(register.iter_mut()) {
-                    let sum = f32::from_bits(*sum) as i32;
+                    // SAFETY: an exact integer of at most 22 bits; the checked cast is slow.
+                    let sum: i32 = unsafe { f32::from_bits(*sum).to_int_unchecked() };
                     let old = if accumulate { *lane as i32 } else { 0 };
                     *lane = match form.satfinite {
                         true => old.saturating_add(sum),
