@@ -200,14 +200,6 @@ impl Cluster<'_> {
     }
 }
 
-/// Sums of f64 formed beside the L2 cache pass a NaN on as it is, the operand's first.
-pub(super) fn add_f64_in_memory(old: u64, operand: u64) -> u64 {
-    let nan = [operand, old]
-        .into_iter()
-        .find(|&x| f64::from_bits(x).is_nan());
-    nan.unwrap_or_else(|| arith::add_f64(old, operand, Rounding::NearestEven))
-}
-
 /// As [`combine`], but by the units beside the L2 cache, which flush f32.
 fn combine_in_memory(op: AtomOp, ty: Num, old: u64, operand: u64) -> u64 {
     let flushing = FloatMode {
@@ -216,7 +208,7 @@ fn combine_in_memory(op: AtomOp, ty: Num, old: u64, operand: u64) -> u64 {
     };
     match (op, ty) {
         (AtomOp::Add, Num::F32) => arith::add_f32(old as u32, operand as u32, flushing).into(),
-        (AtomOp::Add, Num::F64) => add_f64_in_memory(old, operand),
+        (AtomOp::Add, Num::F64) => arith::add_f64_in_l2(old, operand),
         _ => combine(op, ty, old, operand),
     }
 }

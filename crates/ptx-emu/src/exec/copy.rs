@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 use super::access::{Access, Place, lanes, place_of};
-use super::atomic::{add_f64_in_memory, combine, read_word, width, write_word};
+use super::atomic::{combine, read_word, width, write_word};
 use super::cluster::{Cluster, Flow, POISON};
 use super::sync::illegal;
 use super::tensor_copy::TensorJob;
@@ -685,7 +685,7 @@ pub(super) unsafe fn merge(at: usize, data: &[u8], reduce: Option<(AtomOp, Num)>
             let old = read_word(place, each as u64);
             let operand = u64::from_le_bytes(word);
             let new = match (op, ty) {
-                (AtomOp::Add, Num::F64) => add_f64_in_memory(old, operand),
+                (AtomOp::Add, Num::F64) => crate::numeric::arith::add_f64_in_l2(old, operand),
                 _ => combine(op, ty, old, operand),
             };
             write_word(place, each as u64, new);

@@ -180,6 +180,15 @@ float64!(/// `rcp.f64`
 float64!(/// `sqrt.f64`
     sqrt_f64(a) passes [a], a.sqrt(), |_| soft::sqrt(a));
 
+/// f64 addition by the L2 cache, for atomics and bulk reductions: a NaN passes as it is.
+pub fn add_f64_in_l2(old: u64, operand: u64) -> u64 {
+    let nan = |x: &u64| f64::from_bits(*x).is_nan();
+    match [operand, old].into_iter().find(nan) {
+        Some(nan) => nan,
+        None => add_f64(old, operand, Rounding::NearestEven),
+    }
+}
+
 /// The modifiers of `min` and `max` on floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Extremum {

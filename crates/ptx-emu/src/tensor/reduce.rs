@@ -86,11 +86,7 @@ impl Reduction {
             ReduceType::F32 => words(target, source, |a, b| {
                 arith::add_f32(a, b, FloatMode::default())
             }),
-            ReduceType::F64 => {
-                doubles(target, source, |a, b| {
-                    arith::add_f64(a, b, crate::numeric::Rounding::NearestEven)
-                });
-            }
+            ReduceType::F64 => doubles(target, source, arith::add_f64_in_l2),
             ReduceType::U32 | ReduceType::B32 => words(target, source, |a, b| {
                 self.unsigned(a.into(), b.into()) as u32
             }),
