@@ -454,7 +454,7 @@ impl Launch {
                     "cluster {cluster:?}: a cluster has 1 to {most} CTAs"
                 ));
             }
-            if (0..3).any(|i| self.grid[i] % cluster[i] != 0) {
+            if (0..3).any(|i| !self.grid[i].is_multiple_of(cluster[i])) {
                 return wrong(format!(
                     "grid {:?} is not a multiple of its cluster {cluster:?}",
                     self.grid

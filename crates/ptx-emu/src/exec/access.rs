@@ -4,15 +4,14 @@
 //! atomics and larger copies plain ones: two CTAs that touch the same bytes without going through
 //! a communication point (see [`super::grid`]) race on a GPU just as well.
 
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
-
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
+use super::gather::{gather, scatter};
 use super::warp::{Wait, Warp, each};
 use crate::fault::FaultKind;
 use crate::op::{
-    Addr, Base, CLUSTER_RANK_SHIFT, Extend, LOCAL_WINDOW, Order, PARAM_WINDOW, R32, SHARED_BASE,
-    SHARED_WINDOW, Slot, SlotList, Space,
+    Addr, Base, CLUSTER_RANK_SHIFT, Extend, LOCAL_WINDOW, Order, PARAM_WINDOW, SHARED_BASE,
+    SHARED_WINDOW, SlotList, Space,
 };
 
 type Checked<T> = Result<T, Box<FaultKind>>;
@@ -478,129 +477,4 @@ fn misaligned(place: Place, at: &[u64; 32], mask: u32, align: u64) -> Box<FaultK
 /// The lanes of a mask, lowest first.
 pub(super) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
     (0..32).filter(move |lane| mask >> lane & 1 == 1)
-}
-
-#[inline(always)]
-fn extend(value: u32, width: u8, ext: Extend) -> u32 {
-    let signed = match width {
-        1 => i32::from(value as i8),
-        2 => i32::from(value as i16),
-        _ => value as i32,
-    };
-    match ext {
-        Extend::Zero => value,
-        Extend::Sign16 => signed as u32 & 0xffff,
-        Extend::Sign32 | Extend::Sign64 => signed as u32,
-    }
-}
-
-/// Reads one element per lane into a slot.
-///
-/// # Safety
-/// Every pointer plus `offset` must be valid for `width` bytes and aligned to it.
-#[inline(always)]
-unsafe fn gather(
-    w: &mut Warp,
-    mask: u32,
-    slot: Slot,
-    ptr: &Pointers,
-    offset: usize,
-    width: u8,
-    ext: Extend,
-) {
-    let at = |i: usize| ptr.0[i] + offset;
-    // SAFETY: by this function's contract.
-    unsafe {
-        let read32 = |i: usize| match width {
-            1 => u32::from(AtomicU8::from_ptr(at(i) as *mut u8).load(Relaxed)),
-            2 => u32::from(AtomicU16::from_ptr(at(i) as *mut u16).load(Relaxed)),
-            _ => AtomicU32::from_ptr(at(i) as *mut u32).load(Relaxed),
-        };
-        match slot {
-            Slot::W32(d) if width == 4 => {
-                let v = each(
-                    #[inline(always)]
-                    |i| AtomicU32::from_ptr(at(i) as *mut u32).load(Relaxed),
-                );
-                w.put(mask, d, v);
-            }
-            Slot::W32(d) => {
-                let v = each(
-                    #[inline(always)]
-                    |i| extend(read32(i), width, ext),
-                );
-                w.put(mask, d, v);
-            }
-            Slot::W64(d) if width == 8 => {
-                let v = each(
-                    #[inline(always)]
-                    |i| AtomicU64::from_ptr(at(i) as *mut u64).load(Relaxed),
-                );
-                w.put64(mask, d, v);
-            }
-            Slot::W64(d) => {
-                let v = each(
-                    #[inline(always)]
-                    |i| {
-                        let x = extend(
-                            read32(i),
-                            width,
-                            if ext == Extend::Zero {
-                                ext
-                            } else {
-                                Extend::Sign32
-                            },
-                        );
-                        if ext == Extend::Zero {
-                            u64::from(x)
-                        } else {
-                            i64::from(x as i32) as u64
-                        }
-                    },
-                );
-                w.put64(mask, d, v);
-            }
-            Slot::Sink => {}
-        }
-    }
-}
-
-/// Writes one element per lane of the mask, lowest lane first.
-///
-/// # Safety
-/// As for [`gather`].
-#[inline(always)]
-unsafe fn scatter(w: &Warp, mask: u32, slot: Slot, ptr: &Pointers, offset: usize, width: u8) {
-    let write = |i: usize, value: u64| {
-        let at = ptr.0[i] + offset;
-        // SAFETY: by this function's contract.
-        unsafe {
-            match width {
-                1 => AtomicU8::from_ptr(at as *mut u8).store(value as u8, Relaxed),
-                2 => AtomicU16::from_ptr(at as *mut u16).store(value as u16, Relaxed),
-                4 => AtomicU32::from_ptr(at as *mut u32).store(value as u32, Relaxed),
-                _ => AtomicU64::from_ptr(at as *mut u64).store(value, Relaxed),
-            }
-        }
-    };
-    match slot {
-        Slot::W32(R32(s)) => {
-            let s = &w.r32[s as usize].0;
-            if mask == u32::MAX && width == 4 {
-                for i in 0..32 {
-                    // SAFETY: as above.
-                    unsafe {
-                        AtomicU32::from_ptr((ptr.0[i] + offset) as *mut u32).store(s[i], Relaxed)
-                    };
-                }
-            } else {
-                lanes(mask).for_each(|i| write(i, u64::from(s[i])));
-            }
-        }
-        Slot::W64(s) => {
-            let s = w.get64(s);
-            lanes(mask).for_each(|i| write(i, s[i]));
-        }
-        Slot::Sink => {}
-    }
 }

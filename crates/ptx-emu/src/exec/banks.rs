@@ -42,25 +42,20 @@ fn extra_wavefronts(mask: u32, at: &[u64; 32], bytes: u64) -> u32 {
     };
     let words = (bytes / 4).max(1);
     let mut extra = 0;
-    for pass in 0..32 / lanes_per_pass {
-        let group = lanes(mask).skip_while(|l| l / lanes_per_pass < pass);
-        let group = group.take_while(|l| l / lanes_per_pass == pass);
-        let mut touched: Vec<u64> = group
-            .flat_map(|l| (0..words).map(move |k| (l, k)))
-            .map(|(l, k)| at[l] / 4 + k)
-            .collect();
-        touched.sort_unstable();
-        touched.dedup();
+    for first in (0..32).step_by(lanes_per_pass) {
+        // Distinct words of each bank; a pass touches at most 32.
         let mut per_bank = [0u32; 32];
-        for word in touched {
-            per_bank[word as usize % 32] += 1;
+        let mut seen = [0u64; 32];
+        let mut count = 0;
+        let pass = lanes(mask).filter(|l| (first..first + lanes_per_pass).contains(l));
+        for word in pass.flat_map(|l| (0..words).map(move |k| at[l] / 4 + k)) {
+            if !seen[..count].contains(&word) {
+                seen[count] = word;
+                count += 1;
+                per_bank[word as usize % 32] += 1;
+            }
         }
-        extra += per_bank
-            .iter()
-            .max()
-            .copied()
-            .unwrap_or(0)
-            .saturating_sub(1);
+        extra += per_bank.into_iter().max().unwrap_or(0).saturating_sub(1);
     }
     extra
 }

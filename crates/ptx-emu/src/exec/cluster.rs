@@ -330,7 +330,7 @@ impl<'a> Cluster<'a> {
             };
         }
         self.stalls.count += 1;
-        let time_out = self.stalls.count % 4 == 0;
+        let time_out = self.stalls.count.is_multiple_of(4);
         let mut moved = false;
         for w in self.ctas.iter_mut().flat_map(|cta| &mut cta.warps) {
             if !matches!(w.state, State::Waiting(Wait::Mbar { .. })) {

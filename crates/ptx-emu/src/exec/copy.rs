@@ -13,7 +13,7 @@ use super::sync::illegal;
 use super::tensor_copy::TensorJob;
 use super::warp::{DeferredArrive, Wait, Warp};
 use crate::fault::{Fault, FaultKind};
-use crate::op::{Addr, AtomOp, BulkCopy, BulkDir, Num, P, R32, SlotList, Space};
+use crate::op::{Addr, AtomOp, Num, P, R32, Space};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -320,7 +320,9 @@ impl Cluster<'_> {
                 _ => op.bytes,
             };
             let align = u64::from(op.bytes);
-            if u64::from(to.offset) % align != 0 || (valid > 0 && sources[lane] % align != 0) {
+            if !u64::from(to.offset).is_multiple_of(align)
+                || (valid > 0 && !sources[lane].is_multiple_of(align))
+            {
                 return Err(Box::new(FaultKind::Misaligned {
                     space: "cp.async",
                     address: sources[lane],
@@ -437,178 +439,6 @@ impl Cluster<'_> {
         Ok(Flow::Next)
     }
 
-    /// CTAs a copy goes to: the multicast mask, or the destination's own.
-    pub(super) fn targets(
-        &self,
-        w: &Warp,
-        lane: usize,
-        multicast: Option<R32>,
-        to: SharedAt,
-        barrier: SharedAt,
-    ) -> Checked<Vec<(SharedAt, SharedAt)>> {
-        let Some(mask) = multicast else {
-            return Ok(vec![(to, barrier)]);
-        };
-        let mask = w.get(mask)[lane] & 0xffff;
-        let ranks = self.ctas.len() as u32;
-        if mask == 0 || mask >> ranks != 0 {
-            return Err(illegal(format!(
-                "multicast mask {mask:#x} does not fit a cluster of {ranks}"
-            )));
-        }
-        let place = |at: SharedAt, cta: u32| SharedAt { cta, ..at };
-        let ranks = (0..ranks).filter(|r| mask >> r & 1 == 1);
-        Ok(ranks.map(|r| (place(to, r), place(barrier, r))).collect())
-    }
-
-    /// `cp.async.bulk`
-    pub(super) fn bulk(&mut self, w: &mut Warp, mask: u32, op: &BulkCopy) -> Checked<Flow> {
-        for lane in lanes(mask) {
-            self.bulk_lane(w, lane, op)?;
-        }
-        Ok(Flow::Next)
-    }
-
-    fn bulk_lane(&mut self, w: &mut Warp, lane: usize, op: &BulkCopy) -> Checked<()> {
-        let bytes = w.get(op.bytes)[lane];
-        if bytes % 16 != 0 {
-            return Err(illegal(format!(
-                "cp.async.bulk of {bytes} bytes: the size must be a multiple of 16"
-            )));
-        }
-        self.counters.bulk_copies += 1;
-        let len = u64::from(bytes);
-        match op.dir {
-            BulkDir::Prefetch => {
-                let address = self.address(w, op.src, lane);
-                self.find_region(
-                    address,
-                    Access {
-                        bytes: len,
-                        write: false,
-                    },
-                )
-            }
-            BulkDir::GlobalToShared | BulkDir::SharedToCluster => {
-                let to = self.shared_operand(w, op.dst, lane, len, true)?;
-                let from = match op.dir {
-                    BulkDir::GlobalToShared => ByteSource::Global(self.address(w, op.src, lane)),
-                    _ => ByteSource::Shared(self.shared_operand(w, op.src, lane, len, false)?),
-                };
-                if let ByteSource::Global(address) = from {
-                    aligned(address)?;
-                    self.find_region(
-                        address,
-                        Access {
-                            bytes: len,
-                            write: false,
-                        },
-                    )?;
-                }
-                aligned(to.offset.into())?;
-                let barrier = match op.mbar {
-                    Some(addr) => self.shared_operand(w, addr, lane, 8, true)?,
-                    None => {
-                        return Err(illegal(
-                            "cp.async.bulk into shared memory needs an mbarrier",
-                        ));
-                    }
-                };
-                let targets = self.targets(w, lane, op.multicast, to, barrier)?;
-                let reduce = op.reduce;
-                if reduce.is_none() {
-                    self.poison(&targets, bytes);
-                }
-                let job = Job::ToShared {
-                    from,
-                    bytes,
-                    targets,
-                    reduce,
-                };
-                self.schedule(w, 400, 600, job);
-                Ok(())
-            }
-            BulkDir::SharedToGlobal => {
-                let from = self.shared_operand(w, op.src, lane, len, false)?;
-                let to = self.address(w, op.dst, lane);
-                aligned(to)?;
-                aligned(from.offset.into())?;
-                self.find_region(
-                    to,
-                    Access {
-                        bytes: len,
-                        write: true,
-                    },
-                )?;
-                let mask = op.byte_mask.map_or(u16::MAX, |r| w.get(r)[lane] as u16);
-                let group = w.bulk.add();
-                let reduce = op.reduce;
-                self.schedule(
-                    w,
-                    300,
-                    500,
-                    Job::ToGlobal {
-                        from,
-                        to,
-                        bytes,
-                        group,
-                        reduce,
-                        mask,
-                    },
-                );
-                Ok(())
-            }
-        }
-    }
-
-    fn poison(&mut self, targets: &[(SharedAt, SharedAt)], bytes: u32) {
-        for (to, _) in targets {
-            let at = to.offset as usize;
-            self.ctas[to.cta as usize].shared[at..at + bytes as usize].fill(POISON);
-        }
-    }
-
-    pub(super) fn bulk_wait(&mut self, w: &Warp, n: u32, read: bool) -> Flow {
-        let below = w.bulk.current.saturating_sub(u64::from(n));
-        if w.bulk.done_below(below, read) {
-            return Flow::Next;
-        }
-        self.counters.barrier_waits += 1;
-        Flow::After(Wait::Bulk { below, read })
-    }
-
-    /// `st.async` and `red.async`
-    pub(super) fn remote(
-        &mut self,
-        w: &mut Warp,
-        mask: u32,
-        (addr, mbar): (Addr, Addr),
-        (values, each): (SlotList, u64),
-        reduce: Option<(AtomOp, Num)>,
-    ) -> Checked<Flow> {
-        let slots = super::convert::pool(self.env.program, values);
-        for lane in lanes(mask) {
-            let mut data = Vec::with_capacity(slots.len() * each as usize);
-            for &slot in slots {
-                data.extend_from_slice(&w.lane(slot, lane).to_le_bytes()[..each as usize]);
-            }
-            let to = self.shared_operand(w, addr, lane, data.len() as u64, true)?;
-            let barrier = self.shared_operand(w, mbar, lane, 8, true)?;
-            self.schedule(
-                w,
-                100,
-                200,
-                Job::Remote {
-                    to,
-                    barrier,
-                    data,
-                    reduce,
-                },
-            );
-        }
-        Ok(Flow::Next)
-    }
-
     /// 128 bytes at a generic (or global, shared, parameter) address.
     pub(super) fn read_block<const N: usize>(
         &mut self,
@@ -652,17 +482,6 @@ impl Cluster<'_> {
         // SAFETY: all N bytes were checked above.
         unsafe { std::ptr::copy_nonoverlapping(at as *const u8, out.as_mut_ptr(), N) };
         Ok(out)
-    }
-}
-
-fn aligned(address: u64) -> Checked<()> {
-    match address % 16 {
-        0 => Ok(()),
-        _ => Err(Box::new(FaultKind::Misaligned {
-            space: "bulk copy",
-            address,
-            align: 16,
-        })),
     }
 }
 

@@ -200,9 +200,7 @@ pub(super) fn half_bin(
     fmt: HFmt,
     op: FBin,
     m: FMods,
-    d: R32,
-    a: R32,
-    b: R32,
+    [d, a, b]: [R32; 3],
 ) {
     if fmt == HFmt::F16x2 && plain(m) {
         let (x, y) = (w.get(a), w.get(b));

@@ -6,7 +6,7 @@
 use super::cluster::{Cluster, Flow};
 use super::copy::CpAsync;
 use super::warp::{State, Wait, Warp, each};
-use super::{convert, float, frames, integer, sync};
+use super::{bits, convert, exchange, float, frames, integer, sync};
 use crate::fault::FaultKind;
 use crate::numeric::simd::Level;
 use crate::op::{BoolOp, Clock, Inst, Op, PrmtMode, R32, Slot, W};
@@ -137,13 +137,7 @@ impl Cluster<'_> {
                 a,
                 b,
                 c,
-            } => w.map3(
-                mask,
-                d,
-                [a, b, c],
-                #[inline(always)]
-                |x, y, z| integer::prmt(x, y, z),
-            ),
+            } => w.map3(mask, d, [a, b, c], integer::prmt),
             Op::F32Bin { op, m, d, a, b } => float::bin32(w, mask, op, m, d, a, b),
             Op::F32Fma { m, d, a, b, c } => float::fma32(w, mask, m, d, [a, b, c]),
             Op::HBin {
@@ -153,7 +147,7 @@ impl Cluster<'_> {
                 d,
                 a,
                 b,
-            } => float::half_bin(w, mask, fmt, op, m, d, a, b),
+            } => float::half_bin(w, mask, fmt, op, m, [d, a, b]),
             Op::HFma { fmt, m, d, a, b, c } => float::half_fma(w, mask, fmt, m, d, [a, b, c]),
             Op::SetpI32 {
                 w: W::B32,
@@ -310,7 +304,7 @@ impl Cluster<'_> {
             return Ok(Flow::Next);
         }
         let mut mask = mask;
-        if let Some(members) = sync::members(op)
+        if let Some(members) = exchange::members(op)
             && mask == w.active
         {
             let named = w.get(members)[mask.trailing_zeros() as usize];
@@ -319,12 +313,12 @@ impl Cluster<'_> {
             }
             mask = w.active;
         }
-        let done = integer::rare(w, mask, op)
+        let done = bits::rare(w, mask, op)
             || float::rare(w, mask, op)
             || convert::rare(w, mask, op, self.env.program)
-            || sync::exchange(w, mask, op)
-            || sync::cluster_address(w, mask, op)
-            || sync::address_space(w, mask, op);
+            || exchange::exchange(w, mask, op)
+            || exchange::cluster_address(w, mask, op)
+            || exchange::address_space(w, mask, op);
         if done {
             return Ok(Flow::Next);
         }

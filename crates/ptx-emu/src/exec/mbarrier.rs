@@ -90,7 +90,7 @@ fn wrong(address: u32, reason: impl Into<String>) -> Box<FaultKind> {
 }
 
 fn word(shared: &mut [u8], address: u32) -> Checked<&mut [u8]> {
-    if address % 8 != 0 {
+    if !address.is_multiple_of(8) {
         return Err(wrong(address, "address is not a multiple of 8"));
     }
     let at = address as usize;

@@ -98,7 +98,7 @@ impl Cluster<'_> {
             ));
         }
         let address = self.address(w, op.map, lane);
-        if address % MAP_ALIGN != 0 {
+        if !address.is_multiple_of(MAP_ALIGN) {
             return Err(Box::new(FaultKind::Misaligned {
                 space: "tensor map",
                 address,
@@ -124,7 +124,7 @@ impl Cluster<'_> {
         let len = map.box_bytes();
         let write = op.dir == BulkDir::GlobalToShared;
         let shared = self.shared_operand(w, op.shared, lane, u64::from(len), write)?;
-        if shared.offset % 128 != 0 {
+        if !shared.offset.is_multiple_of(128) {
             return Err(Box::new(FaultKind::Misaligned {
                 space: "shared (tensor copy)",
                 address: shared.offset.into(),

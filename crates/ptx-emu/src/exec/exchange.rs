@@ -1,0 +1,272 @@
+//! Votes, shuffles and addresses: what lanes of a warp tell each other, and where things are.
+
+use super::access::lanes;
+use super::warp::{Warp, each};
+use crate::op::{CLUSTER_RANK_SHIFT, Op, P, R32, Redux, ShflMode, Slot, Space, Vote};
+
+/// Lane a shuffle reads from and whether it is within bounds.
+#[inline(always)]
+fn shuffle_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
+    let segment = c >> 8 & 0x1f;
+    let clamp = c & 0x1f;
+    let b = b & 0x1f;
+    let max = (lane & segment) | (clamp & !segment);
+    let min = lane & segment;
+    match mode {
+        ShflMode::Up => (lane.wrapping_sub(b), lane as i32 - b as i32 >= max as i32),
+        ShflMode::Down => (lane + b, lane + b <= max),
+        ShflMode::Bfly => (lane ^ b, lane ^ b <= max),
+        ShflMode::Idx => {
+            let j = min | (b & !segment);
+            (j, j <= max)
+        }
+    }
+}
+
+/// `shfl.sync`
+#[allow(clippy::too_many_arguments)]
+pub(super) fn shuffle(
+    w: &mut Warp,
+    mask: u32,
+    mode: ShflMode,
+    d: R32,
+    p: Option<P>,
+    a: R32,
+    b: R32,
+    c: R32,
+) {
+    let (a, b, c) = (*w.get(a), *w.get(b), *w.get(c));
+    let mut within = 0;
+    let v = each(|i| {
+        let (source, ok) = shuffle_source(mode, i as u32, b[i], c[i]);
+        within |= u32::from(ok) << i;
+        a[if ok { source as usize & 31 } else { i }]
+    });
+    w.put(mask, d, v);
+    if let Some(p) = p {
+        w.put_pred(mask, p, within);
+    }
+}
+
+fn reduce(op: Redux, values: impl Iterator<Item = u32>) -> u32 {
+    use crate::numeric::arith::Extremum;
+    let signed = |f: fn(i32, i32) -> i32| move |x: u32, y: u32| f(x as i32, y as i32) as u32;
+    let float = |max: bool, nan: bool| {
+        move |x: u32, y: u32| {
+            let pick = Extremum {
+                max,
+                nan,
+                ..Extremum::default()
+            };
+            pick.f32(x, y)
+        }
+    };
+    let abs = |on: bool| move |x: u32| if on { x & 0x7fff_ffff } else { x };
+    let out = match op {
+        Redux::Add => values.reduce(u32::wrapping_add),
+        Redux::MinS => values.reduce(signed(i32::min)),
+        Redux::MaxS => values.reduce(signed(i32::max)),
+        Redux::MinU => values.min(),
+        Redux::MaxU => values.max(),
+        Redux::And => values.reduce(|x, y| x & y),
+        Redux::Or => values.reduce(|x, y| x | y),
+        Redux::Xor => values.reduce(|x, y| x ^ y),
+        Redux::MinF { abs: a, nan } => values.map(abs(a)).reduce(float(false, nan)),
+        Redux::MaxF { abs: a, nan } => values.map(abs(a)).reduce(float(true, nan)),
+    };
+    out.unwrap_or(0)
+}
+
+/// The register that names the lanes an instruction synchronises.
+pub(super) fn members(op: &Op) -> Option<R32> {
+    match *op {
+        Op::Shfl { mask, .. }
+        | Op::VotePred { mask, .. }
+        | Op::Ballot { mask, .. }
+        | Op::Match { mask, .. }
+        | Op::Redux { mask, .. }
+        | Op::Elect { mask, .. }
+        | Op::WarpSync { mask } => Some(mask),
+        _ => None,
+    }
+}
+
+/// Warp-wide exchanges. False if `op` is none. Lanes that name other members than their
+/// neighbours exchange among themselves.
+pub(super) fn exchange(w: &mut Warp, mask: u32, op: &Op) -> bool {
+    let Some(members) = members(op) else {
+        return exchange_within(w, mask, op);
+    };
+    let named = *w.get(members);
+    let mut done = false;
+    let mut left = mask;
+    while left != 0 {
+        let first = named[left.trailing_zeros() as usize];
+        let group = lanes(left)
+            .filter(|&lane| named[lane] == first)
+            .fold(0, |set, lane| set | 1 << lane);
+        done = exchange_within(w, group, op);
+        left &= !group;
+    }
+    done
+}
+
+fn exchange_within(w: &mut Warp, mask: u32, op: &Op) -> bool {
+    let member = |w: &Warp, m: R32| w.get(m)[mask.trailing_zeros() as usize & 31] & mask;
+    match *op {
+        Op::Shfl {
+            mode,
+            d,
+            p,
+            a,
+            b,
+            c,
+            ..
+        } => shuffle(w, mask, mode, d, p, a, b, c),
+        Op::VotePred {
+            vote,
+            d,
+            p,
+            negate,
+            mask: m,
+        } => {
+            let members = member(w, m);
+            let p = (if negate { !w.pred(p) } else { w.pred(p) }) & members;
+            let result = match vote {
+                Vote::All => p == members,
+                Vote::Any | Vote::Ballot => p != 0,
+                Vote::Uni => p == members || p == 0,
+            };
+            w.put_pred(mask, d, if result { u32::MAX } else { 0 });
+        }
+        Op::Ballot {
+            d,
+            p,
+            negate,
+            mask: m,
+        } => {
+            let members = member(w, m);
+            let p = (if negate { !w.pred(p) } else { w.pred(p) }) & members;
+            w.put(mask, d, [p; 32]);
+        }
+        Op::Match {
+            all,
+            d,
+            p,
+            a,
+            mask: m,
+        } => {
+            let members = member(w, m);
+            let values: [u64; 32] = each(|i| w.lane(a, i));
+            let equal = |i: usize| {
+                lanes(members).fold(0, |set, j| set | u32::from(values[j] == values[i]) << j)
+            };
+            let v = each(|i| match (all, equal(i)) {
+                (true, set) if set != members => 0,
+                (_, set) => set,
+            });
+            let uniform = lanes(members).all(|i| equal(i) == members);
+            w.put(mask, d, v);
+            if let Some(p) = p {
+                w.put_pred(mask, p, if uniform { u32::MAX } else { 0 });
+            }
+        }
+        Op::Redux { op, d, a, mask: m } => {
+            let members = member(w, m);
+            let values = *w.get(a);
+            let v = reduce(op, lanes(members).map(|i| values[i]));
+            w.put(mask, d, [v; 32]);
+        }
+        Op::Elect { d, p, mask: m } => {
+            let members = member(w, m);
+            let leader = members.trailing_zeros();
+            if let Slot::W32(d) = d {
+                w.put(mask, d, [leader; 32]);
+            }
+            w.put_pred(mask, p, members & members.wrapping_neg());
+        }
+        Op::Activemask { d } => w.put(mask, d, [mask; 32]),
+        _ => return false,
+    }
+    true
+}
+
+/// Cluster addresses. False if `op` is none.
+pub(super) fn cluster_address(w: &mut Warp, mask: u32, op: &Op) -> bool {
+    let low = (1u32 << CLUSTER_RANK_SHIFT) - 1;
+    // A rank no cluster has must not wrap to the own CTA: it is kept for the access to refuse.
+    let map = |a: u32, rank: u32| (a & low) | (rank.min(254) + 1) << CLUSTER_RANK_SHIFT;
+    match *op {
+        Op::Mapa32 { d, a, b } => w.map2(mask, d, a, b, map),
+        Op::Mapa64 { d, a, b, .. } => {
+            let (a, b) = (w.get64(a), w.get(b));
+            let v = each(|i| (a[i] & !0xffff_ffff) | u64::from(map(a[i] as u32, b[i])));
+            w.put64(mask, d, v);
+        }
+        Op::GetCtaRank { d, a, .. } => {
+            let own = w.cta;
+            let v = each(|i| match w.lane(a, i) as u32 >> CLUSTER_RANK_SHIFT {
+                0 => own,
+                rank => rank - 1,
+            });
+            w.put(mask, d, v);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Generic addressing. False if `op` is none.
+pub(super) fn address_space(w: &mut Warp, mask: u32, op: &Op) -> bool {
+    use super::access::{Place, place_of};
+    use crate::memory::is_constant;
+    use crate::op::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
+    match *op {
+        Op::Cvta {
+            space,
+            to_generic,
+            d,
+            a,
+        } => {
+            let window = match space {
+                Space::Shared | Space::SharedCluster => SHARED_WINDOW,
+                Space::Local => LOCAL_WINDOW,
+                Space::Param => PARAM_WINDOW,
+                Space::Generic | Space::Global | Space::Const => 0,
+            };
+            w.map1_64(mask, d, a, |x| match (window, to_generic) {
+                (0, _) => x,
+                (_, true) => window | (x & 0xffff_ffff),
+                (_, false) => x & 0xffff_ffff,
+            });
+        }
+        Op::Isspacep { space, d, a } => w.test2_64(mask, d, a, a, |x, _| match space {
+            Space::Shared => place_of(x) == Place::Shared && x as u32 >> CLUSTER_RANK_SHIFT == 0,
+            Space::SharedCluster => place_of(x) == Place::Shared,
+            Space::Local => place_of(x) == Place::Local,
+            Space::Param => place_of(x) == Place::Param,
+            Space::Global | Space::Generic => place_of(x) == Place::Global && !is_constant(x),
+            Space::Const => is_constant(x),
+        }),
+        _ => return false,
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shuffles_clamp_as_the_isa_says() {
+        assert_eq!(shuffle_source(ShflMode::Up, 3, 1, 0), (2, true));
+        assert!(!shuffle_source(ShflMode::Up, 0, 1, 0).1);
+        assert_eq!(shuffle_source(ShflMode::Down, 30, 1, 31), (31, true));
+        assert!(!shuffle_source(ShflMode::Down, 31, 1, 31).1);
+        assert_eq!(shuffle_source(ShflMode::Bfly, 5, 4, 31), (1, true));
+        // Width 8: segment mask 0x18 in bits 8-12, clamp 7.
+        let c = 0x18 << 8 | 7;
+        assert_eq!(shuffle_source(ShflMode::Idx, 13, 2, c), (10, true));
+        assert!(!shuffle_source(ShflMode::Down, 15, 1, 0x18 << 8 | 0x1f).1);
+    }
+}

@@ -1,0 +1,229 @@
+//! Divergence: the paths the lanes of a warp are on, and where they join.
+
+use super::warp::{Path, State, Warp};
+use crate::op::Pc;
+
+impl Warp {
+    /// Sends the lanes of `taken` to `target` and the rest of the active ones on.
+    pub(crate) fn branch(&mut self, taken: u32, target: Pc, reconverge: Pc) {
+        let rest = self.active & !taken;
+        let next = self.pc + 1;
+        if rest == 0 {
+            self.pc = target;
+            return self.join_if_there();
+        }
+        if taken == 0 {
+            self.pc = next;
+            return self.join_if_there();
+        }
+        self.diverge(&[(target, taken), (next, rest)], reconverge);
+    }
+
+    /// Splits the active lanes into several paths that meet at `reconverge`.
+    pub(crate) fn diverge(&mut self, paths: &[(Pc, u32)], reconverge: Pc) {
+        // Paths that meet only at the end of the function still end where this one does.
+        let reconverge = match reconverge {
+            Pc::MAX => self.rpc,
+            pc => pc,
+        };
+        if reconverge != self.rpc {
+            self.stack.push(Path {
+                pc: reconverge,
+                mask: self.active,
+                rpc: self.rpc,
+                depth: self.depth,
+                join: true,
+                parked: false,
+            });
+        }
+        let depth = self.depth;
+        for &(pc, mask) in paths.iter().rev() {
+            if pc != reconverge && mask != 0 {
+                self.stack.push(Path {
+                    pc,
+                    mask,
+                    rpc: reconverge,
+                    depth,
+                    join: false,
+                    parked: false,
+                });
+            }
+        }
+        self.pop();
+    }
+
+    /// Takes the next path off the stack; the warp is done when there is none.
+    pub(crate) fn pop(&mut self) {
+        while let Some(path) = self.stack.pop() {
+            let mask = path.mask & self.live;
+            if mask != 0 {
+                self.pc = path.pc;
+                self.active = mask;
+                self.rpc = path.rpc;
+                self.depth = path.depth;
+                if self.pc != self.rpc {
+                    return;
+                }
+            }
+        }
+        self.active = 0;
+        self.state = State::Done;
+    }
+
+    /// The current path has run into its join.
+    #[inline(always)]
+    pub(crate) fn join_if_there(&mut self) {
+        if self.pc == self.rpc {
+            self.pop();
+        }
+    }
+
+    /// Moves on to the next instruction.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self) {
+        self.pc += 1;
+        self.join_if_there();
+    }
+
+    /// The lanes of `mask` call a function.
+    pub(crate) fn call(&mut self, mask: u32, target: Pc) {
+        self.call_each(&[(target, mask)]);
+    }
+
+    /// Lanes call functions of their own; all meet again behind the call.
+    pub(crate) fn call_each(&mut self, calls: &[(Pc, u32)]) {
+        self.stack.push(Path {
+            pc: self.pc + 1,
+            mask: self.active,
+            rpc: self.rpc,
+            depth: self.depth,
+            join: true,
+            parked: false,
+        });
+        for &(pc, mask) in calls {
+            self.stack.push(Path {
+                pc,
+                mask,
+                rpc: Pc::MAX,
+                depth: self.depth + 1,
+                join: false,
+                parked: false,
+            });
+        }
+        self.pop();
+    }
+
+    /// The lanes of `mask` return; in the kernel itself they exit.
+    pub(crate) fn ret(&mut self, mask: u32) {
+        if self.depth == 0 {
+            return self.exit(mask);
+        }
+        self.leave(mask);
+    }
+
+    /// The lanes of `mask` end.
+    pub(crate) fn exit(&mut self, mask: u32) {
+        self.live &= !mask;
+        self.leave(mask);
+    }
+
+    fn leave(&mut self, mask: u32) {
+        self.active &= !mask;
+        match self.active {
+            0 => self.pop(),
+            _ => self.advance(),
+        }
+    }
+
+    /// Lets the lanes that wait at this path's join go on without the rest of it. Lanes of one
+    /// warp may spin on a lock that a lane already at the join holds.
+    pub(crate) fn release_join(&mut self) -> bool {
+        let Some(&join) = self.stack.last() else {
+            return false;
+        };
+        let waiting = join.mask & self.live & !self.active;
+        if !join.join || join.pc != self.rpc || join.depth != self.depth || waiting == 0 {
+            return false;
+        }
+        self.stack.pop();
+        self.stack.push(Path {
+            pc: self.pc,
+            mask: self.active,
+            join: false,
+            parked: false,
+            ..join
+        });
+        self.pc = join.pc;
+        self.active = waiting;
+        self.rpc = join.rpc;
+        true
+    }
+
+    /// Before a synchronising instruction: takes in the lanes that already stand here, and lets
+    /// those still on their way go first. True if the warp went on with another path; the
+    /// instruction then comes again.
+    pub(crate) fn gather(&mut self) -> bool {
+        let (pc, rpc, depth) = (self.pc, self.rpc, self.depth);
+        let mut here = 0;
+        self.stack.retain(|path| {
+            let same = path.parked && path.pc == pc && path.rpc == rpc && path.depth == depth;
+            here |= if same { path.mask } else { 0 };
+            !same
+        });
+        self.active |= here & self.live;
+        if self.active == self.live {
+            return false;
+        }
+        let siblings = self
+            .stack
+            .iter()
+            .rposition(|path| path.join)
+            .map_or(0, |at| at + 1);
+        let coming = |path: &Path| {
+            !path.parked && path.rpc == rpc && path.depth == depth && path.mask & self.live != 0
+        };
+        let Some(at) = self.stack[siblings..].iter().rposition(coming) else {
+            return false;
+        };
+        let next = self.stack[siblings + at];
+        self.stack[siblings + at] = Path {
+            pc,
+            mask: self.active,
+            parked: true,
+            ..next
+        };
+        self.pc = next.pc;
+        self.active = next.mask & self.live;
+        true
+    }
+
+    /// Lets a sibling path run while this one cannot: lanes of one warp may wait for each other.
+    /// Returns false if there is none.
+    pub(crate) fn switch_path(&mut self) -> bool {
+        let Some(&sibling) = self.stack.last() else {
+            return false;
+        };
+        if sibling.join || sibling.rpc != self.rpc || sibling.depth != self.depth {
+            return false;
+        }
+        self.stack.pop();
+        // Behind every other sibling of the same split, so that each gets its turn.
+        let place = self
+            .stack
+            .iter()
+            .rposition(|p| p.join || p.rpc != sibling.rpc)
+            .map_or(0, |i| i + 1);
+        self.stack.insert(
+            place,
+            Path {
+                pc: self.pc,
+                mask: self.active,
+                ..sibling
+            },
+        );
+        self.pc = sibling.pc;
+        self.active = sibling.mask & self.live;
+        self.state = State::Ready;
+        true
+    }
+}
