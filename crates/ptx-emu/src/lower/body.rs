@@ -1,9 +1,9 @@
 //! Function bodies: scopes, labels and the walk over statements.
 
-use super::calls;
 use super::emit::Emitter;
 use super::error::{LowerError, Lowered, Problem};
 use super::flow::Flow;
+use super::frame;
 use super::kernel::kernel_params;
 use super::names::{Binding, Place, Register};
 use super::ops;
@@ -47,7 +47,7 @@ fn one(emitter: &mut Emitter<'_, '_>, index: usize) -> Result<(), LowerError> {
     let indirect = emitter.pc();
     if emitter.unit.address_taken.contains(&index) && !emitter.in_kernel {
         emitter.begin_group(None);
-        calls::receive(emitter, index).map_err(at_header)?;
+        frame::receive(emitter, index).map_err(at_header)?;
     }
     let direct = emitter.pc();
     emitter.survey.entries.insert(index, (direct, indirect));
@@ -57,7 +57,7 @@ fn one(emitter: &mut Emitter<'_, '_>, index: usize) -> Result<(), LowerError> {
     block(emitter, statements)?;
     // Falling off the end returns; a label may also stand there.
     emitter.begin_group(None);
-    calls::ret(emitter).map_err(at_header)?;
+    frame::ret(emitter).map_err(at_header)?;
     let end = emitter.survey.groups.len() as u32;
     emitter.survey.bodies.push((index, first, end));
     Ok(())
@@ -73,12 +73,12 @@ fn bind_parameters(emitter: &mut Emitter<'_, '_>, index: usize) -> Lowered<()> {
         }
         return Ok(());
     }
-    let frame = calls::frame(emitter, index)?;
+    let places = frame::frame(emitter, index)?;
     let formals = function.returns.iter().chain(&function.params);
-    for (variable, formal) in formals.zip(frame.returns.iter().chain(&frame.params)) {
+    for (variable, formal) in formals.zip(places.returns.iter().chain(&places.params)) {
         let binding = match *formal {
-            calls::Formal::Memory { at, .. } => Binding::Variable(Place::Local(at)),
-            calls::Formal::Register(register) => Binding::Register(register),
+            frame::Formal::Memory { at, .. } => Binding::Variable(Place::Local(at)),
+            frame::Formal::Register(register) => Binding::Register(register),
         };
         if variable.name != "_" {
             emitter.names.bind(variable.name, binding)?;

@@ -5,9 +5,9 @@
 //! down. From that a [`Plan`] is made, with which the second pass emits the final program. So no
 //! instruction is ever patched.
 
-use super::calls::CallFrame;
 use super::error::{Lowered, Problem};
 use super::flow::Flow;
+use super::frame::CallFrame;
 use super::names::{File, Names, Place, Register};
 use super::unit::Unit;
 use crate::front::ast;

@@ -4,16 +4,19 @@
 //! statements, `ops` knows the instructions; `flow` finds where diverged lanes meet, `allocate`
 //! gives registers their slots. Whatever is not understood is an error that names it.
 
+mod address;
 mod allocate;
 mod body;
 mod calls;
 mod emit;
 pub mod error;
 mod flow;
+mod frame;
 mod kernel;
 mod names;
 mod operands;
 mod ops;
+mod special;
 mod unit;
 mod words;
 

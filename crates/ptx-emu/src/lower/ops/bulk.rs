@@ -352,39 +352,40 @@ enum Field {
     Indexed(fn(u8) -> MapField, Num),
 }
 
+const FIELDS: &[(&str, Field)] = &[
+    (
+        "global_address",
+        Field::Plain(MapField::GlobalAddress, Num::B64),
+    ),
+    ("rank", Field::Plain(MapField::Rank, Num::B32)),
+    ("box_dim", Field::Indexed(MapField::BoxDim, Num::B32)),
+    ("global_dim", Field::Indexed(MapField::GlobalDim, Num::B32)),
+    (
+        "global_stride",
+        Field::Indexed(MapField::GlobalStride, Num::B64),
+    ),
+    (
+        "element_stride",
+        Field::Indexed(MapField::ElementStride, Num::B32),
+    ),
+    ("elemtype", Field::Plain(MapField::ElemType, Num::B32)),
+    (
+        "interleave_layout",
+        Field::Plain(MapField::InterleaveLayout, Num::B32),
+    ),
+    (
+        "swizzle_mode",
+        Field::Plain(MapField::SwizzleMode, Num::B32),
+    ),
+    (
+        "swizzle_atomicity",
+        Field::Plain(MapField::SwizzleAtomicity, Num::B32),
+    ),
+    ("fill_mode", Field::Plain(MapField::FillMode, Num::B32)),
+];
+
 fn replace<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let fields: &[(&str, Field)] = &[
-        (
-            "global_address",
-            Field::Plain(MapField::GlobalAddress, Num::B64),
-        ),
-        ("rank", Field::Plain(MapField::Rank, Num::B32)),
-        ("box_dim", Field::Indexed(MapField::BoxDim, Num::B32)),
-        ("global_dim", Field::Indexed(MapField::GlobalDim, Num::B32)),
-        (
-            "global_stride",
-            Field::Indexed(MapField::GlobalStride, Num::B64),
-        ),
-        (
-            "element_stride",
-            Field::Indexed(MapField::ElementStride, Num::B32),
-        ),
-        ("elemtype", Field::Plain(MapField::ElemType, Num::B32)),
-        (
-            "interleave_layout",
-            Field::Plain(MapField::InterleaveLayout, Num::B32),
-        ),
-        (
-            "swizzle_mode",
-            Field::Plain(MapField::SwizzleMode, Num::B32),
-        ),
-        (
-            "swizzle_atomicity",
-            Field::Plain(MapField::SwizzleAtomicity, Num::B32),
-        ),
-        ("fill_mode", Field::Plain(MapField::FillMode, Num::B32)),
-    ];
-    let field = form.words.need(fields, "a field")?;
+    let field = form.words.need(FIELDS, "a field")?;
     let spaces = &[
         ("global", Space::Global),
         ("shared", Space::Shared),

@@ -65,41 +65,8 @@ impl Comparison {
         q: Option<P>,
     ) -> Lowered<()> {
         let (cmp, ty, ftz) = (self.cmp, self.ty, self.ftz);
-        let integer_only = matches!(
-            cmp,
-            Cmp::Eq | Cmp::Ne | Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge
-        );
         if ty.is_integer() {
-            if !integer_only || ftz {
-                return illegal("a comparison for floats on an integer type");
-            }
-            let signed = ty.is_signed() && !self.unsigned;
-            return match ty.bits() {
-                64 => {
-                    let (a, b) = (emitter.s64(a, ty)?, emitter.s64(b, ty)?);
-                    emitter.emit(Op::SetpI64 {
-                        cmp,
-                        signed,
-                        d,
-                        a,
-                        b,
-                    });
-                    Ok(())
-                }
-                _ => {
-                    let w = super::integer::width(ty)?;
-                    let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
-                    emitter.emit(Op::SetpI32 {
-                        w,
-                        cmp,
-                        signed,
-                        d,
-                        a,
-                        b,
-                    });
-                    Ok(())
-                }
-            };
+            return self.emit_integer(emitter, a, b, d);
         }
         if self.unsigned {
             return illegal("an unsigned comparison on a float type");
@@ -128,6 +95,46 @@ impl Comparison {
             }
             _ => return illegal("not a type that can be compared"),
         }
+        Ok(())
+    }
+
+    fn emit_integer<'a>(
+        &self,
+        emitter: &mut Emitter<'_, 'a>,
+        a: &Operand<'a>,
+        b: &Operand<'a>,
+        d: P,
+    ) -> Lowered<()> {
+        let (cmp, ty) = (self.cmp, self.ty);
+        let ordered = matches!(
+            cmp,
+            Cmp::Eq | Cmp::Ne | Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge
+        );
+        if !ordered || self.ftz {
+            return illegal("a comparison for floats on an integer type");
+        }
+        let signed = ty.is_signed() && !self.unsigned;
+        if ty.bits() == 64 {
+            let (a, b) = (emitter.s64(a, ty)?, emitter.s64(b, ty)?);
+            emitter.emit(Op::SetpI64 {
+                cmp,
+                signed,
+                d,
+                a,
+                b,
+            });
+            return Ok(());
+        }
+        let w = super::integer::width(ty)?;
+        let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
+        emitter.emit(Op::SetpI32 {
+            w,
+            cmp,
+            signed,
+            d,
+            a,
+            b,
+        });
         Ok(())
     }
 
@@ -160,7 +167,18 @@ fn setp<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()
         let d = emitter.dp_or_sink(result)?;
         return comparison.emit(emitter, a, b, d, None);
     }
-    // Everything goes through temporaries, because results, source and guard may overlap.
+    setp_combined(emitter, &comparison, result, [a, b], rest.first())
+}
+
+/// `setp` with two results or a boolean operator. Everything goes through temporaries, because
+/// results, source and guard may overlap.
+fn setp_combined<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    comparison: &Comparison,
+    result: &Operand<'a>,
+    [a, b]: [&Operand<'a>; 2],
+    c: Option<&Operand<'a>>,
+) -> Lowered<()> {
     let (p, q) = match result {
         Operand::Pair(p, q) => (&**p, Some(&**q)),
         single => (single, None),
@@ -172,10 +190,7 @@ fn setp<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()
         Some(second) => (second, false),
         None => (first, true),
     };
-    let source = match rest {
-        [c] => Some(emitter.sp(c)?),
-        _ => None,
-    };
+    let source = c.map(|c| emitter.sp(c)).transpose()?;
     let outcome = |emitter: &mut Emitter<'_, 'a>, value: P, negated: bool| {
         let d = emitter.temp_pred();
         let combined = comparison.boolean.zip(source);
@@ -251,6 +266,17 @@ fn set<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
             });
         }
     }
+    write_truth(emitter, d, to, low, high)
+}
+
+/// Writes what `set` gives for true or false.
+fn write_truth<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    d: &Operand<'a>,
+    to: Num,
+    low: P,
+    high: Option<P>,
+) -> Lowered<()> {
     let truth = match to {
         Num::U32 | Num::S32 => u32::MAX,
         Num::U16 | Num::S16 => 0xffff,

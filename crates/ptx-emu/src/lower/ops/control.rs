@@ -3,10 +3,11 @@
 use super::Form;
 use crate::front::ast::Operand;
 use crate::lower::body::leave;
-use crate::lower::calls::{label, ret};
+use crate::lower::calls::label;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::flow::Flow;
+use crate::lower::frame::ret;
 use crate::lower::names::{Binding, Label};
 use crate::lower::operands::{exactly, immediate_u32, wrong};
 use crate::op::*;

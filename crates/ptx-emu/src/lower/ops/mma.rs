@@ -21,6 +21,14 @@ fn element_bits(ty: Num, unpacked: bool) -> u32 {
     }
 }
 
+/// Whether a kind holds every element in a byte, and whether it has block scales.
+const KINDS: &[(&str, (bool, bool))] = &[
+    ("kind::f8f6f4", (true, false)),
+    ("kind::mxf8f6f4", (true, true)),
+    ("kind::mxf4", (false, true)),
+    ("kind::mxf4nvf4", (false, true)),
+];
+
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     let sparse = form.words.take("sp") || form.words.take("sp::ordered_metadata");
     form.words.exactly("sync")?;
@@ -29,13 +37,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     let layouts = &[("row", false), ("col", true)];
     let a_col = form.words.need(layouts, "the layout of A")?;
     let b_row = !form.words.need(layouts, "the layout of B")?;
-    let kinds = &[
-        ("kind::f8f6f4", (true, false)),
-        ("kind::mxf8f6f4", (true, true)),
-        ("kind::mxf4", (false, true)),
-        ("kind::mxf4nvf4", (false, true)),
-    ];
-    let (unpacked, scaled) = form.words.pick(kinds).unwrap_or((false, false));
+    let (unpacked, scaled) = form.words.pick(KINDS).unwrap_or((false, false));
     let scale = scale_words(&mut form, scaled)?;
     let satfinite = form.words.take("satfinite");
     let b1_op = form
