@@ -191,6 +191,60 @@ fn bytes_of_a_bulk_copy_are_there_after_the_wait_and_poison_before() {
     assert_eq!(words(&memory, out.offset(1024), 32), [u32::MAX; 32]);
 }
 
+/// A product of ones, stored before or after its wait.
+fn wgmma(wait: &str) -> Module {
+    let d: Vec<String> = (0..4).map(|i| format!("%f{i}")).collect();
+    let d = d.join(",");
+    kernel(&format!(
+        ".reg .f32 %f<4>; .shared .align 1024 .b8 ab[8192];
+         mov.u32 %r2, ab; mov.u32 %r3, 0x3c003c00; shl.b32 %r4, %r1, 2; add.u32 %r4, %r4, %r2; mov.u32 %r5, 0;
+         FILL: st.shared.u32 [%r4], %r3; add.u32 %r4, %r4, 512; add.u32 %r5, %r5, 1;
+         setp.lt.u32 %p1, %r5, 16; @%p1 bra FILL; fence.proxy.async; bar.sync 0;
+         cvt.u64.u32 %rd4, %r2; shr.u64 %rd4, %rd4, 4; or.b64 %rd4, %rd4, 0x4000004000010000;
+         wgmma.fence.sync.aligned;
+         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{{d}}}, %rd4, %rd4, 0, 1, 1, 0, 0;
+         wgmma.commit_group.sync.aligned; {wait} st.global.f32 [%rd3], %f0;"
+    ))
+}
+
+#[test]
+fn an_accumulator_is_nan_until_its_wait() {
+    let block = || Launch::new("k").block([128, 1, 1]);
+    let (memory, out) = run(&wgmma("wgmma.wait_group.sync.aligned 0;"), block()).unwrap();
+    assert_eq!(words(&memory, out, 128), [16f32.to_bits(); 128]);
+    let (memory, out) = run(&wgmma(""), block()).unwrap();
+    assert_eq!(words(&memory, out, 128), [0x7fff_ffff; 128]);
+}
+
+#[test]
+fn lanes_of_one_warp_hand_a_lock_around() {
+    let module = kernel(
+        "mov.u32 %r2, tile; st.shared.u32 [%r2], 0; bar.sync 0;
+         SPIN: atom.shared.cas.b32 %r3, [%r2], 0, 1; setp.ne.u32 %p1, %r3, 0; @%p1 bra SPIN;
+         ld.global.u32 %r4, [%rd1]; add.u32 %r4, %r4, 1; st.global.u32 [%rd1], %r4;
+         atom.shared.exch.b32 %r5, [%r2], 0;",
+    );
+    let (memory, out) = run(&module, warp()).unwrap();
+    assert_eq!(words(&memory, out, 1), [32]);
+}
+
+#[test]
+fn registers_are_taken_from_what_other_warps_gave_back() {
+    let roles = |producer: u32, consumer: u32| {
+        kernel(&format!(
+            "setp.lt.u32 %p1, %r1, 128; @%p1 bra PRODUCE;
+             setmaxnreg.inc.sync.aligned.u32 {consumer}; bra END;
+             PRODUCE: setmaxnreg.dec.sync.aligned.u32 {producer};
+             END:"
+        ))
+    };
+    let block = || Launch::new("k").block([256, 1, 1]);
+    // 256 threads start with 255 registers each: 40 given back leave 208 to be had.
+    assert!(run(&roles(40, 256), block()).is_ok());
+    let stuck = fault(&roles(248, 256), Launch::new("k").block([384, 1, 1]));
+    assert!(stuck.to_string().contains("setmaxnreg"), "{stuck}");
+}
+
 #[test]
 fn a_barrier_used_before_init_is_named() {
     let fault = fault(
