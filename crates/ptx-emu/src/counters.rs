@@ -109,7 +109,8 @@ pub struct Counters {
     pub barrier_waits: u64,
     /// Atomics and reductions performed, per lane.
     pub atomics: u64,
-    /// Accumulator registers read before `wgmma.wait_group` had retired them: each read gave NaN.
+    /// Reads of shared memory before its copy had arrived, of accumulators before their wait, and
+    /// wgmma issued on tiles still on their way: each got poison.
     pub early_reads: u64,
     /// Kernels launched.
     pub launches: u64,

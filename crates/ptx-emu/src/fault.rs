@@ -98,6 +98,21 @@ pub enum FaultKind {
     },
 }
 
+/// Something read before it was there: the read got poison, so results are wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlyRead {
+    /// The reader.
+    pub place: Place,
+    /// What was read, and what it should have waited for.
+    pub what: String,
+}
+
+impl fmt::Display for EarlyRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}
+
 /// One warp of a deadlock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait {

@@ -24,7 +24,7 @@ use crate::exec::bytes::AlignedBytes;
 use crate::exec::classes;
 use crate::exec::env::{Env, Setup};
 use crate::exec::grid;
-use crate::fault::Fault;
+use crate::fault::{EarlyRead, Fault};
 use crate::memory::{DevicePtr, Memory, MemoryError};
 use crate::numeric::simd::Level;
 use crate::op::{Module, Program, SHARED_BASE};
@@ -178,6 +178,8 @@ pub struct Report {
     pub seed: u64,
     /// CTAs that fit on one multiprocessor at once (by threads and shared memory).
     pub ctas_per_sm: u32,
+    /// The first read of something that was still on its way, which explains wrong results.
+    pub early_read: Option<EarlyRead>,
 }
 
 /// Why a launch did not finish.
@@ -336,7 +338,7 @@ impl Launch {
             profile: self.config.profile,
             launch_id: LAUNCHES.fetch_add(1, Ordering::Relaxed),
         });
-        let counters = match self.config.threads {
+        let tally = match self.config.threads {
             0 => grid::run(&env),
             threads => rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)
@@ -347,10 +349,12 @@ impl Launch {
                 })?
                 .install(|| grid::run(&env)),
         };
+        let tally = tally.map_err(LaunchError::Fault)?;
         Ok(Report {
-            counters: counters.map_err(LaunchError::Fault)?,
+            counters: tally.counters,
             seed: self.config.seed,
             ctas_per_sm: env.ctas_per_sm(),
+            early_read: tally.early(),
         })
     }
 

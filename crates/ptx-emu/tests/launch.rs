@@ -187,8 +187,18 @@ fn bytes_of_a_bulk_copy_are_there_after_the_wait_and_poison_before() {
     let wait = "W: mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0; @!%p2 bra W;";
     let (memory, out) = run(&kernel(&COPY.replace("WAIT", wait)), warp()).unwrap();
     assert_eq!(words(&memory, out.offset(1024), 32), [0; 32]);
-    let (memory, out) = run(&kernel(&COPY.replace("WAIT", "")), warp()).unwrap();
+    let mut memory = Memory::new();
+    let out = memory.alloc(4096).unwrap();
+    let launch = warp().params(Params::new().pointer(out));
+    let report = launch
+        .run(&kernel(&COPY.replace("WAIT", "")), &mut memory)
+        .unwrap();
     assert_eq!(words(&memory, out.offset(1024), 32), [u32::MAX; 32]);
+    let cause = report.early_read.expect("a cause").to_string();
+    assert!(
+        cause.contains("before the copy issued at PTX line"),
+        "{cause}"
+    );
 }
 
 /// A product of ones, stored before or after its wait.

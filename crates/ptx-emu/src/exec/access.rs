@@ -6,6 +6,7 @@
 
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
+use super::early::InFlight;
 use super::gather::{gather, scatter};
 use super::warp::{Wait, Warp, each};
 use crate::fault::FaultKind;
@@ -281,6 +282,10 @@ impl Cluster<'_> {
         let (host, len) = (shared.as_mut_ptr() as usize, shared.len() as u64);
         let low = at.iter().fold(u64::MAX, |m, &a| m.min(a));
         let high = at.iter().fold(0, |m, &a| m.max(a));
+        let reaches = |c: &InFlight| low < u64::from(c.end) && high >= u64::from(c.start);
+        if !access.write && self.ctas[w.cta as usize].in_flight.iter().any(reaches) {
+            self.check_landed(w, mask, at);
+        }
         if low >= u64::from(SHARED_BASE) && high + access.bytes <= len {
             return Ok(Pointers(each(
                 #[inline(always)]

@@ -1,7 +1,7 @@
 //! `cp.async.bulk`, `st.async` and `red.async`.
 
 use super::access::{Access, lanes};
-use super::cluster::{Cluster, Flow, POISON};
+use super::cluster::{Cluster, Flow};
 use super::copy::{ByteSource, Job, SharedAt};
 use super::sync::illegal;
 use super::warp::{Wait, Warp};
@@ -91,7 +91,9 @@ impl Cluster<'_> {
                 let targets = self.targets(w, lane, op.multicast, to, barrier)?;
                 let reduce = op.reduce;
                 if reduce.is_none() {
-                    self.poison(&targets, bytes);
+                    for (to, _) in &targets {
+                        self.in_flight(*to, bytes, w.pc);
+                    }
                 }
                 let job = Job::ToShared {
                     from,
@@ -132,13 +134,6 @@ impl Cluster<'_> {
                 );
                 Ok(())
             }
-        }
-    }
-
-    fn poison(&mut self, targets: &[(SharedAt, SharedAt)], bytes: u32) {
-        for (to, _) in targets {
-            let at = to.offset as usize;
-            self.ctas[to.cta as usize].shared[at..at + bytes as usize].fill(POISON);
         }
     }
 

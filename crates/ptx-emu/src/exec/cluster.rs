@@ -9,12 +9,13 @@ use std::collections::BinaryHeap;
 
 use super::bytes::AlignedBytes;
 use super::copy::Pending;
+use super::early::InFlight;
 use super::env::Env;
 use super::mbarrier::Mbarriers;
 use super::sync::NamedBarrier;
 use super::warp::{State, Wait, WaitPhase, Warp};
 use crate::counters::Counters;
-use crate::fault::{Fault, FaultKind, Place, Wait as WaitReport};
+use crate::fault::{EarlyRead, Fault, FaultKind, Place, Wait as WaitReport};
 use crate::op::SHARED_BASE;
 
 /// What uninitialised and in-flight shared bytes read as: NaN in every float format that has one.
@@ -45,6 +46,8 @@ pub(crate) struct Cta {
     pub(crate) id: [u32; 3],
     pub(crate) shared: AlignedBytes,
     pub(crate) mbarriers: Mbarriers,
+    /// Destinations of bulk copies under way.
+    pub(crate) in_flight: Vec<InFlight>,
     pub(crate) named: Vec<NamedBarrier>,
     pub(crate) warps: Vec<Warp>,
     /// Registers per thread times warps not handed out, once `setmaxnreg` is used.
@@ -69,6 +72,8 @@ pub(crate) struct ClusterBarrier {
 
 pub(crate) struct Cluster<'a> {
     pub(crate) env: &'a Env<'a>,
+    /// Place in grid order.
+    pub(crate) index: u64,
     pub(crate) ctas: Vec<Cta>,
     pub(crate) barrier: ClusterBarrier,
     pub(crate) counters: Counters,
@@ -83,6 +88,8 @@ pub(crate) struct Cluster<'a> {
     /// Reductions into global memory, to be made in CTA order.
     pub(crate) ordered: Vec<Pending>,
     pub(crate) conflicts: super::banks::ConflictCache,
+    /// The first read of something still on its way.
+    pub(crate) early: Option<Box<EarlyRead>>,
     stalls: Stalls,
 }
 
@@ -107,6 +114,7 @@ impl<'a> Cluster<'a> {
         let ctas = (0..ranks).map(|rank| env.cta(index, rank)).collect();
         let mut cluster = Self {
             env,
+            index,
             ctas,
             barrier: ClusterBarrier::default(),
             counters: Counters::default(),
@@ -118,6 +126,7 @@ impl<'a> Cluster<'a> {
             random: env.seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             ordered: Vec::new(),
             conflicts: super::banks::ConflictCache::default(),
+            early: None,
             stalls: Stalls::default(),
         };
         cluster.counters.ctas = u64::from(ranks);

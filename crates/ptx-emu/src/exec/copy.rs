@@ -172,13 +172,14 @@ impl Cluster<'_> {
         match job {
             Job::Lanes { group, items } => self.finish_lanes(seq, from, group, &items),
             Job::ToShared {
-                from,
+                from: source,
                 bytes,
                 targets,
                 reduce,
             } => {
                 for (to, barrier) in targets {
-                    self.copy_in(from, to, bytes, reduce)?;
+                    self.landed(to, bytes, from.pc);
+                    self.copy_in(source, to, bytes, reduce)?;
                     self.complete_tx(barrier, bytes)?;
                 }
                 Ok(())

@@ -165,6 +165,7 @@ impl<'a> Env<'a> {
             id,
             shared: shared_memory(self.shared_end),
             mbarriers: Mbarriers::default(),
+            in_flight: Vec::new(),
             named: vec![NamedBarrier::default(); 16],
             warps: (0..warps).map(|w| self.warp(&at, w)).collect(),
             free_registers: None,

@@ -16,26 +16,54 @@ use rayon::prelude::*;
 use super::cluster::{Cluster, Outcome};
 use super::env::Env;
 use crate::counters::Counters;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{EarlyRead, Fault, FaultKind};
 
 /// Epochs in which nothing but waiting happened before the launch counts as hung.
 const IDLE_EPOCHS: u64 = 100_000;
 
+/// What all clusters did together.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) counters: Counters,
+    /// The early read of the lowest cluster that made one.
+    early: Option<(u64, Box<EarlyRead>)>,
+}
+
+impl Tally {
+    fn of(index: u64, cluster: Cluster<'_>) -> Self {
+        Self {
+            counters: cluster.counters,
+            early: cluster.early.map(|early| (index, early)),
+        }
+    }
+
+    fn add(mut self, other: Self) -> Self {
+        self.counters += &other.counters;
+        let both = self.early.into_iter().chain(other.early);
+        self.early = both.min_by_key(|(index, _)| *index);
+        self
+    }
+
+    pub(crate) fn early(self) -> Option<EarlyRead> {
+        self.early.map(|(_, early)| *early)
+    }
+}
+
 /// Runs the whole grid.
-pub(crate) fn run(env: &Env<'_>) -> Result<Counters, Box<Fault>> {
+pub(crate) fn run(env: &Env<'_>) -> Result<Tally, Box<Fault>> {
     let clusters = env.clusters().iter().map(|&n| u64::from(n)).product();
-    let mut counters = match env.shared_grid {
+    let mut tally = match env.shared_grid {
         true => run_epochs(env, clusters)?,
         false => run_apart(env, clusters)?,
     };
-    counters.launches = 1;
-    counters.global_unique_read = env.read.bytes();
-    counters.global_unique_written = env.written.bytes();
-    Ok(counters)
+    tally.counters.launches = 1;
+    tally.counters.global_unique_read = env.read.bytes();
+    tally.counters.global_unique_written = env.written.bytes();
+    Ok(tally)
 }
 
 /// Clusters that share nothing: the fault of the lowest one wins, as if they ran in order.
-fn run_apart(env: &Env<'_>, clusters: u64) -> Result<Counters, Box<Fault>> {
+fn run_apart(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
     let first_fault = AtomicU64::new(u64::MAX);
     let fault: Mutex<Option<(u64, Box<Fault>)>> = Mutex::new(None);
     let total = (0..clusters as usize)
@@ -44,7 +72,7 @@ fn run_apart(env: &Env<'_>, clusters: u64) -> Result<Counters, Box<Fault>> {
         .map(|index| {
             let index = index as u64;
             if index > first_fault.load(Relaxed) {
-                return Counters::default();
+                return Tally::default();
             }
             let mut cluster = Cluster::new(env, index);
             if let Err(found) = cluster.run() {
@@ -54,21 +82,18 @@ fn run_apart(env: &Env<'_>, clusters: u64) -> Result<Counters, Box<Fault>> {
                     *slot = Some((index, found));
                 }
             }
-            cluster.counters
+            Tally::of(index, cluster)
         })
-        .reduce(Counters::default, |mut a, b| {
-            a += &b;
-            a
-        });
+        .reduce(Tally::default, Tally::add);
     match fault.into_inner().unwrap_or_else(|e| e.into_inner()) {
         Some((_, fault)) => Err(fault),
         None => Ok(total),
     }
 }
 
-fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Counters, Box<Fault>> {
+fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
     let per_wave = env.resident_clusters();
-    let mut total = Counters::default();
+    let mut total = Tally::default();
     let mut resident: Vec<Cluster<'_>> = Vec::new();
     let mut next = 0;
     let mut idle = 0;
@@ -85,7 +110,7 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Counters, Box<Fault>> {
         let mut running = Vec::with_capacity(resident.len());
         for (cluster, outcome) in resident.drain(..).zip(outcomes) {
             match outcome? {
-                Outcome::Done => total += &cluster.counters,
+                Outcome::Done => total = total.add(Tally::of(cluster.index, cluster)),
                 Outcome::Parked => running.push(cluster),
             }
         }

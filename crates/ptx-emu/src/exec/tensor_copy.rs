@@ -1,7 +1,7 @@
 //! `cp.async.bulk.tensor`: boxes of a tensor, and the maps that describe it.
 
 use super::access::{Access, lanes};
-use super::cluster::{Cluster, Flow, POISON};
+use super::cluster::{Cluster, Flow};
 use super::convert::pool;
 use super::copy::{Job, Origin, SharedAt};
 use super::sync::illegal;
@@ -148,8 +148,7 @@ impl Cluster<'_> {
             let barrier = self.shared_operand(w, mbar, lane, 8, true)?;
             job.targets = self.targets(w, lane, op.multicast, shared, barrier)?;
             for (to, _) in &job.targets {
-                let at = to.offset as usize;
-                self.ctas[to.cta as usize].shared[at..at + len as usize].fill(POISON);
+                self.in_flight(*to, len, w.pc);
             }
             self.schedule(w, 400, 600, Job::Tensor(Box::new(job)));
         } else {
@@ -204,6 +203,7 @@ impl Cluster<'_> {
             return Ok(());
         }
         for (to, barrier) in &job.targets {
+            self.landed(*to, job.map.box_bytes(), from.pc);
             let shared = &mut self.ctas[to.cta as usize].shared[..];
             let resolve = |address, bytes| resolve(address, bytes).map(|p| p.cast_const());
             // SAFETY: as above.

@@ -15,7 +15,7 @@ use super::cluster::{Cluster, Flow};
 use super::convert::pool;
 use super::sync::illegal;
 use super::warp::{V32, Wait, Warp};
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, Place};
 use crate::numeric::{Lanes, NAN_F32};
 use crate::op::{Inst, Num, Op, R32, Slot, Wgmma, WgmmaA};
 use crate::tensor::Element;
@@ -40,6 +40,8 @@ struct Issued {
     b_desc: u64,
     fragments: Option<Box<[V32; 4]>>,
     accumulate: bool,
+    /// An operand tile was still on its way when the instruction was issued.
+    early: bool,
 }
 
 /// What a warp has issued and not yet waited for.
@@ -174,12 +176,14 @@ impl Cluster<'_> {
             None => true,
             Some(p) => w.pred(p) & 1 == 1,
         };
+        let b_desc = w.get64(op.b_desc)[0];
         let issued = Issued {
             pc: w.pc,
             a_desc,
-            b_desc: w.get64(op.b_desc)[0],
+            b_desc,
             fragments,
             accumulate,
+            early: self.tiles_in_flight(w, [a_desc, b_desc]),
         };
         let group = w.wgmma.current;
         w.wgmma.entries.push_back((group, Entry::Mma(issued)));
@@ -189,6 +193,24 @@ impl Cluster<'_> {
             }
         }
         Ok(Flow::Next)
+    }
+
+    /// Whether a tile of an instruction, known by its first byte, has yet to arrive. Descriptor 0
+    /// is no tile.
+    fn tiles_in_flight(&mut self, w: &Warp, descriptors: [u64; 2]) -> bool {
+        let first_byte = |d: u64| ((d & 0x3fff) << 4) as u32;
+        let hit = descriptors
+            .into_iter()
+            .filter(|d| *d != 0)
+            .find_map(|d| self.copy_over(w.cta, first_byte(d)));
+        if let Some(copy) = hit {
+            let line = Place::of(self.env.program, copy.pc, [0; 3], 0, 0).line();
+            self.note_early(
+                w,
+                format!("wgmma issued before the copy issued at {line} has arrived"),
+            );
+        }
+        hit.is_some()
     }
 
     pub(super) fn wgmma_commit(&mut self, w: &mut Warp) {
@@ -218,7 +240,8 @@ impl Cluster<'_> {
                 let register = &mut w.r32[slot.0 as usize];
                 let value = std::mem::replace(register, V32([NAN_F32; 32]));
                 w.wgmma.poisoned.push((slot.0, value));
-                self.counters.early_reads += 1;
+                let what = "accumulator read before wgmma.wait_group has retired it";
+                self.note_early(w, what.to_owned());
             }
         }
     }
@@ -365,7 +388,12 @@ impl Cluster<'_> {
             &mut d,
             self.env.mma_mode,
         )
-        .map_err(|e| (illegal(e.to_string()), pc))
+        .map_err(|e| (illegal(e.to_string()), pc))?;
+        // The tile may have come meanwhile; what the tensor core read was not there.
+        if chain.iter().flatten().any(|issued| issued.early) {
+            d.iter_mut().for_each(|lanes| **lanes = [NAN_F32; 32]);
+        }
+        Ok(())
     }
 }
 

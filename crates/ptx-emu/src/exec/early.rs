@@ -1,0 +1,71 @@
+//! Reads of what is still on its way: they get poison, and the first one is kept as the cause.
+
+use super::cluster::{Cluster, POISON};
+use super::copy::SharedAt;
+use super::warp::Warp;
+use crate::fault::{EarlyRead, Place};
+
+/// Shared bytes a bulk copy has yet to deliver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InFlight {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    /// Instruction that issued the copy.
+    pub(crate) pc: u32,
+}
+
+impl Cluster<'_> {
+    /// Poisons the destination of a copy until [`Cluster::landed`].
+    pub(super) fn in_flight(&mut self, to: SharedAt, bytes: u32, pc: u32) {
+        let cta = &mut self.ctas[to.cta as usize];
+        let (start, end) = (to.offset, to.offset + bytes);
+        cta.shared[start as usize..end as usize].fill(POISON);
+        cta.in_flight.push(InFlight { start, end, pc });
+    }
+
+    /// The bytes of a copy are there.
+    pub(super) fn landed(&mut self, to: SharedAt, bytes: u32, pc: u32) {
+        let copies = &mut self.ctas[to.cta as usize].in_flight;
+        let this = InFlight {
+            start: to.offset,
+            end: to.offset + bytes,
+            pc,
+        };
+        if let Some(at) = copies.iter().position(|c| *c == this) {
+            copies.swap_remove(at);
+        }
+    }
+
+    /// The copy in flight that covers a shared byte of a CTA.
+    pub(super) fn copy_over(&self, cta: u32, address: u32) -> Option<InFlight> {
+        let covers = |c: &&InFlight| (c.start..c.end).contains(&address);
+        self.ctas[cta as usize]
+            .in_flight
+            .iter()
+            .find(covers)
+            .copied()
+    }
+
+    /// Notes loads of a warp from bytes in flight.
+    pub(super) fn check_landed(&mut self, w: &Warp, mask: u32, at: &[u64; 32]) {
+        let hit =
+            super::access::lanes(mask).find_map(|lane| self.copy_over(w.cta, at[lane] as u32));
+        if let Some(copy) = hit {
+            let what = format!(
+                "shared memory read before the copy issued at {} has arrived",
+                Place::of(self.env.program, copy.pc, [0; 3], 0, 0).line()
+            );
+            self.note_early(w, what);
+        }
+    }
+
+    /// Counts an early read and keeps the first.
+    pub(super) fn note_early(&mut self, w: &Warp, what: String) {
+        self.counters.early_reads += 1;
+        if self.early.is_none() {
+            let cta = self.ctas[w.cta as usize].id;
+            let place = Place::of(self.env.program, w.pc, cta, w.index, w.active);
+            self.early = Some(Box::new(EarlyRead { place, what }));
+        }
+    }
+}
