@@ -4,6 +4,8 @@ use std::cell::RefCell;
 
 use super::super::Element;
 use super::expand::{A_WIDTH, B_WIDTH, expand_a, expand_b};
+#[cfg(target_arch = "x86_64")]
+use super::x86::{self, Kind};
 use super::{Form, Step, WgmmaError};
 #[cfg(target_arch = "x86_64")]
 use crate::numeric::NAN_F32;
@@ -276,6 +278,49 @@ impl Panels<'_> {
         let mut all = registers.each_mut();
         self.into(&mut all[..count], accumulate);
     }
+}
+
+/// A·B + C of one warp's fragments, as `mma.sync` has them, where K fills 32 bytes and the vector
+/// units can widen both types: the same slab as a warp's share of a wgmma, one group wide.
+#[cfg(target_arch = "x86_64")]
+pub fn fragments(
+    (left, a): (Element, [&Lanes; 4]),
+    (right, b): (Element, [&Lanes; 2]),
+    c: [&Lanes; 4],
+) -> Option<[Lanes; 4]> {
+    let level = Level::best();
+    let (left, right) = Kind::of(left).zip(Kind::of(right))?;
+    if level < Level::Avx2 {
+        return None;
+    }
+    // Four lanes of B's registers are a column's chunk, as it would lie in shared memory.
+    let bytes = b.map(|register| register.map(u32::to_le_bytes));
+    let chunks = bytes
+        .each_ref()
+        .map(|words| words.as_flattened().as_chunks::<16>().0);
+    let rows = std::array::from_fn(|column| [&chunks[0][column], &chunks[1][column]]);
+    let k = left.depth();
+    let mut d = c.map(|register| *register);
+    SCRATCH.with_borrow_mut(|scratch| {
+        let (a_panel, b_panel) = (scratch.a.floats(k * A_WIDTH), scratch.b.floats(k * B_WIDTH));
+        // SAFETY: the level was detected and the panels hold an instruction's k.
+        unsafe {
+            match level {
+                Level::Avx512 => x86::expand_a_avx512(left, false, a, a_panel),
+                _ => x86::expand_a_avx2(left, false, a, a_panel),
+            }
+            x86::expand_b(right, &rows, b_panel);
+        }
+        Slab {
+            k,
+            a: a_panel,
+            b: b_panel,
+            d: &mut d.each_mut(),
+            accumulate: true,
+        }
+        .run(level);
+    });
+    Some(d)
 }
 
 /// f32 accumulators.

@@ -11,6 +11,8 @@ mod kernel;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+#[cfg(target_arch = "x86_64")]
+pub(super) use kernel::fragments;
 use thiserror::Error;
 
 use super::descriptor::Matrix;

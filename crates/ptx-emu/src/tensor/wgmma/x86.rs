@@ -32,6 +32,11 @@ impl Kind {
         })
     }
 
+    /// K of an instruction: elements in 32 bytes.
+    pub const fn depth(self) -> usize {
+        8 * self.per_word()
+    }
+
     /// Elements in a register word.
     const fn per_word(self) -> usize {
         match self {
