@@ -224,7 +224,9 @@ fn call_table(calls: &[CallFit], measured: impl Fn(&str) -> Option<(f64, Option<
                 launch.blocks.to_string(),
                 dash(launch.waves.map(|waves| format!("{waves:.2}"))),
                 dash(launch.busy.map(percent)),
-                once(dash(call.padding.map(percent))),
+                once(dash(
+                    call.padding.map(|share| format!("{:.0} %", 100.0 * share)),
+                )),
                 once(dash(call.k_steps.map(|(least, most)| {
                     match least == most {
                         true => least.to_string(),

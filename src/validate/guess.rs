@@ -41,17 +41,17 @@ pub(super) fn holds(evidence: &Evidence<'_>, element: &Element, value: f64) -> b
 
 fn by_bits(sample: &[Element]) -> Option<&'static str> {
     if nearly_all(sample, |e| e.bits == POISON) {
-        return Some("never written");
+        return Some("was never written");
     }
     let nan = |e: &Element| e.bits != POISON && f16::from_bits(e.bits).is_nan();
     if nearly_all(sample, nan) {
-        return Some("NaN");
+        return Some("is NaN");
     }
     if nearly_all(sample, |e| f16::from_bits(e.bits).is_infinite()) {
-        return Some("infinite");
+        return Some("is infinite");
     }
     if nearly_all(sample, |e| e.got() == 0.0) {
-        return Some("zero");
+        return Some("is zero");
     }
     None
 }
@@ -119,7 +119,8 @@ fn by_factor(sample: &[Element]) -> Option<String> {
     factors.sort_by(f64::total_cmp);
     let middle = factors[factors.len() / 2];
     let fits = |e: &Element| !telling(&e) || (e.got() / e.expected / middle - 1.0).abs() < 0.01;
-    (middle != 0.0 && nearly_all(sample, fits)).then(|| format!("off by a factor of {middle:.3}"))
+    (middle != 0.0 && nearly_all(sample, fits))
+        .then(|| format!("is off by a factor of {middle:.3}"))
 }
 
 /// Distances at which kernels misplace rows and columns.

@@ -33,8 +33,8 @@ pub struct Mismatch {
     pub worst: f64,
     /// Where: "every element of group 3", "rows ≥ 64 of each 128 …".
     pub place: String,
-    /// What the wrong elements look like, where they look like something:
-    /// reads on from `place`.
+    /// What a wrong element looks like, where it looks like something: begins
+    /// with a verb.
     pub guess: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Mismatch {
     /// One line for a table.
     pub fn reason(&self) -> String {
         match &self.guess {
-            Some(guess) => format!("{} {guess}", self.place),
+            Some(guess) => format!("{} {}", self.place, self.agreeing(guess)),
             None => format!("{} wrong, {}", self.place, self.how_far()),
         }
     }
@@ -78,6 +78,23 @@ impl Mismatch {
             let _ = writeln!(text, "looks like: {guess}");
         }
         text.trim_end().to_owned()
+    }
+
+    /// The guess with its verb in the number of the place: "rows ≥ 64 … were".
+    fn agreeing(&self, guess: &str) -> String {
+        let plural = self.place.starts_with(|c: char| c.is_ascii_digit())
+            || ["rows ", "columns "]
+                .iter()
+                .any(|noun| self.place.starts_with(noun));
+        let (verb, rest) = guess.split_once(' ').unwrap_or((guess, ""));
+        let verb = match verb {
+            _ if !plural => verb,
+            "is" => "are",
+            "was" => "were",
+            "has" => "have",
+            other => other.trim_end_matches('s'),
+        };
+        format!("{verb} {rest}")
     }
 
     fn how_far(&self) -> String {

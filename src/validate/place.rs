@@ -40,8 +40,8 @@ pub(super) fn describe(wrong: &[Vec<bool>], oracle: &Oracle) -> String {
     };
     let share = share(count, total);
     match region.is_empty() {
-        true => format!("{share} of elements{whose}"),
-        false => format!("{region}{whose} ({share} of elements)"),
+        true => format!("{share}{whose}"),
+        false => format!("{region}{whose} ({share})"),
     }
 }
 
@@ -161,9 +161,9 @@ fn whose(hit: &[usize], groups: usize) -> String {
 
 fn share(count: usize, total: usize) -> String {
     match 100.0 * count as f64 / total as f64 {
-        percent if percent < 0.1 => format!("{count}"),
-        percent if percent < 10.0 => format!("{percent:.1} %"),
-        percent => format!("{:.0} %", percent.floor()),
+        percent if percent < 0.1 => format!("{count} elements"),
+        percent if percent < 10.0 => format!("{percent:.1} % of elements"),
+        percent => format!("{:.0} % of elements", percent.floor()),
     }
 }
 

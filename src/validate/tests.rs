@@ -122,8 +122,8 @@ fn tolerance_accepts_only_what_is_near() {
 #[test]
 fn wrong_formulas_are_named() {
     let cases: [(fn(f64, f64) -> f64, &str); 6] = [
-        (|g, _| g, "equals A·B1ᵀ: no gate, no second GEMM"),
-        (|_, u| u, "equals A·B2ᵀ"),
+        (|g, _| g, "A·B1ᵀ: no gate, no second GEMM"),
+        (|_, u| u, "A·B2ᵀ: no gate"),
         (|g, u| g * u, "silu is missing"),
         (|g, u| silu(u) * g, "B1 and B2 are swapped"),
         (|g, _| silu(g), "the second GEMM is missing"),
@@ -139,7 +139,7 @@ fn wrong_formulas_are_named() {
 fn a_single_gemm_is_told_in_one_line() {
     let reason = case().with(|g, _| g).reason();
     assert!(
-        reason.ends_with("equals A·B1ᵀ: no gate, no second GEMM"),
+        reason.ends_with("A·B1ᵀ: no gate, no second GEMM"),
         "{reason}"
     );
 }
@@ -174,17 +174,17 @@ fn nan_never_passes() {
 fn what_was_never_written_is_told_by_place() {
     let mut nothing = case();
     nothing.c.iter_mut().for_each(|c| c.fill(POISON));
-    assert_eq!(nothing.reason(), "every element never written");
+    assert_eq!(nothing.reason(), "every element was never written");
 
     let mut group = case();
     group.c[2].fill(POISON);
-    assert_eq!(group.reason(), "every element of group 2 never written");
+    assert_eq!(group.reason(), "every element of group 2 was never written");
 
     let mut rows = case();
     rows.c[1][64 * 256..].fill(POISON);
     let reason = rows.reason();
     assert!(reason.starts_with("rows ≥ 64 of group 1"), "{reason}");
-    assert!(reason.ends_with("never written"), "{reason}");
+    assert!(reason.ends_with("were never written"), "{reason}");
 }
 
 #[test]
@@ -208,12 +208,12 @@ fn misplaced_values_are_traced() {
         c[n..].copy_from_slice(&right[..right.len() - n]);
     }
     let reason = shifted.reason();
-    assert!(reason.contains("holds the value of row -1"), "{reason}");
+    assert!(reason.contains("hold the value of row -1"), "{reason}");
 
     let mut mixed = case();
     mixed.c[2] = mixed.c[0].clone();
     let reason = mixed.reason();
-    assert!(reason.contains("holds the values of group 0"), "{reason}");
+    assert!(reason.contains("hold the values of group 0"), "{reason}");
 }
 
 #[test]
@@ -226,21 +226,21 @@ fn mistakes_in_the_sum_over_k_are_named() {
     });
     let reason = dropped.reason();
     assert!(
-        reason.contains("lacks the last 64 of K in A·B2ᵀ"),
+        reason.contains("lack the last 64 of K in A·B2ᵀ"),
         "{reason}"
     );
 
     let permuted = case().answering(|g| g.sfb1.chunks_mut(2).for_each(|pair| pair.swap(0, 1)));
     let reason = permuted.reason();
     assert!(
-        reason.contains("has neighbouring scales of B1 exchanged"),
+        reason.contains("have neighbouring scales of B1 exchanged"),
         "{reason}"
     );
 
     let nibbles = case().answering(|g| g.a.iter_mut().for_each(|b| *b = b.rotate_left(4)));
     let reason = nibbles.reason();
     assert!(
-        reason.contains("has the nibbles of A exchanged"),
+        reason.contains("have the nibbles of A exchanged"),
         "{reason}"
     );
 }
@@ -258,7 +258,7 @@ fn a_tile_one_step_late_is_named() {
     });
     let reason = late.reason();
     assert!(
-        reason.contains("has A one K block of 64 late in both products"),
+        reason.contains("have A one K block of 64 late in both products"),
         "{reason}"
     );
 }
