@@ -97,6 +97,7 @@ mod tests {
             counters,
             seed: 0,
             ctas_per_sm: 1,
+            early_read: None,
         }
     }
 
