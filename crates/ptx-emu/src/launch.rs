@@ -92,7 +92,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             seed: 0,
-            step_limit: 100_000_000,
+            step_limit: 50_000_000,
             threads: 0,
             mma_mode: MmaMode::Fast,
             profile: Profile::H200,
