@@ -180,6 +180,8 @@ pub struct Report {
     pub ctas_per_sm: u32,
     /// The first read of something that was still on its way, which explains wrong results.
     pub early_read: Option<EarlyRead>,
+    /// What the kernel printed, CTA after CTA; at most 1 MiB.
+    pub printed: String,
 }
 
 /// Why a launch did not finish.
@@ -355,6 +357,7 @@ impl Launch {
             seed: self.config.seed,
             ctas_per_sm: env.ctas_per_sm(),
             early_read: tally.early(),
+            printed: env.printed.take(),
         })
     }
 

@@ -1644,7 +1644,7 @@ pub enum Op {
         line: R32,
         function: R64,
     },
-    /// `vprintf(format, args)`; d = 0
+    /// `vprintf(format, args)`; d = number of arguments read
     Printf { d: R32, format: R64, args: R64 },
     /// no effect (`pmevent`, `nanosleep`, hints)
     Nop,

@@ -370,3 +370,22 @@ fn votes_are_among_the_lanes_named() {
         assert_eq!(found[32 + i], together, "thread {i}");
     }
 }
+
+#[test]
+fn kernels_print() {
+    let mut bench = Bench::new(COMPILED);
+    let launch = Launch::new("shout")
+        .grid([2, 1, 1])
+        .block([32, 1, 1])
+        .params(Params::new().u32(2));
+    let report = launch
+        .run(&bench.module, &mut bench.memory)
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(
+        report.printed,
+        "cta 0 thread 0:  0.00 hey ff|7   |-5 q %\n\
+         cta 0 thread 1:  1.50 hey ff|7   |-5 q %\n\
+         cta 1 thread 0:  0.00 hey ff|7   |-5 q %\n\
+         cta 1 thread 1:  1.50 hey ff|7   |-5 q %\n"
+    );
+}

@@ -3,6 +3,7 @@
 use super::bytes::AlignedBytes;
 use super::cluster::{Cta, shared_memory};
 use super::mbarrier::Mbarriers;
+use super::print::Printed;
 use super::sync::NamedBarrier;
 use super::warp::{V32, V64, Warp};
 use crate::launch::{MmaMode, Profile};
@@ -37,6 +38,7 @@ pub(crate) struct Env<'a> {
     pub(crate) level: Level,
     pub(crate) profile: Profile,
     pub(crate) launch_id: u64,
+    pub(crate) printed: Printed,
     template32: Vec<V32>,
     template64: Vec<V64>,
 }
@@ -105,6 +107,7 @@ impl<'a> Env<'a> {
             level: setup.level,
             profile: setup.profile,
             launch_id: setup.launch_id,
+            printed: Printed::default(),
             template32,
             template64,
         }

@@ -85,7 +85,7 @@ pub(super) fn restore(w: &mut Warp, mask: u32, frame: &FrameSlots, local_bytes: 
 }
 
 /// A lane's local memory.
-fn local(w: &mut Warp, lane: usize, local_bytes: u32) -> &mut [u8] {
+pub(super) fn local(w: &mut Warp, lane: usize, local_bytes: u32) -> &mut [u8] {
     let per_lane = (local_bytes as usize).next_multiple_of(16);
     if w.local.is_empty() {
         w.local = AlignedBytes::filled(per_lane * 32, 0);

@@ -408,8 +408,8 @@ impl Cluster<'_> {
                 line: w.get(line)[lane],
                 function: self.text(w, w.get64(function)[lane]),
             })),
-            Op::Printf { d, .. } => {
-                w.put(mask, d, [0; 32]);
+            Op::Printf { d, format, args } => {
+                self.print(w, mask, d, format, args)?;
                 Ok(Flow::Next)
             }
             _ => Ok(Flow::Next),
@@ -417,7 +417,7 @@ impl Cluster<'_> {
     }
 
     /// A zero-terminated string of the device, at most 256 bytes.
-    fn text(&mut self, w: &mut Warp, address: u64) -> String {
+    pub(super) fn text(&mut self, w: &mut Warp, address: u64) -> String {
         let mut bytes = Vec::new();
         for i in 0..256 {
             match self.read_block::<1>(w, crate::op::Space::Generic, address + i) {

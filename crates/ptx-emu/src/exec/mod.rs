@@ -26,6 +26,7 @@ mod interp;
 mod matrix;
 mod mbarrier;
 mod paths;
+pub(crate) mod print;
 mod sources;
 mod sync;
 mod tensor_copy;

@@ -119,3 +119,11 @@ extern "C" __global__ void local_array(const u32* in, u32* out) {
   for (u32 k = 0; k < 16; k += 1 + i % 3) sum = sum * 31 + box[k];
   out[i] = sum;
 }
+
+extern "C" int printf(const char*, ...);
+
+extern "C" __global__ void shout(u32 n) {
+  if (threadIdx.x < n)
+    printf("cta %d thread %u: %5.2f %s %x|%-4d|%lld %c %%\n", blockIdx.x, threadIdx.x, 1.5f * threadIdx.x, "hey",
+           255, 7, -5ll, 'q');
+}

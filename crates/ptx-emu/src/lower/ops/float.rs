@@ -200,16 +200,12 @@ fn binary<'a>(
 
 fn fused<'a>(
     emitter: &mut Emitter<'_, 'a>,
-    mut form: Form<'_, 'a>,
+    form: Form<'_, 'a>,
     m: FMods,
     ty: Num,
 ) -> Lowered<()> {
     let [d, a, b, c] = exactly(form.operands)?;
     if let Some(fmt) = half_format(ty) {
-        // `.oob` only differs for a value that marks an out-of-bounds load; none is made here.
-        if form.words.take("oob") {
-            return Err(Problem::UnknownModifier("oob".into()));
-        }
         form.words.finish()?;
         let (ty, bits) = half_type(fmt);
         let (a, b, c) = (

@@ -1,0 +1,342 @@
+//! `vprintf`: what a kernel says, line by line, in the order of its CTAs.
+
+use super::access::lanes;
+use super::cluster::Cluster;
+use super::frames;
+use super::warp::Warp;
+use crate::fault::FaultKind;
+use crate::op::{LOCAL_WINDOW, R32, R64, Space};
+
+type Checked<T> = Result<T, Box<FaultKind>>;
+
+/// Bytes kept of one launch's output, as large as the device's own buffer.
+const MAX_PRINTED: usize = 1 << 20;
+
+/// Longest padding; wider ones are cut.
+const MAX_WIDTH: usize = 1 << 10;
+
+impl Cluster<'_> {
+    /// Prints once for each lane; `d` is the number of arguments read.
+    pub(super) fn print(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        d: R32,
+        format: R64,
+        args: R64,
+    ) -> Checked<()> {
+        for lane in lanes(mask) {
+            let (format, args) = (w.get64(format)[lane], w.get64(args)[lane]);
+            let format = self.text(w, format);
+            let mut read = 0;
+            let mut at = args;
+            let mut argument = |cluster: &mut Self, w: &mut Warp, bytes: u64| {
+                read += 1;
+                at = at.next_multiple_of(bytes);
+                at += bytes;
+                cluster.argument(w, lane, at - bytes, bytes)
+            };
+            let mut line = String::new();
+            let mut rest = format.as_str();
+            while let Some((before, after)) = rest.split_once('%') {
+                line.push_str(before);
+                let (conversion, after) = Conversion::parse(after);
+                rest = after;
+                if conversion.kind == '%' {
+                    line.push('%');
+                    continue;
+                }
+                let width = match conversion.star {
+                    true => argument(self, w, 4)? as u32 as usize,
+                    false => conversion.width,
+                };
+                let value = argument(self, w, conversion.bytes())?;
+                let text = match conversion.kind {
+                    's' => self.text(w, value),
+                    _ => conversion.number(value),
+                };
+                line.push_str(&conversion.pad(text, width.min(MAX_WIDTH)));
+            }
+            line.push_str(rest);
+            let [x, y, z] = self.ctas[w.cta as usize].id.map(u64::from);
+            let [columns, rows, _] = self.env.grid.map(u64::from);
+            self.env.printed.add((z * rows + y) * columns + x, line);
+            w.set_lane(crate::op::Slot::W32(d), lane, read);
+        }
+        Ok(())
+    }
+
+    /// An argument of 4 or 8 bytes; compilers pass them in local memory.
+    fn argument(&mut self, w: &mut Warp, lane: usize, at: u64, bytes: u64) -> Checked<u64> {
+        let mut value = [0; 8];
+        let local = at
+            .checked_sub(LOCAL_WINDOW)
+            .filter(|&offset| offset + bytes <= u64::from(self.env.program.local_bytes));
+        match local {
+            Some(offset) => {
+                let memory = frames::local(w, lane, self.env.program.local_bytes);
+                let source = &memory[offset as usize..][..bytes as usize];
+                value[..bytes as usize].copy_from_slice(source);
+            }
+            None => {
+                for (at, byte) in (at..).zip(&mut value[..bytes as usize]) {
+                    [*byte] = self.read_block::<1>(w, Space::Generic, at)?;
+                }
+            }
+        }
+        Ok(u64::from_le_bytes(value))
+    }
+}
+
+/// Lines printed so far, by CTA.
+#[derive(Debug, Default)]
+pub(crate) struct Printed {
+    lines: std::sync::Mutex<(usize, Vec<(u64, String)>)>,
+}
+
+impl Printed {
+    fn add(&self, cta: u64, line: String) {
+        let mut guard = self.lines.lock().unwrap_or_else(|e| e.into_inner());
+        let (bytes, lines) = &mut *guard;
+        if *bytes + line.len() <= MAX_PRINTED {
+            *bytes += line.len();
+            lines.push((cta, line));
+        }
+    }
+
+    /// Everything, CTA by CTA and in each in the order it was said.
+    pub(crate) fn take(&self) -> String {
+        let mut guard = self.lines.lock().unwrap_or_else(|e| e.into_inner());
+        let (_, mut lines) = std::mem::take(&mut *guard);
+        lines.sort_by_key(|(cta, _)| *cta);
+        lines.into_iter().map(|(_, line)| line).collect()
+    }
+}
+
+/// One `%…` of a format.
+#[derive(Debug, Default, PartialEq)]
+struct Conversion {
+    left: bool,
+    plus: bool,
+    space: bool,
+    alternate: bool,
+    zero: bool,
+    width: usize,
+    /// `*`: the width is an argument.
+    star: bool,
+    precision: Option<usize>,
+    long: bool,
+    kind: char,
+}
+
+impl Conversion {
+    /// Reads what follows the percent sign, and gives the rest of the format.
+    fn parse(text: &str) -> (Self, &str) {
+        let mut found = Self {
+            kind: '%',
+            ..Self::default()
+        };
+        let mut chars = text.char_indices();
+        let mut in_precision = false;
+        while let Some((at, c)) = chars.next() {
+            let digit = c.to_digit(10).map(|digit| digit as usize);
+            match (c, digit) {
+                ('-', _) => found.left = true,
+                ('+', _) => found.plus = true,
+                (' ', _) => found.space = true,
+                ('#', _) => found.alternate = true,
+                ('0', _) if found.width == 0 && !in_precision => found.zero = true,
+                ('*', _) => found.star = true,
+                ('.', _) => {
+                    in_precision = true;
+                    found.precision = Some(0);
+                }
+                (_, Some(digit)) => {
+                    let number = match in_precision {
+                        true => found.precision.get_or_insert(0),
+                        false => &mut found.width,
+                    };
+                    *number = (*number * 10 + digit).min(MAX_WIDTH);
+                }
+                ('h', _) => {}
+                ('l' | 'j' | 'z' | 't', _) => found.long = true,
+                (kind, _) => {
+                    found.kind = kind;
+                    return (found, &text[at + c.len_utf8()..]);
+                }
+            }
+        }
+        (found, "")
+    }
+
+    fn is_float(&self) -> bool {
+        matches!(self.kind, 'f' | 'F' | 'e' | 'E' | 'g' | 'G' | 'a' | 'A')
+    }
+
+    /// Size of its argument: `char`, `short` and `float` are passed as `int` and `double`.
+    fn bytes(&self) -> u64 {
+        match self.long || self.is_float() || matches!(self.kind, 's' | 'p') {
+            true => 8,
+            false => 4,
+        }
+    }
+
+    fn number(&self, bits: u64) -> String {
+        let sign = |negative: bool| match (negative, self.plus, self.space) {
+            (true, ..) => "-",
+            (_, true, _) => "+",
+            (_, _, true) => " ",
+            _ => "",
+        };
+        let signed = if self.long {
+            bits as i64
+        } else {
+            i64::from(bits as i32)
+        };
+        let digits = |digits: String| {
+            let least = self.precision.unwrap_or(1);
+            format!("{}{digits}", "0".repeat(least.saturating_sub(digits.len())))
+        };
+        let prefix = |prefix: &'static str| if self.alternate { prefix } else { "" };
+        match self.kind {
+            'd' | 'i' => format!(
+                "{}{}",
+                sign(signed < 0),
+                digits(signed.unsigned_abs().to_string())
+            ),
+            'u' => digits(bits.to_string()),
+            'o' => format!("{}{}", prefix("0"), digits(format!("{bits:o}"))),
+            'x' => format!("{}{}", prefix("0x"), digits(format!("{bits:x}"))),
+            'X' => format!("{}{}", prefix("0X"), digits(format!("{bits:X}"))),
+            'c' => char::from(bits as u8).to_string(),
+            'p' => format!("{bits:#x}"),
+            _ if self.is_float() => {
+                let value = f64::from_bits(bits);
+                let text = format!(
+                    "{}{}",
+                    sign(value.is_sign_negative()),
+                    self.float(value.abs())
+                );
+                match self.kind.is_ascii_uppercase() {
+                    true => text.to_uppercase(),
+                    false => text,
+                }
+            }
+            other => format!("%{other}"),
+        }
+    }
+
+    /// A value without its sign.
+    fn float(&self, value: f64) -> String {
+        if !value.is_finite() {
+            return if value.is_nan() {
+                "nan".into()
+            } else {
+                "inf".into()
+            };
+        }
+        let precision = self.precision.unwrap_or(6);
+        match self.kind.to_ascii_lowercase() {
+            'f' => format!("{value:.precision$}"),
+            'g' => {
+                let precision = precision.max(1);
+                let scientific = exponential(value, precision - 1);
+                let exponent: i32 = scientific
+                    .split_once('e')
+                    .and_then(|(_, exponent)| exponent.parse().ok())
+                    .unwrap_or(0);
+                match (-4..precision as i32).contains(&exponent) {
+                    true => self.shorten(format!(
+                        "{value:.*}",
+                        (precision as i32 - 1 - exponent) as usize
+                    )),
+                    false => match scientific.split_once('e') {
+                        Some((digits, exponent)) => {
+                            format!("{}e{exponent}", self.shorten(digits.to_owned()))
+                        }
+                        None => scientific,
+                    },
+                }
+            }
+            _ => exponential(value, precision),
+        }
+    }
+
+    /// `%g` drops trailing zeros.
+    fn shorten(&self, text: String) -> String {
+        match text.contains('.') && !self.alternate {
+            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            false => text,
+        }
+    }
+
+    fn pad(&self, text: String, width: usize) -> String {
+        let text = match (self.kind, self.precision) {
+            ('s', Some(most)) => text.chars().take(most).collect(),
+            _ => text,
+        };
+        let missing = width.saturating_sub(text.chars().count());
+        if self.left {
+            return format!("{text}{}", " ".repeat(missing));
+        }
+        let integer_precision = self.precision.is_some() && !self.is_float();
+        if self.zero && !integer_precision && !matches!(self.kind, 's' | 'c') {
+            let at = text.len() - text.trim_start_matches(['-', '+', ' ']).len();
+            return format!("{}{}{}", &text[..at], "0".repeat(missing), &text[at..]);
+        }
+        format!("{}{text}", " ".repeat(missing))
+    }
+}
+
+/// `d.ddde±dd`
+fn exponential(value: f64, precision: usize) -> String {
+    let text = format!("{value:.precision$e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) => {
+            let exponent: i32 = exponent.parse().unwrap_or(0);
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(format: &str, bits: u64) -> String {
+        let (conversion, rest) = Conversion::parse(&format[1..]);
+        assert_eq!(rest, "", "{format}");
+        let width = conversion.width;
+        conversion.pad(conversion.number(bits), width)
+    }
+
+    #[test]
+    fn numbers_look_as_in_c() {
+        let minus_five = -5i32 as u32 as u64;
+        let cases = [
+            ("%d", minus_five, "-5"),
+            ("%-4d", 7, "7   "),
+            ("%05d", minus_five, "-0005"),
+            ("%.3d", 7, "007"),
+            ("%u", minus_five, "4294967291"),
+            ("%lld", -5i64 as u64, "-5"),
+            ("%#x", 255, "0xff"),
+            ("%8X", 255, "      FF"),
+            ("%c", 113, "q"),
+            ("%p", 16, "0x10"),
+            ("%f", 1.5f64.to_bits(), "1.500000"),
+            ("%6.2f", 1.5f64.to_bits(), "  1.50"),
+            ("%+.1e", 12345f64.to_bits(), "+1.2e+04"),
+            ("%g", 100000f64.to_bits(), "100000"),
+            ("%g", 1e6f64.to_bits(), "1e+06"),
+            ("%g", 0.0001f64.to_bits(), "0.0001"),
+            ("%G", 1e-10f64.to_bits(), "1E-10"),
+            ("%f", f64::NEG_INFINITY.to_bits(), "-inf"),
+        ];
+        for (format, bits, expected) in cases {
+            assert_eq!(one(format, bits), expected, "{format}");
+        }
+    }
+}
