@@ -88,7 +88,11 @@ impl Cluster<'_> {
 
     /// One lane's address.
     pub(super) fn address(&self, w: &Warp, addr: Addr, lane: usize) -> u64 {
-        self.addresses(w, addr)[lane]
+        match addr.base {
+            Base::R64(r) => w.get64(r)[lane].wrapping_add_signed(addr.offset),
+            Base::R32(r) => u64::from(w.get(r)[lane].wrapping_add(addr.offset as u32)),
+            Base::Abs | Base::Global(_) => self.addresses(w, addr)[lane],
+        }
     }
 
     /// Reduces addresses of a state space to a place and addresses within it. `Err` holds a mix:

@@ -220,8 +220,10 @@ impl Cluster<'_> {
 
     /// Host address of global bytes, checked.
     pub(super) fn global_at(&mut self, address: u64, bytes: u64, write: bool) -> Checked<usize> {
-        let access = Access { bytes, write };
-        self.find_region(address, access)?;
+        let known = self.last_region;
+        if address < known.base || address.saturating_add(bytes) > known.end {
+            self.find_region(address, Access { bytes, write })?;
+        }
         let region = self.last_region;
         let footprint = if write {
             &self.env.written

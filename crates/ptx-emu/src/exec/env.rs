@@ -17,6 +17,8 @@ pub(crate) struct Env<'a> {
     pub(crate) classes: Vec<u8>,
     /// Instructions that read accumulators of wgmma.
     pub(crate) readers: Vec<bool>,
+    /// Registers each wgmma writes.
+    pub(super) accumulators: super::wgmma::Accumulators,
     pub(crate) memory: &'a Memory,
     pub(crate) read: Footprint,
     pub(crate) written: Footprint,
@@ -88,6 +90,7 @@ impl<'a> Env<'a> {
                 .map(|i| super::classes::class(&i.op) as u8)
                 .collect(),
             readers: super::sources::readers(program),
+            accumulators: super::wgmma::all_accumulators(program),
             memory: setup.memory,
             read: Footprint::new(setup.memory),
             written: Footprint::new(setup.memory),

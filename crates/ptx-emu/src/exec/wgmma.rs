@@ -9,7 +9,7 @@
 //! them where values cross loops; ptxas coalesces them away) is queued behind the instruction that
 //! produces it. Any other use finds the canonical NaN.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
@@ -17,7 +17,7 @@ use super::sync::illegal;
 use super::warp::{V32, Wait, Warp};
 use crate::fault::{Fault, FaultKind, Place};
 use crate::numeric::{Lanes, NAN_F32};
-use crate::op::{Inst, Num, Op, R32, Slot, Wgmma, WgmmaA};
+use crate::op::{Inst, Num, Op, Program, R32, Slot, Wgmma, WgmmaA};
 use crate::tensor::Element;
 use crate::tensor::descriptor::{Major, Matrix};
 use crate::tensor::wgmma::{Accumulator, Form, OperandA, Step};
@@ -70,11 +70,15 @@ impl WgmmaQueue {
     }
 
     fn lock(&mut self, slot: R32) {
-        let word = slot.0 as usize / 64;
+        self.lock_word(slot.0 / 64, 1 << (slot.0 % 64));
+    }
+
+    fn lock_word(&mut self, word: u32, slots: u64) {
+        let word = word as usize;
         if self.locked.len() <= word {
             self.locked.resize(word + 1, 0);
         }
-        self.locked[word] |= 1 << (slot.0 % 64);
+        self.locked[word] |= slots;
     }
 
     /// Number of groups that must be complete so that at most `n` are pending.
@@ -187,10 +191,8 @@ impl Cluster<'_> {
         };
         let group = w.wgmma.current;
         w.wgmma.entries.push_back((group, Entry::Mma(issued)));
-        for &slot in pool(program, op.d) {
-            if let Slot::W32(r) = slot {
-                w.wgmma.lock(r);
-            }
+        for &(word, slots) in self.env.accumulators(w.pc) {
+            w.wgmma.lock_word(word, slots);
         }
         Ok(Flow::Next)
     }
@@ -462,7 +464,31 @@ fn chainable(a: &Op, b: &Op, env: &super::env::Env<'_>) -> bool {
         && slots(a) == slots(b)
 }
 
+/// The accumulators of each wgmma as words of a slot set: (word, slots).
+pub(super) type Accumulators = HashMap<u32, Box<[(u32, u64)]>>;
+
+/// Finds them once per launch; instructions are issued far more often than there are any.
+pub(super) fn all_accumulators(program: &Program) -> Accumulators {
+    let mut all = Accumulators::new();
+    for (pc, inst) in program.insts.iter().enumerate() {
+        if let Op::Wgmma(op) = &inst.op {
+            let mut words: BTreeMap<u32, u64> = BTreeMap::new();
+            for slot in pool(program, op.d) {
+                if let Slot::W32(r) = slot {
+                    *words.entry(r.0 / 64).or_default() |= 1 << (r.0 % 64);
+                }
+            }
+            all.insert(pc as u32, words.into_iter().collect());
+        }
+    }
+    all
+}
+
 impl super::env::Env<'_> {
+    fn accumulators(&self, pc: u32) -> &[(u32, u64)] {
+        self.accumulators.get(&pc).map_or(&[], |words| words)
+    }
+
     /// Recomputes which registers are in flight from what is left in the queue.
     fn relock(&self, w: &mut Warp) {
         w.wgmma.locked.fill(0);
@@ -471,12 +497,8 @@ impl super::env::Env<'_> {
             match entry {
                 Entry::Copy { to, .. } => w.wgmma.lock(*to),
                 Entry::Mma(issued) => {
-                    if let Op::Wgmma(op) = &self.program.insts[issued.pc as usize].op {
-                        for &slot in pool(self.program, op.d) {
-                            if let Slot::W32(r) = slot {
-                                w.wgmma.lock(r);
-                            }
-                        }
+                    for &(word, slots) in self.accumulators(issued.pc) {
+                        w.wgmma.lock_word(word, slots);
                     }
                 }
             }
