@@ -119,13 +119,18 @@ fn find(round: &Round, run: Run) -> Result<Found, InputError> {
         .and_then(|rules| judged(&run, &ranking, rules));
     let promoted = promotion(&run, &ranking, gate.as_ref());
     let mut names: Vec<String> = round.pitches.iter().map(|p| p.design.clone()).collect();
+    // A claim in front matter is told unless a pitch told it already.
+    let pitched = |id: &ContenderId| {
+        let built = |p: &crate::config::Pitch| p.contender.clone().unwrap_or(p.design.clone());
+        let same = |name: String| name == id.as_str() || name == id.variant();
+        round.pitches.iter().map(built).any(same)
+    };
     let claiming = run.header.contenders.iter().filter(|c| c.claim.is_some());
-    for contender in claiming {
-        let id = contender.id.to_string();
-        if !names.contains(&id) && !names.contains(&contender.variant) {
-            names.push(id);
-        }
-    }
+    names.extend(
+        claiming
+            .filter(|c| !pitched(&c.id))
+            .map(|c| c.id.to_string()),
+    );
     let outcomes = outcomes(round, &names, Some((&run, &ranking)));
     Ok(Found {
         run,

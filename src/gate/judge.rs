@@ -8,7 +8,7 @@ use super::{resources, speed};
 use crate::claims::ClaimVerdict;
 use crate::config::Gate;
 use crate::domain::{ContenderId, Status};
-use crate::present::{interval, speedup};
+use crate::present::{self, interval, speedup};
 use crate::rank::{Comparison, Ranking, Side, compare_runs, mismatch};
 use crate::record::Run;
 use crate::record::schema::Timing;
@@ -159,6 +159,7 @@ fn completeness(
         ruling: Ruling::Undecided,
         wanted: "as in the baseline run".to_owned(),
         found: found.to_owned(),
+        speedup: None,
         reason: Some("what is not there cannot be judged".to_owned()),
     };
     let common = |s: &&crate::domain::Shape| run.shape(&s.name) == Some(*s);
@@ -237,6 +238,7 @@ impl Case<'_> {
             ruling: Ruling::Passed,
             wanted: "ok".to_owned(),
             found: "ok".to_owned(),
+            speedup: None,
             reason: None,
         }
     }
@@ -279,7 +281,7 @@ impl Case<'_> {
 
     fn geomean(&self, threshold: f64, comparison: Option<&Comparison>, over: Over) -> Finding {
         let mut finding = Finding {
-            wanted: format!("≥ {}", speedup(threshold)),
+            wanted: format!("≥ {}", present::threshold(threshold)),
             ..self.plain(Rule::MinGeomean, None)
         };
         let base_shapes = match over {
@@ -302,6 +304,7 @@ impl Case<'_> {
         let judged = speed::judge(&comparison.geomean, threshold, limit, self.run.timing());
         finding.ruling = judged.ruling;
         finding.found = judged.found;
+        finding.speedup = Some(judged.ratio);
         finding.reason = judged.reason;
         finding
     }
@@ -310,7 +313,7 @@ impl Case<'_> {
         let Some(comparison) = comparison else {
             return vec![Finding {
                 ruling: Ruling::Failed,
-                wanted: format!("≥ {}", speedup(floor)),
+                wanted: format!("≥ {}", present::threshold(floor)),
                 found: "none".to_owned(),
                 reason: Some("both are valid on no shape".to_owned()),
                 ..self.plain(Rule::MinShape, None)
@@ -327,8 +330,9 @@ impl Case<'_> {
             if judged.ruling != Ruling::Passed {
                 findings.push(Finding {
                     ruling: judged.ruling,
-                    wanted: format!("≥ {}", speedup(floor)),
+                    wanted: format!("≥ {}", present::threshold(floor)),
                     found: judged.found,
+                    speedup: Some(judged.ratio),
                     reason: judged.reason,
                     ..self.plain(Rule::MinShape, Some(shape))
                 });
@@ -336,7 +340,7 @@ impl Case<'_> {
         }
         if let (true, Some((shape, least))) = (findings.is_empty(), worst) {
             findings.push(Finding {
-                wanted: format!("≥ {} on every shape", speedup(floor)),
+                wanted: format!("≥ {} on every shape", present::threshold(floor)),
                 found: format!("≥ {} (on {shape})", speedup(least.exp())),
                 ..self.plain(Rule::MinShape, None)
             });
@@ -368,6 +372,7 @@ impl Case<'_> {
                 .measured
                 .as_ref()
                 .map_or("untested".to_owned(), interval),
+            speedup: result.measured,
             reason: (ruling != Ruling::Passed).then(|| result.verdict.to_string()),
             ..self.plain(Rule::ClaimsMet, None)
         })

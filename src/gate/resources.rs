@@ -80,6 +80,7 @@ impl Case<'_> {
             ruling,
             wanted,
             found: found.unwrap_or_else(|| "unknown".to_owned()),
+            speedup: None,
             reason,
         }
     }

@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::domain::{ContenderId, Exit};
+use crate::domain::{ContenderId, Exit, Interval};
 
 /// What can be asked of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -76,6 +76,8 @@ pub struct Finding {
     pub ruling: Ruling,
     pub wanted: String,
     pub found: String,
+    /// The speedup that was judged, where the rule is about one.
+    pub speedup: Option<Interval>,
     /// By how much it failed, or why it cannot be judged.
     pub reason: Option<String>,
 }

@@ -1,13 +1,15 @@
 //! Rules about speed: a threshold against an interval.
 
 use super::ruling::Ruling;
-use crate::present::{interval, percent, speedup};
+use crate::domain::Interval;
+use crate::present::{self, interval, percent, speedup};
 use crate::record::schema::Timing;
 use crate::stats::{CONFIDENCE, Detectable, LogEstimate};
 
 pub struct Judged {
     pub ruling: Ruling,
     pub found: String,
+    pub ratio: Interval,
     pub reason: Option<String>,
 }
 
@@ -23,6 +25,7 @@ pub fn judge(
     let judged = |ruling, reason: Option<String>| Judged {
         ruling,
         found: found.clone(),
+        ratio,
         reason,
     };
     // A threshold of exactly 1 asks which side of equal a design is on, which
@@ -34,7 +37,7 @@ pub fn judge(
     {
         let reason = format!(
             "{} is {} from equal, and this run tells differences of {} or more apart",
-            speedup(threshold),
+            present::threshold(threshold),
             percent(asked.exp_m1()),
             percent(limit.effect)
         );
@@ -50,7 +53,7 @@ pub fn judge(
             Ruling::Undecided,
             Some(format!(
                 "the interval holds {}: measure longer",
-                speedup(threshold)
+                present::threshold(threshold)
             )),
         ),
         _ if timing == Timing::Measured => judged(

@@ -11,6 +11,15 @@ pub fn speedup(ratio: f64) -> String {
     }
 }
 
+/// A threshold as it was asked for: `1.40×`, `1.0001×`.
+pub fn threshold(ratio: f64) -> String {
+    let short = format!("{ratio:.2}");
+    match short.parse::<f64>() {
+        Ok(value) if value == ratio => format!("{short}×"),
+        _ => format!("{ratio}×"),
+    }
+}
+
 /// `1.92× [1.90 1.94]`, or only the estimate where there is no interval. A
 /// narrow interval gets the decimals it takes to show that it has a width.
 pub fn interval(interval: &Interval) -> String {

@@ -153,8 +153,14 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, ReadError> {
             Ok(*header)
         }
         Ok(_) => Err(foreign("its first line is not a header")),
-        Err(error) => Err(corrupt(error.to_string())),
+        Err(error) => Err(corrupt(in_line(&error))),
     }
+}
+
+/// The parser counts lines from the one it was given; ours is in the message
+/// already.
+fn in_line(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", ", column ")
 }
 
 fn check_header(header: &Header) -> Result<(), String> {
@@ -230,7 +236,7 @@ impl Loading {
                 self.run.torn = true;
                 Ok(())
             }
-            Err(error) => Err(corrupt(error.to_string())),
+            Err(error) => Err(corrupt(in_line(&error))),
         }
     }
 

@@ -25,7 +25,7 @@ pub fn section(subject: &Subject) -> Markup {
         })
         .collect();
     html! {
-        div.scroll { table {
+        div.scroll { table.fold {
             thead { tr {
                 th data-sort { "shape" }
                 @for (contender, _) in &entrants { th.n data-sort { (contender) } }

@@ -102,13 +102,13 @@ fn chart(subjects: &[Subject], contenders: &[ContenderId]) -> Markup {
         return html! {};
     };
     let (low, high) = (low.min(0.98), high.max(1.02));
-    let x = Scale::linear((0.0, (subjects.len() - 1) as f64), (50.0, 470.0));
+    let x = Scale::linear((0.0, (subjects.len() - 1) as f64), (50.0, 750.0));
     let y = Scale::log((low * 0.99, high * 1.01), (180.0, 12.0));
     html! {
         figure.wide {
             figcaption { "Speed over the first run" }
-            svg viewBox="0 0 600 215" role="img" aria-label="Speed over the runs" {
-                line.ref x1="50" x2="470" y1=(y.at(1.0)) y2=(y.at(1.0)) {}
+            svg viewBox="0 0 900 215" role="img" aria-label="Speed over the runs" {
+                line.ref x1="50" x2="750" y1=(y.at(1.0)) y2=(y.at(1.0)) {}
                 @for tick in ticks(low, high, 4) {
                     text.label x="44" y=(y.at(tick) + 4.0) text-anchor="end" { (short(tick)) "×" }
                 }

@@ -21,9 +21,10 @@ pub fn section(subject: &Subject) -> Markup {
             thead { tr {
                 th data-sort { "rank" } th data-sort { "contender" } th data-sort { "verdict" }
                 th.n data-sort { "over " (over) } th { "interval (95 %)" }
-                th data-sort { "claim" } th.n data-sort { "roofline" } th.n data-sort { "regs" }
-                th.n data-sort { "spills" } th.n data-sort { "smem" } th.n data-sort { "occupancy" }
+                th data-sort { "claim" }
                 @if let Some(y) = yardstick { th.n data-sort { "over " (y) } }
+                th.n data-sort { "roofline" } th.n data-sort { "regs" }
+                th.n data-sort { "spills" } th.n data-sort { "smem" } th.n data-sort { "occupancy" }
             } }
             tbody { @for row in &ranking.rows { (line(subject, row, scale.as_ref())) } }
         } }
@@ -73,16 +74,16 @@ fn line(subject: &Subject, row: &Row, scale: Option<&Scale>) -> Markup {
             }
             td { @if let Some(scale) = scale { (drawn(found, reference, row.kind, scale)) } }
             td { (claim(row)) }
-            td.n data-v=[row.roofline] { (row.roofline.map_or(String::new(), percent)) }
-            td.n { (resources.map_or(String::new(), |r| r.registers.to_string())) }
-            td.n data-v=[resources.map(|r| r.spill_bytes)] { (resources.map_or(String::new(), |r| format!("{} B", r.spill_bytes))) }
-            td.n data-v=[resources.map(|r| r.smem.0)] { (resources.map_or(String::new(), |r| r.smem.to_string())) }
-            td.n data-v=[resources.map(|r| r.occupancy)] { (resources.map_or(String::new(), |r| percent(r.occupancy))) }
             @if subject.run.header.yardstick.is_some() {
                 td.n data-v=[row.over_yardstick.map(|e| e.mean.exp())] title=[row.over_yardstick_interval().map(|i| interval(&i))] {
                     (row.over_yardstick.map_or(String::new(), |e| speedup(e.mean.exp())))
                 }
             }
+            td.n data-v=[row.roofline] { (row.roofline.map_or(String::new(), percent)) }
+            td.n { (resources.map_or(String::new(), |r| r.registers.to_string())) }
+            td.n data-v=[resources.map(|r| r.spill_bytes)] { (resources.map_or(String::new(), |r| format!("{} B", r.spill_bytes))) }
+            td.n data-v=[resources.map(|r| r.smem.0)] { (resources.map_or(String::new(), |r| r.smem.to_string())) }
+            td.n data-v=[resources.map(|r| r.occupancy)] { (resources.map_or(String::new(), |r| percent(r.occupancy))) }
         }
     }
 }

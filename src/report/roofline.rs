@@ -58,7 +58,7 @@ fn overall(subject: &Subject) -> Markup {
     let Some((least, _)) = range(points.iter().map(|p| p.1)) else {
         return html! {};
     };
-    let x = Scale::log((low, high), (46.0, 590.0));
+    let x = Scale::log((low, high), (46.0, 890.0));
     let y = Scale::log((least.min(slope * low) * 0.8, peak * 1.25), (190.0, 10.0));
     let roof = format!(
         "M{} {} L{} {} L{} {}",
@@ -72,17 +72,17 @@ fn overall(subject: &Subject) -> Markup {
     html! {
         figure.wide {
             figcaption { "All shapes: TFLOP/s by operations per byte (log–log)" }
-            svg viewBox="0 0 600 225" role="img" aria-label="Roofline over all shapes" {
+            svg viewBox="0 0 900 225" role="img" aria-label="Roofline over all shapes" {
                 path.roof d=(roof) stroke-width="1.5" {}
                 text.label x=(x.at(ridge) + 6.0) y=(y.at(peak) - 5.0) { (short(peak)) " TFLOP/s at " (short(device.clock_mhz)) " MHz" }
                 @for (px, py, class, title) in &points {
                     circle class=(class) cx=(x.at(*px)) cy=(y.at(*py)) r="4" fill-opacity="0.75" { title { (title) } }
                 }
-                line.axis x1="46" x2="590" y1="195" y2="195" {}
+                line.axis x1="46" x2="890" y1="195" y2="195" {}
                 @for v in [30.0, 100.0, 300.0, 1000.0, 3000.0].iter().filter(|v| (low..high).contains(*v)) {
                     text.label x=(x.at(*v)) y="209" text-anchor="middle" { (short(*v)) }
                 }
-                text.label x="590" y="222" text-anchor="end" { "operations per byte" }
+                text.label x="890" y="222" text-anchor="end" { "operations per byte" }
                 @for v in [10.0, 30.0, 100.0, 300.0, 1000.0].iter().filter(|v| **v < peak * 1.2 && **v > least * 0.8) {
                     text.label x="42" y=(y.at(*v) + 4.0) text-anchor="end" { (short(*v)) }
                 }

@@ -21,11 +21,11 @@ struct Layout {
     stalls: (f64, f64),
 }
 
-/// The default preset on a quiet GPU.
+/// The default preset (30 blocks a shape over two processes) on a quiet GPU.
 const DEFAULT: Layout = Layout {
-    shapes: 4,
-    processes: 3,
-    blocks: 10,
+    shapes: 8,
+    processes: 2,
+    blocks: 15,
     noise: 0.005,
     between: 0.0,
     stalls: (0.0, 0.0),
@@ -96,11 +96,13 @@ fn intervals_cover_when_processes_agree() {
 fn intervals_cover_when_processes_differ() {
     assert_covers(Layout {
         processes: 5,
+        blocks: 6,
         between: 0.002,
         ..DEFAULT
     });
     assert_covers(Layout {
         processes: 5,
+        blocks: 6,
         between: 0.006,
         ..DEFAULT
     });
