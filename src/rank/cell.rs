@@ -118,16 +118,21 @@ fn median_clock(run: &Run, contender: &ContenderId, shape: &str) -> Option<f64> 
     clocks.get(clocks.len() / 2).copied()
 }
 
+/// Marks the least time of each shape; modelled times can be exactly equal,
+/// and then each of them is the least.
 fn mark_best(run: &Run, cells: &mut [Cell]) {
     for shape in &run.header.shapes {
-        let on_shape = cells
+        let mut times: Vec<&mut Timed> = cells
             .iter_mut()
-            .filter(|c| c.shape == shape.name && !run.is_yardstick(&c.contender));
-        let best = on_shape
+            .filter(|c| c.shape == shape.name && !run.is_yardstick(&c.contender))
             .filter_map(|c| c.time.as_mut())
-            .min_by(|a, b| a.log.mean.total_cmp(&b.log.mean));
-        if let Some(best) = best {
-            best.best = true;
+            .collect();
+        let least = times
+            .iter()
+            .map(|t| t.log.mean)
+            .fold(f64::INFINITY, f64::min);
+        for time in &mut times {
+            time.best = time.log.mean == least;
         }
     }
 }

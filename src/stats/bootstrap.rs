@@ -270,12 +270,10 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Satterthwaite's degrees for a variance of which `share` lies between
-/// processes. That share is known no better than the whole mean square it was
-/// taken from, so it counts once and not squared.
+/// Satterthwaite's degrees for a variance of which `share` lies between processes.
 fn degrees(share: f64, between_df: f64, within_df: f64) -> f64 {
     let between = if share > 0.0 {
-        share / between_df.max(1.0)
+        share.powi(2) / between_df.max(1.0)
     } else {
         0.0
     };

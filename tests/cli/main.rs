@@ -2,6 +2,7 @@
 //! and exit code held against snapshots.
 
 mod bad_input;
+mod gating;
 mod listing;
 mod reading;
 mod sweeping;
