@@ -52,6 +52,15 @@ fn clear(bytes: usize) -> String {
 const INIT: &str = "mov.u32 %r1, tile;\nmov.u32 %r0, bar;\nsetp.eq.u32 %p1, %thread, 0;\n@%p1 mbarrier.init.shared::cta.b64 [%r0], 1;\n\
     fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;\nbar.sync 0;\nmov.b64 %l0, map0;\ncvta.param.u64 %l0, %l0;\n";
 
+/// Waits for the barrier's phase, and traps after about 20 ms: a copy that signals another
+/// number of bytes than expected is to fail, not to hang.
+fn wait(label: &str, parity: usize) -> String {
+    format!(
+        "mov.b32 %r23, 0;\nWAIT{label}:\nmbarrier.test_wait.parity.shared::cta.b64 %p0, [%r0], {parity};\n@%p0 bra LANDED{label};\n\
+         nanosleep.u32 1000;\nadd.u32 %r23, %r23, 1;\nsetp.lt.u32 %p0, %r23, 20000;\n@%p0 bra WAIT{label};\ntrap;\nLANDED{label}:\n"
+    )
+}
+
 fn box_bytes(map: &MapSpec) -> usize {
     let elements: usize = map
         .extent
@@ -116,10 +125,10 @@ fn load(name: String, form: &str, map: MapSpec, places: &[&[i32]], input: Vec<u8
         let _ = write!(
             body,
             "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], {bytes};\n@%p1 {form} [%r1], [%l0, {at}], [%r0];\n\
-             WAIT{turn}:\nmbarrier.try_wait.parity.shared::cta.b64 %p0, [%r0], {parity};\n@!%p0 bra WAIT{turn};\n{dump}\
+             {wait}{dump}\
              fence.proxy.async.shared::cta;\nbar.sync 0;\n",
             at = coordinates(place),
-            parity = turn & 1,
+            wait = wait(&turn.to_string(), turn & 1),
             dump = dump(slot, turn * slot, &turn.to_string()),
         );
     }
@@ -304,7 +313,7 @@ fn spellings() -> Vec<Case> {
         .map(|form| load(form.to_owned(), form, map(), &[&[0, 0], &[40, 12]], input()))
         .collect();
     let bytes = box_bytes(&map());
-    let wait = "WAIT:\nmbarrier.try_wait.parity.shared::cta.b64 %p0, [%r0], 0;\n@!%p0 bra WAIT;\n";
+    let wait = wait("", 0);
     let hinted = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint";
     let prefetch = "cp.async.bulk.prefetch.tensor.2d.L2.global.tile";
     for (name, setup, copy) in [
@@ -368,8 +377,9 @@ fn multicasts() -> Vec<Case> {
                         "{INIT}{rendezvous}createpolicy.fractional.L2::evict_first.b64 %l5;\nmov.u32 %r9, %cluster_ctarank;\nmov.b32 %r8, {mask};\nshr.u32 %r8, %r8, %r9;\n\
                          and.b32 %r8, %r8, 1;\nsetp.ne.u32 %p2, %r8, 0;\nand.pred %p3, %p1, %p2;\n@%p3 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], {bytes};\n\
                          setp.eq.and.u32 %p4, %r9, {issuer}, %p1;\nmov.b16 %h0, {mask};\n@%p4 {form} {operands};\n@!%p2 bra OVER;\n\
-                         WAIT:\nmbarrier.try_wait.parity.shared::cta.b64 %p0, [%r0], 0;\n@!%p0 bra WAIT;\nmad.wide.u32 %out0, %r9, {bytes}, %out0;\n{}OVER:\n{rendezvous}",
-                        dump(bytes, 0, "")
+                         {wait}mad.wide.u32 %out0, %r9, {bytes}, %out0;\n{}OVER:\n{rendezvous}",
+                        dump(bytes, 0, ""),
+                        wait = wait("", 0)
                     ))
                     .case(),
             );
@@ -590,7 +600,6 @@ fn edited_map(label: &str, form: &str, operands: &str) -> Case {
          ld.b32 %r22, [%l21];\nst.shared.b32 [%r21], %r22;\nbar.warp.sync 0xffffffff;\n@%p1 {form} {operands};\nbar.warp.sync 0xffffffff;\nmov.u64 %l22, published;\n\
          {fence} [%l22], [%r20], 128;\nPUBLISHED:\nbar.sync 0;\nmov.u64 %l22, published;\ncvta.global.u64 %l0, %l22;\n{acquire} [%l0], 128;\n"
     );
-    // The wait is bounded: an edit that leaves another number of bytes is to fail, not to hang.
     // A map of rank 1 is read with one coordinate; the box is then one row.
     let (rank, at, bytes) = if label == "rank" {
         (1, "{8}", 64)
@@ -607,8 +616,8 @@ fn edited_map(label: &str, form: &str, operands: &str) -> Case {
         .map(map)
         .body(&format!(
             "{INIT}{publish}@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], {bytes};\n@%p1 {load} [%r1], [%l0, {at}], [%r0];\n\
-             mov.b32 %r23, 0;\nWAIT:\nmbarrier.test_wait.parity.shared::cta.b64 %p0, [%r0], 0;\n@%p0 bra LANDED;\nnanosleep.u32 1000;\nadd.u32 %r23, %r23, 1;\n\
-             setp.lt.u32 %p0, %r23, 2000;\n@%p0 bra WAIT;\ntrap;\nLANDED:\n{dump}",
+             {wait}{dump}",
+            wait = wait("", 0),
             load = load_form(rank),
             dump = dump(bytes, 0, "")
         ))

@@ -66,6 +66,20 @@ fn reduction(op: AtomOp, element: MapElement) -> Checked<Reduction> {
     Reduction::new(op, element).map_err(map_error)
 }
 
+/// The shared ranges a box at `to` fills: one, or one a row where rows are padded.
+fn pieces(map: &TensorMap, to: SharedAt) -> Vec<(SharedAt, u32)> {
+    if map.row_pitch() == map.row_bytes() {
+        return vec![(to, map.box_bytes())];
+    }
+    let row = |i: u32| SharedAt {
+        offset: to.offset + i * map.row_pitch(),
+        ..to
+    };
+    (0..map.row_count())
+        .map(|i| (row(i), map.row_bytes()))
+        .collect()
+}
+
 fn field(field: MapField) -> Field {
     match field {
         MapField::GlobalAddress => Field::GlobalAddress,
@@ -121,7 +135,10 @@ impl Cluster<'_> {
         if op.dir == BulkDir::Prefetch {
             return Ok(());
         }
-        let len = map.box_bytes();
+        if op.dir == BulkDir::SharedToGlobal {
+            map.check_store(&coords).map_err(map_error)?;
+        }
+        let len = map.shared_bytes();
         let write = op.dir == BulkDir::GlobalToShared;
         let shared = self.shared_operand(w, op.shared, lane, u64::from(len), write)?;
         if !shared.offset.is_multiple_of(128) {
@@ -148,7 +165,9 @@ impl Cluster<'_> {
             let barrier = self.shared_operand(w, mbar, lane, 8, true)?;
             job.targets = self.targets(w, lane, op.multicast, shared, barrier)?;
             for (to, _) in &job.targets {
-                self.in_flight(*to, len, w.pc);
+                for (piece, bytes) in pieces(&job.map, *to) {
+                    self.in_flight(piece, bytes, w.pc);
+                }
             }
             self.schedule(w, 400, 600, Job::Tensor(Box::new(job)));
         } else {
@@ -203,7 +222,9 @@ impl Cluster<'_> {
             return Ok(());
         }
         for (to, barrier) in &job.targets {
-            self.landed(*to, job.map.box_bytes(), from.pc);
+            for (piece, bytes) in pieces(&job.map, *to) {
+                self.landed(piece, bytes, from.pc);
+            }
             let shared = &mut self.ctas[to.cta as usize].shared[..];
             let resolve = |address, bytes| resolve(address, bytes).map(|p| p.cast_const());
             // SAFETY: as above.

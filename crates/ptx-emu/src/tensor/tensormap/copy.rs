@@ -83,7 +83,7 @@ impl Rows<'_> {
             line = line.wrapping_add((at as u64).wrapping_mul(map.strides[d - 1]));
         }
         Row {
-            shared: self.next * map.row_bytes(),
+            shared: self.next * map.row_pitch(),
             inside: match inside {
                 true => self.clip.map(|clip| Inside {
                     global: line.wrapping_add(clip.global),
@@ -136,6 +136,13 @@ impl TensorMap {
                 got: coords.len(),
             });
         }
+        let bytes = i64::from(coords[0]) * self.element.bits() as i64 / 8;
+        if bytes % 16 != 0 {
+            return Err(TensorMapError::Unaligned {
+                coordinate: coords[0],
+                bytes,
+            });
+        }
         let mut all = [0; 5];
         all[..self.rank].copy_from_slice(coords);
         let mut moved = [0; 3];
@@ -151,6 +158,17 @@ impl TensorMap {
             next: 0,
             count: self.row_count(),
         })
+    }
+
+    /// Whether a box may be stored at `coords`: it may hang over the far edges only.
+    pub fn check_store(&self, coords: &[i32]) -> Result<(), TensorMapError> {
+        match coords.iter().position(|&c| c < 0) {
+            Some(dimension) => Err(TensorMapError::NegativeStore {
+                dimension,
+                coordinate: coords[dimension],
+            }),
+            None => Ok(()),
+        }
     }
 
     /// The global bytes the box touches: first address and length of the range that covers all

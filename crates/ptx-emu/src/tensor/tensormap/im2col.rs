@@ -71,7 +71,7 @@ impl Im2col {
             offset = offset.wrapping_add((at as u64).wrapping_mul(map.strides[d]));
         }
         offset = offset.wrapping_add((image as u64).wrapping_mul(map.strides[spatial]));
-        let shared = pixel * map.row_bytes();
+        let shared = pixel * map.row_pitch();
         Row {
             shared,
             inside: match inside {

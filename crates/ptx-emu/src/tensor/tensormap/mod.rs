@@ -167,6 +167,14 @@ pub enum TensorMapError {
     Interleave,
     #[error("{0}")]
     Im2col(&'static str),
+    #[error(
+        "the innermost coordinate {coordinate} begins {bytes} bytes into a row, which is not a multiple of 16"
+    )]
+    Unaligned { coordinate: i32, bytes: i64 },
+    #[error(
+        "a box is stored at {coordinate} in dimension {dimension}: stores take no negative coordinates"
+    )]
+    NegativeStore { dimension: usize, coordinate: i32 },
     #[error("a {rank}-dimensional tensor needs {rank} coordinates, not {got}")]
     Coordinates { rank: usize, got: usize },
     #[error("the instruction copies in {wanted} mode but the tensor map is for {actual}")]
@@ -331,7 +339,21 @@ impl TensorMap {
         }
     }
 
-    /// Bytes of the box in shared memory: what `complete_tx` counts, out-of-bounds included.
+    /// Bytes from one row of the box to the next in shared memory: a row narrower than the
+    /// swizzle is given its whole span, so that the pattern stays whole.
+    pub fn row_pitch(&self) -> u32 {
+        match self.swizzle {
+            Swizzle::None => self.row_bytes(),
+            swizzle => self.row_bytes().max(swizzle.span()),
+        }
+    }
+
+    /// Shared bytes from the box's first to its last, padding included.
+    pub fn shared_bytes(&self) -> u32 {
+        self.row_pitch() * (self.row_count() - 1) + self.row_bytes()
+    }
+
+    /// Bytes of the box: what `complete_tx` counts, out-of-bounds included.
     pub fn box_bytes(&self) -> u32 {
         self.row_bytes() * self.row_count()
     }

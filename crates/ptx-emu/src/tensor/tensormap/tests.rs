@@ -105,6 +105,21 @@ fn each_rule_is_named() {
 }
 
 #[test]
+fn places_the_hardware_refuses_are_refused() {
+    let map = TensorMap::tiled(plain(&[64, 64], &[128], &[64, 8])).expect("legal");
+    assert!(map.rows(&[-8, -3]).is_ok());
+    assert!(matches!(
+        map.rows(&[3, 0]),
+        Err(TensorMapError::Unaligned { bytes: 6, .. })
+    ));
+    assert!(map.check_store(&[8, 60]).is_ok());
+    assert!(matches!(
+        map.check_store(&[-8, 0]),
+        Err(TensorMapError::NegativeStore { dimension: 0, .. })
+    ));
+}
+
+#[test]
 fn edited_maps_are_checked_when_used() {
     let map = TensorMap::tiled(plain(&[64, 64], &[128], &[64, 8])).expect("legal");
     let mut bytes = map.encode();
@@ -216,6 +231,8 @@ proptest! {
     ) {
         let fill = if nan { Fill::Nan } else { Fill::Zero };
         let world = World::new([20, 11, 5], [8 * chunks, rows, planes], [1, skip, 1], swizzle, fill);
+        // The innermost coordinate is a multiple of 16 bytes.
+        let coords = [coords[0] & !7, coords[1], coords[2]];
         let at = at * 128;
         let shared = world.load(&coords, at);
         let (row, steps) = (16 * chunks, rows.div_ceil(skip));
@@ -224,7 +241,7 @@ proptest! {
         for k in 0..planes {
             for j in 0..steps {
                 for i in 0..8 * chunks {
-                    let place = swizzle.apply(at + (k * steps + j) * row + 2 * i) as usize;
+                    let place = swizzle.apply(at + (k * steps + j) * world.map.row_pitch() + 2 * i) as usize;
                     let got = &shared[place..place + 2];
                     match world.element(&coords, [i, j, k]) {
                         Some(g) => prop_assert_eq!(got, &world.global[g as usize..g as usize + 2]),
