@@ -136,9 +136,8 @@ impl Conversion {
             kind: '%',
             ..Self::default()
         };
-        let mut chars = text.char_indices();
         let mut in_precision = false;
-        while let Some((at, c)) = chars.next() {
+        for (at, c) in text.char_indices() {
             let digit = c.to_digit(10).map(|digit| digit as usize);
             match (c, digit) {
                 ('-', _) => found.left = true,

@@ -198,12 +198,7 @@ fn binary<'a>(
     Ok(())
 }
 
-fn fused<'a>(
-    emitter: &mut Emitter<'_, 'a>,
-    form: Form<'_, 'a>,
-    m: FMods,
-    ty: Num,
-) -> Lowered<()> {
+fn fused<'a>(emitter: &mut Emitter<'_, 'a>, form: Form<'_, 'a>, m: FMods, ty: Num) -> Lowered<()> {
     let [d, a, b, c] = exactly(form.operands)?;
     if let Some(fmt) = half_format(ty) {
         form.words.finish()?;
