@@ -70,9 +70,6 @@ fn record(
     verdict: &Verdict,
     modelled: Option<Modelled>,
 ) -> Result<(), CommandError> {
-    writer
-        .append(&Line::Verdict(verdict.clone()))
-        .map_err(|e| write_error(&e))?;
     if let Some(modelled) = modelled.filter(|_| verdict.status == Status::Ok) {
         let estimate = Estimate {
             contender: verdict.contender.clone(),
@@ -84,7 +81,10 @@ fn record(
             .append(&Line::Estimate(estimate))
             .map_err(|e| write_error(&e))?;
     }
-    Ok(())
+    // Last: a cell with a verdict is finished, and a resumed sweep passes it by.
+    writer
+        .append(&Line::Verdict(verdict.clone()))
+        .map_err(|e| write_error(&e))
 }
 
 /// One cell's verdict; none if the user asked to stop.
