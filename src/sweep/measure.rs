@@ -1,19 +1,16 @@
 use std::time::{Duration, Instant};
 
-use super::backend::Stage;
-use super::build::Images;
-use super::oracles::{Oracles, timing_key};
-use super::progress::{Bar, Progress};
-use super::resume::Finished;
+use super::oracles::timing_key;
+use super::progress::Bar;
 use super::validate::verdict;
-use super::{could_not_run, interrupt, write_error, yardstick_id};
+use super::{Session, could_not_run, interrupt, yardstick_id};
 use crate::diagnostic::CommandError;
 use crate::domain::{ContenderId, Shape, Status};
-use crate::plan::{Plan, Work};
-use crate::record::schema::{Line, Settings, Verdict};
+use crate::plan::Work;
+use crate::record::schema::{Line, Verdict};
 use crate::record::{Run, Writer};
 use crate::stats::decision::{Rule, decide};
-use crate::worker::{Lost, MeasureEntry, MeasureJob, Reply, Request, Tolerance, trace};
+use crate::worker::{Lost, MeasureEntry, MeasureJob, Reply, Request, trace};
 
 /// Beyond its time limit, a measuring worker needs this long for operands,
 /// tuning of the yardstick and the check of timed outputs.
@@ -21,65 +18,48 @@ const ALLOWANCE: Duration = Duration::from_secs(300);
 
 /// Times the contenders that passed, every shape in every process. Returns
 /// what is decided, or nothing where the backend has no clock.
-#[allow(clippy::too_many_arguments)]
-pub fn all(
-    plan: &Plan,
-    images: &Images,
-    settings: &Settings,
-    stage: &mut Stage,
-    oracles: &Oracles,
-    finished: &Finished,
-    writer: &mut Writer,
-    progress: &Progress,
-) -> Result<String, CommandError> {
-    if !stage.measures() {
+pub fn all(session: &mut Session<'_>) -> Result<String, CommandError> {
+    if !session.stage.measures() {
         return Ok(String::new());
     }
-    if plan.round.yardstick
-        && let Err(why) = stage.yardstick()
+    if session.plan.round.yardstick
+        && let Err(why) = session.stage.yardstick()
     {
-        progress.warn(&format!("no cublas row: {why}"));
+        session.progress.warn(&format!("no cublas row: {why}"));
     }
+    // Nothing else may use the machine while it times.
+    session.oracles.wait_for_all("measure");
     let began = Instant::now();
-    let mut session = Session {
-        plan,
-        images,
-        settings,
-        verdicts: passed(writer)?,
+    let (progress, finished) = (session.progress, session.finished);
+    let shapes = session.plan.shapes.len();
+    let processes = session.settings.processes;
+    let bar = progress.stage("measure", shapes * processes as usize);
+    let mut timing = Timing {
+        verdicts: passed(session.writer)?,
+        session: &mut *session,
         blocks: 0,
         retaken: 0,
     };
-    let shapes = plan.shapes.len();
-    let bar = progress.stage("measure", shapes * settings.processes as usize);
-    for round in 0..settings.processes {
-        stage.replace();
+    for round in 0..processes {
+        timing.session.stage.replace();
         for shape in 0..shapes {
-            let name = &plan.shapes[shape].name;
-            let enough = session.share();
-            let done = finished.measured(name, enough).len() as u32;
-            if round < settings.processes - settings.processes.min(done) && !interrupt::requested()
-            {
-                let process = finished.next_process(name) + round;
+            let name = &timing.session.plan.shapes[shape].name;
+            let done = finished.measured(name, timing.share()).len() as u32;
+            if round < processes - processes.min(done) && !interrupt::requested() {
                 bar.at(format!("{name}, process {}", round + 1));
-                // Nothing else may use the machine's cores while it times.
-                oracles.wait(
-                    "measure",
-                    &timing_key(&plan.shapes[shape], plan, settings, process),
-                );
-                session.shape(shape, process, stage, writer, progress, &bar)?;
+                timing.shape(shape, finished.next_process(name) + round, &bar)?;
             }
             bar.step();
         }
     }
-    let words = format!("{shapes} shapes, {} blocks", session.blocks);
-    bar.done(&words);
-    if session.retaken > 0 {
+    bar.done(&format!("{shapes} shapes, {} blocks", timing.blocks));
+    if timing.retaken > 0 {
         progress.warn(&format!(
             "{} samples were taken again: the clock had dropped",
-            session.retaken
+            timing.retaken
         ));
     }
-    decision(writer, began.elapsed().as_secs_f64())
+    decision(session.writer, began.elapsed().as_secs_f64())
 }
 
 /// Whether the ranking over all shapes is settled, and if not, what it takes.
@@ -123,82 +103,76 @@ fn passed(writer: &Writer) -> Result<Vec<Verdict>, CommandError> {
         .collect())
 }
 
-struct Session<'a> {
-    plan: &'a Plan,
-    images: &'a Images,
-    settings: &'a Settings,
+struct Timing<'a, 'b> {
+    session: &'a mut Session<'b>,
     /// Shrinks when a timed call turns out wrong.
     verdicts: Vec<Verdict>,
     blocks: u32,
     retaken: u32,
 }
 
-impl Session<'_> {
+impl Timing<'_, '_> {
     /// Blocks a process must take of each shape.
     fn share(&self) -> u32 {
-        self.settings
+        let settings = self.session.settings;
+        settings
             .min_blocks
-            .div_ceil(self.settings.processes.max(1))
+            .div_ceil(settings.processes.max(1))
             .max(2)
     }
 
     /// Times one shape in one process; contenders that fail under timing get a
     /// verdict and the others are timed without them.
-    fn shape(
-        &mut self,
-        shape: usize,
-        process: u32,
-        stage: &mut Stage,
-        writer: &mut Writer,
-        progress: &Progress,
-        bar: &Bar<'_>,
-    ) -> Result<(), CommandError> {
+    fn shape(&mut self, shape: usize, process: u32, bar: &Bar<'_>) -> Result<(), CommandError> {
         let mut process = process;
         loop {
             let before = self.blocks;
-            let job = self.job(shape, process, stage);
+            let job = self.job(shape, process);
             if job.entries.is_empty() || interrupt::requested() {
                 return Ok(());
             }
-            match self.attempt(job, stage, writer, progress, bar)? {
+            match self.attempt(job, bar)? {
                 Attempt::Done => return Ok(()),
-                Attempt::Without(verdict) => self.reject(writer, verdict)?,
+                Attempt::Without(verdict) => self.reject(verdict)?,
             }
             // Another process takes over: its blocks must not be taken for
             // those of the one that was lost.
             if self.blocks > before {
-                process += self.settings.processes;
+                process += self.session.settings.processes;
             }
         }
     }
 
-    fn job(&self, shape: usize, process: u32, stage: &Stage) -> MeasureJob {
-        let measurement = &self.plan.round.measurement;
-        let yardstick = self.plan.round.yardstick && stage.yardstick().is_ok();
+    fn job(&self, shape: usize, process: u32) -> MeasureJob {
+        let Session {
+            plan,
+            settings,
+            stage,
+            ..
+        } = &*self.session;
+        let yardstick = plan.round.yardstick && stage.yardstick().is_ok();
         MeasureJob {
-            problem: timing_key(&self.plan.shapes[shape], self.plan, self.settings, process),
-            tolerance: Tolerance {
-                rtol: self.settings.rtol,
-                atol: self.settings.atol,
-            },
+            problem: timing_key(&plan.shapes[shape], plan, settings, process),
+            tolerance: self.session.tolerance(),
             entries: self.entries(shape),
-            baseline: self.plan.baseline.clone(),
+            baseline: plan.baseline.clone(),
             yardstick: yardstick.then(yardstick_id),
             process,
-            order_seed: self.settings.seed,
-            warmup: measurement.warmup,
+            order_seed: settings.seed,
+            warmup: plan.round.measurement.warmup,
             min_blocks: self.share(),
-            max_seconds: self.settings.max_seconds / f64::from(self.settings.processes.max(1)),
-            cold_l2: self.settings.cold_l2,
+            max_seconds: settings.max_seconds / f64::from(settings.processes.max(1)),
+            cold_l2: settings.cold_l2,
         }
     }
 
     fn entries(&self, shape: usize) -> Vec<MeasureEntry> {
-        let name = &self.plan.shapes[shape].name;
-        let cells = self.plan.cells.iter().filter(|c| c.shape == shape);
+        let plan = self.session.plan;
+        let name = &plan.shapes[shape].name;
+        let cells = plan.cells.iter().filter(|c| c.shape == shape);
         cells
             .filter_map(|cell| {
-                let id = &self.plan.contenders[cell.contender].id;
+                let id = &plan.contenders[cell.contender].id;
                 let of_cell = |v: &&Verdict| v.contender == *id && v.shape == *name;
                 let verdict = self.verdicts.iter().find(of_cell)?.clone();
                 let Work::Run { build, call } = &cell.work else {
@@ -206,27 +180,21 @@ impl Session<'_> {
                 };
                 Some(MeasureEntry {
                     verdict,
-                    image: self.images[*build].clone().ok()?,
+                    image: self.session.images[*build].clone().ok()?,
                     call: call.clone(),
                 })
             })
             .collect()
     }
 
-    fn attempt(
-        &mut self,
-        job: MeasureJob,
-        stage: &mut Stage,
-        writer: &mut Writer,
-        progress: &Progress,
-        bar: &Bar<'_>,
-    ) -> Result<Attempt, CommandError> {
+    fn attempt(&mut self, job: MeasureJob, bar: &Bar<'_>) -> Result<Attempt, CommandError> {
         let shape = job.problem.shape.name.clone();
         let patience = ALLOWANCE + Duration::from_secs_f64(job.max_seconds);
-        let worker = stage.worker()?;
+        let worker = self.session.stage.worker()?;
         let mut lost = worker.send(&Request::Measure(Box::new(job))).err();
         while lost.is_none() {
-            let reply = match stage.worker()?.receive(patience, &interrupt::requested) {
+            let worker = self.session.stage.worker()?;
+            let reply = match worker.receive(patience, &interrupt::requested) {
                 Ok(reply) => reply,
                 Err(how) => {
                     lost = Some(how);
@@ -237,9 +205,7 @@ impl Session<'_> {
                 Reply::Block { block } => {
                     self.blocks += 1;
                     bar.at(format!("{shape}, block {}", block.block + 1));
-                    writer
-                        .append(&Line::Block(block))
-                        .map_err(|e| write_error(&e))?;
+                    self.session.append(&Line::Block(block))?;
                 }
                 Reply::Measured {
                     decision,
@@ -249,25 +215,25 @@ impl Session<'_> {
                     trace(|| format!("{shape}: {decision}"));
                     self.retaken += retaken;
                     for verdict in rejected {
-                        self.reject(writer, verdict)?;
+                        self.reject(verdict)?;
                     }
                     return Ok(Attempt::Done);
                 }
                 Reply::Fault { contender, failure } => {
                     if failure.fatal {
-                        stage.replace();
+                        self.session.stage.replace();
                     }
                     let reason = format!("while it was timed: {}", failure.message);
                     let found =
                         verdict(&contender, &shape, failure.status, &reason, failure.detail);
                     return Ok(Attempt::Without(found));
                 }
-                Reply::Note { text } => progress.warn(&text),
+                Reply::Note { text } => self.session.progress.warn(&text),
                 Reply::Failed { message } => return Err(could_not_run(&message)),
                 _ => {}
             }
         }
-        stage.replace();
+        self.session.stage.replace();
         match lost {
             Some(Lost::Died(how)) => Err(could_not_run(&format!("while timing {shape}, {how}"))),
             Some(Lost::TimedOut) => Err(could_not_run(&format!(
@@ -279,12 +245,10 @@ impl Session<'_> {
     }
 
     /// The later verdict replaces the earlier one, here and in the run file.
-    fn reject(&mut self, writer: &mut Writer, verdict: Verdict) -> Result<(), CommandError> {
+    fn reject(&mut self, verdict: Verdict) -> Result<(), CommandError> {
         self.verdicts
             .retain(|v| v.contender != verdict.contender || v.shape != verdict.shape);
-        writer
-            .append(&Line::Verdict(verdict))
-            .map_err(|e| write_error(&e))
+        self.session.append(&Line::Verdict(verdict))
     }
 }
 

@@ -28,7 +28,9 @@ use crate::domain::{ContenderId, Exit, Status};
 use crate::plan::{Machine, Plan};
 use crate::record::schema::{End, Line, Settings};
 use crate::record::{Run, WriteError, Writer};
+use crate::worker::Tolerance;
 use backend::Stage;
+use build::Images;
 use oracles::Oracles;
 use progress::Progress;
 use resume::Finished;
@@ -51,6 +53,31 @@ pub struct Swept {
     pub exit: Exit,
     /// Seconds by stage.
     pub seconds: BTreeMap<String, f64>,
+}
+
+/// What the stages that run contenders work with.
+struct Session<'a> {
+    plan: &'a Plan,
+    images: &'a Images,
+    settings: &'a Settings,
+    stage: &'a mut Stage,
+    oracles: &'a Oracles,
+    finished: &'a Finished,
+    writer: &'a mut Writer,
+    progress: &'a Progress,
+}
+
+impl Session<'_> {
+    fn tolerance(&self) -> Tolerance {
+        Tolerance {
+            rtol: self.settings.rtol,
+            atol: self.settings.atol,
+        }
+    }
+
+    fn append(&mut self, line: &Line) -> Result<(), CommandError> {
+        self.writer.append(line).map_err(|e| write_error(&e))
+    }
 }
 
 /// The name the yardstick has in tables.
@@ -101,33 +128,19 @@ pub fn sweep(options: Options) -> Result<Swept, CommandError> {
     let images = clock.time("compile", || {
         build::all(&compiler, &plan, &finished, &mut writer, &progress)
     })?;
+    let mut session = Session {
+        plan: &plan,
+        images: &images,
+        settings: &settings,
+        stage: &mut stage,
+        oracles: &oracles,
+        finished: &finished,
+        writer: &mut writer,
+        progress: &progress,
+    };
     let outcome = clock
-        .time("validate", || {
-            validate::all(
-                &plan,
-                &images,
-                &settings,
-                &mut stage,
-                &oracles,
-                &finished,
-                &mut writer,
-                &progress,
-            )
-        })
-        .and_then(|()| {
-            clock.time("measure", || {
-                measure::all(
-                    &plan,
-                    &images,
-                    &settings,
-                    &mut stage,
-                    &oracles,
-                    &finished,
-                    &mut writer,
-                    &progress,
-                )
-            })
-        });
+        .time("validate", || validate::all(&mut session))
+        .and_then(|()| clock.time("measure", || measure::all(&mut session)));
     clock.carve("oracle", oracles.waited());
     let decision = finish(outcome, &mut writer, &clock)?;
     progress.summary(&decision, clock.total());

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::backend::Stage;
 use crate::domain::Shape;
@@ -12,9 +12,13 @@ use crate::plan::Plan;
 use crate::record::schema::Settings;
 use crate::worker::{ProblemKey, answers};
 
+/// Between two looks at whether the user asked to stop.
+const GLANCE: Duration = Duration::from_millis(200);
+
 /// Computes the answers in the background while the compiler runs, in the
 /// order they will be asked for, and lets the stages wait for one.
 pub struct Oracles {
+    planned: Vec<String>,
     ready: Arc<(Mutex<HashSet<String>>, Condvar)>,
     /// Seconds each stage stood waiting.
     waited: RefCell<BTreeMap<&'static str, f64>>,
@@ -35,6 +39,7 @@ impl Oracles {
                 }
             }
         }
+        let planned = keys.iter().map(text).collect();
         let ready = Arc::new((Mutex::new(HashSet::new()), Condvar::new()));
         let (theirs, answers) = (Arc::clone(&ready), answers(cache));
         thread::spawn(move || {
@@ -55,19 +60,31 @@ impl Oracles {
             }
         });
         Self {
+            planned,
             ready,
             waited: RefCell::default(),
         }
     }
 
-    /// Waits until the answer is on disk.
+    /// Waits until the answer is on disk. One that was not planned for is
+    /// computed by the worker that needs it.
     pub fn wait(&self, stage: &'static str, key: &ProblemKey) {
+        let key = text(key);
+        let planned = self.planned.iter().filter(|p| **p == key);
+        self.wait_until(stage, &planned.collect::<Vec<_>>());
+    }
+
+    /// Waits until the background work is done.
+    pub fn wait_for_all(&self, stage: &'static str) {
+        self.wait_until(stage, &self.planned.iter().collect::<Vec<_>>());
+    }
+
+    fn wait_until(&self, stage: &'static str, keys: &[&String]) {
         let began = Instant::now();
-        let text = text(key);
         if let Ok(mut done) = self.ready.0.lock() {
-            while !done.contains(&text) && !super::interrupt::requested() {
-                let patience = std::time::Duration::from_millis(200);
-                match self.ready.1.wait_timeout(done, patience) {
+            let missing = |done: &HashSet<String>| keys.iter().any(|key| !done.contains(*key));
+            while missing(&done) && !super::interrupt::requested() {
+                match self.ready.1.wait_timeout(done, GLANCE) {
                     Ok((next, _)) => done = next,
                     Err(_) => return,
                 }

@@ -1,19 +1,13 @@
 use std::time::{Duration, Instant};
 
-use super::backend::Stage;
-use super::build::Images;
-use super::interrupt;
-use super::oracles::{Oracles, validation_key};
-use super::progress::Progress;
-use super::resume::Finished;
-use super::{could_not_run, write_error};
+use super::oracles::validation_key;
+use super::{Session, could_not_run, interrupt};
 use crate::backend::Modelled;
 use crate::diagnostic::CommandError;
 use crate::domain::{ContenderId, Status};
-use crate::plan::{Cell, OperatorCall, Plan, Work};
-use crate::record::Writer;
-use crate::record::schema::{Estimate, Line, Settings, Verdict};
-use crate::worker::{Lost, Reply, Request, Tolerance, ValidateJob, Worker};
+use crate::plan::{Cell, OperatorCall, Work};
+use crate::record::schema::{Estimate, Line, Verdict};
+use crate::worker::{Lost, Reply, Request, ValidateJob, Worker};
 
 /// Drawing operands and comparing outputs may take this long; a kernel's own
 /// limit is the round's.
@@ -24,18 +18,9 @@ const EMULATION: Duration = Duration::from_secs(1800);
 
 /// Judges every cell that has no verdict yet, shape by shape, so that a
 /// shape's operands are drawn and uploaded once.
-#[allow(clippy::too_many_arguments)]
-pub fn all(
-    plan: &Plan,
-    images: &Images,
-    settings: &Settings,
-    stage: &mut Stage,
-    oracles: &Oracles,
-    finished: &Finished,
-    writer: &mut Writer,
-    progress: &Progress,
-) -> Result<(), CommandError> {
-    let bar = progress.stage("validate", plan.cells.len());
+pub fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
+    let plan = session.plan;
+    let bar = session.progress.stage("validate", plan.cells.len());
     let mut ok = 0;
     for shape in 0..plan.shapes.len() {
         for cell in plan.cells.iter().filter(|c| c.shape == shape) {
@@ -45,15 +30,13 @@ pub fn all(
             let contender = &plan.contenders[cell.contender].id;
             let name = &plan.shapes[shape].name;
             bar.at(format!("{contender} on {name}"));
-            let known = finished.verdict(contender, name);
-            let status = match known {
+            let status = match session.finished.verdict(contender, name) {
                 Some(verdict) => verdict.status,
                 None => {
-                    let judged = judge(plan, cell, images, settings, stage, oracles)?;
-                    let Some((verdict, modelled)) = judged else {
+                    let Some((verdict, modelled)) = judge(session, cell)? else {
                         break;
                     };
-                    record(writer, &verdict, modelled)?;
+                    record(session, &verdict, modelled)?;
                     verdict.status
                 }
             };
@@ -66,36 +49,28 @@ pub fn all(
 }
 
 fn record(
-    writer: &mut Writer,
+    session: &mut Session<'_>,
     verdict: &Verdict,
     modelled: Option<Modelled>,
 ) -> Result<(), CommandError> {
     if let Some(modelled) = modelled.filter(|_| verdict.status == Status::Ok) {
-        let estimate = Estimate {
+        session.append(&Line::Estimate(Estimate {
             contender: verdict.contender.clone(),
             shape: verdict.shape.clone(),
             micros: modelled.micros,
             bound: Some(modelled.bound),
-        };
-        writer
-            .append(&Line::Estimate(estimate))
-            .map_err(|e| write_error(&e))?;
+        }))?;
     }
     // Last: a cell with a verdict is finished, and a resumed sweep passes it by.
-    writer
-        .append(&Line::Verdict(verdict.clone()))
-        .map_err(|e| write_error(&e))
+    session.append(&Line::Verdict(verdict.clone()))
 }
 
 /// One cell's verdict; none if the user asked to stop.
 fn judge(
-    plan: &Plan,
+    session: &mut Session<'_>,
     cell: &Cell,
-    images: &Images,
-    settings: &Settings,
-    stage: &mut Stage,
-    oracles: &Oracles,
 ) -> Result<Option<(Verdict, Option<Modelled>)>, CommandError> {
+    let (plan, settings) = (session.plan, session.settings);
     let contender = &plan.contenders[cell.contender].id;
     let shape = &plan.shapes[cell.shape];
     let decided = |status, reason: &str, detail: Option<String>| {
@@ -106,7 +81,7 @@ fn judge(
         Work::Unsupported { reason } => return decided(Status::Unsupported, reason, None),
         Work::Run { build, call } => (*build, call),
     };
-    let image = match &images[build] {
+    let image = match &session.images[build] {
         Ok(folder) => folder.clone(),
         Err(message) => {
             let first = first_error(message);
@@ -114,7 +89,9 @@ fn judge(
         }
     };
     for &distribution in &plan.round.validation.distributions {
-        oracles.wait("validate", &validation_key(shape, distribution, settings));
+        session
+            .oracles
+            .wait("validate", &validation_key(shape, distribution, settings));
     }
     let job = ValidateJob {
         contender: contender.clone(),
@@ -123,34 +100,30 @@ fn judge(
         shape: shape.clone(),
         distributions: plan.round.validation.distributions.clone(),
         seed: settings.seed,
-        tolerance: Tolerance {
-            rtol: settings.rtol,
-            atol: settings.atol,
-        },
+        tolerance: session.tolerance(),
     };
-    let patience = match stage.measures() {
+    let patience = match session.stage.measures() {
         true => Duration::from_secs_f64(plan.round.validation.timeout),
         false => EMULATION,
     };
     let began = Instant::now();
-    let worker = stage.worker()?;
-    let answer = ask(worker, job, patience);
+    let answer = ask(session.stage.worker()?, job, patience);
     let millis = began.elapsed().as_secs_f64() * 1e3;
     match answer {
         Ok((mut verdict, modelled, fatal)) => {
             verdict.millis = millis;
             if fatal {
-                stage.replace();
+                session.stage.replace();
             }
             Ok(Some((verdict, modelled)))
         }
         Err(Unanswered::Harness(message)) => Err(could_not_run(&message)),
         Err(Unanswered::Lost(Lost::Stopped)) => {
-            stage.replace();
+            session.stage.replace();
             Ok(None)
         }
         Err(Unanswered::Lost(lost)) => {
-            stage.replace();
+            session.stage.replace();
             let mut verdict = lost_verdict(contender, &shape.name, lost, patience);
             verdict.millis = millis;
             Ok(Some((verdict, None)))
