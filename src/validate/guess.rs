@@ -105,15 +105,18 @@ fn products(evidence: &Evidence<'_>, element: &Element) -> (f64, f64) {
     (f64::from(answer.gate[index]), f64::from(answer.up[index]))
 }
 
+/// Below this, rounding to fp16 and the tolerance hide what the factor is.
+const TELLING: f64 = 0.01;
+
 /// One factor for all: a scale forgotten or applied twice.
 fn by_factor(sample: &[Element]) -> Option<String> {
-    let telling = |e: &&Element| e.expected.abs() > 0.05 && e.got().is_finite();
+    let telling = |e: &&Element| e.expected.abs() > TELLING && e.got().is_finite();
     let mut factors: Vec<f64> = sample
         .iter()
         .filter(telling)
         .map(|e| e.got() / e.expected)
         .collect();
-    if factors.len() < LEAST.max(sample.len() / 2) {
+    if factors.len() < LEAST.max(sample.len() / 4) {
         return None;
     }
     factors.sort_by(f64::total_cmp);
