@@ -63,8 +63,8 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
             "`dgx report` shows what became of each cell",
         )
     })?;
-    println!("{}\n", present::headline(&run, style));
-    println!(
+    say!("{}\n", present::headline(&run, style));
+    say!(
         "{}",
         table(
             side(&run, &ranking, &base),
@@ -75,9 +75,9 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     );
     let missing = run.header.shapes.len() - comparison.shapes.len();
     if missing > 0 {
-        println!("\n{missing} shapes are left out: one of the two is not valid there.");
+        say!("\n{missing} shapes are left out: one of the two is not valid there.");
     }
-    println!("\n{}", can_tell(&run, &ranking));
+    say!("\n{}", can_tell(&run, &ranking));
     let sides = [&base, &candidate].map(|c| side(&run, &ranking, c));
     args.exports
         .write(&Document::of_comparison(sides[0], sides[1], &comparison))?;
@@ -144,10 +144,10 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     }
     let (ranking_a, ranking_b) = (Ranking::of(&a), Ranking::of(&b));
     let common = followed(args, &a, &b)?;
-    println!("A  {}  {}", a.path.display(), describe(&a));
-    println!("B  {}  {}", b.path.display(), describe(&b));
+    say!("A  {}  {}", a.path.display(), describe(&a));
+    say!("B  {}  {}", b.path.display(), describe(&b));
     if difference.is_some() {
-        println!(
+        say!(
             "{}",
             style.doubtful("ACROSS DEVICES: ratios are of devices as much as of designs")
         );
@@ -169,15 +169,15 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
             "compare runs of the same round",
         ));
     };
-    println!("\n{}", overview(&compared, &ranking_b, style));
+    say!("\n{}", overview(&compared, &ranking_b, style));
     let (base, candidate) = (side(&a, &ranking_a, first), side(&b, &ranking_b, first));
     if compared.len() == 1 {
-        println!("\n{}", table(base, candidate, comparison, style));
+        say!("\n{}", table(base, candidate, comparison, style));
     }
     for note in shape_notes(&a, &b) {
-        println!("\n{}", style.fold(&note, 2));
+        say!("\n{}", style.fold(&note, 2));
     }
-    println!("\nNo block pairs the two runs, so drift between them is in the ratios.");
+    say!("\nNo block pairs the two runs, so drift between them is in the ratios.");
     args.exports
         .write(&Document::of_comparison(base, candidate, comparison))?;
     Ok(Exit::Done)

@@ -88,7 +88,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let ranking = Ranking::of(&run);
     let rules = rules(&args, &run)?;
     let report = judge(&args, &run, &ranking, &rules, base.as_ref())?;
-    println!("{}", gate::text(&report, &style));
+    say!("{}", gate::text(&report, &style));
     write(&args, &report)?;
     Ok(report.exit())
 }

@@ -32,10 +32,10 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let ranking = found.as_ref().map(Ranking::of);
     let both = found.as_ref().zip(ranking.as_ref());
     let recount = recount(jury);
-    println!("{}  {}\n", style.bold(&round.name), round.question);
-    println!("{}\n", present::recount_table(&recount).render(&style));
+    say!("{}  {}\n", style.bold(&round.name), round.question);
+    say!("{}\n", present::recount_table(&recount).render(&style));
     for (juror, vote) in recount.jurors.iter().zip(&recount.votes) {
-        println!(" {juror} voted for {vote}");
+        say!(" {juror} voted for {vote}");
     }
     let names: Vec<String> = recount
         .tallies
@@ -43,26 +43,26 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         .map(|t| t.candidate.clone())
         .collect();
     let outcomes = outcomes(&round, &names, both);
-    println!(
+    say!(
         "\n{}",
         present::outcome_table(&outcomes, &style).render(&style)
     );
     match both {
-        None => println!(
+        None => say!(
             "\nNot measured yet: dgx sweep {}",
             round.file.path.display()
         ),
         Some((run, ranking)) => {
             match foresight(&round, &recount, run, ranking) {
-                Some((tau, count)) => println!(
+                Some((tau, count)) => say!(
                     "\nKendall's τ between the jury's scores and the {} speeds of {count} candidates: {tau:+.2}",
                     timing_word(run)
                 ),
                 None => {
-                    println!("\nToo few candidates were timed to say how well the jury foresaw.")
+                    say!("\nToo few candidates were timed to say how well the jury foresaw.")
                 }
             }
-            println!("{}", run.path.display());
+            say!("{}", run.path.display());
         }
     }
     Ok(Exit::Done)

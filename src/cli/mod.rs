@@ -1,6 +1,12 @@
 //! The command line: one file per verb, each an `Args` and a `run` that reads
 //! as the pipeline. Parsing ends here; the modules behind see resolved values.
 
+/// `println!` for results: a reader that has seen enough (`| head`) ends the
+/// command quietly instead of as a panic.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::cli::runs::print(format_args!($($text)*)) };
+}
+
 mod check;
 mod compare;
 mod doctor;

@@ -46,14 +46,14 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     export::write(&output, &page(&subjects))?;
     let nodes = lineage(&last.run, &last.ranking);
     if nodes.iter().any(|n| n.depth > 0) {
-        println!("{}\n", present::lineage_tree(&nodes));
+        say!("{}\n", present::lineage_tree(&nodes));
     }
     let table = dispatch(&last.run, &last.ranking);
     if let Some(table) = &table {
-        println!("{}", present::dispatch_note(table, &style));
+        say!("{}", present::dispatch_note(table, &style));
     }
     write_dispatch(&args, table.as_ref())?;
-    println!("{}", output.display());
+    say!("{}", output.display());
     Ok(Exit::Done)
 }
 

@@ -20,6 +20,6 @@ pub struct Args {
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
     let chapters = history(&args.configs, &args.results)?;
-    println!("{}", present::history(&chapters, &style));
+    say!("{}", present::history(&chapters, &style));
     Ok(Exit::Done)
 }

@@ -1,11 +1,12 @@
 //! Finding and reading run files for the commands that look at them.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::Globals;
 use crate::config::Round;
 use crate::diagnostic::{CommandError, InputError, nearest};
-use crate::domain::ContenderId;
+use crate::domain::{ContenderId, Exit};
 use crate::export::{self, Document};
 use crate::present::Style;
 use crate::record::{self, ReadError, Run};
@@ -97,6 +98,13 @@ impl Exports {
             export::write(path, &export::markdown(document))?;
         }
         Ok(())
+    }
+}
+
+/// Writes a line to standard output.
+pub fn print(text: std::fmt::Arguments) {
+    if writeln!(std::io::stdout().lock(), "{text}").is_err() {
+        std::process::exit(Exit::Done as i32);
     }
 }
 
