@@ -15,7 +15,7 @@ order    = "0 - 1000000000 * align(cdiv(m, cdiv(m, CAP)), GRAIN) - k"
 [tune]
 choose   = { WARPGROUPS = [2, 3], CAP = [256, 224, 192, 160, 128, 112, 96, 80, 64], SPLIT = [1, 2] }
 minimise = """
-  WARPGROUPS == 3 && (CAP > 128 || most(n % 96) > 0) ? 1000000000000 :
+  WARPGROUPS == 3 && (CAP > 160 || most(n % 96) > 0) ? 1000000000000 :
   SPLIT == 2 && (groups > 1 || least(k) < 1024 || most(align(cdiv(m, cdiv(m, CAP)), 8) % 16) > 0) ? 1000000000000 :
   SPLIT == 2 && sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))) * 2 > sms ? 1000000000000 :
   cdiv(sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))) * SPLIT, sms)
@@ -121,7 +121,6 @@ using namespace dgx;
 constexpr u32 STEPS = 8;
 constexpr u32 STEP_K = 64;
 constexpr u32 BANDS = STEPS * STEP_K / BAND;
-constexpr u32 PASSES = STEPS / TOKEN_STAGES;
 constexpr u32 CONSUMER_WARPS = 4 * WARPGROUPS;
 // A narrow tile leaves registers over, in which CTAs of the token kernel can
 // still run while this one sets up. The launch takes BOUND-threads' worth each.
@@ -131,6 +130,12 @@ constexpr u32 BOUND = WARPGROUPS == 2 && TOKENS <= 128 ? 512 : THREADS;
 static_assert((CONSUMER_REGISTERS * WARPGROUPS + PRODUCER_REGISTERS) * 128 <= 65536 / BOUND / 8 * 8 * THREADS);
 constexpr u32 NEXT_SLOTS = 2;
 static_assert(STEPS % TOKEN_STAGES == 0 && WEIGHT_STAGES >= 2);
+
+// The ring's slots are cut for the widest tiles. Where they are few, a slot
+// takes two steps of a tile of half that width, which keeps as much in flight.
+__device__ constexpr u32 steps_per_slot(u32 tokens) {
+  return TOKEN_STAGES <= STEPS / 2 && 2 * tokens <= TOKENS ? 2 : 1;
+}
 
 struct Shared {
   alignas(1024) u8 tokens[TOKEN_STAGES][TOKEN_BYTES];
@@ -226,16 +231,20 @@ __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args)
     Work next{};
     u32 drawn = args.tile_count;
     if constexpr (PERSISTENT) drawn = gridDim.x + atomicAdd(ticket, 1);
+    const u32 together = steps_per_slot(work.tokens), step_bytes = work.tokens * STEP_K * 2;
 #pragma unroll 1  // the producers have few registers
-    for (u32 step = 0; step < work.rounds * STEPS; ++step) {
+    for (u32 step = 0; step < work.rounds * STEPS; step += together) {
       ptx::mbarrier_wait(shared.tokens_empty[slot], parity);
-      ptx::mbarrier_arrive_expect_tx(shared.tokens_full[slot], work.tokens * STEP_K * 2);
-      ptx::tma_load_2d(ptx::shared_address(shared.tokens[slot]), work.map(args, MAP_TOKENS),
-                       (work.first_round * STEPS + step) * STEP_K, work.row, shared.tokens_full[slot],
-                       ptx::EVICT_LAST);
+      ptx::mbarrier_arrive_expect_tx(shared.tokens_full[slot], together * step_bytes);
+#pragma unroll 1
+      for (u32 i = 0; i < together; ++i) {
+        ptx::tma_load_2d(ptx::shared_address(shared.tokens[slot]) + i * step_bytes, work.map(args, MAP_TOKENS),
+                         (work.first_round * STEPS + step + i) * STEP_K, work.row, shared.tokens_full[slot],
+                         ptx::EVICT_LAST);
+      }
       if (++slot == TOKEN_STAGES) slot = 0, parity ^= 1;
       // With the ring full there is time to wait for the counter's answer.
-      if (PERSISTENT && step == TOKEN_STAGES - 1) {
+      if (PERSISTENT && step == (TOKEN_STAGES - 1) * together) {
         if (drawn < args.tile_count) next = work_of(args, drawn, find_group_by_search(args, drawn));
         draws.publish(shared, next);
       }
@@ -295,6 +304,7 @@ using Reader = WeightReader<FEATURES, WEIGHT_STAGES>;
 template <int Tokens>
 __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& shared, Reader& reader, Skew& skew,
                                               u32& pass, u32 rounds) {
+  constexpr u32 TOGETHER = steps_per_slot(Tokens);
   const bool leader = threadIdx.x % 32 == 0;
   const u64 tokens = ptx::swizzled_descriptor(ptx::shared_address(shared.tokens));
   // Zeroed, not overwritten by the first wgmma: to ptxas a register that is
@@ -308,12 +318,13 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
   do {
 #pragma unroll
     for (u32 step = 0; step < STEPS; ++step) {
-      const u32 slot = step % TOKEN_STAGES;
-      ptx::mbarrier_wait(shared.tokens_full[slot], (pass + step / TOKEN_STAGES) % 2);
+      const u32 slot = step / TOGETHER % TOKEN_STAGES;
+      if (step % TOGETHER == 0)
+        ptx::mbarrier_wait(shared.tokens_full[slot], (pass + step / (TOGETHER * TOKEN_STAGES)) % 2);
       ptx::wgmma_fence();
 #pragma unroll
       for (u32 k16 = 0; k16 < STEP_K / 16; ++k16) {
-        const u64 at = tokens + ((slot * TOKEN_BYTES + k16 * 32) >> 4);
+        const u64 at = tokens + ((slot * TOKEN_BYTES + step % TOGETHER * (Tokens * STEP_K * 2) + k16 * 32) >> 4);
         ptx::Wgmma<Tokens>::rs(d, fragments[step % 2][k16], at, true);
       }
       ptx::wgmma_commit();
@@ -330,15 +341,15 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
         raw = reader.template read<3>(shared.weights_full, shared.weights_empty);
       }
       ptx::wgmma_wait<1>();
-      if (leader && (round > 0 || step > 0))
-        ptx::mbarrier_arrive(shared.tokens_empty[(step + STEPS - 1) % TOKEN_STAGES]);
+      if (step % TOGETHER == 0 && leader && (round > 0 || step > 0))
+        ptx::mbarrier_arrive(shared.tokens_empty[(step + STEPS - 1) / TOGETHER % TOKEN_STAGES]);
       scale_fragments(fragments[(step + 1) % 2], raw);
     }
-    pass += PASSES;
+    pass += STEPS / (TOGETHER * TOKEN_STAGES);
   } while (++round < rounds);
   ptx::wgmma_wait<0>();
   ptx::pin(d);
-  if (leader) ptx::mbarrier_arrive(shared.tokens_empty[(STEPS - 1) % TOKEN_STAGES]);
+  if (leader) ptx::mbarrier_arrive(shared.tokens_empty[(STEPS - 1) / TOGETHER % TOKEN_STAGES]);
 }
 
 // Gate, transpose through shared memory, store by TMA, which leaves out the
