@@ -8,16 +8,6 @@ use ptx_conformance::replay::{self, Verdict};
 use ptx_conformance::{Case, families};
 use ptx_emu::launch::MmaMode;
 
-/// Cases that have changed since the last recording and wait for the next one. They must still
-/// run in the emulator; once recorded, their entry here has to go.
-const AWAITING_A_RECORDING: &[&str] = &["bulk.tensor", "prefetch.tensor", "tensormap"];
-
-fn awaits_a_recording(case: &Case) -> bool {
-    AWAITING_A_RECORDING
-        .iter()
-        .any(|part| case.name.contains(part))
-}
-
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens")
 }
@@ -30,10 +20,7 @@ fn goldens() -> HashMap<String, Golden> {
 fn expect_agreement(verdicts: &[(Case, Verdict)]) {
     let bad: Vec<String> = verdicts
         .iter()
-        .filter(|(case, verdict)| match verdict {
-            Verdict::Stale | Verdict::Missing => !awaits_a_recording(case),
-            verdict => !verdict.agrees() && !awaits_a_recording(case),
-        })
+        .filter(|(_, verdict)| !verdict.agrees())
         .map(|(case, verdict)| format!("{}: {verdict}", case.name))
         .collect();
     assert!(
@@ -78,11 +65,7 @@ fn goldens_cover_the_isa_and_nothing_else() {
     let mut names = BTreeSet::new();
     for case in families::all() {
         let golden = goldens.get(&case.name);
-        assert!(
-            golden.is_some() || awaits_a_recording(&case),
-            "{} has no golden: record it",
-            case.name
-        );
+        assert!(golden.is_some(), "{} has no golden: record it", case.name);
         if matches!(golden.map(|g| &g.answer), Some(Answer::Outputs(_))) {
             forms.extend(case.forms);
         }
@@ -94,37 +77,9 @@ fn goldens_cover_the_isa_and_nothing_else() {
         forms.len()
     );
     for name in goldens.keys() {
-        let known = AWAITING_A_RECORDING.iter().any(|part| name.contains(part));
         assert!(
-            known || names.contains(name),
+            names.contains(name),
             "golden `{name}` belongs to no case: record again"
-        );
-    }
-}
-
-/// What awaits a recording is neither forgotten nor untested.
-#[test]
-fn cases_that_await_a_recording_run_and_are_not_yet_recorded() {
-    let goldens = goldens();
-    for part in AWAITING_A_RECORDING {
-        let verdicts = replay::replay(&goldens, part, MmaMode::Exact);
-        let fresh = verdicts
-            .iter()
-            .all(|(_, v)| !matches!(v, Verdict::Stale | Verdict::Missing));
-        assert!(!fresh, "`{part}` is recorded: take it off the list");
-        println!("{} cases of `{part}` await a recording", verdicts.len());
-    }
-    for case in families::all().iter().filter(|c| awaits_a_recording(c)) {
-        let outputs = replay::emulate(case, MmaMode::Exact);
-        let refused = ["/unaligned", "/negative"]
-            .iter()
-            .any(|part| case.name.contains(part));
-        assert_eq!(
-            outputs.is_err(),
-            refused,
-            "{}: {:?}",
-            case.name,
-            outputs.err()
         );
     }
 }
