@@ -79,17 +79,17 @@ impl<'a> Document<'a> {
         let message = message.trim().replace("unknown field", "unknown key");
         let guide = self.guide;
         let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-        if let Some((shown, _)) = message.split_once(", expected") {
-            if message.starts_with("unknown") {
-                let remedy = match quoted.split_first() {
-                    Some((wrong, known)) => match nearest(wrong, known.iter().copied()) {
-                        Some(close) => format!("did you mean `{close}`? ({guide})"),
-                        None => format!("one of {} is meant; {guide}", known.join(", ")),
-                    },
-                    None => guide.to_owned(),
-                };
-                return (shown.to_owned(), remedy);
-            }
+        if let Some((shown, _)) = message.split_once(", expected")
+            && message.starts_with("unknown")
+        {
+            let remedy = match quoted.split_first() {
+                Some((wrong, known)) => match nearest(wrong, known.iter().copied()) {
+                    Some(close) => format!("did you mean `{close}`? ({guide})"),
+                    None => format!("one of {} is meant; {guide}", known.join(", ")),
+                },
+                None => guide.to_owned(),
+            };
+            return (shown.to_owned(), remedy);
         }
         if message.starts_with("missing field") {
             let key = quoted.first().copied().unwrap_or("?");

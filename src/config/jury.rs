@@ -36,15 +36,17 @@ fn read_juror(
     let mut criteria: Vec<_> = wire.criteria.into_inner().into_iter().collect();
     criteria.sort_by_key(|(name, _)| name.span().start);
     let total: f64 = criteria.iter().map(|(_, weight)| weight).sum();
-    let negative = criteria.iter().any(|(_, weight)| !(*weight >= 0.0));
-    if negative || !((total - 1.0).abs() < 1e-6) {
+    // NaN is neither: a weight that cannot be compared is refused as well.
+    let positive = criteria.iter().all(|(_, weight)| *weight >= 0.0);
+    let whole = (total - 1.0).abs() < 1e-6;
+    if !(positive && whole) {
         return Err(document.error(
             span,
             format!("the weights add up to {total}"),
             "make them positive and add up to 1",
         ));
     }
-    for (name, _) in &wire.announced {
+    for name in wire.announced.keys() {
         known(document, candidates, name)?;
     }
     for name in wire.scores.get_ref().keys() {

@@ -131,7 +131,7 @@ pub fn run(
         if count < schedule.min_blocks && !(over && count >= 2) {
             continue;
         }
-        if !over && count % STRIDE != 0 {
+        if !over && !count.is_multiple_of(STRIDE) {
             continue;
         }
         let decision = decide(&blocks, &contenders, &Rule::default());

@@ -173,7 +173,7 @@ fn benchmark(rng: &mut ChaCha8Rng, elements: &mut [u8], scales: &mut [u8]) {
 /// every code on both sides.
 fn balance(block: usize, random: u32) -> Balance {
     let peak = |kind: usize| Balance::Peak {
-        of_a: kind % 2 == 0,
+        of_a: kind.is_multiple_of(2),
         band: BANDS[kind / 2 % BANDS.len()],
     };
     if block < 2 * BANDS.len() {

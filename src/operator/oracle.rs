@@ -2,7 +2,7 @@
 //! cores, and keep both products, because how a wrong output relates to them
 //! says what went wrong.
 
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 use rayon::prelude::*;
 
 use super::format::{decode_e2m1, decode_e4m3};
@@ -109,21 +109,23 @@ impl Room {
 fn multiply_transposed(a: &[f64], b: &[f64], k: usize, out: &mut [f64]) {
     let (m, n) = (a.len() / k, b.len() / k);
     assert_eq!(out.len(), m * n);
+    let multiply = gemm_f64::gemm::f64::get_gemm_fn();
+    // The kernel writes columns fastest, so it is given the transpose: outᵀ = b · aᵀ.
     // SAFETY: the strides describe exactly the three slices, whose lengths are
     // m·k, n·k and m·n, and `out` does not overlap the inputs.
     unsafe {
-        gemm::gemm(
-            m,
+        multiply(
             n,
+            m,
             k,
             out.as_mut_ptr(),
-            1,
             n as isize,
+            1,
             false,
-            a.as_ptr(),
+            b.as_ptr(),
             1,
             k as isize,
-            b.as_ptr(),
+            a.as_ptr(),
             k as isize,
             1,
             0.0,

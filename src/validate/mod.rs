@@ -108,7 +108,8 @@ fn survey(output: &[u16], answer: &GroupOracle, tolerance: Tolerance) -> (f64, u
         .map(|(i, bits)| {
             let error = tolerance.error(*bits, answer.c(i));
             // Counted by what is accepted, so that nothing incomparable slips by.
-            (error, usize::from(!(error <= 1.0)))
+            let accepted = error <= 1.0;
+            (error, usize::from(!accepted))
         })
         .reduce(|| (0.0, 0), |a, b| (f64::max(a.0, b.0), a.1 + b.1))
 }

@@ -121,7 +121,8 @@ fn tolerance_accepts_only_what_is_near() {
 
 #[test]
 fn wrong_formulas_are_named() {
-    let cases: [(fn(f64, f64) -> f64, &str); 6] = [
+    type Formula = fn(f64, f64) -> f64;
+    let cases: [(Formula, &str); 6] = [
         (|g, _| g, "A·B1ᵀ: no gate, no second GEMM"),
         (|_, u| u, "A·B2ᵀ: no gate"),
         (|g, u| g * u, "silu is missing"),

@@ -19,19 +19,19 @@ const STAMP_BYTES: u64 = 1024 * 16;
 /// Something to time: a contender's call, or the yardstick, as a graph.
 #[derive(Debug)]
 pub enum Entry {
-    Contender(Prepared, Graph),
-    Yardstick(Yardstick, Graph),
+    Contender(Box<Prepared>, Graph),
+    Yardstick(Box<Yardstick>, Graph),
 }
 
 impl Entry {
     pub fn contender(prepared: Prepared) -> Result<Self, RunFailure> {
         let graph = prepared.capture()?;
-        Ok(Self::Contender(prepared, graph))
+        Ok(Self::Contender(Box::new(prepared), graph))
     }
 
     pub fn yardstick(yardstick: Yardstick) -> Result<Self, RunFailure> {
         let graph = yardstick.capture()?;
-        Ok(Self::Yardstick(yardstick, graph))
+        Ok(Self::Yardstick(Box::new(yardstick), graph))
     }
 
     fn graph(&self) -> &Graph {
