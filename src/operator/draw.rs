@@ -27,6 +27,8 @@ pub(super) struct Draw {
     seed: u64,
     group: usize,
     distribution: Distribution,
+    /// Exponent of the product of two scales that meet in a level block.
+    level: i32,
     /// One entry per block of 16 along K; used by [`Distribution::Full`].
     balance: Vec<Balance>,
 }
@@ -35,7 +37,7 @@ pub(super) struct Draw {
 /// sides, most products would leave fp16 unless large ones met small ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Balance {
-    /// A's scales lie around 2^e, B's around 2^(LEVEL - e).
+    /// A's scales lie around 2^e, B's around 2^(level - e).
     Level(i32),
     /// Large scales on one side, subnormals and zero on the other, and few
     /// non-zero elements.
@@ -72,8 +74,9 @@ const BANDS: [Band; 3] = [
     },
 ];
 
-/// Exponent of the product of two scales that meet in a level block.
-const LEVEL: i32 = -11;
+/// Exponent of the product of two scales that meet in a level block of a K this
+/// long; a sum grows with the root of K, so shorter ones take larger scales.
+const LEVEL: (usize, i32) = (7168, -11);
 /// Leaves of two e2m1 codes those with |v| ≤ 1.5.
 const SMALL_ELEMENTS: u8 = 0b1011_1011;
 /// One block in this many is a peak.
@@ -92,11 +95,12 @@ impl Draw {
             seed,
             group,
             distribution,
+            level: level(k),
             balance: Vec::new(),
         };
         let mut rng = draw.rng(0, 0);
         draw.balance = (0..k / SCALE_BLOCK)
-            .map(|block| balance(block, rng.next_u32()))
+            .map(|block| balance(block, draw.level, rng.next_u32()))
             .collect();
         draw
     }
@@ -142,7 +146,7 @@ impl Draw {
             let random = rng.next_u32();
             *scale = match *balance {
                 Balance::Level(e) if tensor == Tensor::A => level_scale(e, random),
-                Balance::Level(e) => level_scale(LEVEL - e, random),
+                Balance::Level(e) => level_scale(self.level - e, random),
                 Balance::Peak { of_a, band } => {
                     thin_out(elements, rng);
                     match of_a == (tensor == Tensor::A) {
@@ -169,9 +173,15 @@ fn benchmark(rng: &mut ChaCha8Rng, elements: &mut [u8], scales: &mut [u8]) {
     }
 }
 
+fn level(k: usize) -> i32 {
+    let (long, exponent) = LEVEL;
+    let shorter = (long / k.max(1)).max(1).ilog2() as i32;
+    exponent + (shorter + 1) / 2
+}
+
 /// The first blocks are peaks of every kind, so that even the shortest K sees
 /// every code on both sides.
-fn balance(block: usize, random: u32) -> Balance {
+fn balance(block: usize, level: i32, random: u32) -> Balance {
     let peak = |kind: usize| Balance::Peak {
         of_a: kind.is_multiple_of(2),
         band: BANDS[kind / 2 % BANDS.len()],
@@ -182,7 +192,7 @@ fn balance(block: usize, random: u32) -> Balance {
     if random.is_multiple_of(PEAK_EVERY) {
         return peak((random >> 8) as usize);
     }
-    Balance::Level((random >> 8) as i32 % (1 - LEVEL) + LEVEL)
+    Balance::Level((random >> 8) as i32 % (1 - level) + level)
 }
 
 /// Within a binade of 2^e.
