@@ -3,8 +3,9 @@
 use super::warp::{Warp, each};
 use crate::numeric::arith::{self, Extremum, canonical_f32, flush_f32};
 use crate::numeric::halves::{Half, HalfMode, both};
-use crate::numeric::{FloatMode, NAN_F16, Rounding, approx, lanes};
+use crate::numeric::{FloatMode, Rounding, approx, lanes};
 use crate::op::{Cmp, FBin, FMods, FTest, FUn, HFmt, Num, Op, R32, Round, W};
+use crate::tensor::tensormap::OUT_OF_BOUNDS;
 
 /// The same rounding in the numeric crate's terms.
 pub(super) fn rounding(round: Round) -> Rounding {
@@ -236,7 +237,7 @@ pub(super) fn half_fma(w: &mut Warp, mask: u32, fmt: HFmt, m: FMods, d: R32, [a,
     let mode = half_mode(m);
     w.map3(mask, d, [a, b, c], |x, y, z| {
         on_halves(packed, [x, y, z], |[x, y, z]| {
-            match m.oob && (x == NAN_F16 || y == NAN_F16) {
+            match m.oob && (x == OUT_OF_BOUNDS || y == OUT_OF_BOUNDS) {
                 true => 0,
                 false => kind.fma(x, y, z, mode),
             }

@@ -66,17 +66,20 @@ fn reduction(op: AtomOp, element: MapElement) -> Checked<Reduction> {
     Reduction::new(op, element).map_err(map_error)
 }
 
-/// The shared ranges a box at `to` fills: one, or one a row where rows are padded.
+/// The shared ranges a box at `to` fills: one, or the swizzled chunks of rows that are padded.
 fn pieces(map: &TensorMap, to: SharedAt) -> Vec<(SharedAt, u32)> {
     if map.row_pitch() == map.row_bytes() {
         return vec![(to, map.box_bytes())];
     }
-    let row = |i: u32| SharedAt {
-        offset: to.offset + i * map.row_pitch(),
+    let chunk = |row: u32, chunk: u32| SharedAt {
+        offset: map
+            .swizzle()
+            .apply(to.offset + row * map.row_pitch() + chunk * 16),
         ..to
     };
     (0..map.row_count())
-        .map(|i| (row(i), map.row_bytes()))
+        .flat_map(|row| (0..map.row_bytes() / 16).map(move |i| (row, i)))
+        .map(|(row, i)| (chunk(row, i), 16))
         .collect()
 }
 

@@ -3,7 +3,9 @@
 //! A box is a list of rows; a row is contiguous in global memory and, before swizzling, in shared
 //! memory. Swizzles see absolute shared addresses, so a box must be addressed as the CTA does.
 
-use super::{Fill, Mode, TensorMap, TensorMapError};
+use super::{Fill, Mode, OUT_OF_BOUNDS, TensorMap, TensorMapError};
+use crate::numeric::Format;
+use crate::numeric::convert::{Cvt, float_to_float};
 use crate::tensor::Swizzle;
 use crate::tensor::reduce::Reduction;
 
@@ -227,13 +229,17 @@ impl TensorMap {
             };
             // SAFETY: by the caller's promise about `resolve`.
             let source = unsafe { std::slice::from_raw_parts(source, len) };
-            if len == row_bytes {
+            if len == row_bytes && !self.element.is_rounded() {
                 write_row(shared, self.swizzle, address, source);
             } else {
                 let mut buffer = [0; MAX_ROW];
                 let buffer = &mut buffer[..row_bytes];
                 self.fill_bytes(buffer);
-                buffer[inside.skip as usize..][..len].copy_from_slice(source);
+                let target = &mut buffer[inside.skip as usize..][..len];
+                target.copy_from_slice(source);
+                if self.element.is_rounded() {
+                    round_to_tf32(target);
+                }
                 write_row(shared, self.swizzle, address, buffer);
             }
         }
@@ -323,12 +329,20 @@ impl TensorMap {
         match self.fill {
             Fill::Zero => bytes.fill(0),
             Fill::Nan => {
-                let pattern = self.element.nan_pattern();
-                for (i, byte) in bytes.iter_mut().enumerate() {
-                    *byte = pattern[i % pattern.len()];
+                for pair in bytes.as_chunks_mut::<2>().0 {
+                    *pair = OUT_OF_BOUNDS.to_le_bytes();
                 }
             }
         }
+    }
+}
+
+/// Loads of tf32 tensors round f32 words as `cvt.rn.tf32.f32` does.
+fn round_to_tf32(row: &mut [u8]) {
+    for word in row.as_chunks_mut::<4>().0 {
+        let bits = u64::from(u32::from_le_bytes(*word));
+        let rounded = float_to_float(Format::F32, Format::TF32, bits, Cvt::default());
+        *word = (rounded as u32).to_le_bytes();
     }
 }
 

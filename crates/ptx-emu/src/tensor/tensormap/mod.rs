@@ -66,15 +66,14 @@ impl MapElement {
         )
     }
 
-    /// The bytes out-of-bounds elements read as under NaN fill, repeated over a row.
-    const fn nan_pattern(self) -> &'static [u8] {
-        match self {
-            Self::F16 | Self::Bf16 => &[0xff, 0x7f],
-            Self::F64 => &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
-            _ => &[0xff, 0xff, 0xff, 0x7f],
-        }
+    /// Whether loads round the element on its way.
+    const fn is_rounded(self) -> bool {
+        matches!(self, Self::Tf32 | Self::Tf32Ftz)
     }
 }
+
+/// The half-words out-of-bounds elements of every type read as under NaN fill.
+pub const OUT_OF_BOUNDS: u16 = 0x7ff7;
 
 /// What out-of-bounds elements read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -245,7 +245,7 @@ proptest! {
                     let got = &shared[place..place + 2];
                     match world.element(&coords, [i, j, k]) {
                         Some(g) => prop_assert_eq!(got, &world.global[g as usize..g as usize + 2]),
-                        None if nan => prop_assert_eq!(got, &[0xff, 0x7f]),
+                        None if nan => prop_assert_eq!(got, &OUT_OF_BOUNDS.to_le_bytes()),
                         None => prop_assert_eq!(got, &[0, 0]),
                     }
                     written += 2;
