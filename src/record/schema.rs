@@ -1,5 +1,5 @@
 //! The wire format of `results/*.jsonl`, version 1. The first line is a
-//! [`Header`]; each further line an [`Event`]. Unknown keys are refused, so a
+//! [`Header`]; each further line another [`Line`]. Unknown keys are refused, so a
 //! file of another version is never half understood.
 
 use std::collections::BTreeMap;

@@ -13,12 +13,21 @@ pub fn failure(error: &LaunchError) -> RunFailure {
         FaultKind::Deadlock { .. } | FaultKind::StepLimit { .. } => Status::Hung,
         _ => Status::Crashed,
     };
-    let story = fault.to_string();
+    let story = relative(&fault.to_string());
     RunFailure {
         status,
         message: story.lines().next().unwrap_or_default().to_owned(),
         detail: Some(story),
         // The emulator's memory is thrown away; its process is none the worse.
         fatal: false,
+    }
+}
+
+/// Source files named as a user would type them: the compiler knows them by
+/// their absolute paths.
+fn relative(story: &str) -> String {
+    match std::env::current_dir() {
+        Ok(here) => story.replace(&format!("{}/", here.display()), ""),
+        Err(_) => story.to_owned(),
     }
 }
