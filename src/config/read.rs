@@ -221,7 +221,7 @@ impl Reader<'_> {
         Ok(Measurement {
             min_blocks: self.count("min_blocks", wire.min_blocks, 30, 1..=1_000_000)?,
             max_seconds: self.real("max_seconds", wire.max_seconds, 5.0, 0.01..=86_400.0)?,
-            processes: self.count("processes", wire.processes, 2, 1..=64)?,
+            processes: self.count("processes", wire.processes, 5, 1..=64)?,
             warmup: self.count("warmup", wire.warmup, 3, 0..=10_000)?,
             cold_l2: wire.cold_l2.unwrap_or(true),
             distribution: distribution

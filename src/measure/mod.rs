@@ -1,5 +1,5 @@
 //! Times contenders side by side in randomised blocks. Only those with a
-//! [`Passed`] get in: timing a wrong kernel does not type-check.
+//! [`Passed`](crate::validate::Passed) get in: timing a wrong kernel does not type-check.
 
 mod blocks;
 

@@ -380,11 +380,10 @@ pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
     radius * (std::f64::consts::TAU * uniform(rng)).cos()
 }
 
-/// Writes the run file that the tests of the built binary read. Run with
-/// `cargo test --lib write_fixture -- --ignored` after the schema changes.
+/// The tests of the built binary read a committed run file. It is this
+/// generator's; `DGX_WRITE_FIXTURES=1` writes it anew after a change of either.
 #[test]
-#[ignore = "writes into tests/fixtures"]
-fn write_fixture() {
+fn the_committed_run_is_the_generated_one() {
     let field = Synthetic {
         shapes: vec![
             dense(256, 3072, 4096),
@@ -394,7 +393,14 @@ fn write_fixture() {
         processes: 2,
         ..Synthetic::round4()
     };
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs");
-    std::fs::create_dir_all(&dir).unwrap();
-    std::fs::write(dir.join("round4.jsonl"), field.text()).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs/round4.jsonl");
+    if std::env::var_os("DGX_WRITE_FIXTURES").is_some() {
+        std::fs::write(&path, field.text()).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        committed == field.text(),
+        "{} is out of date: run this test with DGX_WRITE_FIXTURES=1",
+        path.display()
+    );
 }

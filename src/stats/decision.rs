@@ -2,8 +2,7 @@
 //! about how long that takes. The sweep asks between blocks, so this uses the
 //! closed form and no resampling.
 
-use super::bootstrap::LogEstimate;
-use super::{Arm, CONFIDENCE, holm, log_ratios, moments};
+use super::{Arm, CONFIDENCE, LogEstimate, holm, log_ratios, moments};
 use crate::domain::{ContenderId, Interval};
 use crate::record::schema::Block;
 

@@ -1,8 +1,8 @@
 //! What this machine can see: the baseline timed against itself in the same
 //! blocks shows differences where there are none.
 
-use super::CONFIDENCE;
-use super::bootstrap::{LogEstimate, quantile};
+use super::estimate::quantile;
+use super::{CONFIDENCE, LogEstimate};
 
 /// Chance of finding a difference of exactly the minimum detectable effect.
 const POWER: f64 = 0.8;
@@ -17,13 +17,15 @@ pub struct Detectable {
 
 /// From the A/A arm's estimate; `None` where it has no spread to go by.
 ///
-/// A true difference δ is found with probability [`POWER`] when
-/// δ = (t₀.₉₇₅ + t₀.₈)·se. A bias of the arm itself beyond that is added
+/// A true difference δ is found with probability 0.8 (`POWER`) when
+/// δ = (t₀.₉₇₅ + t₀.₈)·se·(1 + 1/4ν), the last because the root of a variance
+/// from ν degrees of freedom comes out too small by that on average. A bias of the arm itself beyond that is added
 /// evidence that small differences mean nothing here, so the larger counts.
 pub fn detectable(control: LogEstimate) -> Option<Detectable> {
     let se = control.se?;
     let both = quantile(control.df, 0.5 + CONFIDENCE / 2.0) + quantile(control.df, POWER);
-    let effect = (both * se).max(control.mean.abs());
+    let unbiased = se * (1.0 + 0.25 / control.df);
+    let effect = (both * unbiased).max(control.mean.abs());
     Some(Detectable {
         effect: effect.exp_m1(),
         control,

@@ -3,8 +3,10 @@
 //! explains the choices; the formulas stand beside the code.
 
 mod bootstrap;
+mod components;
 pub mod decision;
 mod detect;
+mod estimate;
 mod holm;
 mod kendall;
 mod outliers;
@@ -13,8 +15,9 @@ mod paired;
 mod simulation;
 mod ties;
 
-pub use bootstrap::{Bootstrap, LogEstimate, bootstrap, moments, unpaired};
+pub use bootstrap::{Bootstrap, bootstrap, moments};
 pub use detect::{Detectable, detectable};
+pub use estimate::{LogEstimate, unpaired};
 pub use holm::holm;
 pub use kendall::kendall_tau;
 pub use outliers::outliers;

@@ -37,7 +37,8 @@ impl Arm {
     }
 }
 
-/// Values of one shape, nested: process → block → sample.
+/// Values of one shape, nested: process → block → sample. Processes are in the
+/// order of their ids, so that the same place in two shapes is the same process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contrast {
     pub processes: Vec<Process>,
@@ -69,12 +70,15 @@ impl Contrast {
         if values.is_empty() {
             return;
         }
-        match self.processes.iter_mut().find(|p| p.id == process) {
-            Some(found) => found.blocks.push(values),
-            None => self.processes.push(Process {
-                id: process,
-                blocks: vec![values],
-            }),
+        match self.processes.binary_search_by_key(&process, |p| p.id) {
+            Ok(found) => self.processes[found].blocks.push(values),
+            Err(place) => self.processes.insert(
+                place,
+                Process {
+                    id: process,
+                    blocks: vec![values],
+                },
+            ),
         }
     }
 }
