@@ -77,8 +77,9 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     if missing > 0 {
         say!("\n{missing} shapes are left out: one of the two is not valid there.");
     }
-    say!("\n{}", can_tell(&run, &ranking));
     let sides = [&base, &candidate].map(|c| side(&run, &ranking, c));
+    print_counters(sides, &comparison, style);
+    say!("\n{}", can_tell(&run, &ranking));
     args.exports
         .write(&Document::of_comparison(sides[0], sides[1], &comparison))?;
     Ok(Exit::Done)
@@ -116,6 +117,27 @@ fn table(base: Side, candidate: Side, comparison: &Comparison, style: &Style) ->
     };
     let times = |shape: &str| (time(base, shape), time(candidate, shape));
     present::comparison_table((&names.0, &names.1), times, comparison, style).render(style)
+}
+
+/// What the emulator counted for both on the shapes compared: why modelled
+/// times differ.
+fn print_counters(sides: [Side; 2], comparison: &Comparison, style: &Style) {
+    let of_one_run = sides[0].run.path == sides[1].run.path;
+    let counted = |(side, label): (Side, &str)| {
+        let shapes = comparison.shapes.iter().map(|(name, _)| name.as_str());
+        let (counts, shapes) = side.run.summed_counts(side.contender, shapes)?;
+        let name = match of_one_run {
+            true => side.contender.to_string(),
+            false => format!("{label} {}", side.contender),
+        };
+        (shapes == comparison.shapes.len()).then_some(present::Counted { name, counts })
+    };
+    let rows: Option<Vec<_>> = sides.into_iter().zip(["A", "B"]).map(counted).collect();
+    if let Some(rows) = rows {
+        let what = "one call on each shape above, summed";
+        let table = present::counters_table(("contender", what), &rows, true, style);
+        say!("\n{table}");
+    }
 }
 
 fn can_tell(run: &Run, ranking: &Ranking) -> String {
@@ -173,6 +195,7 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     let (base, candidate) = (side(&a, &ranking_a, first), side(&b, &ranking_b, first));
     if compared.len() == 1 {
         say!("\n{}", table(base, candidate, comparison, style));
+        print_counters([base, candidate], comparison, style);
     }
     for note in shape_notes(&a, &b) {
         say!("\n{}", style.fold(&note, 2));

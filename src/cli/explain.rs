@@ -6,10 +6,10 @@ use crate::catalog::{Catalog, Contender};
 use crate::compile::{Compiler, cache_root};
 use crate::config::{Baseline, Round, Selection};
 use crate::diagnostic::{CommandError, InputError, SourceFile};
-use crate::domain::Exit;
+use crate::domain::{ContenderId, Exit};
 use crate::explain::{CallFit, Ceiling, KernelFit, builds_by_shape, remarks};
 use crate::plan::{Machine, Plan, Work};
-use crate::present::{Align, Column, Grid, Style, percent};
+use crate::present::{Align, Column, Counted, Grid, Style, counters_table, percent};
 use crate::rank::Ranking;
 use crate::record::schema::Build;
 use crate::record::{self, Run};
@@ -49,6 +49,9 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             .collect();
         introduce(contender);
         show(&plan, index, &own, &ceiling, ranking.as_ref(), &style);
+        if let Some(run) = &run {
+            print_counters(run, &contender.id, &style);
+        }
     }
     Ok(Exit::Done)
 }
@@ -156,6 +159,22 @@ fn show(
         println!("- {remark}");
     }
     println!();
+}
+
+/// What the emulator counted of it, shape by shape, where the run was emulated.
+fn print_counters(run: &Run, contender: &ContenderId, style: &Style) {
+    let shapes = run.header.shapes.iter();
+    let rows: Vec<Counted> = shapes
+        .filter_map(|shape| {
+            let counts = run.counts(contender, &shape.name)?.clone();
+            let name = shape.name.clone();
+            Some(Counted { name, counts })
+        })
+        .collect();
+    if !rows.is_empty() {
+        let table = counters_table(("shape", "one call"), &rows, false, style);
+        println!("{table}\n");
+    }
 }
 
 fn kernel_table(kernels: &[KernelFit]) -> Grid {

@@ -2,6 +2,7 @@
 //! and nothing is said by colour alone.
 
 mod comparison;
+mod counters;
 mod failures;
 mod grid;
 mod matrix;
@@ -12,6 +13,7 @@ mod style;
 mod summary;
 
 pub use comparison::comparison_table;
+pub use counters::{Counted, counters_of_run, counters_table};
 pub use failures::failures;
 pub use grid::{Align, Column, Grid};
 pub use matrix::matrix;

@@ -1,4 +1,4 @@
-use super::{Style, failures, interval, matrix, percent, ranking_table};
+use super::{Style, counters_of_run, failures, interval, matrix, percent, ranking_table};
 use crate::rank::{Kind, Ranking};
 use crate::record::schema::Timing;
 use crate::record::{Run, printable};
@@ -12,6 +12,7 @@ fn summary_of(run: &Run, ranking: &Ranking, style: &Style) -> String {
     let mut parts = vec![headline(run, style)];
     parts.push(ranking_table(run, ranking, style).render(style));
     parts.push(matrix(run, ranking, style));
+    parts.push(counters_of_run(run, ranking, style));
     let failed = failures(run, ranking, style);
     if !failed.is_empty() {
         parts.push(failed);

@@ -2,6 +2,7 @@
 //! known. Everything right of it in the pipeline reads only this.
 
 mod clean;
+pub mod counters;
 mod reader;
 mod run;
 pub mod schema;

@@ -7,6 +7,7 @@ use std::path::Path;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::counters::PANELS;
 use super::schema::*;
 use super::{Run, read_text};
 use crate::domain::{Bytes, ContenderId, Group, Micros, Shape, Status};
@@ -279,8 +280,31 @@ impl Synthetic {
                 900.0
             }),
             millis: 40.0,
-            counters: BTreeMap::new(),
+            counters: self.counters(entry, shape),
         })
+    }
+
+    /// What an emulator would have counted: in proportion to the time, so that
+    /// tables have something to tell apart.
+    fn counters(&self, entry: &Entry, shape: &Shape) -> BTreeMap<String, f64> {
+        let ran = matches!(entry.status, Status::Ok | Status::Wrong);
+        if self.timing != Timing::Modelled || !ran {
+            return BTreeMap::new();
+        }
+        let flops = shape.flops();
+        let figures = PANELS.iter().flat_map(|p| p.figures);
+        let names = figures.flat_map(|f| f.of.iter().copied());
+        let value = |name: &str| match name {
+            "launches" => (3.0 * entry.time).round(),
+            "ctas" => 132.0,
+            "mma-flops" => flops * 1.25,
+            "mma-flops-useful" => flops,
+            "instructions-double" | "atomics" | "early-reads" => 0.0,
+            "local-read" | "local-written" => 0.0,
+            _ if name.contains("unique") => (flops * 1e-5).round(),
+            _ => (flops * 1e-4 * entry.time).round(),
+        };
+        names.map(|name| (name.to_owned(), value(name))).collect()
     }
 
     /// What the shape takes at time factor 1, µs.

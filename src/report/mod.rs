@@ -4,6 +4,7 @@
 //! script.
 
 mod claims;
+mod counters;
 mod environment;
 mod failures;
 mod heat;

@@ -1,8 +1,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
-    Subject, claims, environment, failures, heat, history, lineage, ranking, roofline, samples,
-    summary,
+    Subject, claims, counters, environment, failures, heat, history, lineage, ranking, roofline,
+    samples, summary,
 };
 use crate::rank::mismatch;
 
@@ -43,6 +43,7 @@ fn body(subjects: &[Subject], subject: &Subject) -> Markup {
         ("ranking", "Ranking", ranking::section(subject)),
         ("shapes", "Shapes", heat::section(subject)),
         ("roofline", "Roofline", roofline::section(subject)),
+        ("counters", "Counters", counters::section(subject)),
         ("samples", "Samples", samples::section(subject)),
         ("lineage", "Lineage and dispatch", lineage::section(subject)),
         ("claims", "Claims", claims::section(subject)),

@@ -43,6 +43,21 @@ fn every_section_is_there_and_nothing_is_fetched() {
 }
 
 #[test]
+fn emulated_runs_show_what_was_counted() {
+    let text = page(&[subject(&Synthetic::round4().modelled())]);
+    assert!(text.contains("<h2 id=\"counters\">"));
+    for title in [
+        "launches",
+        "MMA FLOPs useful",
+        "barrier waits",
+        "global read",
+    ] {
+        assert!(text.contains(&format!(">{title}</th>")), "{title}");
+    }
+    assert!(!page(&[subject(&Synthetic::round4())]).contains("<h2 id=\"counters\">"));
+}
+
+#[test]
 fn text_from_run_files_is_escaped() {
     let mut field = Synthetic::round4();
     field.entries[1].name = "<script>alert(1)</script>";

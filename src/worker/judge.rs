@@ -150,16 +150,20 @@ impl Judging {
                 return;
             }
         };
-        match examine(&observation, problem, tolerance) {
+        let finding = examine(&observation, problem, tolerance);
+        // The first distribution speaks for the call: its counters and time are
+        // the ones compared between contenders. What a wrong design did is
+        // counted too, but it has no time.
+        if self.modelled.is_none() && self.verdict.counters.is_empty() {
+            self.verdict.counters = observation.counters;
+            if matches!(finding, Finding::Right { .. }) {
+                self.modelled = observation.modelled;
+            }
+        }
+        match finding {
             Finding::Right { worst } => {
                 let so_far = self.verdict.worst.unwrap_or(0.0);
                 self.verdict.worst = Some(so_far.max(worst));
-                // The first distribution speaks for the call: its counters and
-                // time are the ones compared between contenders.
-                if self.modelled.is_none() && self.verdict.counters.is_empty() {
-                    self.modelled = observation.modelled;
-                    self.verdict.counters = observation.counters;
-                }
             }
             Finding::Wrong {
                 reason,

@@ -166,6 +166,57 @@ fn a_killed_sweep_is_resumed_where_it_stopped() {
 }
 
 #[test]
+fn counters_stand_in_the_tables_of_sweep_compare_and_explain() {
+    let sweep = Sweep::new(
+        "question   = \"What was counted?\"
+contenders = [\"two-pass\", \"interleaved\", \"single-gemm\"]
+baseline   = \"two-pass\"
+shapes     = [{ m = 64, n = 128, k = 256 }]
+[validate]
+seed = 1
+",
+    );
+    let mut command = sweep.command(&[&sweep.round()]);
+    let output = command.env("COLUMNS", "100").output().expect("dgx runs");
+    assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
+    let file = sweep.run_file().expect("a run file").display().to_string();
+    let dgx = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_dgx"))
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env("NO_COLOR", "1")
+            .env("COLUMNS", "80")
+            .args(args)
+            .output()
+            .expect("dgx runs");
+        assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
+        explain(&output)
+    };
+    let told = [
+        (100, explain(&output)),
+        (80, dgx(&["compare", "two-pass", "interleaved", &file])),
+        (80, dgx(&["explain", "interleaved", &file])),
+    ];
+    for (width, text) in &told {
+        let from = text.find("emulated, one call").expect(text);
+        let tables = &text[from..];
+        for word in [
+            "launches", "useful", "waits", "distinct", "convert", "tensor",
+        ] {
+            assert!(tables.contains(word), "no {word}:\n{text}");
+        }
+        for line in tables.lines().take_while(|l| !l.contains(".jsonl")) {
+            assert!(line.chars().count() <= *width, "{line}");
+        }
+    }
+    // A wrong design is counted too: it issues half the work.
+    let counted = |name: &str| {
+        let row = |l: &&str| l.trim_start().starts_with(name) && l.contains(" M ");
+        told[0].1.lines().filter(row).count()
+    };
+    assert!(counted("single-gemm") > 0, "{}", told[0].1);
+}
+
+#[test]
 fn a_results_folder_that_cannot_be_written_stops_the_sweep_at_once() {
     let sweep = Sweep::new(ROUND);
     fs::write(sweep.results(), "a file").expect("a file");

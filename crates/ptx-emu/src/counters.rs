@@ -95,6 +95,22 @@ pub struct Counters {
     pub shared_read: u64,
     /// Bytes stored to shared memory by threads.
     pub shared_written: u64,
+    /// Bytes asynchronous copies took out of shared memory.
+    pub shared_async_read: u64,
+    /// Bytes asynchronous copies put into shared memory: every CTA of a multicast, and the fill
+    /// of what is out of bounds.
+    pub shared_async_written: u64,
+    /// Bytes wgmma read from shared memory as operands.
+    pub shared_tensor_read: u64,
+    /// Bytes of distinct 32-byte sectors read in each CTA's shared memory, by threads, copies and
+    /// wgmma, summed over CTAs.
+    pub shared_unique_read: u64,
+    /// Bytes of distinct 32-byte sectors written in each CTA's shared memory.
+    pub shared_unique_written: u64,
+    /// Bytes loaded from local memory: spills, and arrays that are indexed.
+    pub local_read: u64,
+    /// Bytes stored to local memory.
+    pub local_written: u64,
     /// Extra shared-memory wavefronts caused by bank conflicts.
     pub bank_conflicts: u64,
     /// Bytes read from global memory by asynchronous copies.
@@ -145,6 +161,13 @@ impl AddAssign<&Counters> for Counters {
         self.global_unique_written += other.global_unique_written;
         self.shared_read += other.shared_read;
         self.shared_written += other.shared_written;
+        self.shared_async_read += other.shared_async_read;
+        self.shared_async_written += other.shared_async_written;
+        self.shared_tensor_read += other.shared_tensor_read;
+        self.shared_unique_read += other.shared_unique_read;
+        self.shared_unique_written += other.shared_unique_written;
+        self.local_read += other.local_read;
+        self.local_written += other.local_written;
         self.bank_conflicts += other.bank_conflicts;
         self.async_read += other.async_read;
         self.async_written += other.async_written;

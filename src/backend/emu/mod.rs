@@ -285,6 +285,13 @@ fn named(reports: &[Report], groups: &[Group]) -> BTreeMap<String, f64> {
         ("global-unique-written", sum.global_unique_written),
         ("shared-read", sum.shared_read),
         ("shared-written", sum.shared_written),
+        ("shared-async-read", sum.shared_async_read),
+        ("shared-async-written", sum.shared_async_written),
+        ("shared-tensor-read", sum.shared_tensor_read),
+        ("shared-unique-read", sum.shared_unique_read),
+        ("shared-unique-written", sum.shared_unique_written),
+        ("local-read", sum.local_read),
+        ("local-written", sum.local_written),
         ("bank-conflicts", sum.bank_conflicts),
         ("async-read", sum.async_read),
         ("async-written", sum.async_written),
@@ -303,3 +310,25 @@ fn named(reports: &[Report], groups: &[Group]) -> BTreeMap<String, f64> {
 
 /// The device whose limits the emulator enforces.
 const PROFILE: Profile = Profile::H200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::counters::PANELS;
+
+    #[test]
+    fn every_counter_on_record_is_in_a_table() {
+        let recorded = named(&[], &[]);
+        let shown: Vec<&str> = PANELS
+            .iter()
+            .flat_map(|p| p.figures)
+            .flat_map(|f| f.of.iter().copied())
+            .collect();
+        for name in recorded.keys() {
+            assert!(shown.contains(&name.as_str()), "{name} is in no table");
+        }
+        for name in shown {
+            assert!(recorded.contains_key(name), "{name} is never recorded");
+        }
+    }
+}

@@ -8,6 +8,7 @@ use super::cluster::{Cluster, Flow};
 use super::convert::pool;
 use super::early::InFlight;
 use super::gather::{gather, scatter};
+use super::touched::LaneRun;
 use super::warp::{Wait, Warp, each};
 use crate::fault::FaultKind;
 use crate::op::{
@@ -282,15 +283,25 @@ impl Cluster<'_> {
             false => self.counters.shared_read += total,
         }
         self.count_conflicts(w.pc, mask, at, access.bytes);
-        let shared = &mut self.ctas[w.cta as usize].shared;
-        let (host, len) = (shared.as_mut_ptr() as usize, shared.len() as u64);
+        let cta = &mut self.ctas[w.cta as usize];
+        let (host, len) = (cta.shared.as_mut_ptr() as usize, cta.shared.len() as u64);
         let low = at.iter().fold(u64::MAX, |m, &a| m.min(a));
         let high = at.iter().fold(0, |m, &a| m.max(a));
         let reaches = |c: &InFlight| low < u64::from(c.end) && high >= u64::from(c.start);
-        if !access.write && self.ctas[w.cta as usize].in_flight.iter().any(reaches) {
+        let early = !access.write && cta.in_flight.iter().any(reaches);
+        let own = low >= u64::from(SHARED_BASE) && high + access.bytes <= len;
+        if own {
+            let run = LaneRun {
+                bytes: access.bytes,
+                total,
+                write: access.write,
+            };
+            cta.touched.mark_lanes(at, (low, high), run);
+        }
+        if early {
             self.check_landed(w, mask, at);
         }
-        if low >= u64::from(SHARED_BASE) && high + access.bytes <= len {
+        if own {
             return Ok(Pointers(each(
                 #[inline(always)]
                 |i| host + at[i] as usize,
@@ -305,7 +316,10 @@ impl Cluster<'_> {
         let mut out = [0; 32];
         for (lane, &address) in at.iter().enumerate() {
             let (cta, offset) = self.shared_target(own, address as u32, access)?;
-            out[lane] = self.ctas[cta as usize].shared.as_mut_ptr() as usize + offset as usize;
+            let cta = &mut self.ctas[cta as usize];
+            cta.touched
+                .mark(u64::from(offset), access.bytes, access.write);
+            out[lane] = cta.shared.as_mut_ptr() as usize + offset as usize;
         }
         Ok(Pointers(out))
     }
@@ -351,6 +365,11 @@ impl Cluster<'_> {
         at: &[u64; 32],
         access: Access,
     ) -> Checked<Pointers> {
+        let total = access.bytes * u64::from(mask.count_ones());
+        match access.write {
+            true => self.counters.local_written += total,
+            false => self.counters.local_read += total,
+        }
         let per_lane = u64::from(self.env.program.local_bytes).next_multiple_of(16);
         if w.local.is_empty() {
             w.local = super::bytes::AlignedBytes::filled(per_lane as usize * 32, 0);

@@ -13,6 +13,7 @@ use super::early::InFlight;
 use super::env::Env;
 use super::mbarrier::Mbarriers;
 use super::sync::NamedBarrier;
+use super::touched::Touched;
 use super::warp::{State, Wait, WaitPhase, Warp};
 use crate::counters::Counters;
 use crate::fault::{EarlyRead, Fault, FaultKind, Place, Wait as WaitReport};
@@ -45,6 +46,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Cta {
     pub(crate) id: [u32; 3],
     pub(crate) shared: AlignedBytes,
+    pub(crate) touched: Touched,
     pub(crate) mbarriers: Mbarriers,
     /// Destinations of bulk copies under way.
     pub(crate) in_flight: Vec<InFlight>,

@@ -204,6 +204,7 @@ impl Cluster<'_> {
                 data,
                 reduce,
             } => {
+                self.copied(to, data.len() as u64, true);
                 let at = self.shared_at(to);
                 // SAFETY: bounds were checked at issue and shared memory does not move.
                 unsafe { merge(at, &data, reduce) };
@@ -255,8 +256,12 @@ impl Cluster<'_> {
                 self.counters.async_read += u64::from(bytes);
                 self.global_at(address, u64::from(bytes), false)?
             }
-            ByteSource::Shared(at) => self.shared_at(at),
+            ByteSource::Shared(at) => {
+                self.copied(at, u64::from(bytes), false);
+                self.shared_at(at)
+            }
         };
+        self.copied(to, u64::from(bytes), true);
         let target = self.shared_at(to);
         // SAFETY: both ranges were checked; a copy within one CTA may overlap itself.
         unsafe {
@@ -279,6 +284,7 @@ impl Cluster<'_> {
         mask: u16,
     ) -> Checked<()> {
         self.counters.async_written += u64::from(bytes);
+        self.copied(from, u64::from(bytes), false);
         let target = self.global_at(to, u64::from(bytes), true)?;
         let source = self.shared_at(from);
         // SAFETY: the source was checked at issue, the target just now.
@@ -359,6 +365,7 @@ impl Cluster<'_> {
         items: &[LaneCopy],
     ) -> Checked<()> {
         for item in items {
+            self.copied(item.to, u64::from(item.bytes), true);
             let target = self.shared_at(item.to);
             // SAFETY: both sides were checked at issue; allocations cannot be freed meanwhile.
             unsafe {

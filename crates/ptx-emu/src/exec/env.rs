@@ -5,6 +5,7 @@ use super::cluster::{Cta, shared_memory};
 use super::mbarrier::Mbarriers;
 use super::print::Printed;
 use super::sync::NamedBarrier;
+use super::touched::Touched;
 use super::warp::{V32, V64, Warp};
 use crate::launch::{MmaMode, Profile};
 use crate::memory::{Footprint, Memory};
@@ -170,6 +171,7 @@ impl<'a> Env<'a> {
         Cta {
             id,
             shared: shared_memory(self.shared_end),
+            touched: Touched::new(self.shared_end),
             mbarriers: Mbarriers::default(),
             in_flight: Vec::new(),
             named: vec![NamedBarrier::default(); 16],

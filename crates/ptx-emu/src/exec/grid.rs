@@ -30,7 +30,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn of(index: u64, cluster: Cluster<'_>) -> Self {
+    fn of(index: u64, mut cluster: Cluster<'_>) -> Self {
+        cluster.settle();
         Self {
             counters: cluster.counters,
             early: cluster.early.map(|early| (index, early)),

@@ -30,5 +30,6 @@ pub(crate) mod print;
 mod sources;
 mod sync;
 mod tensor_copy;
+mod touched;
 mod warp;
 mod wgmma;

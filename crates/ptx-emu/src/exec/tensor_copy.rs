@@ -210,6 +210,7 @@ impl Cluster<'_> {
         };
         let vanished = |()| illegal("a tensor copy left its allocation");
         if let Some((at, group)) = job.source {
+            self.copied(at, u64::from(job.map.shared_bytes()), false);
             let shared = &self.ctas[at.cta as usize].shared[..];
             // SAFETY: `resolve` hands out checked ranges; the box was checked at issue.
             let done = unsafe {
@@ -227,6 +228,7 @@ impl Cluster<'_> {
         for (to, barrier) in &job.targets {
             for (piece, bytes) in pieces(&job.map, *to) {
                 self.landed(piece, bytes, from.pc);
+                self.copied(piece, u64::from(bytes), true);
             }
             let shared = &mut self.ctas[to.cta as usize].shared[..];
             let resolve = |address, bytes| resolve(address, bytes).map(|p| p.cast_const());

@@ -187,7 +187,7 @@ impl Cluster<'_> {
             b_desc,
             fragments,
             accumulate,
-            early: self.tiles_in_flight(w, [a_desc, b_desc]),
+            early: self.tiles_in_flight(w, op, [a_desc, b_desc]),
         };
         let group = w.wgmma.current;
         w.wgmma.entries.push_back((group, Entry::Mma(issued)));
@@ -197,14 +197,25 @@ impl Cluster<'_> {
         Ok(Flow::Next)
     }
 
-    /// Whether a tile of an instruction, known by its first byte, has yet to arrive. Descriptor 0
-    /// is no tile.
-    fn tiles_in_flight(&mut self, w: &Warp, descriptors: [u64; 2]) -> bool {
-        let first_byte = |d: u64| ((d & 0x3fff) << 4) as u32;
+    /// Whether some of an instruction's tiles has yet to arrive. Descriptor 0 is no tile, and one
+    /// that does not decode faults when it is executed.
+    fn tiles_in_flight(&mut self, w: &Warp, op: &Wgmma, descriptors: [u64; 2]) -> bool {
+        if self.ctas[w.cta as usize].in_flight.is_empty() {
+            return false;
+        }
+        let majors = [(op.trans_a, 64), (op.trans_b, u32::from(op.n))];
         let hit = descriptors
             .into_iter()
-            .filter(|d| *d != 0)
-            .find_map(|d| self.copy_over(w.cta, first_byte(d)));
+            .zip(majors)
+            .filter(|(bits, _)| *bits != 0)
+            .filter_map(|(bits, (trans, rows))| {
+                Some((Matrix::decode(bits, major(trans)).ok()?, rows))
+            })
+            .find_map(|(tile, rows)| {
+                // One copy delivers at least the eight rows of a core matrix.
+                let mut groups = tile.groups(rows);
+                groups.find_map(|address| self.copy_over(w.cta, address))
+            });
         if let Some(copy) = hit {
             let line = Place::of(self.env.program, copy.pc, [0; 3], 0, 0).line();
             self.note_early(
@@ -378,6 +389,14 @@ impl Cluster<'_> {
             steps.push(step(op, four).map_err(|e| (e, four[0].pc))?);
         }
         let cta = &mut self.ctas[cta];
+        for step in &steps {
+            if let OperandA::Shared(matrix) = &step.a {
+                cta.touched.mark_tile(matrix, 64);
+                self.counters.shared_tensor_read += matrix.bytes(64);
+            }
+            cta.touched.mark_tile(&step.b, op.n.into());
+            self.counters.shared_tensor_read += step.b.bytes(op.n.into());
+        }
         let slots = pool(program, op.d);
         let mut d: Vec<&mut Lanes> = Vec::with_capacity(4 * slots.len());
         for w in &mut cta.warps[first..first + 4] {

@@ -128,6 +128,28 @@ impl Matrix {
         }
     }
 
+    /// Bytes of a tile of `rows` rows (or columns): an instruction's k is 32 bytes in every type.
+    pub fn bytes(&self, rows: u32) -> u64 {
+        u64::from(rows) * 32
+    }
+
+    /// Shared addresses of all 16-byte chunks of a tile of `rows` rows (or columns).
+    pub fn chunks(&self, rows: u32) -> impl Iterator<Item = u32> + '_ {
+        // Of 2 · rows chunks, K-major has two in each row, MN-major sixteen in eight rows.
+        (0..2 * rows).map(|i| match self.major {
+            Major::K => self.row_chunk(i / 2, i % 2),
+            Major::Mn => self.column_chunk(i / 16, i % 16),
+        })
+    }
+
+    /// Shared addresses of the first chunk of every eight rows (or columns) of a tile.
+    pub fn groups(&self, rows: u32) -> impl Iterator<Item = u32> + '_ {
+        (0..rows / 8).map(|group| match self.major {
+            Major::K => self.row_chunk(8 * group, 0),
+            Major::Mn => self.column_chunk(group, 0),
+        })
+    }
+
     /// The swizzle sees absolute addresses, less the phase a base offset declares.
     #[inline]
     fn stored(&self, linear: u32) -> u32 {

@@ -1,0 +1,62 @@
+use maud::{Markup, html};
+
+use super::Subject;
+use crate::record::counters::{Counts, Figure, PANELS};
+
+/// What the emulator counted, contender by contender; nothing for other runs.
+pub fn section(subject: &Subject) -> Markup {
+    let run = &subject.run;
+    let all = run.header.shapes.len();
+    let rows: Vec<(String, Counts)> = subject
+        .ranking
+        .rows
+        .iter()
+        .filter_map(|row| {
+            let shapes = run.header.shapes.iter().map(|s| s.name.as_str());
+            let (counts, counted) = run.summed_counts(&row.contender, shapes)?;
+            let name = match counted == all {
+                true => row.contender.to_string(),
+                false => format!("{} ({counted} of {all} shapes)", row.contender),
+            };
+            Some((name, counts))
+        })
+        .collect();
+    if rows.is_empty() {
+        return html! {};
+    }
+    html! {
+        p { "One call on each shape, summed, as the emulator executed it." }
+        @for panel in &PANELS {
+            @let shown = shown(panel.figures, &rows);
+            @if !shown.is_empty() { h3 { (panel.title) } (table(&shown, &rows)) }
+        }
+        p.note {
+            "The time of a launch is modelled as that of the resource these figures keep busy \
+             longest; instructions are of PTX, and MMA FLOPs issued include padding."
+        }
+    }
+}
+
+/// Figures that anybody has anything of.
+fn shown(figures: &[Figure], rows: &[(String, Counts)]) -> Vec<Figure> {
+    let used = |figure: &Figure| rows.iter().any(|(_, c)| figure.value(c) > Some(0.0));
+    figures.iter().copied().filter(used).collect()
+}
+
+fn table(figures: &[Figure], rows: &[(String, Counts)]) -> Markup {
+    html! {
+        div.scroll { table {
+            thead { tr {
+                th data-sort { "contender" }
+                @for figure in figures { th.n data-sort { (figure.title.replace('\n', " ")) } }
+            } }
+            tbody { @for (name, counts) in rows { tr {
+                td { (name) }
+                @for figure in figures {
+                    @let value = figure.value(counts);
+                    td.n data-v=[value] { (value.map_or(String::new(), |v| figure.text(v))) }
+                }
+            } } }
+        } }
+    }
+}
