@@ -179,7 +179,7 @@ impl Compiler {
 
     fn key(&self, unit: &Unit, headers: &Headers) -> String {
         let mut parts = vec![
-            "dgx image 1".to_owned(),
+            "dgx image 2".to_owned(),
             self.version(),
             unit.name.clone(),
             unit.source.clone(),
@@ -205,10 +205,20 @@ impl Compiler {
         Ok(Ok(Image {
             key: key.to_owned(),
             cubin,
-            ptx: output.ptx,
+            ptx: relative(output.ptx),
             kernels,
             remarks,
         }))
+    }
+}
+
+/// Source files named as a user would type them. NVRTC writes the folder it
+/// ran in before every relative name; an image must not depend on where the
+/// repository lay when it was made.
+fn relative(ptx: String) -> String {
+    match std::env::current_dir() {
+        Ok(here) => ptx.replace(&format!("\"{}/", here.display()), "\""),
+        Err(_) => ptx,
     }
 }
 
