@@ -1,6 +1,6 @@
 //! Golden files: what a GPU answered, one file per group of families.
 //!
-//! A file is one line of JSON (the [`Header`]) followed by the packed outputs back to
+//! A file is one line of JSON (the `Header`) followed by the packed outputs back to
 //! back, so that it stays small and its provenance can still be read with `head -1`.
 
 use std::collections::HashMap;

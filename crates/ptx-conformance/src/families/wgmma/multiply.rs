@@ -1,32 +1,17 @@
-//! `wgmma` over types, widths, operand sources, majors and swizzles.
+//! One wgmma with its operands, as a kernel.
 
 use std::fmt::Write;
 
-use super::mma::tolerance;
+use super::super::mma::tolerance;
 use crate::case::{Case, Compare, Launch, Swizzle};
 use crate::kernel::Kernel;
 use crate::numbers::{Number, Number::*, pack_bits};
 use crate::operand::{Layout, Major};
 use crate::values::SplitMix;
 
-/// The family's cases.
-pub fn cases() -> Vec<Case> {
-    [
-        widths(),
-        layouts(),
-        register_operands(),
-        types(),
-        scales(),
-        one_hot(),
-        random(),
-        sequences(),
-    ]
-    .concat()
-}
-
 /// What the matrices hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Data {
+pub(super) enum Data {
     /// Small integers: every partial sum is exact.
     Small,
     /// Row m of A picks row m mod K of B, whose elements are all different.
@@ -36,7 +21,7 @@ enum Data {
 }
 
 impl Data {
-    fn label(self) -> &'static str {
+    pub(super) fn label(self) -> &'static str {
         match self {
             Self::Small => "exact",
             Self::OneHot => "one-hot",
@@ -47,25 +32,25 @@ impl Data {
 
 /// One wgmma instruction and its operands.
 #[derive(Debug, Clone, Copy)]
-struct Multiply {
-    n: usize,
-    acc: Number,
-    a: Number,
-    b: Number,
+pub(super) struct Multiply {
+    pub(super) n: usize,
+    pub(super) acc: Number,
+    pub(super) a: Number,
+    pub(super) b: Number,
     /// Layout of A, or `None` for registers.
-    a_layout: Option<(Major, Swizzle)>,
-    b_layout: (Major, Swizzle),
-    advance: usize,
-    accumulate: bool,
-    scales: [i32; 2],
-    saturate: bool,
-    data: Data,
+    pub(super) a_layout: Option<(Major, Swizzle)>,
+    pub(super) b_layout: (Major, Swizzle),
+    pub(super) advance: usize,
+    pub(super) accumulate: bool,
+    pub(super) scales: [i32; 2],
+    pub(super) saturate: bool,
+    pub(super) data: Data,
 }
 
 const K128: (Major, Swizzle) = (Major::K, Swizzle::B128);
 
 impl Multiply {
-    fn new(n: usize, acc: Number, a: Number, b: Number) -> Self {
+    pub(super) fn new(n: usize, acc: Number, a: Number, b: Number) -> Self {
         Self {
             n,
             acc,
@@ -81,11 +66,11 @@ impl Multiply {
         }
     }
 
-    fn k(&self) -> usize {
+    pub(super) fn k(&self) -> usize {
         256 / self.a.bits()
     }
 
-    fn form(&self) -> String {
+    pub(super) fn form(&self) -> String {
         format!(
             "wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{}{}{}",
             self.n,
@@ -98,7 +83,7 @@ impl Multiply {
         )
     }
 
-    fn label(&self) -> String {
+    pub(super) fn label(&self) -> String {
         let side = |(major, swizzle): (Major, Swizzle)| {
             format!(
                 "{}-{}",
@@ -122,7 +107,7 @@ impl Multiply {
         label
     }
 
-    fn layout(&self, mn: usize, (major, swizzle): (Major, Swizzle)) -> Layout {
+    pub(super) fn layout(&self, mn: usize, (major, swizzle): (Major, Swizzle)) -> Layout {
         // Elements of less than a byte are laid out by the byte.
         let bytes = (self.a.bits() / 8).max(1);
         Layout {
@@ -136,11 +121,11 @@ impl Multiply {
     }
 
     /// Accumulator registers of a thread.
-    fn registers(&self) -> usize {
+    pub(super) fn registers(&self) -> usize {
         self.n / 2 * self.acc.bits() / 32
     }
 
-    fn elements(&self) -> (Vec<u64>, Vec<u64>, Vec<u64>) {
+    pub(super) fn elements(&self) -> (Vec<u64>, Vec<u64>, Vec<u64>) {
         let mut rng = SplitMix(0x77 + self.n as u64 * 31 + self.a.bits() as u64);
         let k = self.k();
         let mut value = |number: Number| match self.data {
@@ -159,7 +144,7 @@ impl Multiply {
         (a, b, c)
     }
 
-    fn matrix_operands(&self) -> (String, String) {
+    pub(super) fn matrix_operands(&self) -> (String, String) {
         let modifiers = match (self.acc, self.a) {
             (S32, _) => String::new(),
             (_, F16 | Bf16) => {
@@ -184,7 +169,7 @@ impl Multiply {
         (a.to_owned(), modifiers)
     }
 
-    fn case(self) -> Case {
+    pub(super) fn case(self) -> Case {
         let (a, b, c) = self.elements();
         let registers = self.registers();
         let b_layout = self.layout(self.n, self.b_layout);
@@ -250,7 +235,13 @@ impl Multiply {
 }
 
 /// Element (`row`, `k`) of a row-major matrix; for 1-bit elements, the `k`-th byte of the row.
-fn byte_element(values: &[u64], number: Number, columns: usize, row: usize, k: usize) -> u64 {
+pub(super) fn byte_element(
+    values: &[u64],
+    number: Number,
+    columns: usize,
+    row: usize,
+    k: usize,
+) -> u64 {
     if number.bits() >= 8 {
         return values[row * columns + k];
     }
@@ -260,7 +251,7 @@ fn byte_element(values: &[u64], number: Number, columns: usize, row: usize, k: u
 }
 
 /// Values that tell columns and rows of B apart and that the format holds.
-fn distinct(number: Number, index: usize) -> u64 {
+pub(super) fn distinct(number: Number, index: usize) -> u64 {
     match number {
         F16 => number.encode((index % 2048) as f64),
         Bf16 => number.encode((index % 256) as f64),
@@ -274,7 +265,7 @@ fn distinct(number: Number, index: usize) -> u64 {
 }
 
 /// A as register fragments: 16 bytes a thread, by the layout of the ISA.
-fn fragments(values: &[u64], number: Number, columns: usize) -> Vec<u8> {
+pub(super) fn fragments(values: &[u64], number: Number, columns: usize) -> Vec<u8> {
     let per_register = 32 / number.bits();
     let mut bytes = Vec::new();
     for thread in 0..128 {
@@ -290,7 +281,7 @@ fn fragments(values: &[u64], number: Number, columns: usize) -> Vec<u8> {
 }
 
 /// Copies a tile's image into shared memory, 16 bytes a thread and turn.
-fn stage(tile: &str, source: &str, bytes: usize) -> String {
+pub(super) fn stage(tile: &str, source: &str, bytes: usize) -> String {
     format!(
         "mov.u32 %r1, {tile};\nmul.lo.u32 %r2, %thread, 16;\nSTAGE_{tile}:\nsetp.ge.u32 %p0, %r2, {bytes};\n@%p0 bra STAGED_{tile};\n\
          cvt.u64.u32 %l0, %r2;\nadd.u64 %l0, %l0, {source};\nld.global.v2.b64 {{%l1, %l2}}, [%l0];\nadd.u32 %r3, %r1, %r2;\nst.shared.v2.b64 [%r3], {{%l1, %l2}};\n\
@@ -299,7 +290,7 @@ fn stage(tile: &str, source: &str, bytes: usize) -> String {
 }
 
 /// Completes a descriptor with the tile's address.
-fn descriptor(index: usize, tile: &str, layout: &Layout) -> String {
+pub(super) fn descriptor(index: usize, tile: &str, layout: &Layout) -> String {
     format!(
         "mov.u32 %r1, {tile};\nadd.u32 %r1, %r1, {};\nshr.u32 %r1, %r1, 4;\nand.b32 %r1, %r1, 0x3fff;\ncvt.u64.u32 %desc{index}, %r1;\nor.b64 %desc{index}, %desc{index}, 0x{:016x};\n",
         if layout.major == Major::K {
@@ -312,7 +303,7 @@ fn descriptor(index: usize, tile: &str, layout: &Layout) -> String {
 }
 
 /// Loads or stores all accumulator registers, register-major so that a warp's words are together.
-fn move_accumulators(direction: &str, buffer: &str, registers: usize) -> String {
+pub(super) fn move_accumulators(direction: &str, buffer: &str, registers: usize) -> String {
     let mut text = format!("mad.wide.u32 %l0, %thread, 4, {buffer};\n");
     for i in 0..registers {
         let _ = match direction {
@@ -321,283 +312,4 @@ fn move_accumulators(direction: &str, buffer: &str, registers: usize) -> String 
         };
     }
     text
-}
-
-/// The width from the narrowest to the widest.
-fn widths() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for n in [8, 16, 24, 32, 40, 96, 128, 176, 256] {
-        cases.push(Multiply::new(n, F32, F16, F16).case());
-    }
-    for n in [8, 48, 256] {
-        cases.push(Multiply::new(n, F16, F16, F16).case());
-        cases.push(
-            Multiply {
-                a_layout: None,
-                ..Multiply::new(n, F32, Bf16, Bf16)
-            }
-            .case(),
-        );
-    }
-    for n in [8, 24, 32, 128, 256] {
-        cases.push(Multiply::new(n, S32, S8, S8).case());
-    }
-    cases
-}
-
-/// Every pair of majors and swizzles of 16-bit operands, and later k steps of a swizzled row.
-fn layouts() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for swizzle in Swizzle::ALL {
-        for a_major in [Major::K, Major::Mn] {
-            for b_major in [Major::K, Major::Mn] {
-                let plain = Multiply {
-                    a_layout: Some((a_major, swizzle)),
-                    b_layout: (b_major, swizzle),
-                    ..Multiply::new(64, F32, F16, F16)
-                };
-                if a_major == Major::Mn || b_major == Major::Mn || swizzle != Swizzle::B128 {
-                    cases.push(plain.case());
-                }
-                cases.push(
-                    Multiply {
-                        acc: F32,
-                        a: Bf16,
-                        b: Bf16,
-                        n: 128,
-                        ..plain
-                    }
-                    .case(),
-                );
-            }
-        }
-        for advance in [32, 64, 96] {
-            if advance < swizzle.span() as usize && swizzle != Swizzle::None {
-                let layout = (Major::K, swizzle);
-                cases.push(
-                    Multiply {
-                        a_layout: Some(layout),
-                        b_layout: layout,
-                        advance,
-                        ..Multiply::new(32, F32, F16, F16)
-                    }
-                    .case(),
-                );
-            }
-        }
-    }
-    let mixed = Multiply {
-        a_layout: Some((Major::K, Swizzle::B32)),
-        b_layout: (Major::Mn, Swizzle::B128),
-        ..Multiply::new(192, F32, F16, F16)
-    };
-    cases.push(mixed.case());
-    cases
-}
-
-fn register_operands() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for swizzle in Swizzle::ALL {
-        for major in [Major::K, Major::Mn] {
-            cases.push(
-                Multiply {
-                    a_layout: None,
-                    b_layout: (major, swizzle),
-                    ..Multiply::new(64, F32, F16, F16)
-                }
-                .case(),
-            );
-        }
-    }
-    cases
-}
-
-/// All operand types: `(accumulator, A, B)`.
-const TYPES: [(Number, Number, Number); 17] = [
-    (F32, F16, F16),
-    (F16, F16, F16),
-    (F32, Bf16, Bf16),
-    (F32, Tf32, Tf32),
-    (F32, E4m3, E4m3),
-    (F32, E4m3, E5m2),
-    (F32, E5m2, E4m3),
-    (F32, E5m2, E5m2),
-    (F16, E4m3, E4m3),
-    (F16, E4m3, E5m2),
-    (F16, E5m2, E4m3),
-    (F16, E5m2, E5m2),
-    (S32, S8, S8),
-    (S32, S8, U8),
-    (S32, U8, S8),
-    (S32, U8, U8),
-    (S32, B1, B1),
-];
-
-fn types() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (acc, a, b) in TYPES.into_iter().filter(|t| !matches!(t.1, F16 | Bf16)) {
-        for swizzle in Swizzle::ALL {
-            let layout = (Major::K, swizzle);
-            cases.push(
-                Multiply {
-                    a_layout: Some(layout),
-                    b_layout: layout,
-                    ..Multiply::new(16, acc, a, b)
-                }
-                .case(),
-            );
-            cases.push(
-                Multiply {
-                    a_layout: None,
-                    b_layout: layout,
-                    ..Multiply::new(64, acc, a, b)
-                }
-                .case(),
-            );
-        }
-    }
-    cases
-}
-
-fn scales() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for scales in [[1, -1], [-1, 1], [-1, -1]] {
-        for (acc, a) in [(F32, F16), (F16, F16), (F32, Tf32), (F32, E4m3)] {
-            cases.push(
-                Multiply {
-                    scales,
-                    ..Multiply::new(16, acc, a, a)
-                }
-                .case(),
-            );
-        }
-    }
-    for (acc, a, b) in TYPES {
-        cases.push(
-            Multiply {
-                accumulate: false,
-                ..Multiply::new(24, acc, a, b)
-            }
-            .case(),
-        );
-    }
-    for (a, b) in [(S8, S8), (U8, U8), (S8, U8)] {
-        let extreme = Multiply {
-            data: Data::Random,
-            ..Multiply::new(32, S32, a, b)
-        };
-        cases.push(
-            Multiply {
-                saturate: true,
-                ..extreme
-            }
-            .case(),
-        );
-        cases.push(extreme.case());
-    }
-    cases
-}
-
-fn one_hot() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (acc, a, b) in TYPES {
-        let hot = Multiply {
-            data: Data::OneHot,
-            accumulate: false,
-            ..Multiply::new(64, acc, a, b)
-        };
-        cases.push(hot.case());
-        cases.push(
-            Multiply {
-                a_layout: None,
-                ..hot
-            }
-            .case(),
-        );
-    }
-    cases
-}
-
-/// One case per type in which the order and width of the sum show.
-fn random() -> Vec<Case> {
-    TYPES
-        .into_iter()
-        .filter(|t| t.0.is_float())
-        .flat_map(|(acc, a, b)| {
-            let random = Multiply {
-                data: Data::Random,
-                ..Multiply::new(40, acc, a, b)
-            };
-            [
-                random.case(),
-                Multiply {
-                    a_layout: None,
-                    accumulate: false,
-                    ..random
-                }
-                .case(),
-            ]
-        })
-        .collect()
-}
-
-/// Two multiplications in one group, and two groups of which one is still in flight.
-fn sequences() -> Vec<Case> {
-    let base = Multiply::new(16, F32, F16, F16).case();
-    let form = Multiply::new(16, F32, F16, F16).form();
-    let list = |first: usize| {
-        (first..first + 8)
-            .map(|i| format!("%d{i}"))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let one = |first: usize| {
-        format!(
-            "{form} {{{}}}, %desc0, %desc1, %p2, 1, 1, 0, 0;\n",
-            list(first)
-        )
-    };
-    let single = format!(
-        "{}wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n",
-        one(0)
-    );
-    let chain = format!(
-        "{}{}wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n",
-        one(0),
-        one(0)
-    );
-    let flight = format!(
-        "{}wgmma.commit_group.sync.aligned;\n{}wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 1;\n",
-        one(0),
-        one(8)
-    );
-    let rest: String = std::iter::once(
-        "wgmma.wait_group.sync.aligned 0;\nmad.wide.u32 %l0, %thread, 4, %out0;\n".to_owned(),
-    )
-    .chain((8..16).map(|i| format!("st.global.b32 [%l0+{}], %d{i};\n", 512 * i)))
-    .collect();
-    let second: String = (8..16)
-        .map(|i| format!("mov.b32 %d{i}, %d{};\n", i - 8))
-        .collect();
-    let edit = |label: &str, ptx: String, outputs: Vec<Vec<u8>>| Case {
-        name: format!("{form}/{label}"),
-        ptx,
-        outputs,
-        ..base.clone()
-    };
-    let chained = base.ptx.replace(&single, &chain);
-    let overlapped = base
-        .ptx
-        .replace(".reg .b32 %d<8>;", ".reg .b32 %d<16>;")
-        .replace("setp.ne.u32 %p2", &format!("{second}setp.ne.u32 %p2"))
-        .replace(&single, &flight)
-        .replace("ret;\n}", &format!("{rest}ret;\n}}"));
-    vec![
-        edit("two-in-one-group", chained, base.outputs.clone()),
-        edit(
-            "one-group-in-flight",
-            overlapped,
-            vec![vec![0xcd; 16 * 512]],
-        ),
-    ]
 }

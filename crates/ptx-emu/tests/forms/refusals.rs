@@ -1,0 +1,162 @@
+//! What is refused, and in which words.
+
+use ptx_emu::lower::{CompileError, Problem, compile};
+
+use crate::kernel;
+
+/// What is refused, and what the message must say.
+#[test]
+fn refusals_name_the_cause() {
+    let cases = [
+        (
+            "frobnicate.s32 %r1, %r2;",
+            "instruction `frobnicate.s32` is not supported",
+        ),
+        (
+            "tcgen05.wait::ld.sync.aligned;",
+            "instruction `tcgen05.wait::ld` is not supported",
+        ),
+        (
+            "add.wibble.s32 %r1, %r2, %r3;",
+            "modifier `.wibble` is not supported here",
+        ),
+        ("add %r1, %r2, %r3;", "missing modifier: a type"),
+        ("add.s32 %r1, %r2;", "expected 3 operands, found 2"),
+        (
+            "add.s32 %r1, %rd2, %r3;",
+            "`%rd2` has 64 bits where 32 are needed",
+        ),
+        ("add.s32 %r1, %r2, %r999;", "`%r999` is not declared"),
+        ("add.s32 nothing, %r2, %r3;", "`nothing` is not declared"),
+        (
+            "add.s32 5, %r2, %r3;",
+            "expected a 32-bit register, found `5`",
+        ),
+        ("bra NOWHERE;", "`NOWHERE` is not declared"),
+        ("{ L: } bra L;", "`L` is not declared"),
+        ("L: L: bra L;", "`L` is declared twice"),
+        (
+            "@%r1 bra L; L:",
+            "expected a predicate as guard, found `%r1`",
+        ),
+        ("mov.u32 %r1, %nonsense;", "`%nonsense` is not declared"),
+        ("mov.u32 %r1, %tid.q;", "`%tid.q` is not declared"),
+        (
+            "mov.u32 %r1, table;",
+            "the address of `table` needs 64 bits",
+        ),
+        (
+            "ld.shared.u32 %r1, [table];",
+            "`table` lies in another state space",
+        ),
+        (
+            "ld.global.v4.u64 {%rd1, %rd2}, [%rd3];",
+            "expected a vector of 4, found a vector of 2",
+        ),
+        (
+            "st.const.u32 [factor], %r1;",
+            "constant memory is not written",
+        ),
+        (
+            "cvt.s32.f32 %r1, %f1;",
+            "missing modifier: a rounding to integer",
+        ),
+        (
+            "cvt.rn.e4m3x2.f32 %rs1, %f1, %f2;",
+            "missing modifier: satfinite",
+        ),
+        (
+            "setp.lo.f32 %p1, %f1, %f2;",
+            "an unsigned comparison on a float type",
+        ),
+        (
+            "setmaxnreg.inc.sync.aligned.u32 100;",
+            "the register count is a multiple of 8 from 24 to 256",
+        ),
+        (
+            "wgmma.mma_async.sync.aligned.m64n12k16.f32.f16.f16 {%f1}, %rd1, %rd2, 1, 1, 1, 0, 0;",
+            "wgmma has no such shape for these types",
+        ),
+        (
+            "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2}, %rd1, %rd2, 1, 1, 1, 0, 0;",
+            "expected 4 registers, found a vector of 2",
+        ),
+        (
+            "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, 1, 2, 1, 0, 0;",
+            "imm-scale must be 1 or -1",
+        ),
+        (
+            "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.bf16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, 1, 1, 1, 0, 0;",
+            "wgmma does not multiply these types",
+        ),
+        (
+            "cp.async.cg.shared.global [%r1], [%rd1], 8;",
+            "cp.async copies 4, 8 or 16 bytes, and .cg 16 only",
+        ),
+        (
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r3];",
+            "2 coordinates are needed, found 1",
+        ),
+        (
+            "cp.async.bulk.tensor.2d.global.global.bulk_group [%rd1, {%r1, %r2}], [%r3];",
+            "no bulk copy goes from .global to .global",
+        ),
+        (
+            "mbarrier.arrive.shared::cluster.b64 %rd1, [%r1];",
+            "an arrive in shared::cluster gives no state: use `_`",
+        ),
+        (
+            "shfl.bfly.b32 %r1, %r2, 1, 31;",
+            "missing modifier: sync (sm_70 and later have no other form)",
+        ),
+        (
+            "atom.global.min.f32 %f1, [%rd1], %f2;",
+            "this atomic operation does not exist for this type",
+        ),
+        ("call.uni absent, ();", "`absent` is not declared"),
+        (
+            "{ .param .b32 a; call.uni twice, (a, a); }",
+            "call passes 2 arguments and takes 0 results where the function has 1 and 1",
+        ),
+        (".local .b8 huge[1000000];", "local memory is too large"),
+        (".reg .b32 %r<5>;", "`%r` is declared twice"),
+        (
+            ".global .b32 inner;",
+            "declare .global and .const variables outside functions",
+        ),
+    ];
+    for (line, message) in cases {
+        match compile(&kernel(line)) {
+            Err(CompileError::Lower(error)) => {
+                assert_eq!(error.problem.to_string(), message, "{line}");
+                assert!(error.ptx_line >= 13, "{line}: line {}", error.ptx_line);
+            }
+            other => panic!("{line}: {:?}", other.map(|_| "accepted")),
+        }
+    }
+}
+
+#[test]
+fn an_error_names_instruction_and_both_lines() {
+    let text = ".version 9.0\n.target sm_90a\n.file 1 \"kernel.cu\"\n.entry k() {\n\
+                .reg .b32 %r<4>;\n.loc 1 42 5\nadd.odd.s32  %r1,\n %r2, %r3;\n}";
+    let error = compile(text).expect_err("an unknown modifier");
+    assert_eq!(
+        error.to_string(),
+        "ptx line 7 (kernel.cu:42): modifier `.odd` is not supported here \
+         in `add.odd.s32 %r1, %r2, %r3`"
+    );
+}
+
+#[test]
+fn recursion_in_registers_and_missing_bodies_are_refused() {
+    let recursive = ".version 9.0\n.func f(.reg .b32 x) { call f, (x); ret; }\n\
+                     .entry k() { call f, (1); ret; }";
+    let missing = ".version 9.0\n.extern .func g();\n.entry k() { call g; ret; }";
+    let problem = |text: &str| match compile(text) {
+        Err(CompileError::Lower(error)) => error.problem,
+        other => panic!("{:?}", other.map(|_| "accepted")),
+    };
+    assert_eq!(problem(recursive), Problem::Recursion("f".into()));
+    assert_eq!(problem(missing), Problem::NoBody("g".into()));
+}
