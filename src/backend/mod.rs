@@ -10,6 +10,7 @@ mod tables;
 mod zones;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +51,9 @@ pub struct Job<'a> {
     /// Names the operands (shape, distribution, seed): a backend may keep what
     /// it uploaded for the next job with the same name.
     pub operands_key: &'a str,
+    /// How long the call may take. A backend that can stop a kernel does so,
+    /// and says where it was; the supervisor ends the others with their process.
+    pub time_limit: Duration,
 }
 
 /// What a run left behind.

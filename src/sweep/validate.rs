@@ -12,9 +12,9 @@ use crate::worker::{Lost, Reply, Request, ValidateJob, Worker};
 /// Drawing operands and comparing outputs may take this long; a kernel's own
 /// limit is the round's.
 const PREPARATION: Duration = Duration::from_secs(600);
-/// The emulator counts steps and ends endless loops itself; this only catches
-/// an emulator that is stuck.
-const EMULATION: Duration = Duration::from_secs(1800);
+/// The emulator ends a call at its time limit itself and says where it was;
+/// only one that is stuck beyond this is ended with its process.
+const EMULATION_GRACE: Duration = Duration::from_secs(60);
 
 /// Judges every cell that has no verdict yet, shape by shape, so that a
 /// shape's operands are drawn and uploaded once.
@@ -93,6 +93,7 @@ fn judge(
             .oracles
             .wait("validate", &validation_key(shape, distribution, settings));
     }
+    let time_limit = Duration::from_secs_f64(plan.round.validation.timeout);
     let job = ValidateJob {
         contender: contender.clone(),
         image,
@@ -101,10 +102,11 @@ fn judge(
         distributions: plan.round.validation.distributions.clone(),
         seed: settings.seed,
         tolerance: session.tolerance(),
+        time_limit,
     };
     let patience = match session.stage.measures() {
-        true => Duration::from_secs_f64(plan.round.validation.timeout),
-        false => EMULATION,
+        true => time_limit,
+        false => time_limit + EMULATION_GRACE,
     };
     let began = Instant::now();
     let answer = ask(session.stage.worker()?, job, patience);

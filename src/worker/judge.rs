@@ -116,6 +116,7 @@ fn run(
         call: &job.call,
         operands: &problem.operands,
         operands_key: &problem.name,
+        time_limit: job.time_limit,
     })
 }
 

@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,8 @@ pub struct ValidateJob {
     pub distributions: Vec<Distribution>,
     pub seed: u64,
     pub tolerance: Tolerance,
+    /// How long one call may take.
+    pub time_limit: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

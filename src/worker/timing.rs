@@ -1,4 +1,5 @@
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::judge::{Finding, examine};
 use super::problems::{Problem, Problems};
@@ -197,6 +198,8 @@ fn enter(
         call: &wanted.call,
         operands: &problem.operands,
         operands_key: &problem.name,
+        // The supervisor watches over blocks, not over single calls.
+        time_limit: Duration::MAX,
     };
     gpu.prepare(&job)
         .and_then(Entry::contender)

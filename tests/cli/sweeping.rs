@@ -113,6 +113,30 @@ fn every_fixture_gets_the_status_it_declares() {
     }
 }
 
+#[test]
+fn the_rounds_timeout_ends_an_emulated_kernel_too() {
+    let sweep = Sweep::new(
+        "question   = \"Does it end?\"
+contenders = [\"endless-loop\"]
+baseline   = \"endless-loop\"
+shapes     = [{ m = 64, n = 128, k = 256 }]
+[validate]
+seed = 1
+",
+    );
+    let args = [&sweep.round(), "--variants", FIXTURES, "--timeout", "0.05"];
+    let output = sweep.command(&args).output().expect("dgx runs");
+    assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
+    let text = fs::read_to_string(sweep.run_file().expect("a run file")).expect("its text");
+    for told in [
+        "\"hung\"",
+        "after 50.0ms of wall-clock",
+        "\"tests/fixtures/variants/endless-loop.cu:2",
+    ] {
+        assert!(text.contains(told), "no {told}:\n{text}");
+    }
+}
+
 const ROUND: &str = "question   = \"Is nothing done twice?\"
 contenders = [\"two-pass\", \"sequential\", \"interleaved\"]
 baseline   = \"two-pass\"

@@ -1,6 +1,7 @@
 //! What can end a launch early, and where it happened.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::op::{Frame, Program};
 
@@ -68,6 +69,17 @@ pub enum FaultKind {
         /// Warp instructions allowed.
         limit: u64,
     },
+    /// The launch ran longer than its wall-clock limit. Unlike every other fault this depends on
+    /// the host's speed.
+    TimeLimit {
+        /// Time allowed.
+        limit: Duration,
+    },
+    /// The kernel is legal, but this instruction is not emulated.
+    Unsupported {
+        /// What it is.
+        what: String,
+    },
     /// `trap`
     Trap,
     /// `brkpt`
@@ -130,6 +142,8 @@ impl FaultKind {
             FaultKind::Misaligned { .. } => "misaligned",
             FaultKind::Deadlock { .. } => "deadlock",
             FaultKind::StepLimit { .. } => "step-limit",
+            FaultKind::TimeLimit { .. } => "time-limit",
+            FaultKind::Unsupported { .. } => "unsupported",
             FaultKind::Trap => "trap",
             FaultKind::Breakpoint => "breakpoint",
             FaultKind::Assert { .. } => "assert",
@@ -142,7 +156,7 @@ impl FaultKind {
     pub fn is_hang(&self) -> bool {
         matches!(
             self,
-            FaultKind::Deadlock { .. } | FaultKind::StepLimit { .. }
+            FaultKind::Deadlock { .. } | FaultKind::StepLimit { .. } | FaultKind::TimeLimit { .. }
         )
     }
 
@@ -243,6 +257,12 @@ impl fmt::Display for FaultKind {
                     "hung: more than {limit} warp instructions in one CTA or cluster; the loop is here"
                 )
             }
+            FaultKind::TimeLimit { limit } => write!(
+                f,
+                "still running after {limit:.1?} of wall-clock time; it was here. A slow host can be \
+                 the cause: the step limit, which does not depend on it, was not reached"
+            ),
+            FaultKind::Unsupported { what } => write!(f, "{what} is not emulated"),
             FaultKind::Trap => f.write_str("trap executed"),
             FaultKind::Breakpoint => f.write_str("breakpoint executed"),
             FaultKind::Assert {

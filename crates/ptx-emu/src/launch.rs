@@ -18,11 +18,12 @@
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::counters::Counters;
 use crate::exec::bytes::AlignedBytes;
 use crate::exec::classes;
-use crate::exec::env::{Env, Setup};
+use crate::exec::env::{Deadline, Env, Setup};
 use crate::exec::grid;
 use crate::fault::{EarlyRead, Fault};
 use crate::memory::{DevicePtr, Memory, MemoryError};
@@ -78,6 +79,9 @@ pub struct Config {
     pub seed: u64,
     /// Warp instructions a cluster may take before it counts as hung.
     pub step_limit: u64,
+    /// Wall-clock time a launch may take; none by default, because a fault by it depends on the
+    /// host and so cannot be reproduced. The step limit ends endless loops either way.
+    pub time_limit: Option<Duration>,
     /// Host threads; 0 means all cores.
     pub threads: usize,
     /// Rounding of tensor-core sums.
@@ -93,6 +97,7 @@ impl Default for Config {
         Self {
             seed: 0,
             step_limit: 50_000_000,
+            time_limit: None,
             threads: 0,
             mma_mode: MmaMode::Fast,
             profile: Profile::H200,
@@ -335,6 +340,7 @@ impl Launch {
             shared_grid: !alone && classes::communicates(program),
             seed: self.config.seed,
             step_limit: self.config.step_limit,
+            deadline: self.config.time_limit.map(Deadline::after),
             mma_mode: self.config.mma_mode,
             level: self.config.level.min(Level::best()),
             profile: self.config.profile,

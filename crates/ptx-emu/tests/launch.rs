@@ -1,5 +1,7 @@
 //! Kernels from PTX text to results and faults.
 
+use std::time::Duration;
+
 use ptx_emu::fault::FaultKind;
 use ptx_emu::launch::{Config, Launch, LaunchError, Params};
 use ptx_emu::memory::{DevicePtr, Memory};
@@ -173,6 +175,26 @@ fn an_endless_loop_meets_the_step_limit() {
     );
     assert_eq!(fault.kind, FaultKind::StepLimit { limit: 10_000 });
     assert!(fault.kind.is_hang());
+}
+
+#[test]
+fn the_time_limit_ends_what_the_step_limit_has_not_reached() {
+    let limit = Duration::from_millis(20);
+    let config = Config {
+        step_limit: u64::MAX,
+        time_limit: Some(limit),
+        ..Config::default()
+    };
+    let fault = fault(
+        &kernel("L: add.u32 %r1, %r1, 1; bra L;"),
+        warp().config(config),
+    );
+    assert_eq!(fault.kind, FaultKind::TimeLimit { limit });
+    assert!(fault.kind.is_hang());
+    assert!(
+        fault.to_string().contains("after 20.0ms of wall-clock"),
+        "{fault}"
+    );
 }
 
 const COPY: &str = "mov.u32 %r2, bar; mov.u32 %r3, tile; setp.eq.u32 %p1, %r1, 0;

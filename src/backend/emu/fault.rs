@@ -9,25 +9,17 @@ pub fn failure(error: &LaunchError) -> RunFailure {
     let LaunchError::Fault(fault) = error else {
         return RunFailure::refused(error.to_string());
     };
-    let status = match fault.kind {
-        FaultKind::Deadlock { .. } | FaultKind::StepLimit { .. } => Status::Hung,
+    let status = match &fault.kind {
+        kind if kind.is_hang() => Status::Hung,
+        FaultKind::Unsupported { .. } => Status::Unsupported,
         _ => Status::Crashed,
     };
-    let story = relative(&fault.to_string());
+    let story = fault.to_string();
     RunFailure {
         status,
         message: story.lines().next().unwrap_or_default().to_owned(),
         detail: Some(story),
         // The emulator's memory is thrown away; its process is none the worse.
         fatal: false,
-    }
-}
-
-/// Source files named as a user would type them: the compiler knows them by
-/// their absolute paths.
-fn relative(story: &str) -> String {
-    match std::env::current_dir() {
-        Ok(here) => story.replace(&format!("{}/", here.display()), ""),
-        Err(_) => story.to_owned(),
     }
 }

@@ -8,9 +8,10 @@ mod tensor_map;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
 
 use ptx_emu::counters::{Class, Counters};
-use ptx_emu::launch::{Launch, Params, Profile, Report};
+use ptx_emu::launch::{Config, Launch, Params, Profile, Report};
 use ptx_emu::memory::{DevicePtr, Memory, MemoryError};
 use ptx_emu::op::Module;
 
@@ -189,17 +190,31 @@ impl<'a> Call<'a> {
     }
 
     fn launch_all(&mut self, module: &Module, job: &Job<'_>) -> Result<Vec<Report>, RunFailure> {
+        let began = Instant::now();
         let launches = job.call.launches.iter();
         launches
-            .map(|geometry| self.launch(module, geometry))
+            .map(|geometry| {
+                let left = job.time_limit.saturating_sub(began.elapsed());
+                self.launch(module, geometry, left)
+            })
             .collect()
     }
 
-    fn launch(&mut self, module: &Module, geometry: &LaunchGeometry) -> Result<Report, RunFailure> {
+    fn launch(
+        &mut self,
+        module: &Module,
+        geometry: &LaunchGeometry,
+        time_limit: Duration,
+    ) -> Result<Report, RunFailure> {
+        let config = Config {
+            time_limit: Some(time_limit),
+            ..Config::default()
+        };
         let mut launch = Launch::new(&geometry.kernel)
             .grid(geometry.grid)
             .block(geometry.block)
             .shared_bytes(geometry.smem)
+            .config(config)
             .params(Params::new().bytes(abi::bytes_of(&[self.args])));
         if geometry.cluster != [1; 3] {
             launch = launch.cluster(geometry.cluster);

@@ -33,6 +33,7 @@ pub(super) fn class(op: &Op) -> Class {
         Op::Ld { space, .. } | Op::St { space, .. } | Op::Prefetch { space, .. } => memory(*space),
         Op::Atom(atom) => memory(atom.space),
         Op::MatrixMove(_) => Class::Shared,
+        Op::WmmaMove(m) => memory(m.space),
         Op::Bra { .. } | Op::Brx { .. } | Op::Call { .. } | Op::CallIndirect { .. } => {
             Class::Control
         }
@@ -48,9 +49,12 @@ pub(super) fn class(op: &Op) -> Class {
         Op::CpAsyncMbarArrive { .. } | Op::Bulk(_) | Op::Tensor(_) | Op::BulkCommit => Class::Async,
         Op::BulkWait { .. } | Op::TensormapReplace { .. } | Op::TensormapCp { .. } => Class::Async,
         Op::PrefetchTensormap { .. } | Op::StAsync { .. } | Op::RedAsync { .. } => Class::Async,
-        Op::Wgmma(_) | Op::WgmmaFence | Op::WgmmaCommit | Op::WgmmaWait { .. } | Op::Mma(_) => {
-            Class::Tensor
-        }
+        Op::Wgmma(_)
+        | Op::WgmmaFence
+        | Op::WgmmaCommit
+        | Op::WgmmaWait { .. }
+        | Op::Mma(_)
+        | Op::Wmma(_) => Class::Tensor,
         _ => Class::Int,
     }
 }

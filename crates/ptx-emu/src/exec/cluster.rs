@@ -219,13 +219,21 @@ impl<'a> Cluster<'a> {
             self.thread_exit(cta);
         }
         self.unspin(cta, warp);
-        if self.tick > self.env.step_limit && !done {
-            let kind = FaultKind::StepLimit {
-                limit: self.env.step_limit,
-            };
-            return Err(self.fault(kind, cta, warp, pc, active));
+        match self.overdue() {
+            Some(kind) if !done => Err(self.fault(kind, cta, warp, pc, active)),
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// A limit the cluster has passed, the reproducible one first.
+    fn overdue(&self) -> Option<FaultKind> {
+        if self.tick > self.env.step_limit {
+            let limit = self.env.step_limit;
+            return Some(FaultKind::StepLimit { limit });
+        }
+        let deadline = self.env.deadline.filter(|d| d.passed())?;
+        let limit = deadline.limit;
+        Some(FaultKind::TimeLimit { limit })
     }
 
     /// A diverged warp that runs long without anything happening may wait for its own lanes: lets

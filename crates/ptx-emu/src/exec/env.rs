@@ -1,5 +1,7 @@
 //! What all clusters of a launch have in common.
 
+use std::time::{Duration, Instant};
+
 use super::bytes::AlignedBytes;
 use super::cluster::{Cta, shared_memory};
 use super::mbarrier::Mbarriers;
@@ -37,6 +39,7 @@ pub(crate) struct Env<'a> {
     pub(crate) shared_grid: bool,
     pub(crate) seed: u64,
     pub(crate) step_limit: u64,
+    pub(crate) deadline: Option<Deadline>,
     pub(crate) mma_mode: MmaMode,
     pub(crate) level: Level,
     pub(crate) profile: Profile,
@@ -59,10 +62,29 @@ pub(crate) struct Setup<'a> {
     pub(crate) shared_grid: bool,
     pub(crate) seed: u64,
     pub(crate) step_limit: u64,
+    pub(crate) deadline: Option<Deadline>,
     pub(crate) mma_mode: MmaMode,
     pub(crate) level: Level,
     pub(crate) profile: Profile,
     pub(crate) launch_id: u64,
+}
+
+/// When a launch must have ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadline {
+    began: Instant,
+    pub(crate) limit: Duration,
+}
+
+impl Deadline {
+    pub(crate) fn after(limit: Duration) -> Self {
+        let began = Instant::now();
+        Self { began, limit }
+    }
+
+    pub(crate) fn passed(&self) -> bool {
+        self.began.elapsed() > self.limit
+    }
 }
 
 impl<'a> Env<'a> {
@@ -107,6 +129,7 @@ impl<'a> Env<'a> {
             shared_grid: setup.shared_grid,
             seed: setup.seed,
             step_limit: setup.step_limit,
+            deadline: setup.deadline,
             mma_mode: setup.mma_mode,
             level: setup.level,
             profile: setup.profile,

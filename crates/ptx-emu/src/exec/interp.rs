@@ -497,6 +497,8 @@ impl Cluster<'_> {
             }
             Op::WgmmaWait { n } => Ok(self.wgmma_wait(w, n)),
             Op::Mma(ref mma) => self.mma(w, mask, mma),
+            Op::Wmma(ref wmma) => self.wmma(w, mask, wmma),
+            Op::WmmaMove(ref wmma) => self.wmma_move(w, mask, wmma),
             Op::MatrixMove(ref matrix) => self.matrix_move(w, mask, matrix),
             Op::Movmatrix { d, a } => self.movmatrix(w, mask, d, a),
             Op::Setmaxnreg { inc, count } => self.setmaxnreg(w, inc, count),

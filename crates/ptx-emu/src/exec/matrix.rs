@@ -13,9 +13,14 @@ use crate::tensor::mma::{Accumulator, BitProduct, Form};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
+pub(super) fn unsupported(what: &str) -> Box<FaultKind> {
+    let what = what.to_owned();
+    Box::new(FaultKind::Unsupported { what })
+}
+
 impl Cluster<'_> {
     /// All lanes must take part in matrix instructions.
-    fn whole_warp(&self, w: &Warp, mask: u32, name: &str) -> Checked<()> {
+    pub(super) fn whole_warp(&self, w: &Warp, mask: u32, name: &str) -> Checked<()> {
         match mask == w.live && mask == u32::MAX {
             true => Ok(()),
             false => Err(illegal(format!(
@@ -25,7 +30,7 @@ impl Cluster<'_> {
     }
 
     /// The 32-bit words of a fragment; 64-bit slots give two, the lower first.
-    fn fragment(&self, w: &Warp, list: SlotList) -> Vec<Lanes> {
+    pub(super) fn fragment(&self, w: &Warp, list: SlotList) -> Vec<Lanes> {
         let words = pool(self.env.program, list)
             .iter()
             .flat_map(|&slot| match slot {
@@ -42,7 +47,7 @@ impl Cluster<'_> {
     /// `mma.sync`
     pub(super) fn mma(&mut self, w: &mut Warp, mask: u32, op: &Mma) -> Checked<Flow> {
         self.whole_warp(w, mask, "mma.sync")?;
-        let unsupported = match op {
+        let beyond = match op {
             Mma {
                 sparse: Some(_), ..
             } => Some("sparse mma.sync"),
@@ -56,12 +61,12 @@ impl Cluster<'_> {
             _ if op.c_ty != op.d_ty => Some("mma.sync with different C and D types"),
             _ => None,
         };
-        if let Some(what) = unsupported {
-            return Err(illegal(format!("{what} is not emulated")));
+        if let Some(what) = beyond {
+            return Err(unsupported(what));
         }
         let kind = || {
-            illegal(format!(
-                "mma.sync of {:?} by {:?} into {:?} is not emulated",
+            unsupported(&format!(
+                "mma.sync of {:?} by {:?} into {:?}",
                 op.a_ty, op.b_ty, op.d_ty
             ))
         };
@@ -99,23 +104,25 @@ impl Cluster<'_> {
                 self.env.mma_mode,
             )
             .map_err(|e| illegal(e.to_string()))?;
-        let mut words = d.iter();
-        for &slot in pool(self.env.program, op.d) {
+        self.put_fragment(w, mask, op.d, &d);
+        Ok(Flow::Next)
+    }
+
+    /// Puts words into a fragment's registers, as [`Cluster::fragment`] takes them out.
+    pub(super) fn put_fragment(&self, w: &mut Warp, mask: u32, list: SlotList, words: &[Lanes]) {
+        let mut words = words.iter();
+        for &slot in pool(self.env.program, list) {
             let Some(low) = words.next() else { break };
             match slot {
                 Slot::W32(r) => w.put(mask, r, *low),
                 Slot::W64(r) => {
                     let high = words.next().copied().unwrap_or([0; 32]);
-                    w.put64(
-                        mask,
-                        r,
-                        std::array::from_fn(|i| u64::from(high[i]) << 32 | u64::from(low[i])),
-                    );
+                    let value = |i| u64::from(high[i]) << 32 | u64::from(low[i]);
+                    w.put64(mask, r, std::array::from_fn(value));
                 }
                 Slot::Sink => {}
             }
         }
-        Ok(Flow::Next)
     }
 
     /// `ldmatrix` and `stmatrix`
@@ -128,8 +135,8 @@ impl Cluster<'_> {
         let name = if op.store { "stmatrix" } else { "ldmatrix" };
         self.whole_warp(w, mask, name)?;
         if op.shape != MatrixShape::M8n8B16 {
-            return Err(illegal(format!(
-                "{name} of shape {:?} needs sm_100, which is not emulated",
+            return Err(unsupported(&format!(
+                "{name} of shape {:?}, which needs sm_100,",
                 op.shape
             )));
         }

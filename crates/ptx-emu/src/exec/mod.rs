@@ -1,6 +1,6 @@
 //! Runs warps of a predecoded program.
 //!
-//! [`grid`] spreads clusters over cores, [`cluster`] schedules the warps of one, [`interp`] is the
+//! `grid` spreads clusters over cores, `cluster` schedules the warps of one, `interp` is the
 //! loop over instructions; the rest is what instructions do.
 
 mod access;
@@ -33,3 +33,4 @@ mod tensor_copy;
 mod touched;
 mod warp;
 mod wgmma;
+mod wmma;

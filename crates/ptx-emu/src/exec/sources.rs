@@ -43,6 +43,11 @@ pub(super) fn sources(program: &Program, op: &Op) -> Vec<R32> {
             .iter()
             .flat_map(|&l| words(program, l))
             .collect(),
+        Op::Wmma(ref wmma) => [wmma.a, wmma.b, wmma.c]
+            .iter()
+            .flat_map(|&l| words(program, l))
+            .collect(),
+        Op::WmmaMove(ref m) if m.store => words(program, m.regs).collect(),
         Op::MatrixMove(ref m) if m.store => words(program, m.regs).collect(),
         _ => Vec::new(),
     }

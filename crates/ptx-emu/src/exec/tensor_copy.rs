@@ -4,6 +4,7 @@ use super::access::{Access, lanes};
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
 use super::copy::{Job, Origin, SharedAt};
+use super::matrix::unsupported;
 use super::sync::illegal;
 use super::warp::Warp;
 use crate::fault::FaultKind;
@@ -110,8 +111,8 @@ impl Cluster<'_> {
 
     fn tensor_lane(&mut self, w: &mut Warp, lane: usize, op: &TensorCopy) -> Checked<()> {
         if op.mode == TensorMode::Gather4 {
-            return Err(illegal(
-                "tile::gather4 and tile::scatter4 need sm_100, which is not emulated",
+            return Err(unsupported(
+                "a copy by tile::gather4 or tile::scatter4, which needs sm_100,",
             ));
         }
         let address = self.address(w, op.map, lane);

@@ -12,6 +12,7 @@ pub mod reduce;
 pub mod swizzle;
 pub mod tensormap;
 pub mod wgmma;
+pub mod wmma;
 
 pub use element::Element;
 pub use swizzle::Swizzle;

@@ -143,7 +143,7 @@ fn check(shape: (u16, u16, u16), types: [Num; 4], a_col: bool, b_row: bool) -> L
     Ok(())
 }
 
-fn values<'a>(
+pub(super) fn values<'a>(
     emitter: &mut Emitter<'_, 'a>,
     operand: &Operand<'a>,
     registers: usize,

@@ -15,6 +15,7 @@ mod memory;
 mod mma;
 mod moves;
 mod warp;
+mod wmma;
 
 use super::emit::Emitter;
 use super::error::{Lowered, Problem};
@@ -64,6 +65,7 @@ pub(crate) fn lower<'a>(
         "bar" | "barrier" | "membar" | "fence" | "mbarrier" => barrier::lower(emitter, form),
         "cp" => copy::lower(emitter, form),
         "tensormap" => bulk::tensormap(emitter, form),
+        "wmma" => wmma::lower(emitter, form),
         "wgmma" | "mma" | "ldmatrix" | "stmatrix" | "movmatrix" => matrix::lower(emitter, form),
         other => Err(Problem::UnknownInstruction(
             match instruction.modifiers.first() {

@@ -1,0 +1,108 @@
+//! `wmma.load`, `wmma.store` and `wmma.mma`.
+
+use super::access::Access;
+use super::cluster::{Cluster, Flow};
+use super::convert::pool;
+use super::sync::illegal;
+use super::warp::Warp;
+use crate::fault::FaultKind;
+use crate::op::{BoolOp, Num, Slot, Wmma, WmmaMove};
+use crate::tensor::mma::{Accumulator, BitProduct};
+use crate::tensor::wmma;
+
+type Checked<T> = Result<T, Box<FaultKind>>;
+
+fn accumulator(ty: Num) -> Option<Accumulator> {
+    Some(match ty {
+        Num::F16 => Accumulator::F16,
+        Num::F32 => Accumulator::F32,
+        Num::F64 => Accumulator::F64,
+        Num::S32 => Accumulator::S32,
+        _ => return None,
+    })
+}
+
+impl Cluster<'_> {
+    /// `wmma.load` and `wmma.store`
+    pub(super) fn wmma_move(&mut self, w: &mut Warp, mask: u32, op: &WmmaMove) -> Checked<Flow> {
+        let name = if op.store { "wmma.store" } else { "wmma.load" };
+        self.whole_warp(w, mask, name)?;
+        let slots = pool(self.env.program, op.regs);
+        let stride = op.stride.map(|r| w.get(r)[0]);
+        let base = self.addresses(w, op.addr);
+        let fragment = op.fragment;
+        // What is smaller than a byte lies along the layout and moves by whole words.
+        let (step, bytes) = match fragment.bits {
+            bits if bits < 8 => (fragment.per_register(), 4),
+            bits => (1, u64::from(bits) / 8),
+        };
+        let access = Access {
+            bytes,
+            write: op.store,
+        };
+        for (index, &slot) in slots.iter().enumerate() {
+            // A fragment with more registers than the tile fills repeats itself.
+            let register = index as u32 % fragment.registers();
+            let mut value = match (op.store, slot) {
+                (true, Slot::W32(r)) => w.get(r).map(u64::from),
+                (true, Slot::W64(r)) => *w.get64(r),
+                _ => [0; 32],
+            };
+            for e in (0..fragment.per_register()).step_by(step as usize) {
+                let at = std::array::from_fn(|lane| {
+                    let place = fragment.element(register, lane as u32, e);
+                    let elements = fragment.offset(place, op.by_column, stride);
+                    base[lane].wrapping_add(elements * u64::from(fragment.bits) / 8)
+                });
+                let pointers = self.resolve(w, mask, op.space, at, access)?.0;
+                let shift = e * fragment.bits;
+                for (lane, place) in pointers.into_iter().enumerate() {
+                    // SAFETY: `resolve` checked `bytes` at every lane's address.
+                    unsafe {
+                        match op.store {
+                            true => super::atomic::write_word(place, bytes, value[lane] >> shift),
+                            false => value[lane] |= super::atomic::read_word(place, bytes) << shift,
+                        }
+                    }
+                }
+            }
+            match (op.store, slot) {
+                (false, Slot::W32(r)) => w.put(mask, r, value.map(|v| v as u32)),
+                (false, Slot::W64(r)) => w.put64(mask, r, value),
+                _ => {}
+            }
+        }
+        if op.store {
+            self.progress += 1;
+        }
+        Ok(Flow::Next)
+    }
+
+    /// `wmma.mma`
+    pub(super) fn wmma(&mut self, w: &mut Warp, mask: u32, op: &Wmma) -> Checked<Flow> {
+        self.whole_warp(w, mask, "wmma.mma")?;
+        let types = (
+            super::wgmma::element(op.a_ty).zip(super::wgmma::element(op.b_ty)),
+            accumulator(op.c_ty).zip(accumulator(op.d_ty)),
+        );
+        let (Some(operands), Some(sums)) = types else {
+            return Err(illegal(format!(
+                "wmma.mma does not multiply {:?} by {:?}",
+                op.a_ty, op.b_ty
+            )));
+        };
+        let bits = match op.b1_op {
+            Some(BoolOp::Xor) => BitProduct::Xor,
+            _ => BitProduct::And,
+        };
+        let form = wmma::Wmma::new(op.shape, operands, sums, bits, op.satfinite)
+            .map_err(|e| illegal(e.to_string()))?;
+        self.counters.mma_flops += form.flops();
+        let [a, b, c] = [op.a, op.b, op.c].map(|list| self.fragment(w, list));
+        let d = form
+            .run(&a, &b, &c, self.env.mma_mode)
+            .map_err(|e| illegal(e.to_string()))?;
+        self.put_fragment(w, mask, op.d, &d);
+        Ok(Flow::Next)
+    }
+}

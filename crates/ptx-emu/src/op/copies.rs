@@ -1,0 +1,89 @@
+//! Copies that go on by themselves.
+
+use super::{Addr, AtomOp, Num, R32, SlotList};
+
+/// `cp.async.bulk` (non-tensor); bytes are moved asynchronously.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BulkCopy {
+    /// Direction.
+    pub dir: BulkDir,
+    /// Destination.
+    pub dst: Addr,
+    /// Source (for a prefetch: the global address; `dst` unused).
+    pub src: Addr,
+    /// Size in bytes, multiple of 16.
+    pub bytes: R32,
+    /// `mbarrier` operand (`complete_tx`); absent for `.bulk_group`.
+    pub mbar: Option<Addr>,
+    /// Multicast CTA mask (16-bit value).
+    pub multicast: Option<R32>,
+    /// `cp.reduce.async.bulk`: operation and type.
+    pub reduce: Option<(AtomOp, Num)>,
+    /// `.cp_mask` byte mask.
+    pub byte_mask: Option<R32>,
+}
+
+/// Directions of bulk copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BulkDir {
+    /// global → shared::cta or shared::cluster
+    GlobalToShared,
+    /// shared::cta → global
+    SharedToGlobal,
+    /// shared::cta → shared::cluster
+    SharedToCluster,
+    /// `cp.async.bulk.prefetch.L2`
+    Prefetch,
+}
+
+/// `cp.async.bulk.tensor`
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TensorCopy {
+    /// Direction (`SharedToCluster` does not occur).
+    pub dir: BulkDir,
+    /// Dimensions, 1–5.
+    pub dims: u8,
+    /// Load/store mode.
+    pub mode: TensorMode,
+    /// Shared-memory side (unused for a prefetch).
+    pub shared: Addr,
+    /// Generic address of the tensor map.
+    pub map: Addr,
+    /// Coordinates, innermost first, 32-bit slots.
+    pub coords: SlotList,
+    /// im2col offsets (16-bit slots), or gather4/scatter4 extra rows; usually empty.
+    pub extra: SlotList,
+    /// `mbarrier` operand for loads.
+    pub mbar: Option<Addr>,
+    /// Multicast CTA mask.
+    pub multicast: Option<R32>,
+    /// `cp.reduce.async.bulk.tensor`
+    pub reduce: Option<AtomOp>,
+}
+
+/// Modes of tensor copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum TensorMode {
+    Tile,
+    Im2col,
+    /// `.tile::gather4` / `.tile::scatter4`
+    Gather4,
+}
+
+/// Fields of `tensormap.replace`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum MapField {
+    GlobalAddress,
+    Rank,
+    BoxDim(u8),
+    GlobalDim(u8),
+    GlobalStride(u8),
+    ElementStride(u8),
+    ElemType,
+    InterleaveLayout,
+    SwizzleMode,
+    SwizzleAtomicity,
+    FillMode,
+}

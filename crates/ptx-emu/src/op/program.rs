@@ -1,0 +1,300 @@
+//! Kernels, their registers, and where everything in them lies.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Op;
+
+/// Index of an instruction in [`Program::insts`].
+pub type Pc = u32;
+
+/// "Reconverge only when the lanes leave the function."
+pub const NO_RECONVERGENCE: Pc = Pc::MAX;
+
+/// First byte of user shared memory. Hopper reserves the first KiB; shared symbols are laid out
+/// from here (static ones first, then the dynamic one), so a null shared pointer is a fault.
+pub const SHARED_BASE: u32 = 1024;
+
+/// Generic address of shared address 0: a generic pointer into shared memory is this plus the
+/// 32-bit shared (`::cta` or `::cluster`) address.
+pub const SHARED_WINDOW: u64 = 0x7f00_0000_0000;
+
+/// Generic address of local address 0 of the executing thread.
+pub const LOCAL_WINDOW: u64 = 0x7e00_0000_0000;
+
+/// Generic address of parameter byte 0 of the running kernel (`cvta.param`).
+pub const PARAM_WINDOW: u64 = 0x7d00_0000_0000;
+
+/// Bits of a `shared::cluster` address that hold `CTA rank + 1`; zero means the executing CTA.
+pub const CLUSTER_RANK_SHIFT: u32 = 24;
+
+/// Slot of the 32-bit file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct R32(pub u32);
+/// Slot of the 64-bit file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct R64(pub u32);
+/// Slot of the predicate file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct P(pub u16);
+
+/// A slot of either value file, or the `_` sink (written: dropped; read: zero).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Slot {
+    /// 8-, 16- or 32-bit value.
+    W32(R32),
+    /// 64-bit value.
+    W64(R64),
+    /// `_`
+    Sink,
+}
+
+/// A run of slots in [`Program::slot_pool`]; each list is used by one instruction only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotList {
+    /// First index in the pool.
+    pub start: u32,
+    /// How many.
+    pub len: u16,
+}
+
+/// `@p` / `@!p`; `None` pred means unconditional.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Guard {
+    /// Guarding predicate.
+    pub pred: Option<P>,
+    /// `@!p`
+    pub negate: bool,
+}
+
+/// One predecoded instruction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inst {
+    /// What to do.
+    pub op: Op,
+    /// For which lanes.
+    pub guard: Guard,
+    /// Index into [`Program::locs`].
+    pub loc: u32,
+}
+
+/// Where an instruction comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceLoc {
+    /// 1-based line in the PTX text.
+    pub ptx_line: u32,
+    /// Source frames from `.loc`, innermost first (then each `inlined_at`); empty without `.loc`.
+    pub frames: Vec<Frame>,
+}
+
+/// One source position of a [`SourceLoc`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// File as named by `.file`.
+    pub file: Arc<str>,
+    /// 1-based line.
+    pub line: u32,
+    /// 1-based column, 0 if unknown.
+    pub column: u32,
+    /// Function the position is in, when the compiler said so.
+    pub function: Option<Arc<str>>,
+}
+
+/// A loaded PTX module: kernels and module-scope variables.
+#[derive(Debug, Clone, Default)]
+pub struct Module {
+    /// Distinguishes modules that live in one [`crate::memory::Memory`]; unique per process.
+    pub id: u64,
+    /// `.target`, e.g. `sm_90a`.
+    pub target: String,
+    /// Kernels by name.
+    pub kernels: BTreeMap<String, Arc<Program>>,
+    /// Module-scope `.global` and `.const` variables, in order of declaration.
+    pub globals: Vec<GlobalVar>,
+}
+
+/// A `.global` or `.const` variable.
+#[derive(Debug, Clone)]
+pub struct GlobalVar {
+    /// Name in the PTX.
+    pub name: String,
+    /// `.const` rather than `.global`.
+    pub constant: bool,
+    /// Alignment in bytes.
+    pub align: u64,
+    /// Initial bytes; its length is the variable's size.
+    pub init: Vec<u8>,
+    /// 64-bit addresses of other variables to be written into `init`: (offset, index of the
+    /// variable in [`Module::globals`], addend).
+    pub relocs: Vec<(u64, usize, i64)>,
+}
+
+/// One kernel, ready to run.
+#[derive(Debug, Clone, Default)]
+pub struct Program {
+    /// Kernel name.
+    pub name: String,
+    /// Code; execution starts at 0. Device functions follow the kernel body.
+    pub insts: Vec<Inst>,
+    /// Backing store of every [`SlotList`].
+    pub slot_pool: Vec<Slot>,
+    /// Source locations.
+    pub locs: Vec<SourceLoc>,
+    /// Slots in the 32-bit file, constants and specials included.
+    pub n32: u32,
+    /// Slots in the 64-bit file.
+    pub n64: u32,
+    /// Predicates.
+    pub npred: u16,
+    /// Read-only 32-bit slots with the same value in every lane.
+    pub consts32: Vec<(R32, u32)>,
+    /// Read-only 64-bit slots with the same value in every lane.
+    pub consts64: Vec<(R64, Const64)>,
+    /// Read-only 32-bit slots holding a special register.
+    pub specials32: Vec<(R32, Special)>,
+    /// Read-only 64-bit slots holding a special register (`%gridid`).
+    pub specials64: Vec<(R64, Special)>,
+    /// Frames of functions that can call themselves.
+    pub frames: Vec<FrameSlots>,
+    /// Kernel parameters in order.
+    pub params: Vec<Param>,
+    /// Bytes of all parameters together.
+    pub param_bytes: u32,
+    /// Shared variables; offsets are absolute shared addresses (≥ [`SHARED_BASE`]).
+    pub shared: Vec<SharedVar>,
+    /// End of the static shared variables as an absolute shared address (`SHARED_BASE` if none).
+    pub shared_static_end: u32,
+    /// Absolute shared address at which dynamic shared memory begins.
+    pub shared_dynamic_start: u32,
+    /// Local bytes per thread (depot, spilled parameters).
+    pub local_bytes: u32,
+    /// `.maxntid`
+    pub max_block: Option<[u32; 3]>,
+    /// `.reqntid`
+    pub required_block: Option<[u32; 3]>,
+    /// `.reqnctapercluster`
+    pub cluster: Option<[u32; 3]>,
+    /// `.explicitcluster`: must be launched with a cluster size.
+    pub explicit_cluster: bool,
+    /// `.maxclusterrank`
+    pub max_cluster_rank: Option<u32>,
+    /// `.minnctapersm`
+    pub min_ctas_per_sm: Option<u32>,
+    /// `.maxnreg`
+    pub max_registers: Option<u32>,
+}
+
+/// Everything of one function that a second call of it would overwrite.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FrameSlots {
+    /// Slots of the 32-bit file.
+    pub r32: Range<u32>,
+    /// Slots of the 64-bit file.
+    pub r64: Range<u32>,
+    /// Predicates.
+    pub preds: Range<u32>,
+    /// Local bytes: offset and size, multiples of 8 not guaranteed.
+    pub local: Vec<(u32, u32)>,
+}
+
+/// Value of a 64-bit constant slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Const64 {
+    /// Literal bits.
+    Bits(u64),
+    /// Address of `Module::globals[index]` plus an addend, known at launch.
+    Global {
+        /// Index in [`Module::globals`].
+        index: u32,
+        /// Byte offset added.
+        addend: i64,
+    },
+}
+
+/// A kernel parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Param {
+    /// Name in the PTX.
+    pub name: String,
+    /// Byte offset in parameter space.
+    pub offset: u32,
+    /// Bytes.
+    pub size: u32,
+    /// Alignment.
+    pub align: u32,
+}
+
+/// A shared variable (for naming barriers and faults).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedVar {
+    /// Name in the PTX.
+    pub name: String,
+    /// Absolute shared address.
+    pub address: u32,
+    /// Bytes; 0 for the dynamic one.
+    pub size: u32,
+}
+
+/// Special registers that are constant for a thread's whole life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Special {
+    TidX,
+    TidY,
+    TidZ,
+    NtidX,
+    NtidY,
+    NtidZ,
+    CtaidX,
+    CtaidY,
+    CtaidZ,
+    NctaidX,
+    NctaidY,
+    NctaidZ,
+    Laneid,
+    Warpid,
+    Nwarpid,
+    Smid,
+    Nsmid,
+    Gridid,
+    ClusteridX,
+    ClusteridY,
+    ClusteridZ,
+    NclusteridX,
+    NclusteridY,
+    NclusteridZ,
+    ClusterCtaidX,
+    ClusterCtaidY,
+    ClusterCtaidZ,
+    ClusterNctaidX,
+    ClusterNctaidY,
+    ClusterNctaidZ,
+    ClusterCtarank,
+    ClusterNctarank,
+    IsExplicitCluster,
+    LanemaskEq,
+    LanemaskLe,
+    LanemaskLt,
+    LanemaskGe,
+    LanemaskGt,
+    DynamicSmemSize,
+    TotalSmemSize,
+    AggrSmemSize,
+    ReservedSmemOffset,
+    /// `%envregN`: always 0.
+    Envreg,
+}
+
+/// Special registers that change while the kernel runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Clock {
+    /// `%clock`, `%clock64` and their `_hi`
+    Cycles,
+    CyclesHi,
+    /// `%globaltimer` (ns)
+    Nanos,
+    NanosLo,
+    NanosHi,
+}

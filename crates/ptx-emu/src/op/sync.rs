@@ -1,0 +1,164 @@
+//! What the lanes of a warp, the warps of a CTA and the CTAs of a cluster do together.
+
+use super::{Addr, P, R32, R64, Space};
+
+/// `shfl.sync` modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ShflMode {
+    Up,
+    Down,
+    Bfly,
+    Idx,
+}
+
+/// `vote.sync` and `match.sync` modes and `redux.sync` operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Vote {
+    All,
+    Any,
+    Uni,
+    Ballot,
+}
+
+/// `redux.sync` operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Redux {
+    Add,
+    MinS,
+    MinU,
+    MaxS,
+    MaxU,
+    And,
+    Or,
+    Xor,
+    /// `.f32`, with `.abs` and `.NaN` (sm_100)
+    MinF {
+        abs: bool,
+        nan: bool,
+    },
+    MaxF {
+        abs: bool,
+        nan: bool,
+    },
+}
+
+/// `bar` / `barrier.cta` flavours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BarKind {
+    /// Arrive and wait.
+    Sync,
+    /// Arrive only.
+    Arrive,
+    /// Arrive, wait, `d` = number of threads with the predicate.
+    RedPopc {
+        /// Result.
+        d: R32,
+        /// Counted predicate.
+        p: P,
+        /// Count lanes where `p` is false.
+        negate: bool,
+    },
+    /// Arrive, wait, `d` = all (`and`) or any (`or`) of the predicate.
+    RedPred {
+        /// Result.
+        d: P,
+        /// Reduced predicate.
+        p: P,
+        /// Reduce `!p`.
+        negate: bool,
+        /// `.and` rather than `.or`
+        and: bool,
+    },
+}
+
+/// mbarrier operations; `addr` is shared::cta or shared::cluster (remote arrives).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mbar {
+    /// Which.
+    pub op: MbarOp,
+    /// The barrier's address.
+    pub addr: Addr,
+    /// Space of `addr`: Shared, SharedCluster or Generic.
+    pub space: Space,
+}
+
+/// What an [`Mbar`] does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MbarOp {
+    /// `init` with an expected arrival count.
+    Init {
+        /// Expected arrivals per phase.
+        count: R32,
+    },
+    /// `inval`
+    Inval,
+    /// `expect_tx`
+    ExpectTx {
+        /// Bytes.
+        bytes: R32,
+    },
+    /// `complete_tx`
+    CompleteTx {
+        /// Bytes.
+        bytes: R32,
+    },
+    /// `arrive` / `arrive_drop`; an `expect_tx` is done before the arrival.
+    Arrive {
+        /// Phase token out (state before the arrival), if wanted.
+        state: Option<R64>,
+        /// `arrive_drop`: also lowers the expected count of later phases.
+        drop: bool,
+        /// `.noComplete`: the phase may not complete by this arrival.
+        no_complete: bool,
+        /// `.expect_tx` byte count.
+        expect_tx: Option<R32>,
+        /// Arrival count, 1 if absent.
+        count: Option<R32>,
+    },
+    /// `test_wait`: `d` = the phase of `state` has completed.
+    TestWait {
+        /// Result.
+        d: P,
+        /// Token.
+        phase: Phase,
+    },
+    /// `try_wait`: as `test_wait`, but may suspend the warp.
+    TryWait {
+        /// Result.
+        d: P,
+        /// Token.
+        phase: Phase,
+    },
+    /// `pending_count d, state` (no memory access; `addr` unused).
+    PendingCount {
+        /// Result.
+        d: R32,
+        /// Token.
+        state: R64,
+    },
+}
+
+/// What an mbarrier wait waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Token returned by an arrive.
+    State(R64),
+    /// Parity of the phase.
+    Parity(R32),
+}
+
+/// Kinds of proxy fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ProxyFence {
+    Async,
+    AsyncGlobal,
+    AsyncShared,
+    Alias,
+    TensormapAcquire,
+    TensormapRelease,
+    MbarrierInit,
+}
