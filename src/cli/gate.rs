@@ -4,7 +4,7 @@ use super::Globals;
 use super::runs;
 use crate::config::{Gate, Round};
 use crate::diagnostic::{CommandError, InputError, SourceFile};
-use crate::domain::{Bytes, Exit};
+use crate::domain::{Bytes, Counter, Exit};
 use crate::export;
 use crate::gate::{self, GateError, GateReport, Over};
 use crate::rank::{Ranking, mismatch};
@@ -42,6 +42,10 @@ pub struct Args {
     /// Spilled bytes may not exceed the baseline's
     #[arg(long)]
     spills_not_worse: bool,
+    /// Most of a counter of an emulated run, as a multiple of the baseline's,
+    /// e.g. bank-conflicts=1.02; may be given several times
+    #[arg(long, value_name = "NAME=X", value_parser = counter_rule)]
+    counter: Vec<(Counter, f64)>,
     /// Every claim must be met
     #[arg(long)]
     claims_met: bool,
@@ -65,8 +69,17 @@ pub struct Args {
 fn ratio(text: &str) -> Result<f64, String> {
     match text.trim_end_matches(['x', '×']).parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
-        _ => Err("a speedup is a positive number, e.g. 1.4".to_owned()),
+        _ => Err("a ratio is a positive number, e.g. 1.4".to_owned()),
     }
+}
+
+fn counter_rule(text: &str) -> Result<(Counter, f64), String> {
+    let Some((name, factor)) = text.split_once('=') else {
+        return Err("write NAME=X, e.g. bank-conflicts=1.02".to_owned());
+    };
+    let counter = Counter::named(name)
+        .ok_or_else(|| format!("`{name}` is no counter; one of {}", Counter::names()))?;
+    Ok((counter, ratio(factor)?))
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -143,6 +156,9 @@ fn rules(args: &Args, run: &Run) -> Result<Gate, CommandError> {
     gate.occupancy_not_worse |= args.occupancy_not_worse;
     gate.spills_not_worse |= args.spills_not_worse;
     gate.claims_met |= args.claims_met;
+    let given = |counter: &Counter| args.counter.iter().any(|(c, _)| c == counter);
+    gate.counters.retain(|(counter, _)| !given(counter));
+    gate.counters.extend(&args.counter);
     gate.correct &= !args.allow_incorrect;
     if none && gate.min_geomean.is_none() && gate.min_shape.is_none() {
         gate.min_geomean = Some(1.0);

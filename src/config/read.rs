@@ -11,7 +11,7 @@ use super::round::{Baseline, Gate, Measurement, Pitch, Round, Selection, Validat
 use super::{is_plain, jury, shapes, wire};
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::Document;
-use crate::domain::Bytes;
+use crate::domain::{Bytes, Counter};
 use crate::operator::Distribution;
 
 const GUIDE: &str = "docs/rounds.md lists the keys";
@@ -255,7 +255,26 @@ impl Reader<'_> {
             occupancy_not_worse: wire.occupancy_not_worse,
             spills_not_worse: wire.spills_not_worse,
             claims_met: wire.claims_met,
+            counters: self.counters(wire.counters)?,
         })
+    }
+
+    fn counters(
+        &self,
+        table: wire::Table<Spanned<f64>>,
+    ) -> Result<Vec<(Counter, f64)>, InputError> {
+        let rule = |(name, factor): (Spanned<String>, Spanned<f64>)| {
+            let Some(counter) = Counter::named(name.get_ref()) else {
+                return Err(self.document.error(
+                    name.span(),
+                    format!("`{}` is no counter", name.get_ref()),
+                    format!("one of {}", Counter::names()),
+                ));
+            };
+            let factor = self.real(counter.as_str(), Some(factor), 1.0, 1e-3..=1e3)?;
+            Ok((counter, factor))
+        };
+        table.into_iter().map(rule).collect()
     }
 
     fn pitches(&self, list: Vec<wire::Pitch>) -> Result<Vec<Pitch>, InputError> {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::diagnostic::SourceFile;
-use crate::domain::{Bytes, Shape};
+use crate::domain::{Bytes, Counter, Shape};
 
 pub use crate::operator::Distribution;
 
@@ -95,6 +95,8 @@ pub struct Gate {
     pub spills_not_worse: bool,
     /// Every claim of a gated contender must be met.
     pub claims_met: bool,
+    /// The most a counter may be, as a multiple of its value for `over`.
+    pub counters: Vec<(Counter, f64)>,
 }
 
 /// Scores given before anything was measured.

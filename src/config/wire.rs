@@ -105,6 +105,8 @@ pub(super) struct Gate {
     pub spills_not_worse: bool,
     #[serde(default)]
     pub claims_met: bool,
+    #[serde(default)]
+    pub counters: Table<Spanned<f64>>,
 }
 
 #[derive(Debug, Deserialize)]

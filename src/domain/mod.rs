@@ -2,12 +2,14 @@
 //! Nothing here reads a file, prints, or knows a backend.
 
 mod contender;
+mod counter;
 mod exit;
 mod shape;
 mod status;
 mod units;
 
 pub use contender::ContenderId;
+pub use counter::Counter;
 pub use exit::Exit;
 pub use shape::{Group, Shape};
 pub use status::Status;

@@ -4,7 +4,7 @@
 use thiserror::Error;
 
 use super::ruling::{Finding, GateReport, Rule, Ruling};
-use super::{resources, speed};
+use super::{counters, resources, speed};
 use crate::claims::ClaimVerdict;
 use crate::config::Gate;
 use crate::domain::{ContenderId, Status};
@@ -205,6 +205,7 @@ impl Case<'_> {
             Over::Run(run, _) => run.resources(self.contender),
         };
         findings.extend(resources::judge(gate, self, base));
+        findings.extend(counters::judge(gate, self, over));
         if gate.claims_met {
             findings.extend(self.claim());
         }
@@ -230,7 +231,7 @@ impl Case<'_> {
         }
     }
 
-    fn plain(&self, rule: Rule, shape: Option<&str>) -> Finding {
+    pub fn plain(&self, rule: Rule, shape: Option<&str>) -> Finding {
         Finding {
             rule,
             contender: self.contender.clone(),

@@ -1,6 +1,7 @@
 //! Rules a run is held against. Every rule ends in one of four rulings, and
 //! none passes for want of data: what cannot be judged is said to be so.
 
+mod counters;
 mod judge;
 mod output;
 mod resources;

@@ -1,12 +1,11 @@
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::domain::{ContenderId, Exit, Interval};
+use crate::domain::{ContenderId, Counter, Exit, Interval};
 
 /// What can be asked of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     MinGeomean,
     MinShape,
@@ -17,6 +16,8 @@ pub enum Rule {
     OccupancyNotWorse,
     SpillsNotWorse,
     ClaimsMet,
+    /// Goes by the counter's own name.
+    MaxCounter(Counter),
     /// Every shape and contender of a baseline run is in the run.
     Complete,
 }
@@ -33,8 +34,15 @@ impl Rule {
             Self::OccupancyNotWorse => "occupancy-not-worse",
             Self::SpillsNotWorse => "spills-not-worse",
             Self::ClaimsMet => "claims-met",
+            Self::MaxCounter(counter) => counter.as_str(),
             Self::Complete => "complete",
         }
+    }
+}
+
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 

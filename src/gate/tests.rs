@@ -1,6 +1,8 @@
 use super::*;
 use crate::config::Gate;
-use crate::domain::{Bytes, ContenderId, Exit, Status};
+use std::path::Path;
+
+use crate::domain::{Bytes, ContenderId, Counter, Exit, Status};
 use crate::present::Style;
 use crate::rank::Ranking;
 use crate::record::Run;
@@ -219,4 +221,49 @@ fn text_from_a_run_file_stays_text() {
     assert!(!text(&report, &Style::PLAIN).contains('\u{1b}'));
     assert!(junit(&report).contains("&lt;img"));
     assert!(markdown(&report).contains("&lt;img") && !markdown(&report).contains("<img"));
+}
+
+/// The committed baseline of the project's own gate, its text changed.
+fn emulated(change: impl Fn(String) -> String) -> Run {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/baselines/smoke-emu.jsonl");
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("run.jsonl");
+    std::fs::write(&copy, change(std::fs::read_to_string(path).unwrap())).unwrap();
+    crate::record::read(&copy).unwrap()
+}
+
+/// Without one of them, a rule that names it would be undecided for ever.
+#[test]
+fn every_counter_is_one_the_emulator_counts() {
+    let run = emulated(|text| text);
+    let gate = Gate {
+        counters: Counter::ALL.iter().map(|c| (*c, 1.0)).collect(),
+        ..Gate::default()
+    };
+    let report = over_run(&run, &run, &gate).unwrap();
+    assert!(report.findings.len() >= Counter::ALL.len());
+    assert_eq!(
+        report.exit(),
+        Exit::Done,
+        "{}",
+        text(&report, &Style::PLAIN)
+    );
+}
+
+#[test]
+fn a_counter_the_baseline_has_none_of_must_stay_at_none() {
+    let run = emulated(|text| text);
+    let gate = Gate {
+        counters: vec![(Counter::named("atomics").unwrap(), 100.0)],
+        ..Gate::default()
+    };
+    let worse = emulated(|text| text.replace("\"atomics\":0.0", "\"atomics\":1.0"));
+    let mut report = over_run(&worse, &run, &gate).unwrap();
+    (report.run, report.over) = ("later.jsonl".to_owned(), "earlier.jsonl".to_owned());
+    insta::assert_snapshot!(text(&report, &Style::PLAIN));
+    assert_eq!(report.exit(), Exit::GateFailed);
+
+    let silent = emulated(|text| text.replace("\"atomics\"", "\"other\""));
+    let report = over_run(&silent, &run, &gate).unwrap();
+    assert_eq!(report.exit(), Exit::Inconclusive);
 }

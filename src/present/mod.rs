@@ -17,7 +17,7 @@ pub use counters::{Counted, counters_of_run, counters_table};
 pub use failures::failures;
 pub use grid::{Align, Column, Grid};
 pub use matrix::matrix;
-pub use number::{interval, percent, signed_percent, speedup, threshold};
+pub use number::{count, interval, percent, signed_percent, speedup, threshold};
 pub use ranking::ranking_table;
 pub use story::{claim_range, dispatch_note, history, lineage_tree, outcome_table, recount_table};
 pub use style::Style;

@@ -38,6 +38,11 @@ pub fn interval(interval: &Interval) -> String {
     )
 }
 
+/// `16777216`: exact, because counters repeat exactly.
+pub fn count(value: f64) -> String {
+    format!("{value:.0}")
+}
+
 /// `61 %`, with decimals as it gets small.
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;
