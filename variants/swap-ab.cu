@@ -300,7 +300,7 @@ struct Skew {
 
 using Reader = WeightReader<FEATURES, WEIGHT_STAGES>;
 
-// d = weights (64 rows) times tokens^T over all of K, in units of 2^-28.
+// d = weights (64 rows) times tokens^T over all of K, in units of 1 / UNSCALE.
 template <int Tokens>
 __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& shared, Reader& reader, Skew& skew,
                                               u32& pass, u32 rounds) {
@@ -457,11 +457,11 @@ extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_tokens(con
   if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
     *reinterpret_cast<u32*>(args.scratch[SCRATCH_TICKET]) = 0;
   const Group& group = ONE_M ? args.first : args.groups[blockIdx.y];
-  const u32 m = ONE_M ? ONE_M : group.m, parts = (ONE_K ? ONE_K : group.k) / 32;
-  const u32 item = blockIdx.x * PREPARE_THREADS + threadIdx.x;
-  if (item >= m * parts) return;
-  const u32 row = item / parts, part = item % parts;
-  reorder_token(group, reinterpret_cast<u16*>(group.scratch[SCRATCH_TOKENS]), row, part / 8, part % 8);
+  const u32 m = ONE_M ? ONE_M : group.m, k = ONE_K ? ONE_K : group.k;
+  __shared__ TokenChunks chunks[PREPARE_THREADS / 32];
+  const u32 first = blockIdx.x * PREPARE_THREADS + threadIdx.x / 32 * 32;
+  reorder_tokens(group, reinterpret_cast<u16*>(group.scratch[SCRATCH_TOKENS]), k, first, m * (k / PART),
+                 chunks[threadIdx.x / 32]);
 }
 
 extern "C" __global__ void __launch_bounds__(BOUND, 1) dual_gemm(const __grid_constant__ Args args) {

@@ -12,7 +12,7 @@ use super::{Distribution, GroupOracle, Operands, Oracle};
 use crate::domain::Shape;
 
 /// Raised by any change to how operands are drawn or answers computed.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const DEFAULT_LIMIT: u64 = 4 << 30;
 
 /// A folder of answers, bounded in size.

@@ -27,8 +27,6 @@ pub(super) struct Draw {
     seed: u64,
     group: usize,
     distribution: Distribution,
-    /// Exponent of the product of two scales that meet in a level block.
-    level: i32,
     /// One entry per block of 16 along K; used by [`Distribution::Full`].
     balance: Vec<Balance>,
 }
@@ -37,48 +35,15 @@ pub(super) struct Draw {
 /// sides, most products would leave fp16 unless large ones met small ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Balance {
-    /// A's scales lie around 2^e, B's around 2^(level - e).
+    /// A's scales lie around 2^e, B's around 2^(LEVEL - e).
     Level(i32),
-    /// Large scales on one side, subnormals and zero on the other, and few
+    /// The top binades on one side, subnormals and zero on the other, and few
     /// non-zero elements.
-    Peak { of_a: bool, band: Band },
+    Peak { of_a: bool },
 }
 
-/// Codes that meet in a peak block. The larger the scales of one side, the
-/// smaller the subnormals of the other: sums that pass through hundreds and end
-/// near zero would lose more to fp32 accumulation than a tolerance allows.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Band {
-    first: u8,
-    last: u8,
-    /// The largest subnormal on the other side, in units of 2^-9.
-    tiny: u8,
-}
-
-/// 1 to 7.5, 8 to 60 and 64 to 448.
-const BANDS: [Band; 3] = [
-    Band {
-        first: 0x38,
-        last: 0x4f,
-        tiny: 7,
-    },
-    Band {
-        first: 0x50,
-        last: 0x67,
-        tiny: 3,
-    },
-    Band {
-        first: 0x68,
-        last: 0x7e,
-        tiny: 1,
-    },
-];
-
-/// Exponent of the product of two scales that meet in a level block of a K this
-/// long; a sum grows with the root of K, so shorter ones take larger scales.
-const LEVEL: (usize, i32) = (7168, -11);
-/// Leaves of two e2m1 codes those with |v| ≤ 1.5.
-const SMALL_ELEMENTS: u8 = 0b1011_1011;
+/// Exponent of the product of two scales that meet in a level block.
+const LEVEL: i32 = -8;
 /// One block in this many is a peak.
 const PEAK_EVERY: u32 = 16;
 
@@ -95,12 +60,11 @@ impl Draw {
             seed,
             group,
             distribution,
-            level: level(k),
             balance: Vec::new(),
         };
         let mut rng = draw.rng(0, 0);
         draw.balance = (0..k / SCALE_BLOCK)
-            .map(|block| balance(block, draw.level, rng.next_u32()))
+            .map(|block| balance(block, rng.next_u32()))
             .collect();
         draw
     }
@@ -146,12 +110,12 @@ impl Draw {
             let random = rng.next_u32();
             *scale = match *balance {
                 Balance::Level(e) if tensor == Tensor::A => level_scale(e, random),
-                Balance::Level(e) => level_scale(self.level - e, random),
-                Balance::Peak { of_a, band } => {
+                Balance::Level(e) => level_scale(LEVEL - e, random),
+                Balance::Peak { of_a } => {
                     thin_out(elements, rng);
                     match of_a == (tensor == Tensor::A) {
-                        true => band.large(random),
-                        false => band.small(random),
+                        true => peak_scale(random),
+                        false => tiny_scale(random),
                     }
                 }
             };
@@ -163,7 +127,7 @@ impl Draw {
 fn benchmark(rng: &mut ChaCha8Rng, elements: &mut [u8], scales: &mut [u8]) {
     rng.fill_bytes(elements);
     for byte in elements {
-        *byte &= SMALL_ELEMENTS;
+        *byte &= 0b1011_1011;
     }
     for pair in scales.chunks_mut(2) {
         let random = rng.next_u32();
@@ -173,26 +137,18 @@ fn benchmark(rng: &mut ChaCha8Rng, elements: &mut [u8], scales: &mut [u8]) {
     }
 }
 
-fn level(k: usize) -> i32 {
-    let (long, exponent) = LEVEL;
-    let shorter = (long / k.max(1)).max(1).ilog2() as i32;
-    exponent + (shorter + 1) / 2
-}
-
-/// The first blocks are peaks of every kind, so that even the shortest K sees
-/// every code on both sides.
-fn balance(block: usize, level: i32, random: u32) -> Balance {
-    let peak = |kind: usize| Balance::Peak {
-        of_a: kind.is_multiple_of(2),
-        band: BANDS[kind / 2 % BANDS.len()],
-    };
-    if block < 2 * BANDS.len() {
-        return peak(block);
+/// The first two blocks are peaks of either kind, so that even the shortest K
+/// sees the top binades on both sides.
+fn balance(block: usize, random: u32) -> Balance {
+    if block < 2 {
+        return Balance::Peak { of_a: block == 0 };
     }
     if random.is_multiple_of(PEAK_EVERY) {
-        return peak((random >> 8) as usize);
+        return Balance::Peak {
+            of_a: (random >> 8).is_multiple_of(2),
+        };
     }
-    Balance::Level((random >> 8) as i32 % (1 - level) + level)
+    Balance::Level((random >> 8) as i32 % (1 - LEVEL) + LEVEL)
 }
 
 /// Within a binade of 2^e.
@@ -201,27 +157,25 @@ fn level_scale(e: i32, random: u32) -> u8 {
     encode_e4m3(2f64.powi(e + jitter) * (1.0 + f64::from(random & 7) / 8.0))
 }
 
-impl Band {
-    fn large(self, random: u32) -> u8 {
-        self.first + (random % u32::from(self.last - self.first + 1)) as u8
-    }
-
-    /// Zero half the time.
-    fn small(self, random: u32) -> u8 {
-        match random & 1 {
-            0 => 0,
-            _ => 1 + (random >> 1) as u8 % self.tiny,
-        }
-    }
+/// Codes of 1 to 448: the top nine binades.
+fn peak_scale(random: u32) -> u8 {
+    const FIRST: u32 = 0x38;
+    const COUNT: u32 = 0x7f - FIRST;
+    (FIRST + random % COUNT) as u8
 }
 
-/// Clears seven nibbles in eight, and masks the rest to |v| ≤ 1.5.
+/// Zero half the time, else one of the seven subnormals.
+fn tiny_scale(random: u32) -> u8 {
+    let code = (random & 15) as u8;
+    code.saturating_sub(8)
+}
+
+/// Clears seven nibbles in eight.
 fn thin_out(elements: &mut [u8], rng: &mut ChaCha8Rng) {
     let keep = |random: u64| random & random >> 16 & random >> 32;
     for four in elements.chunks_mut(4) {
         let kept = keep(rng.next_u64());
         for (i, byte) in four.iter_mut().enumerate() {
-            *byte &= SMALL_ELEMENTS;
             if kept >> (2 * i) & 1 == 0 {
                 *byte &= 0xf0;
             }

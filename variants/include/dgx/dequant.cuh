@@ -3,14 +3,23 @@
 // An e2m1 with its sign in bit 15 and its three magnitude bits in bits 9..11
 // is, read as fp16, the value times 2^-14 (the subnormal 0.5 included). Times
 // an e4m3 scale the product has at most six significant bits and none below
-// 2^-24, so fp16 still holds it exactly. Both operands of the GEMM carry
-// 2^-14; the epilogue multiplies by UNSCALE once per accumulator.
+// 2^-24, so fp16 still holds it exactly. The scales are made 2^7 times as
+// large, as far as fp16 goes: the tensor cores align a product by its operands'
+// exponent fields, so every leading zero of a subnormal costs the sum a bit.
+// Both operands of the GEMM carry 2^-7; the epilogue multiplies by UNSCALE once
+// per accumulator.
 #pragma once
 #include <dgx/ptx/convert.cuh>
 
 namespace dgx {
 
-constexpr float UNSCALE = 268435456.0f;  // 2^28
+constexpr float UNSCALE = 16384.0f;  // 2^14
+
+// Two e4m3 scales, times 2^7.
+__device__ __forceinline__ u32 scales_to_f16x2(u32 scales) {
+  constexpr u32 TWICE_2_7 = 0x58005800;
+  return ptx::multiply_f16x2(ptx::e4m3x2_to_f16x2(scales), TWICE_2_7);
+}
 
 // Bytes that hold an e2m1 in their high nibble become the high bytes of fp16.
 __device__ __forceinline__ u32 high_nibbles_to_f16_high_bytes(u32 w) {

@@ -81,8 +81,8 @@ struct WeightReader {
         raw.bits[4 * k16 + 2 * h + 1] = u[k16 / 2].pair[k16 % 2 * 2 + h];
       }
     }
-    const u32 gate_pair = ptx::e4m3x2_to_f16x2(gate_scales >> (Step / 2 * 16));
-    const u32 up_pair = ptx::e4m3x2_to_f16x2(up_scales >> (Step / 2 * 16));
+    const u32 gate_pair = scales_to_f16x2(gate_scales >> (Step / 2 * 16));
+    const u32 up_pair = scales_to_f16x2(up_scales >> (Step / 2 * 16));
     raw.gate_scale = Step % 2 ? high_half_twice(gate_pair) : low_half_twice(gate_pair);
     raw.up_scale = Step % 2 ? high_half_twice(up_pair) : low_half_twice(up_pair);
     return raw;

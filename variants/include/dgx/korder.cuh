@@ -15,27 +15,46 @@ namespace dgx {
 
 constexpr u32 BAND = 256;  // K after which the order repeats
 
-// One thread makes 32 consecutive positions of one row: word `part` (0..7, the
-// chunk i in bit 2, the word in the chunk below it) of each of the four lanes.
-__device__ __forceinline__ void reorder_token(const Group& group, u16* out, u32 row, u32 band, u32 part) {
-  const u8* words = group.a + u64(row) * (group.k / 2) + band * (BAND / 2) + part * 4;
-  const u8* scales = group.sfa + u64(row) * (group.k / 16) + band * (BAND / 16);
-  u32 word[4];
+// 32 consecutive positions of one row: word `part` (the chunk i in bit 2, the
+// word in the chunk below it) of each of the four lanes. One thread makes them.
+constexpr u32 PART = 32;
+constexpr u32 PARTS = BAND / PART;
+
+// A warp makes 32 consecutive parts, which lie behind one another in memory. Its
+// lanes trade 16-byte chunks through shared memory, so that each store of the
+// warp fills whole lines: chunk q of a lane's four is at 4 lane + q, moved so
+// that neither side meets a bank twice.
+using TokenChunks = uint4[4 * 32];
+
+// Parts first, first + 1, … of all rows in one line, one a lane, up to `end`.
+__device__ __forceinline__ void reorder_tokens(const Group& group, u16* out, u32 k, u32 first, u32 end,
+                                               TokenChunks& chunks) {
+  const u32 lane = threadIdx.x % 32, at = first + lane;
+  if (at < end) {
+    const u32 row = at / (k / PART), band = at / PARTS % (k / BAND), part = at % PARTS;
+    const u8* words = group.a + u64(row) * (k / 2) + band * (BAND / 2) + part * 4;
+    u32 word[4];
 #pragma unroll
-  for (u32 c = 0; c < 4; ++c) word[c] = ptx::load_global_u32(words + c * 32);
-  const uint4 all = ptx::load_global_v4(scales);
-  const u32 scale_of_lane[4] = {all.x, all.y, all.z, all.w};
-  uint4 pairs[4];
+    for (u32 c = 0; c < 4; ++c) word[c] = ptx::load_global_u32(words + c * 32);
+    const uint4 scales = ptx::load_global_v4(group.sfa + u64(row) * (k / 16) + band * (BAND / 16));
+    const u32 scale_of_lane[4] = {scales.x, scales.y, scales.z, scales.w};
+    uint4 pairs[4];
 #pragma unroll
-  for (u32 c = 0; c < 4; ++c) {
-    const u32 scale = ptx::e4m3x2_to_f16x2(scale_of_lane[c] >> (part / 2 * 8));
-    pairs[c] = dequantise8(word[c], low_half_twice(scale));
+    for (u32 c = 0; c < 4; ++c)
+      pairs[c] = dequantise8(word[c], low_half_twice(scales_to_f16x2(scale_of_lane[c] >> (part / 2 * 8))));
+    uint4* mine = chunks + lane * 4;
+    const u32 turn = lane / 2 % 4;
+    mine[0 ^ turn] = {pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x};
+    mine[1 ^ turn] = {pairs[0].y, pairs[1].y, pairs[2].y, pairs[3].y};
+    mine[2 ^ turn] = {pairs[0].z, pairs[1].z, pairs[2].z, pairs[3].z};
+    mine[3 ^ turn] = {pairs[0].w, pairs[1].w, pairs[2].w, pairs[3].w};
   }
-  u16* to = out + u64(row) * group.k + band * BAND + part * 32;
-  ptx::store_global_v4(to, {pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x});
-  ptx::store_global_v4(to + 8, {pairs[0].y, pairs[1].y, pairs[2].y, pairs[3].y});
-  ptx::store_global_v4(to + 16, {pairs[0].z, pairs[1].z, pairs[2].z, pairs[3].z});
-  ptx::store_global_v4(to + 24, {pairs[0].w, pairs[1].w, pairs[2].w, pairs[3].w});
+  __syncwarp();
+#pragma unroll
+  for (u32 i = 0; i < 4; ++i) {
+    const u32 from = i * 32 + lane, owner = from / 4, q = from % 4 ^ owner / 2 % 4;
+    if (first + owner < end) ptx::store_global_v4(out + u64(first + owner) * PART + q * 8, chunks[from]);
+  }
 }
 
 }  // namespace dgx
