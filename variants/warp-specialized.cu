@@ -51,7 +51,6 @@ struct Shared : Staging<BM, BN, 2, STAGES> {
 static_assert(BK == STEP && sizeof(Shared) <= SMEM);
 
 constexpr u32 HALVES = BM / 64;
-constexpr u32 CONSUMER_WARPS = CONSUMERS / 32;
 enum NamedBarrier : u32 { CONSUMED = 1, GATE_READY = 2 };
 
 __device__ __forceinline__ void produce(Shared& shared, const Operand& a, const Operand (&b)[2]) {
@@ -74,7 +73,7 @@ __device__ __forceinline__ void multiply_one(float (&d)[HALVES][BN / 2], Shared&
     dequantise<BN, 128>(shared.b[weight], shared.ring[slot].b[weight], tile.column, threadIdx.x % 128);
     ptx::fence_proxy_async_shared();
     ptx::named_sync<CONSUMED, CONSUMERS>();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(shared.empty[slot]);
+    ptx::mbarrier_arrive(shared.empty[slot]);
     ptx::wgmma_fence();
 #pragma unroll
     for (u32 half = 0; half < HALVES; ++half) multiply(d[half], shared.a, half * 64, shared.b[weight], step > 0);
@@ -126,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
                         {tile.maps + MAP_B2, group.sfb2_atoms, tile.column, group.k}};
 
   if (threadIdx.x == 0) {
-    for (u32 i = 0; i < STAGES; ++i) ptx::mbarrier_init(shared.empty[i], CONSUMER_WARPS);
+    for (u32 i = 0; i < STAGES; ++i) ptx::mbarrier_init(shared.empty[i], CONSUMERS);
   }
   open(shared);
   if (threadIdx.x >= CONSUMERS) {
