@@ -6,7 +6,7 @@ use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{ContenderId, Exit, Micros};
 use crate::export::Document;
 use crate::present::{self, Align, Column, Grid, Style};
-use crate::rank::{Comparison, Kind, Ranking, Side, compare_runs, describe, mismatch};
+use crate::rank::{Comparison, Kind, Ranking, Repeat, Side, compare_runs, describe, mismatch};
 use crate::record::Run;
 use crate::record::schema::Timing;
 
@@ -200,7 +200,18 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     for note in shape_notes(&a, &b) {
         say!("\n{}", style.fold(&note, 2));
     }
-    say!("\nNo block pairs the two runs, so drift between them is in the ratios.");
+    say!("\nNo block pairs the two runs, so drift between them is in these ratios.");
+    if args.contender.is_none()
+        && let Some(repeat) = Repeat::of((&a, &ranking_a), (&b, &ranking_b))
+    {
+        say!(
+            "\nWithin each run\n{}\n",
+            present::repetition_table(&repeat, style)
+        );
+        for sentence in present::repetition(&repeat) {
+            say!("{}", style.fold(&sentence, 2));
+        }
+    }
     args.exports
         .write(&Document::of_comparison(base, candidate, comparison))?;
     Ok(Exit::Done)

@@ -38,6 +38,8 @@ fn verdict(estimate: &LogEstimate, style: &Style) -> [String; 3] {
         (Some(lower), _) if lower > 1.0 => style.good("faster"),
         (_, Some(upper)) if upper < 1.0 => style.bad("slower"),
         (Some(_), Some(_)) => "cannot tell".to_owned(),
+        // Measured, but once: whatever it shows may be chance.
+        _ if estimate.blocks > 0 => "one block".to_owned(),
         _ if ratio.estimate > 1.0 => style.good("faster"),
         _ if ratio.estimate < 1.0 => style.bad("slower"),
         _ => "equal".to_owned(),

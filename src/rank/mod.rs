@@ -6,6 +6,7 @@ mod build;
 mod cell;
 mod comparable;
 mod comparison;
+mod repeat;
 pub mod roofline;
 
 use crate::claims::ClaimResult;
@@ -16,6 +17,7 @@ use crate::stats::{Detectable, LogEstimate, Place};
 pub use cell::{Cell, Timed};
 pub use comparable::{Mismatch, describe, mismatch};
 pub use comparison::{Comparison, Side, compare_runs};
+pub use repeat::{Dispute, Repeat, Repeated};
 
 /// One run, judged.
 #[derive(Clone, Debug)]

@@ -1,0 +1,113 @@
+use std::cmp::Ordering;
+
+use super::{Align, Column, Grid, Style, interval, signed_percent};
+use crate::rank::{Dispute, Repeat, Repeated};
+use crate::stats::CONFIDENCE;
+
+/// Most disputes that are spelt out; the rest are counted.
+const SHOWN: usize = 4;
+
+/// Each contender in both runs, its speedup over the reference and its rank.
+pub fn repetition_table(repeat: &Repeat, style: &Style) -> String {
+    let mut grid = Grid::new(vec![
+        Column::new("contender", Align::Left, 9),
+        Column::new(format!("A over {}", repeat.reference), Align::Left, 9),
+        Column::new(format!("B over {}", repeat.reference), Align::Left, 9),
+        Column::new("change", Align::Right, 8),
+        Column::new("rank A", Align::Left, 7),
+        Column::new("rank B", Align::Left, 7),
+        Column::new("agree", Align::Left, 8),
+    ]);
+    for entry in &repeat.entries {
+        let reference = entry.contender == repeat.reference;
+        let shown = |i: usize| match reference {
+            true => "1.00×".to_owned(),
+            false => interval(&entry.speedups[i].ratio(CONFIDENCE)),
+        };
+        grid.push(vec![
+            entry.contender.to_string(),
+            shown(0),
+            shown(1),
+            match reference {
+                true => String::new(),
+                false => signed_percent(entry.change.mean.exp_m1()),
+            },
+            entry.places[0].to_string(),
+            entry.places[1].to_string(),
+            match entry.agrees() {
+                Some(true) => style.good("yes"),
+                Some(false) if entry.edited => style.doubtful("no, its source changed"),
+                Some(false) => style.bad("no"),
+                None => String::new(),
+            },
+        ]);
+    }
+    grid.without_empty_columns().render(style)
+}
+
+/// Whether the runs agree, in two sentences: on the tie groups, and on the
+/// geometric means.
+pub fn repetition(repeat: &Repeat) -> [String; 2] {
+    [ties(repeat), means(repeat)]
+}
+
+fn ties(repeat: &Repeat) -> String {
+    let pairs = repeat.pairs();
+    if repeat.disputes.is_empty() {
+        return format!(
+            "The tie groups agree: {pairs} of {pairs} pairs of contenders are ordered or tied alike in both runs."
+        );
+    }
+    let told: Vec<String> = repeat.disputes.iter().take(SHOWN).map(dispute).collect();
+    let rest = repeat.disputes.len().saturating_sub(SHOWN);
+    let more = match rest {
+        0 => String::new(),
+        n => format!("; and {n} more"),
+    };
+    format!(
+        "The tie groups differ in {} of {pairs} pairs: {}{more}.",
+        repeat.disputes.len(),
+        told.join("; ")
+    )
+}
+
+fn dispute(dispute: &Dispute) -> String {
+    let [a, b] = &dispute.pair;
+    let said = |order: Ordering| match order {
+        Ordering::Less => format!("{a} is ahead of {b}"),
+        Ordering::Greater => format!("{b} is ahead of {a}"),
+        Ordering::Equal => format!("{a} and {b} are tied"),
+    };
+    match dispute.orders {
+        [first, Ordering::Equal] => format!("{} in A, tied in B", said(first)),
+        [first, second] => format!("{} in A, {} in B", said(first), said(second)),
+    }
+}
+
+fn means(repeat: &Repeat) -> String {
+    let judged: Vec<(&Repeated, bool)> = repeat
+        .challengers()
+        .filter_map(|e| Some((e, e.agrees()?)))
+        .collect();
+    let apart: Vec<String> = judged
+        .iter()
+        .filter(|(_, agrees)| !agrees)
+        .map(|(e, _)| match e.edited {
+            true => format!("{} (its source changed)", e.contender),
+            false => e.contender.to_string(),
+        })
+        .collect();
+    let reference = &repeat.reference;
+    match (judged.len(), apart.len()) {
+        (0, _) => format!(
+            "Without samples, geometric means over {reference} have no intervals to agree within."
+        ),
+        (all, 0) => format!(
+            "The geometric means over {reference} agree: {all} of {all} differ by less than the interval of their difference."
+        ),
+        (all, n) => format!(
+            "The geometric means over {reference} differ by more than the interval of their difference for {n} of {all}: {}. By chance, one in twenty would.",
+            apart.join(", ")
+        ),
+    }
+}

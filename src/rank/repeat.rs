@@ -1,0 +1,158 @@
+//! One round run twice: do both runs say the same?
+
+use std::cmp::Ordering;
+
+use super::{Kind, Ranking, Row};
+use crate::domain::ContenderId;
+use crate::record::Run;
+use crate::stats::{CONFIDENCE, LogEstimate, Place, unpaired};
+
+/// Two runs with the same reference and the same shapes.
+#[derive(Clone, Debug)]
+pub struct Repeat {
+    pub reference: ContenderId,
+    /// Everyone ranked in both, in the second run's order.
+    pub entries: Vec<Repeated>,
+    /// Pairs that one run ties or orders otherwise than the other.
+    pub disputes: Vec<Dispute>,
+}
+
+/// A contender ranked in both runs.
+#[derive(Clone, Debug)]
+pub struct Repeated {
+    pub contender: ContenderId,
+    pub places: [Place; 2],
+    /// Over the reference, in each run.
+    pub speedups: [LogEstimate; 2],
+    /// The second speedup over the first.
+    pub change: LogEstimate,
+    /// Its source is not the same in both.
+    pub edited: bool,
+}
+
+/// Two contenders whose places differ between the runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dispute {
+    pub pair: [ContenderId; 2],
+    /// Of the first of the pair beside the second: `Less` is ranked before,
+    /// `Equal` tied.
+    pub orders: [Ordering; 2],
+}
+
+impl Repeated {
+    /// The two speedups differ by no more than the interval of their
+    /// difference allows; `None` without an interval.
+    pub fn agrees(&self) -> Option<bool> {
+        Some(self.change.mean.abs() <= self.change.half_width(CONFIDENCE)?)
+    }
+}
+
+impl Repeat {
+    /// `None` where the runs cannot repeat each other: other references,
+    /// other shapes, or nobody but the reference ranked in both.
+    pub fn of(first: (&Run, &Ranking), second: (&Run, &Ranking)) -> Option<Self> {
+        let reference = second.1.reference.as_ref()?;
+        if first.1.reference.as_ref() != Some(reference)
+            || first.0.header.shapes != second.0.header.shapes
+        {
+            return None;
+        }
+        let rows = second.1.rows.iter().filter(|r| r.kind != Kind::Yardstick);
+        let entries: Vec<Repeated> = rows
+            .filter_map(|row| {
+                let id = &row.contender;
+                let before = first.1.row(id)?;
+                let speedup = |row: &Row| match row.contender == *reference {
+                    true => Some(LogEstimate::point(0.0)),
+                    false => row.speedup,
+                };
+                let speedups = [speedup(before)?, speedup(row)?];
+                let hash = |run: &Run| run.contender(id).map(|c| c.hash.clone());
+                Some(Repeated {
+                    contender: id.clone(),
+                    places: [before.place?, row.place?],
+                    change: unpaired(&speedups[1], &speedups[0]),
+                    speedups,
+                    edited: hash(first.0) != hash(second.0),
+                })
+            })
+            .collect();
+        (entries.len() > 1).then(|| Self {
+            reference: reference.clone(),
+            disputes: disputes(&entries),
+            entries,
+        })
+    }
+
+    /// Everyone but the reference, which is 1 in both by definition.
+    pub fn challengers(&self) -> impl Iterator<Item = &Repeated> {
+        let other = |e: &&Repeated| e.contender != self.reference;
+        self.entries.iter().filter(other)
+    }
+
+    /// Pairs whose order was compared.
+    pub fn pairs(&self) -> usize {
+        self.entries.len() * (self.entries.len() - 1) / 2
+    }
+}
+
+fn disputes(entries: &[Repeated]) -> Vec<Dispute> {
+    let mut disputes = Vec::new();
+    for (i, a) in entries.iter().enumerate() {
+        for b in &entries[i + 1..] {
+            let orders = [0, 1].map(|run| a.places[run].rank.cmp(&b.places[run].rank));
+            if orders[0] != orders[1] {
+                disputes.push(Dispute {
+                    pair: [a.contender.clone(), b.contender.clone()],
+                    orders,
+                });
+            }
+        }
+    }
+    disputes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::synthetic::Synthetic;
+
+    fn repeat(first: &Synthetic, second: &Synthetic) -> Option<Repeat> {
+        let (a, b) = (first.run(), second.run());
+        Repeat::of((&a, &Ranking::of(&a)), (&b, &Ranking::of(&b)))
+    }
+
+    #[test]
+    fn the_same_round_with_other_noise_repeats() {
+        let first = Synthetic::round4();
+        let second = Synthetic {
+            seed: first.seed + 1,
+            ..Synthetic::round4()
+        };
+        let repeat = repeat(&first, &second).unwrap();
+        assert_eq!(repeat.disputes, []);
+        assert!(repeat.challengers().count() > 1);
+        assert!(repeat.challengers().all(|e| e.agrees() == Some(true)));
+    }
+
+    #[test]
+    fn a_contender_that_became_slower_is_noticed() {
+        let mut second = Synthetic::round4();
+        let slow = second.entries.iter().position(|e| e.name == "interleaved");
+        second.entries[slow.unwrap()].time *= 2.2;
+        let repeat = repeat(&Synthetic::round4(), &second).unwrap();
+        let found = repeat
+            .entries
+            .iter()
+            .find(|e| e.contender.as_str() == "interleaved");
+        assert_eq!(found.unwrap().agrees(), Some(false));
+        assert!(!repeat.disputes.is_empty());
+    }
+
+    #[test]
+    fn other_shapes_are_no_repetition() {
+        let mut fewer = Synthetic::round4();
+        fewer.shapes.truncate(1);
+        assert!(repeat(&Synthetic::round4(), &fewer).is_none());
+    }
+}
