@@ -27,12 +27,12 @@ pub fn section(subject: &Subject) -> Markup {
     html! {
         div.scroll { table {
             thead { tr {
-                th data-sort { "contender" } th.n data-sort { "claim" } th data-sort { "over" } th.n data-sort { "found" }
+                th.key data-sort { "contender" } th.n data-sort { "claim" } th data-sort { "over" } th.n data-sort { "found" }
                 th { "claim (bar) and finding (dot)" } th data-sort { "verdict" } th { "why it was claimed" }
             } }
             tbody { @for (name, result) in &claims { tr {
-                td { (name) }
-                td.n { (format!("{:.2}×", result.claim.geomean)) }
+                td.key { (name) }
+                td.n data-v=(result.claim.geomean) { (format!("{:.2}×", result.claim.geomean)) }
                 td { (result.claim.over) }
                 td.n data-v=[result.measured.map(|m| m.estimate)] { (result.measured.as_ref().map_or("untested".to_owned(), interval)) }
                 td { (drawn(result, &scale)) }

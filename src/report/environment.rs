@@ -45,7 +45,7 @@ fn one(subject: &Subject, several: bool) -> Markup {
                 }
             }
             @if let Some(end) = &subject.run.end {
-                dt { "took" } dd { @for (stage, seconds) in &end.seconds { (stage) " " (format!("{seconds:.1} s ")) } }
+                dt { "took" } dd { (end.seconds.iter().map(|(stage, s)| format!("{stage} {s:.1} s")).collect::<Vec<_>>().join(" · ")) }
                 @if let Some(decision) = &end.decision { dt { "decision" } dd { (decision) } }
             }
         }
@@ -66,9 +66,9 @@ fn method(subjects: &[Subject]) -> Markup {
         h3 { "What the numbers mean" }
         @if measured {
             p { "Every block times each valid contender once, in random order, with the baseline entered twice. \
-                 A speedup is the mean over blocks of the log ratio of two contenders in the same block; the \
-                 geometric mean averages those over shapes. Intervals are 95 %, from a hierarchical bootstrap \
-                 over processes and blocks; ranks are tie groups of Holm-corrected comparisons; the second \
+                 A speedup is the mean of the log ratio of two contenders in the same block, over blocks and \
+                 processes; the geometric mean averages those over shapes. Intervals are 95 %, from a \
+                 hierarchical bootstrap over processes and blocks; ranks are tie groups of Holm-corrected comparisons; the second \
                  entry of the baseline says what difference the machine can see at all." }
         } @else {
             p { "Times here have no samples, so there are no intervals: modelled ones are computed from an \

@@ -27,13 +27,13 @@ pub fn section(subject: &Subject) -> Markup {
     html! {
         div.scroll { table.fold {
             thead { tr {
-                th data-sort { "shape" }
+                th.key data-sort { "shape" }
                 @for (contender, _) in &entrants { th.n data-sort { (contender) } }
             } }
             tbody {
                 @for shape in &subject.run.header.shapes {
                     tr {
-                        td { (shape.name) }
+                        td.key { (shape.name) }
                         @for entrant in &entrants { (cell(subject, entrant, &shape.name)) }
                     }
                 }
@@ -41,7 +41,7 @@ pub fn section(subject: &Subject) -> Markup {
         } }
         p.note {
             "Microseconds; * fastest of the shape; the warmer a cell, the slower beside it. "
-            "Hold the pointer on a cell for its interval and samples."
+            "A cell under the pointer says its interval, its samples and the file they are in."
         }
     }
 }

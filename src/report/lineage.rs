@@ -11,7 +11,10 @@ pub fn section(subject: &Subject) -> Markup {
     let nodes = lineage(&subject.run, &subject.ranking);
     let has_tree = nodes.iter().any(|n| n.depth > 0);
     html! {
-        @if has_tree { (tree(&nodes, 0)) (table(subject, &nodes)) }
+        @if has_tree {
+            (tree(&nodes, 0)) (table(subject, &nodes))
+            p.note { "Each design over the one it changes: green is surely faster, red surely slower; 95 % intervals below." }
+        }
         (choice(subject))
     }
 }
@@ -49,14 +52,14 @@ fn table(subject: &Subject, nodes: &[Node]) -> Markup {
     html! {
         div.scroll { table {
             thead { tr {
-                th data-sort { "change" } th data-sort { "over" } th.n data-sort { "mean" }
+                th.key data-sort { "change" } th data-sort { "over" } th.n data-sort { "mean" }
                 @for shape in &subject.run.header.shapes { th.n data-sort { (shape.name) } }
             } }
             tbody {
                 @for node in children {
                     @if let (Some(over), Some(parent)) = (&node.over_parent, &node.parent) {
                         tr {
-                            td { (node.contender) } td { (parent) }
+                            td.key { (node.contender) } td { (parent) }
                             (ratio(Some(&over.geomean)))
                             @for shape in &subject.run.header.shapes { (ratio(over.shape(&shape.name))) }
                         }
@@ -80,7 +83,13 @@ fn ratio(estimate: Option<&crate::stats::LogEstimate>) -> Markup {
         (_, upper) if upper < 1.0 => "bad",
         _ => "faint",
     };
-    html! { td class={ "n " (class) } data-v=(found.estimate) title=(interval(&found)) { (speedup(found.estimate)) } }
+    let bounds = found.lower.zip(found.upper);
+    html! {
+        td class={ "n " (class) } data-v=(found.estimate) title=(interval(&found)) {
+            (speedup(found.estimate))
+            @if let Some((lower, upper)) = bounds { small { (format!("{lower:.3} {upper:.3}")) } }
+        }
+    }
 }
 
 fn choice(subject: &Subject) -> Markup {

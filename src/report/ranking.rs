@@ -19,8 +19,8 @@ pub fn section(subject: &Subject) -> Markup {
     html! {
         div.scroll { table {
             thead { tr {
-                th data-sort { "rank" } th data-sort { "contender" } th data-sort { "verdict" }
-                th.n data-sort { "over " (over) } th { "interval (95 %)" }
+                th data-sort { "rank" } th.key data-sort { "contender" } th data-sort { "verdict" }
+                th.n data-sort { "over " (over) } th { (drawing(subject.run.timing())) }
                 th data-sort { "claim" }
                 @if let Some(y) = yardstick { th.n data-sort { "over " (y) } }
                 th.n data-sort { "roofline" } th.n data-sort { "regs" }
@@ -29,18 +29,28 @@ pub fn section(subject: &Subject) -> Markup {
             tbody { @for row in &ranking.rows { (line(subject, row, scale.as_ref())) } }
         } }
         p.note {
-            "Ranks that share a number with = cannot be told apart (Holm-corrected over "
-            (ranking.pairs.len()) " pairs). " (label(subject.run.timing()))
-            " Click a heading to sort."
+            (label(subject.run.timing(), ranking.pairs.len())) " Click a heading to sort."
         }
     }
 }
 
-fn label(timing: Timing) -> &'static str {
+fn drawing(timing: Timing) -> &'static str {
     match timing {
-        Timing::Measured => "All times are measured.",
-        Timing::Modelled => "All times are modelled, not measured.",
-        Timing::Recorded => "All times were recorded elsewhere.",
+        Timing::Measured => "interval (95 %)",
+        Timing::Modelled | Timing::Recorded => "drawn",
+    }
+}
+
+fn label(timing: Timing, pairs: usize) -> String {
+    match timing {
+        Timing::Measured => format!(
+            "Ranks that share a number with = cannot be told apart (Holm-corrected over {pairs} \
+             pairs). All times are measured."
+        ),
+        Timing::Modelled => "Ranks that share a number with = have equal times. All times are \
+             modelled, not measured."
+            .to_owned(),
+        Timing::Recorded => "All times were recorded elsewhere, without samples.".to_owned(),
     }
 }
 
@@ -67,7 +77,7 @@ fn line(subject: &Subject, row: &Row, scale: Option<&Scale>) -> Markup {
     html! {
         tr {
             td.n data-v=(order) { (row.place.map_or("–".to_owned(), |p| p.to_string())) }
-            td title=[summary] { @if row.place.is_some_and(|p| p.rank == 1) { strong { (row.contender) } } @else { (row.contender) } }
+            td.key title=[summary] { @if row.place.is_some_and(|p| p.rank == 1) { strong { (row.contender) } } @else { (row.contender) } }
             td { (verdict(subject, row)) }
             td.n data-v=[found.map(|i| i.estimate)] title={ (row.valid_shapes) " shapes, " (subject.file()) } {
                 @if reference { "1.00× (reference)" } @else { (found.as_ref().map_or(String::new(), interval)) }

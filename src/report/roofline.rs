@@ -71,7 +71,12 @@ fn overall(subject: &Subject) -> Markup {
     );
     html! {
         figure.wide {
-            figcaption { "All shapes: TFLOP/s by operations per byte (log–log)" }
+            figcaption {
+                "All shapes: TFLOP/s by operations per byte (log–log). "
+                b.cbest { "●" } " the fastest contender, " b.cbase { "●" } " the baseline"
+                @if let Some(yardstick) = &run.header.yardstick { ", " b.cyard { "●" } " " (yardstick) }
+                ", under the most the device can do"
+            }
             svg viewBox="0 0 900 225" role="img" aria-label="Roofline over all shapes" {
                 path.roof d=(roof) stroke-width="1.5" {}
                 text.label x=(x.at(ridge) + 6.0) y=(y.at(peak) - 5.0) { (short(peak)) " TFLOP/s at " (short(device.clock_mhz)) " MHz" }
@@ -83,7 +88,7 @@ fn overall(subject: &Subject) -> Markup {
                     text.label x=(x.at(*v)) y="209" text-anchor="middle" { (short(*v)) }
                 }
                 text.label x="890" y="222" text-anchor="end" { "operations per byte" }
-                @for v in [10.0, 30.0, 100.0, 300.0, 1000.0].iter().filter(|v| **v < peak * 1.2 && **v > least * 0.8) {
+                @for v in [0.1, 1.0, 10.0, 30.0, 100.0, 300.0, 1000.0].iter().filter(|v| **v < peak * 1.2 && **v > least * 0.8) {
                     text.label x="42" y=(y.at(*v) + 4.0) text-anchor="end" { (short(*v)) }
                 }
             }
@@ -139,7 +144,7 @@ fn plot(subject: &Subject, shape: &Shape) -> Markup {
         return html! {};
     };
     let ceiling = tera(shape, floor.0);
-    let x = Scale::linear((0.0, ceiling * 1.08), (118.0, 380.0));
+    let x = Scale::linear((0.0, ceiling * 1.08), (126.0, 380.0));
     let height = ROW * timed.len() as f64 + 24.0;
     html! {
         figure {
@@ -148,15 +153,15 @@ fn plot(subject: &Subject, shape: &Shape) -> Markup {
                 @for (i, (contender, micros, best, _)) in timed.iter().enumerate() {
                     @let top = ROW * i as f64 + 3.0;
                     @let value = tera(shape, *micros);
-                    text x="112" y=(top + 10.0) text-anchor="end" { (clip(contender.as_str())) title { (contender) } }
-                    rect class=(if *best { "barbest" } else { "bar" }) x="118" y=(top) height="12" width=(x.at(value) - 118.0) {}
+                    text x="120" y=(top + 10.0) text-anchor="end" { (clip(contender.as_str())) title { (contender) } }
+                    rect class=(if *best { "barbest" } else { "bar" }) x="126" y=(top) height="12" width=(x.at(value) - 126.0) {}
                     text.label x=(x.at(value) + 4.0) y=(top + 10.0) { (short(value)) }
                 }
                 line.roof x1=(x.at(ceiling)) x2=(x.at(ceiling)) y1="0" y2=(height - 20.0) stroke-width="1.5" {}
                 @for tick in ticks(0.0, ceiling, 4) {
                     text.label x=(x.at(tick)) y=(height - 6.0) text-anchor="middle" { (short(tick)) }
                 }
-                text.label x="112" y=(height - 6.0) text-anchor="end" { "TFLOP/s" }
+                text.label x="120" y=(height - 6.0) text-anchor="end" { "TFLOP/s" }
             }
         }
     }
@@ -164,7 +169,7 @@ fn plot(subject: &Subject, shape: &Shape) -> Markup {
 
 /// Names longer than the margin lose their middle.
 pub fn clip(name: &str) -> String {
-    const ROOM: usize = 18;
+    const ROOM: usize = 19;
     let chars: Vec<char> = name.chars().collect();
     if chars.len() <= ROOM {
         return name.to_owned();

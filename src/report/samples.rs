@@ -55,7 +55,7 @@ fn plot(subject: &Subject, shape: &str) -> Markup {
         return html! {};
     };
     let (low, high) = (low.min(0.995), high.max(1.005));
-    let x = Scale::log((low, high), (122.0, 385.0));
+    let x = Scale::log((low, high), (126.0, 385.0));
     let height = ROW * strips.len() as f64 + 22.0;
     html! {
         figure {
@@ -64,7 +64,7 @@ fn plot(subject: &Subject, shape: &str) -> Markup {
                 line.ref x1=(x.at(1.0)) x2=(x.at(1.0)) y1="0" y2=(height - 20.0) {}
                 @for (i, strip) in strips.iter().enumerate() {
                     @let top = ROW * i as f64 + 4.0;
-                    text x="116" y=(top + 10.0) text-anchor="end" { (clip(strip.contender.as_str())) title { (strip.contender) } }
+                    text x="120" y=(top + 10.0) text-anchor="end" { (clip(strip.contender.as_str())) title { (strip.contender) } }
                     path.tick d=(ticks_path(&strip.relative, &x, top)) {
                         title { (strip.relative.len()) " samples, " (strip.outliers) " far out" }
                     }

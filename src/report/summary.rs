@@ -86,13 +86,20 @@ fn rightness(subject: &Subject) -> String {
     let count = |v: ClaimVerdict| verdicts.iter().filter(|x| **x == v).count();
     let claims = match verdicts.is_empty() {
         true => String::new(),
-        false => format!(
-            "; of {} claims {} were met, {} missed, {} reversed",
-            verdicts.len(),
-            count(ClaimVerdict::Met),
-            count(ClaimVerdict::Missed),
-            count(ClaimVerdict::Reversed)
-        ),
+        false => {
+            use ClaimVerdict::{Met, Missed, Reversed, Untested};
+            let told: Vec<String> = [Met, Missed, Reversed, Untested]
+                .into_iter()
+                .filter(|v| count(*v) > 0)
+                .map(|v| format!("{} {v}", count(v)))
+                .collect();
+            let noun = if verdicts.len() == 1 {
+                "claim"
+            } else {
+                "claims"
+            };
+            format!("; of {} {noun}, {}", verdicts.len(), told.join(", "))
+        }
     };
     let unchecked = subject.run.timing() == Timing::Recorded && rows().all(|r| r.status.is_none());
     match unchecked {

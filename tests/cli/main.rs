@@ -2,8 +2,10 @@
 //! and exit code held against snapshots.
 
 mod bad_input;
+mod browser;
 mod gating;
 mod listing;
+mod odd_runs;
 mod reading;
 mod sweeping;
 mod workspace;
