@@ -109,10 +109,10 @@ fn open_compiler() -> Result<Compiler, CommandError> {
 
 fn introduce(contender: &Contender) {
     let variant = &contender.variant;
-    println!("{}  {}", contender.id, variant.summary);
+    say!("{}  {}", contender.id, variant.summary);
     let parent = variant.parent.as_ref();
     let lineage = parent.map_or(String::new(), |parent| format!(", a change to {parent}"));
-    println!("{}{lineage}\n", variant.file.path.display());
+    say!("{}{lineage}\n", variant.file.path.display());
 }
 
 fn show(
@@ -124,7 +124,7 @@ fn show(
     style: &Style,
 ) {
     for message in builds.iter().filter_map(|build| build.message.as_ref()) {
-        println!("does not compile:\n{message}\n");
+        say!("does not compile:\n{message}\n");
     }
     let mut kernels: Vec<KernelFit> = Vec::new();
     for kernel in builds.iter().flat_map(|build| &build.kernels) {
@@ -133,7 +133,7 @@ fn show(
             kernels.push(fit);
         }
     }
-    println!("{}\n", kernel_table(&kernels).render(style));
+    say!("{}\n", kernel_table(&kernels).render(style));
     let served = builds_by_shape(builds);
     let mut calls = Vec::new();
     for cell in plan.cells.iter().filter(|c| c.contender == contender) {
@@ -142,7 +142,7 @@ fn show(
             (Work::Run { call, .. }, Some(build)) => {
                 calls.push(CallFit::of(shape, call, build, ceiling));
             }
-            (Work::Unsupported { reason }, _) => println!("{}: {reason}", shape.name),
+            (Work::Unsupported { reason }, _) => say!("{}: {reason}", shape.name),
             _ => {}
         }
     }
@@ -151,14 +151,14 @@ fn show(
         let time = ranking?.cell(id, shape)?.time.as_ref()?;
         Some((time.log.ratio(CONFIDENCE).estimate, time.roofline))
     };
-    println!("{}", call_table(&calls, measured).render(style));
+    say!("{}", call_table(&calls, measured).render(style));
     for remark in builds.iter().flat_map(|build| &build.remarks) {
-        println!("ptxas: {remark}");
+        say!("ptxas: {remark}");
     }
     for remark in remarks(&kernels, &calls) {
-        println!("- {remark}");
+        say!("{}", style.fold(&format!("- {remark}"), 2));
     }
-    println!();
+    say!("");
 }
 
 /// What the emulator counted of it, shape by shape, where the run was emulated.
@@ -173,7 +173,7 @@ fn print_counters(run: &Run, contender: &ContenderId, style: &Style) {
         .collect();
     if !rows.is_empty() {
         let table = counters_table(("shape", "one call"), &rows, false, style);
-        println!("{table}\n");
+        say!("{table}\n");
     }
 }
 

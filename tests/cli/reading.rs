@@ -169,3 +169,47 @@ fn juries_and_rounds() {
     insta::assert_snapshot!("jury 4", workspace.run(&["jury", "configs/round4.toml"]));
     insta::assert_snapshot!("rounds", workspace.run(&["rounds"]));
 }
+
+/// Where nothing was run, what bounds a contender is said of the round's
+/// shapes; where something was, the times stand beside it.
+#[test]
+fn explain_says_what_bounds_a_contender() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let explain = |args: &[&str]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_dgx"))
+            .current_dir(root)
+            .env("NO_COLOR", "1")
+            .env("COLUMNS", "100")
+            .arg("explain")
+            .args(args)
+            .output()
+            .expect("dgx runs");
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        format!("{text}[exit {}]", output.status.code().unwrap_or(-1))
+    };
+    // Registers are the compiler's choice, and change with its version.
+    insta::with_settings!({filters => vec![(r"dual_gemm +\d+ ", "dual_gemm   NNN ")]}, {
+        insta::assert_snapshot!("explained", explain(&["interleaved", "configs/smoke.toml"]));
+    });
+    let run = "results/baselines/final-20261115-0425.jsonl";
+    let text = explain(&["pipelined[STAGES=2]", run]);
+    for word in ["of least", "limited by", "g8-k7168", "[exit 0]"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    insta::assert_snapshot!(
+        "explain typo",
+        explain(&["interleavd", "configs/smoke.toml"])
+    );
+    insta::assert_snapshot!(
+        "explain choice",
+        explain(&["pipelined[STAGES=9]", "configs/smoke.toml"])
+    );
+    insta::assert_snapshot!(
+        "explain nothing",
+        explain(&["interleaved", "nowhere.jsonl"])
+    );
+}
