@@ -54,6 +54,9 @@ pub struct Job<'a> {
     /// How long the call may take. A backend that can stop a kernel does so,
     /// and says where it was; the supervisor ends the others with their process.
     pub time_limit: Duration,
+    /// Which of the legal orders of warps and copies to take, where the backend
+    /// decides that.
+    pub schedule: u64,
 }
 
 /// What a run left behind.
@@ -63,6 +66,9 @@ pub struct Observation {
     pub c: Vec<Vec<u16>>,
     /// Memory that changed and should not have; empty for a well-behaved run.
     pub trespasses: Vec<Trespass>,
+    /// The first thing read before it had arrived, where the backend can tell:
+    /// the likely cause if the answer is wrong.
+    pub read_early: Option<String>,
     /// Emulator counters, by name.
     pub counters: BTreeMap<String, f64>,
     /// The emulator's time for this call.

@@ -45,6 +45,9 @@ pub struct Args {
     /// Seed of the data and of the order of timing [default: the round's, else drawn]
     #[arg(long)]
     seed: Option<u64>,
+    /// Emulator only: another legal order of warps and copies; faults print theirs
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    schedule: u64,
     /// Folder for run files
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
@@ -81,6 +84,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         results: args.results.clone(),
         backend: args.backend,
         seed,
+        schedule: args.schedule,
         resume,
     })?;
     println!("{}", sweep_summary(&swept.run, &runs::style(globals)));

@@ -12,7 +12,8 @@ pub struct Counter {
     of: &'static [&'static str],
 }
 
-const INSTRUCTIONS: &[&str] = &[
+/// Warp instructions by class, as run files name them.
+pub const INSTRUCTIONS: &[&str] = &[
     "instructions-int",
     "instructions-float",
     "instructions-double",

@@ -9,7 +9,7 @@ mod status;
 mod units;
 
 pub use contender::ContenderId;
-pub use counter::Counter;
+pub use counter::{Counter, INSTRUCTIONS};
 pub use exit::Exit;
 pub use shape::{Group, Shape};
 pub use status::Status;

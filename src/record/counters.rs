@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Run;
-use crate::domain::{Bytes, ContenderId};
+use crate::domain::{Bytes, ContenderId, INSTRUCTIONS};
 
 /// Counters by name.
 pub type Counts = BTreeMap<String, f64>;
@@ -42,23 +42,6 @@ const fn bytes(title: &'static str, of: &'static [&'static str]) -> Figure {
     let unit = Unit::Bytes;
     Figure { title, unit, of }
 }
-
-/// Instruction classes, by the unit that executes them.
-const CLASSES: [&str; 13] = [
-    "instructions-int",
-    "instructions-float",
-    "instructions-double",
-    "instructions-half",
-    "instructions-convert",
-    "instructions-mufu",
-    "instructions-global",
-    "instructions-shared",
-    "instructions-other-memory",
-    "instructions-control",
-    "instructions-sync",
-    "instructions-async",
-    "instructions-tensor",
-];
 
 /// Everything that is counted, in the order it is shown.
 pub const PANELS: [Panel; 3] = [
@@ -100,7 +83,7 @@ pub const PANELS: [Panel; 3] = [
     Panel {
         title: "warp instructions by class",
         figures: &[
-            count("all", &CLASSES),
+            count("all", INSTRUCTIONS),
             count("int", &["instructions-int"]),
             count("float", &["instructions-float"]),
             count("double", &["instructions-double"]),

@@ -43,6 +43,8 @@ pub struct Options {
     pub results: PathBuf,
     pub backend: BackendChoice,
     pub seed: u64,
+    /// Which of the legal orders of warps and copies the emulator takes.
+    pub schedule: u64,
     pub resume: Option<ResumeFrom>,
 }
 
@@ -60,6 +62,7 @@ struct Session<'a> {
     plan: &'a Plan,
     images: &'a Images,
     settings: &'a Settings,
+    schedule: u64,
     stage: &'a mut Stage,
     oracles: &'a Oracles,
     finished: &'a Finished,
@@ -132,6 +135,7 @@ pub fn sweep(options: Options) -> Result<Swept, CommandError> {
         plan: &plan,
         images: &images,
         settings: &settings,
+        schedule: options.schedule,
         stage: &mut stage,
         oracles: &oracles,
         finished: &finished,

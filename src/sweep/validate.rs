@@ -103,6 +103,7 @@ fn judge(
         seed: settings.seed,
         tolerance: session.tolerance(),
         time_limit,
+        schedule: session.schedule,
     };
     let patience = match session.stage.measures() {
         true => time_limit,

@@ -117,6 +117,7 @@ fn run(
         operands: &problem.operands,
         operands_key: &problem.name,
         time_limit: job.time_limit,
+        schedule: job.schedule,
     })
 }
 
@@ -152,6 +153,7 @@ impl Judging {
             }
         };
         let finding = examine(&observation, problem, tolerance);
+        let cause = observation.read_early;
         // The first distribution speaks for the call: its counters and time are
         // the ones compared between contenders. What a wrong design did is
         // counted too, but it has no time.
@@ -172,8 +174,15 @@ impl Judging {
                 worst,
             } => {
                 self.verdict.status = Status::Wrong;
-                self.verdict.reason = Some(format!("{reason} ({distribution} data)"));
-                self.verdict.detail = detail;
+                let mut reason = format!("{reason} ({distribution} data)");
+                let mut story = detail;
+                if let Some(cause) = cause {
+                    let cause = format!("read too early: {cause}");
+                    reason = format!("{reason}; {cause}");
+                    story = Some(story.map_or(cause.clone(), |s| format!("{cause}\n{s}")));
+                }
+                self.verdict.reason = Some(reason);
+                self.verdict.detail = story;
                 self.verdict.worst = worst;
             }
         }

@@ -2,19 +2,19 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::protocol::ProblemKey;
+use crate::domain::Shape;
 use crate::operator::{Operands, Oracle, OracleCache};
 
 /// Operands and the answer to them.
 pub struct Problem {
     pub name: String,
+    pub shape: Shape,
     pub operands: Operands,
     pub oracle: Oracle,
 }
 
-/// How many problems stay in memory: the distributions of one shape.
-const KEPT: usize = 4;
-
-/// The problems a worker has at hand, most recently used last. Answers come
+/// The problems a worker has at hand: all of one shape, because shapes come one
+/// after another and the operands of one can take most of the memory. Answers come
 /// from the cache on disk; operands are drawn again, which is as fast as
 /// reading them.
 pub struct Problems {
@@ -32,20 +32,17 @@ impl Problems {
 
     pub fn get(&mut self, key: &ProblemKey) -> Rc<Problem> {
         let name = format!("{} {} {}", key.shape.name, key.distribution, key.seed);
-        if let Some(at) = self.kept.iter().position(|p| p.name == name) {
-            let problem = self.kept.remove(at);
-            self.kept.push(Rc::clone(&problem));
-            return problem;
+        if let Some(problem) = self.kept.iter().find(|p| p.name == name) {
+            return Rc::clone(problem);
         }
-        if self.kept.len() >= KEPT {
-            self.kept.remove(0);
-        }
+        self.kept.retain(|p| p.shape == key.shape);
         let operands = Operands::draw(&key.shape, key.distribution, key.seed);
         let oracle = self
             .answers
             .answer(&key.shape, key.distribution, key.seed, &operands);
         let problem = Rc::new(Problem {
             name,
+            shape: key.shape.clone(),
             operands,
             oracle,
         });

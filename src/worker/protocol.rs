@@ -38,6 +38,8 @@ pub struct ValidateJob {
     pub tolerance: Tolerance,
     /// How long one call may take.
     pub time_limit: Duration,
+    /// The emulator's scheduler seed.
+    pub schedule: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

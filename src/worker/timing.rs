@@ -200,6 +200,7 @@ fn enter(
         operands_key: &problem.name,
         // The supervisor watches over blocks, not over single calls.
         time_limit: Duration::MAX,
+        schedule: 0,
     };
     gpu.prepare(&job)
         .and_then(Entry::contender)

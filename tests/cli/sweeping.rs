@@ -113,6 +113,60 @@ fn every_fixture_gets_the_status_it_declares() {
     }
 }
 
+/// Copies a folder and everything in it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let target = to.join(path.file_name().expect("a name"));
+        match path.is_dir() {
+            true => copy(&path, &target),
+            false => drop(fs::copy(&path, &target).expect("a copy")),
+        }
+    }
+}
+
+#[test]
+fn a_missing_wait_is_wrong_with_its_cause() {
+    let sweep = Sweep::new(
+        "question   = \"What was missing?\"
+contenders = [\"interleaved\"]
+baseline   = \"interleaved\"
+shapes     = [{ m = 64, n = 128, k = 256 }]
+[validate]
+seed = 1
+",
+    );
+    let variants = sweep.folder.path().join("variants");
+    copy(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("variants"),
+        &variants,
+    );
+    let header = variants.join("include/dgx/mainloop.cuh");
+    let text = fs::read_to_string(&header).expect("a header");
+    let wait = "ptx::mbarrier_wait(shared.full[slot]";
+    assert_eq!(text.matches(wait).count(), 1, "{text}");
+    fs::write(&header, text.replace(wait, "// ptx::mbarrier_wait(")).expect("a header");
+    let folder = variants.display().to_string();
+    let args = [&sweep.round(), "--variants", &folder];
+    let output = sweep.command(&args).output().expect("dgx runs");
+    assert_eq!(output.status.code(), Some(3), "{}", explain(&output));
+    // The terminal's lines are folded.
+    let words: Vec<String> = explain(&output)
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect();
+    let text = words.join(" ");
+    for told in [
+        "wrong",
+        "read too early",
+        ".cuh:",
+        "before the copy issued at",
+    ] {
+        assert!(text.contains(told), "no {told}: {text}");
+    }
+}
+
 #[test]
 fn the_rounds_timeout_ends_an_emulated_kernel_too() {
     let sweep = Sweep::new(
@@ -124,13 +178,17 @@ shapes     = [{ m = 64, n = 128, k = 256 }]
 seed = 1
 ",
     );
-    let args = [&sweep.round(), "--variants", FIXTURES, "--timeout", "0.05"];
+    let mut args = vec![sweep.round()];
+    let more = "--variants tests/fixtures/variants --timeout 0.05 --schedule 7";
+    args.extend(more.split(' ').map(str::to_owned));
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let output = sweep.command(&args).output().expect("dgx runs");
     assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
     let text = fs::read_to_string(sweep.run_file().expect("a run file")).expect("its text");
     for told in [
         "\"hung\"",
         "after 50.0ms of wall-clock",
+        "[seed 7]",
         "\"tests/fixtures/variants/endless-loop.cu:2",
     ] {
         assert!(text.contains(told), "no {told}:\n{text}");

@@ -225,6 +225,13 @@ impl Memory {
         Ok(out)
     }
 
+    /// Device bytes where they lie.
+    pub fn view(&self, ptr: DevicePtr, bytes: u64) -> Result<&[u8], MemoryError> {
+        let from = self.host_range(ptr, bytes)?;
+        // SAFETY: the range was checked, and kernels write only under `&mut Memory`.
+        Ok(unsafe { std::slice::from_raw_parts(from, bytes as usize) })
+    }
+
     /// Sets device bytes.
     pub fn fill(&mut self, ptr: DevicePtr, byte: u8, bytes: u64) -> Result<(), MemoryError> {
         let to = self.host_range(ptr, bytes)?;

@@ -8,7 +8,7 @@ mod tensor_map;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ptx_emu::counters::{Class, Counters};
 use ptx_emu::launch::{Config, Launch, Params, Profile, Report};
@@ -117,8 +117,8 @@ impl Loaded {
 
     /// Inputs and canaries that are no longer what was put there.
     fn changes(&self, job: &Job<'_>) -> Result<Vec<Trespass>, MemoryError> {
-        let now = self.memory.read_vec(self.base, self.zones.bytes())?;
-        let mut found = self.zones.trespasses_in(&now);
+        let now = self.memory.view(self.base, self.zones.bytes())?;
+        let mut found = self.zones.trespasses_in(now);
         let (_, tensors): (_, Vec<Cow<'_, [u8]>>) = tables::reserve_inputs(job.operands);
         for (zone, bytes) in self.zones.all().iter().zip(&tensors) {
             let kept = &now[zone.offset as usize..(zone.offset + zone.bytes) as usize];
@@ -195,7 +195,12 @@ impl<'a> Call<'a> {
         launches
             .map(|geometry| {
                 let left = job.time_limit.saturating_sub(began.elapsed());
-                self.launch(module, geometry, left)
+                let config = Config {
+                    seed: job.schedule,
+                    time_limit: Some(left),
+                    ..Config::default()
+                };
+                self.launch(module, geometry, config)
             })
             .collect()
     }
@@ -204,12 +209,8 @@ impl<'a> Call<'a> {
         &mut self,
         module: &Module,
         geometry: &LaunchGeometry,
-        time_limit: Duration,
+        config: Config,
     ) -> Result<Report, RunFailure> {
-        let config = Config {
-            time_limit: Some(time_limit),
-            ..Config::default()
-        };
         let mut launch = Launch::new(&geometry.kernel)
             .grid(geometry.grid)
             .block(geometry.block)
@@ -229,6 +230,10 @@ impl<'a> Call<'a> {
             .map(|(c, trespasses)| Observation {
                 c,
                 trespasses,
+                read_early: reports
+                    .iter()
+                    .find_map(|report| report.early_read.as_ref())
+                    .map(ToString::to_string),
                 counters: named(reports, &self.loaded.groups),
                 modelled: Some(model::modelled(reports)),
             })
@@ -237,10 +242,10 @@ impl<'a> Call<'a> {
 
     fn observe_memory(&self, job: &Job<'_>) -> Result<(Vec<Vec<u16>>, Vec<Trespass>), MemoryError> {
         let memory = &self.loaded.memory;
-        let copy = memory.read_vec(DevicePtr(self.bases.outputs), self.outputs.bytes())?;
-        let mut trespasses = self.outputs.trespasses_in(&copy);
-        let private = memory.read_vec(DevicePtr(self.bases.private), self.private.zones.bytes())?;
-        trespasses.extend(self.private.zones.trespasses_in(&private));
+        let copy = memory.view(DevicePtr(self.bases.outputs), self.outputs.bytes())?;
+        let mut trespasses = self.outputs.trespasses_in(copy);
+        let private = memory.view(DevicePtr(self.bases.private), self.private.zones.bytes())?;
+        trespasses.extend(self.private.zones.trespasses_in(private));
         for scratch in self.private.scratch.iter().filter(|s| s.zero) {
             let zone = self.private.zones.zone(scratch.zone);
             let bytes = &private[zone.offset as usize..(zone.offset + zone.bytes) as usize];
@@ -251,7 +256,7 @@ impl<'a> Call<'a> {
             }));
         }
         trespasses.extend(self.loaded.changes(job)?);
-        Ok((tables::split_outputs(&self.outputs, &copy), trespasses))
+        Ok((tables::split_outputs(&self.outputs, copy), trespasses))
     }
 
     fn release(self) {

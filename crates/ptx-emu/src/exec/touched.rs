@@ -48,14 +48,31 @@ impl Touched {
         }
     }
 
-    /// Marks what a warp's lanes access, `bytes` each.
+    /// Marks what a warp's lanes access: `bytes` each, aligned, and no more than a sector.
     #[inline]
     pub(super) fn mark_lanes(&mut self, at: &[u64; 32], (low, high): (u64, u64), access: LaneRun) {
         if high - low < access.total {
             return self.mark(low, high + access.bytes - low, access.write);
         }
+        // Aligned accesses of at most a sector lie in one each; neighbours often share its word.
+        let words = if access.write {
+            &mut self.written
+        } else {
+            &mut self.read
+        };
+        let (mut word, mut bits) = (0, 0);
         for &a in at {
-            self.mark(a, access.bytes, access.write);
+            let sector = a / SECTOR;
+            if sector / 64 != word {
+                if let Some(place) = words.get_mut(word as usize) {
+                    *place |= bits;
+                }
+                (word, bits) = (sector / 64, 0);
+            }
+            bits |= 1 << (sector % 64);
+        }
+        if let Some(place) = words.get_mut(word as usize) {
+            *place |= bits;
         }
     }
 
