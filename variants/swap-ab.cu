@@ -122,12 +122,9 @@ constexpr u32 STEPS = 8;
 constexpr u32 STEP_K = 64;
 constexpr u32 BANDS = STEPS * STEP_K / BAND;
 constexpr u32 CONSUMER_WARPS = 4 * WARPGROUPS;
-// A narrow tile leaves registers over, in which CTAs of the token kernel can
-// still run while this one sets up. The launch takes BOUND-threads' worth each.
-constexpr u32 CONSUMER_REGISTERS = WARPGROUPS == 3 ? 160 : TOKENS <= 128 ? 176 : 232;
-constexpr u32 PRODUCER_REGISTERS = WARPGROUPS == 3 || TOKENS <= 128 ? 32 : 40;
-constexpr u32 BOUND = WARPGROUPS == 2 && TOKENS <= 128 ? 512 : THREADS;
-static_assert((CONSUMER_REGISTERS * WARPGROUPS + PRODUCER_REGISTERS) * 128 <= 65536 / BOUND / 8 * 8 * THREADS);
+constexpr u32 CONSUMER_REGISTERS = WARPGROUPS == 3 ? 160 : 232;
+constexpr u32 PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : 40;
+static_assert((CONSUMER_REGISTERS * WARPGROUPS + PRODUCER_REGISTERS) * 128 <= 65536 / THREADS / 8 * 8 * THREADS);
 constexpr u32 NEXT_SLOTS = 2;
 static_assert(STEPS % TOKEN_STAGES == 0 && WEIGHT_STAGES >= 2);
 
@@ -464,7 +461,7 @@ extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_tokens(con
                  chunks[threadIdx.x / 32]);
 }
 
-extern "C" __global__ void __launch_bounds__(BOUND, 1) dual_gemm(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
   Shared& shared = shared_memory<Shared>();
   if (ONE_M > 0 && threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
   open(shared);
