@@ -1,5 +1,5 @@
 //! No text makes the front end panic: random bytes, random tokens, and real PTX cut off or with
-//! one token changed. A longer hunt is `cargo fuzz run compile` in `crates/ptx-emu`.
+//! one token changed. A longer hunt is `scripts/fuzz`.
 
 use proptest::prelude::*;
 use ptx_emu::lower::compile;

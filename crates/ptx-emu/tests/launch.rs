@@ -223,8 +223,8 @@ fn bytes_of_a_bulk_copy_are_there_after_the_wait_and_poison_before() {
     );
 }
 
-/// A product of ones, stored before or after its wait.
-fn wgmma(wait: &str) -> Module {
+/// A product of ones, stored before or after its wait, with something done before it is issued.
+fn wgmma(before: &str, wait: &str) -> Module {
     let d: Vec<String> = (0..4).map(|i| format!("%f{i}")).collect();
     let d = d.join(",");
     kernel(&format!(
@@ -233,7 +233,7 @@ fn wgmma(wait: &str) -> Module {
          FILL: st.shared.u32 [%r4], %r3; add.u32 %r4, %r4, 512; add.u32 %r5, %r5, 1;
          setp.lt.u32 %p1, %r5, 16; @%p1 bra FILL; fence.proxy.async; bar.sync 0;
          cvt.u64.u32 %rd4, %r2; shr.u64 %rd4, %rd4, 4; or.b64 %rd4, %rd4, 0x4000004000010000;
-         wgmma.fence.sync.aligned;
+         {before} wgmma.fence.sync.aligned;
          wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{{d}}}, %rd4, %rd4, 0, 1, 1, 0, 0;
          wgmma.commit_group.sync.aligned; {wait} st.global.f32 [%rd3], %f0;"
     ))
@@ -242,10 +242,37 @@ fn wgmma(wait: &str) -> Module {
 #[test]
 fn an_accumulator_is_nan_until_its_wait() {
     let block = || Launch::new("k").block([128, 1, 1]);
-    let (memory, out) = run(&wgmma("wgmma.wait_group.sync.aligned 0;"), block()).unwrap();
+    let (memory, out) = run(&wgmma("", WAIT), block()).unwrap();
     assert_eq!(words(&memory, out, 128), [16f32.to_bits(); 128]);
-    let (memory, out) = run(&wgmma(""), block()).unwrap();
+    let (memory, out) = run(&wgmma("", ""), block()).unwrap();
     assert_eq!(words(&memory, out, 128), [0x7fff_ffff; 128]);
+}
+
+const WAIT: &str = "wgmma.wait_group.sync.aligned 0;";
+
+/// A copy of zeros over one row somewhere in A, then time for it to arrive before the product is
+/// waited for: what counts is when the product was issued.
+#[test]
+fn a_tile_with_a_row_on_its_way_gives_nan() {
+    let sleep = "nanosleep.u32 100000; nanosleep.u32 100000;";
+    for offset in [0, 128, 4096 + 3 * 128, 63 * 128] {
+        let copy = format!(
+            "mov.u32 %r6, bar; setp.eq.u32 %p3, %r1, 0; add.u32 %r7, %r2, {offset};
+             @%p3 mbarrier.init.shared.b64 [%r6], 1; bar.sync 0;
+             @%p3 mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r6], 128;
+             @%p3 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r7], [%rd1], 128, [%r6];
+             bar.sync 0;"
+        );
+        let mut memory = Memory::new();
+        let out = memory.alloc(4096).unwrap();
+        let launch = Launch::new("k").block([128, 1, 1]);
+        let launch = launch.params(Params::new().pointer(out));
+        let module = wgmma(&copy, &format!("{sleep} {WAIT}"));
+        let report = launch.run(&module, &mut memory).unwrap();
+        assert_eq!(words(&memory, out, 128), [0x7fff_ffff; 128], "at {offset}");
+        let cause = report.early_read.expect("a cause").to_string();
+        assert!(cause.contains("wgmma issued before the copy"), "{cause}");
+    }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! Global memory has a [`crate::memory::Footprint`] that all CTAs mark at once; a CTA's shared
 //! memory belongs to one host thread, so plain words do.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::ops::Range;
 
 use super::cluster::{Cluster, Cta};
 use super::copy::SharedAt;
@@ -16,8 +17,9 @@ const SECTOR: u64 = 32;
 pub(crate) struct Touched {
     read: Vec<u64>,
     written: Vec<u64>,
-    /// Tiles of wgmma already marked: loops come back to the same few.
-    tiles: HashSet<(u64, u32, bool)>,
+    /// Tiles of wgmma already marked, and the bytes they lie within: loops come back to the same
+    /// few.
+    tiles: HashMap<(u64, u32, bool), Range<u32>>,
 }
 
 impl Touched {
@@ -26,7 +28,7 @@ impl Touched {
         Self {
             read: vec![0; words],
             written: vec![0; words],
-            tiles: HashSet::new(),
+            tiles: HashMap::new(),
         }
     }
 
@@ -76,14 +78,21 @@ impl Touched {
         }
     }
 
-    /// Marks an operand tile of wgmma with `rows` rows (or columns) as read.
-    pub(super) fn mark_tile(&mut self, matrix: &Matrix, rows: u32) {
+    /// Marks an operand tile of wgmma with `rows` rows (or columns) as read; from its first byte
+    /// to its last.
+    pub(super) fn mark_tile(&mut self, matrix: &Matrix, rows: u32) -> Range<u32> {
         let key = (matrix.encode(), rows, matrix.major == Major::Mn);
-        if self.tiles.insert(key) {
-            for address in matrix.chunks(rows) {
-                self.mark(u64::from(address), 16, false);
-            }
+        if let Some(range) = self.tiles.get(&key) {
+            return range.clone();
         }
+        let (mut first, mut last) = (u32::MAX, 0);
+        for address in matrix.chunks(rows) {
+            self.mark(u64::from(address), 16, false);
+            (first, last) = (first.min(address), last.max(address));
+        }
+        let range = first..last.saturating_add(16);
+        self.tiles.insert(key, range.clone());
+        range
     }
 
     /// Bytes of all sectors read, and of all written.

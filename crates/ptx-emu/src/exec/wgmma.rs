@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
+use super::early::InFlight;
 use super::sync::illegal;
 use super::warp::{V32, Wait, Warp};
 use crate::fault::{Fault, FaultKind, Place};
@@ -204,18 +205,24 @@ impl Cluster<'_> {
             return false;
         }
         let majors = [(op.trans_a, 64), (op.trans_b, u32::from(op.n))];
-        let hit = descriptors
+        let tiles = descriptors
             .into_iter()
             .zip(majors)
             .filter(|(bits, _)| *bits != 0)
             .filter_map(|(bits, (trans, rows))| {
                 Some((Matrix::decode(bits, major(trans)).ok()?, rows))
-            })
-            .find_map(|(tile, rows)| {
-                // One copy delivers at least the eight rows of a core matrix.
-                let mut groups = tile.groups(rows);
-                groups.find_map(|address| self.copy_over(w.cta, address))
             });
+        let mut hit = None;
+        for (tile, rows) in tiles {
+            let cta = &mut self.ctas[w.cta as usize];
+            let bytes = cta.touched.mark_tile(&tile, rows);
+            // Most copies under way are for other tiles.
+            let near = |c: &InFlight| c.start < bytes.end && bytes.start < c.end;
+            if cta.in_flight.iter().any(near) {
+                let mut chunks = tile.chunks(rows);
+                hit = hit.or_else(|| chunks.find_map(|chunk| self.copy_over(w.cta, chunk)));
+            }
+        }
         if let Some(copy) = hit {
             let line = Place::of(self.env.program, copy.pc, [0; 3], 0, 0).line();
             self.note_early(

@@ -142,14 +142,6 @@ impl Matrix {
         })
     }
 
-    /// Shared addresses of the first chunk of every eight rows (or columns) of a tile.
-    pub fn groups(&self, rows: u32) -> impl Iterator<Item = u32> + '_ {
-        (0..rows / 8).map(|group| match self.major {
-            Major::K => self.row_chunk(8 * group, 0),
-            Major::Mn => self.column_chunk(group, 0),
-        })
-    }
-
     /// The swizzle sees absolute addresses, less the phase a base offset declares.
     #[inline]
     fn stored(&self, linear: u32) -> u32 {
