@@ -160,19 +160,24 @@ impl Compiler {
     }
 
     /// Compiles all units on all cores, in the order given; `done` hears of
-    /// each as it ends, from whichever thread it ended on.
+    /// each as it ends, from whichever thread it ended on. Once `stop` says so
+    /// no other is begun, and those that were not are `None`.
     pub fn compile_all(
         &self,
         units: &[Unit],
         done: impl Fn(usize, &Compiled) + Sync,
-    ) -> Result<Vec<Compiled>, Error> {
+        stop: impl Fn() -> bool + Sync,
+    ) -> Result<Vec<Option<Compiled>>, Error> {
         units
             .par_iter()
             .enumerate()
             .map(|(index, unit)| {
+                if stop() {
+                    return Ok(None);
+                }
                 let compiled = self.compile(unit)?;
                 done(index, &compiled);
-                Ok(compiled)
+                Ok(Some(compiled))
             })
             .collect()
     }

@@ -12,7 +12,10 @@ fn summary_of(run: &Run, ranking: &Ranking, style: &Style) -> String {
     let mut parts = vec![headline(run, style)];
     parts.push(ranking_table(run, ranking, style).render(style));
     parts.push(matrix(run, ranking, style));
-    parts.push(counters_of_run(run, ranking, style));
+    // Sums over other shapes for every contender compare nothing.
+    if run.end.as_ref().is_some_and(|end| end.complete) {
+        parts.push(counters_of_run(run, ranking, style));
+    }
     let failed = failures(run, ranking, style);
     if !failed.is_empty() {
         parts.push(failed);
@@ -39,7 +42,8 @@ pub fn headline(run: &Run, style: &Style) -> String {
         1 => "1 shape".to_owned(),
         n => format!("{n} shapes"),
     };
-    format!("{folded}\n{count} {contenders} × {shapes} {}", place(run))
+    let what = format!("{count} {contenders} × {shapes} {}", place(run));
+    format!("{folded}\n{}", style.fold(&what, 2))
 }
 
 fn place(run: &Run) -> String {

@@ -1,9 +1,9 @@
 use std::path::PathBuf;
 
-use super::could_not_run;
 use super::progress::Progress;
 use super::resume::Finished;
 use super::write_error;
+use super::{could_not_run, interrupt};
 use crate::compile::{Compiled, Compiler, Image, Unit, occupancy};
 use crate::diagnostic::CommandError;
 use crate::domain::Bytes;
@@ -25,13 +25,21 @@ pub fn all(
     let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
     let bar = progress.stage("compile", units.len());
     let compiled = compiler
-        .compile_all(&units, |_, _| bar.step())
+        .compile_all(&units, |_, _| bar.step(), interrupt::requested)
         .map_err(|e| could_not_run(&e.to_string()))?;
-    let cached = compiled.iter().filter(|c| c.cached).count();
-    let failed = compiled.iter().filter(|c| c.outcome.is_err()).count();
-    bar.done(&compile_summary(units.len(), cached, failed));
+    let cached = compiled.iter().flatten().filter(|c| c.cached).count();
+    let ok = compiled.iter().flatten().filter(|c| c.outcome.is_ok());
+    let failed = compiled.iter().flatten().filter(|c| c.outcome.is_err());
+    bar.done(&compile_summary(
+        [units.len(), ok.count(), failed.count()],
+        cached,
+    ));
     let mut images = Vec::new();
     for (index, (spec, compiled)) in plan.builds.iter().zip(&compiled).enumerate() {
+        let Some(compiled) = compiled else {
+            images.push(Err("the sweep was stopped before".to_owned()));
+            continue;
+        };
         let build = record(spec, index, compiled, plan);
         if !finished.has_build(&build) {
             writer
@@ -50,16 +58,16 @@ pub fn all(
 pub fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Vec<Build>, CommandError> {
     let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
     let compiled = compiler
-        .compile_all(&units, |_, _| ())
+        .compile_all(&units, |_, _| (), || false)
         .map_err(|e| could_not_run(&e.to_string()))?;
     let builds = plan.builds.iter().zip(&compiled).enumerate();
     Ok(builds
-        .map(|(index, (spec, compiled))| record(spec, index, compiled, plan))
+        .filter_map(|(index, (spec, compiled))| Some(record(spec, index, compiled.as_ref()?, plan)))
         .collect())
 }
 
-fn compile_summary(all: usize, cached: usize, failed: usize) -> String {
-    let mut text = format!("{}/{all}, {cached} from cache", all - failed);
+fn compile_summary([all, ok, failed]: [usize; 3], cached: usize) -> String {
+    let mut text = format!("{ok}/{all}, {cached} from cache");
     if failed > 0 {
         text.push_str(&format!(", {failed} failed"));
     }

@@ -48,8 +48,10 @@ pub fn all(session: &mut Session<'_>) -> Result<String, CommandError> {
             if round < processes - processes.min(done) && !interrupt::requested() {
                 bar.at(format!("{name}, process {}", round + 1));
                 timing.shape(shape, finished.next_process(name) + round, &bar)?;
+                bar.step();
+            } else {
+                bar.pass_by();
             }
-            bar.step();
         }
     }
     bar.done(&format!("{shapes} shapes, {} blocks", timing.blocks));

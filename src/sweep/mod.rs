@@ -177,12 +177,13 @@ fn compile_only(
         Err(error) => return error.into(),
     };
     let units: Vec<_> = plan.builds.iter().map(build::unit).collect();
-    let compiled = match compiler.compile_all(&units, |_, _| {}) {
+    let compiled = match compiler.compile_all(&units, |_, _| {}, || false) {
         Ok(compiled) => compiled,
         Err(error) => return could_not_run(&error.to_string()),
     };
     let failed: Vec<&String> = compiled
         .iter()
+        .flatten()
         .filter_map(|c| c.outcome.as_ref().err())
         .collect();
     failed.iter().for_each(|message| eprintln!("{message}"));

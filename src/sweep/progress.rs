@@ -1,8 +1,9 @@
 use std::io::IsTerminal;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::plan::Plan;
 use crate::record::schema::{Device, Timing};
@@ -44,21 +45,35 @@ impl Progress {
         );
     }
 
-    /// A stage of so many steps.
+    /// A stage of so many steps, all alike.
     pub fn stage(&self, name: &'static str, steps: usize) -> Bar<'_> {
-        let bar = ProgressBar::new(steps as u64);
+        self.weighed(name, vec![1.0; steps])
+    }
+
+    /// A stage of steps that take longer the more they weigh.
+    pub fn weighed(&self, name: &'static str, weights: Vec<f64>) -> Bar<'_> {
+        let bar = ProgressBar::new(weights.len() as u64);
+        let left = Arc::new(Mutex::new(Left::new(weights.iter().sum())));
+        let shown = Arc::clone(&left);
+        let time_left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let text = shown.lock().map_or(String::new(), |left| left.text());
+            // A bar that cannot be drawn is no reason to stop.
+            let _ = out.write_str(&text);
+        };
         bar.set_draw_target(match self.terminal {
             true => ProgressDrawTarget::stderr(),
             false => ProgressDrawTarget::hidden(),
         });
-        let style = "{prefix:>8}  {bar:30}  {pos}/{len}  {wide_msg} {eta:>4}";
+        let style = "{prefix:>8}  {bar:30}  {pos}/{len}  {wide_msg} {left:>11}";
         if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style);
+            bar.set_style(style.with_key("left", time_left));
         }
         bar.set_prefix(name);
         Bar {
             bar,
             name,
+            weights,
+            left,
             progress: self,
         }
     }
@@ -89,10 +104,46 @@ impl Progress {
     }
 }
 
+/// How much of a stage is done, by weight.
+struct Left {
+    began: Instant,
+    done: f64,
+    total: f64,
+}
+
+impl Left {
+    fn new(total: f64) -> Self {
+        Self {
+            began: Instant::now(),
+            done: 0.0,
+            total,
+        }
+    }
+
+    fn text(&self) -> String {
+        if self.done <= 0.0 {
+            return String::new();
+        }
+        let rest = (self.total - self.done).max(0.0) / self.done;
+        spoken(self.began.elapsed().as_secs_f64() * rest)
+    }
+}
+
+/// `9 s left`, `4 min left`, `3 h left`.
+fn spoken(seconds: f64) -> String {
+    match seconds {
+        s if s < 99.5 => format!("{s:.0} s left"),
+        s if s < 5970.0 => format!("{:.0} min left", s / 60.0),
+        s => format!("{:.0} h left", s / 3600.0),
+    }
+}
+
 /// One stage's bar.
 pub struct Bar<'a> {
     bar: ProgressBar,
     name: &'static str,
+    weights: Vec<f64>,
+    left: Arc<Mutex<Left>>,
     progress: &'a Progress,
 }
 
@@ -102,6 +153,23 @@ impl Bar<'_> {
     }
 
     pub fn step(&self) {
+        self.count(|left, weight| left.done += weight);
+    }
+
+    /// A step that took no time, because it was done before: it says nothing
+    /// about how long the others take.
+    pub fn pass_by(&self) {
+        self.count(|left, weight| left.total -= weight);
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Left, f64)) {
+        // The bar locks itself, and asks for what is left while it draws: the
+        // two locks are never held by the same hand.
+        let at = self.bar.position() as usize;
+        let weight = self.weights.get(at).copied().unwrap_or(0.0);
+        if let Ok(mut left) = self.left.lock() {
+            change(&mut left, weight);
+        }
         self.bar.inc(1);
     }
 
@@ -118,5 +186,29 @@ fn count(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
         n => format!("{n} {noun}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_said_in_a_unit_that_fits() {
+        assert_eq!(spoken(0.4), "0 s left");
+        assert_eq!(spoken(99.0), "99 s left");
+        assert_eq!(spoken(100.0), "2 min left");
+        assert_eq!(spoken(7200.0), "2 h left");
+    }
+
+    #[test]
+    fn steps_done_before_do_not_count() {
+        let progress = Progress::new();
+        let bar = progress.weighed("test", vec![5.0, 1.0, 3.0]);
+        bar.pass_by();
+        assert_eq!(bar.left.lock().unwrap().text(), "");
+        bar.step();
+        let left = bar.left.lock().unwrap();
+        assert_eq!((left.done, left.total), (1.0, 4.0));
     }
 }

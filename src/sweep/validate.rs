@@ -4,8 +4,8 @@ use super::oracles::validation_key;
 use super::{Session, could_not_run, interrupt};
 use crate::backend::Modelled;
 use crate::diagnostic::CommandError;
-use crate::domain::{ContenderId, Status};
-use crate::plan::{Cell, OperatorCall, Work};
+use crate::domain::{ContenderId, Group, Status};
+use crate::plan::{Cell, OperatorCall, Plan, Work};
 use crate::record::schema::{Estimate, Line, Verdict};
 use crate::worker::{Lost, Reply, Request, ValidateJob, Worker};
 
@@ -20,7 +20,7 @@ const EMULATION_GRACE: Duration = Duration::from_secs(60);
 /// shape's operands are drawn and uploaded once.
 pub fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
     let plan = session.plan;
-    let bar = session.progress.stage("validate", plan.cells.len());
+    let bar = session.progress.weighed("validate", weights(plan));
     let mut ok = 0;
     for shape in 0..plan.shapes.len() {
         for cell in plan.cells.iter().filter(|c| c.shape == shape) {
@@ -31,21 +31,42 @@ pub fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
             let name = &plan.shapes[shape].name;
             bar.at(format!("{contender} on {name}"));
             let status = match session.finished.verdict(contender, name) {
-                Some(verdict) => verdict.status,
+                Some(verdict) => {
+                    bar.pass_by();
+                    verdict.status
+                }
                 None => {
                     let Some((verdict, modelled)) = judge(session, cell)? else {
                         break;
                     };
                     record(session, &verdict, modelled)?;
+                    bar.step();
                     verdict.status
                 }
             };
             ok += usize::from(status == Status::Ok);
-            bar.step();
         }
     }
     bar.done(&format!("{ok}/{} ok", plan.cells.len()));
     Ok(())
+}
+
+/// About how long each cell takes, in the order they are judged: by the
+/// operations, with the rows a tile pads, and something for every call.
+fn weights(plan: &Plan) -> Vec<f64> {
+    const TILE_ROWS: u32 = 64;
+    const CALL: f64 = 1e6;
+    let rows = |g: &Group| f64::from(g.m.max(TILE_ROWS)) * f64::from(g.n) * f64::from(g.k);
+    let weigh = |shape: usize| plan.shapes[shape].groups.iter().map(rows).sum::<f64>() + CALL;
+    (0..plan.shapes.len())
+        .flat_map(|shape| {
+            let cells = plan.cells.iter().filter(move |c| c.shape == shape);
+            cells.map(move |cell| match cell.work {
+                Work::Run { .. } => weigh(shape),
+                Work::Unsupported { .. } => 0.0,
+            })
+        })
+        .collect()
 }
 
 fn record(
