@@ -48,6 +48,18 @@ impl Sweep {
         entries.next().map(|e| e.expect("an entry").path())
     }
 
+    fn wait_for_a_verdict(&self) {
+        let began = Instant::now();
+        let judged = || {
+            let text = fs::read_to_string(self.run_file()?).ok()?;
+            Some(text.contains("\"type\":\"verdict\""))
+        };
+        while judged() != Some(true) {
+            assert!(began.elapsed() < Duration::from_secs(120), "no verdict yet");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// Verdicts on record: how often each cell was judged, and how the last time.
     fn verdicts(&self) -> BTreeMap<(String, String), (usize, String)> {
         let text = fs::read_to_string(self.run_file().expect("a run file")).expect("its text");
@@ -212,19 +224,9 @@ fn a_killed_sweep_is_resumed_where_it_stopped() {
         .stderr(Stdio::null())
         .spawn()
         .expect("dgx runs");
-    let began = Instant::now();
-    let judged = || {
-        let path = sweep.run_file()?;
-        let text = fs::read_to_string(path).ok()?;
-        Some(text.matches("\"type\":\"verdict\"").count())
-    };
-    while judged().unwrap_or(0) == 0 && began.elapsed() < Duration::from_secs(120) {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    sweep.wait_for_a_verdict();
     child.kill().expect("a child to kill");
     child.wait().expect("a child to bury");
-    let before = sweep.verdicts().len();
-    assert!(before > 0, "nothing was judged in time");
 
     let file = sweep.run_file().expect("a run file").display().to_string();
     let output = sweep
@@ -245,6 +247,45 @@ fn a_killed_sweep_is_resumed_where_it_stopped() {
         .output()
         .expect("dgx runs");
     assert_eq!(output.status.code(), Some(2), "{}", explain(&output));
+}
+
+#[test]
+fn ctrl_c_keeps_what_is_finished_and_says_how_to_go_on() {
+    let sweep = Sweep::new(ROUND);
+    let child = sweep
+        .command(&[&sweep.round()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("dgx runs");
+    sweep.wait_for_a_verdict();
+    let signal = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(signal.expect("kill runs").success());
+    let output = child.wait_with_output().expect("dgx ends");
+    let said = explain(&output);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    let file = sweep.run_file().expect("a run file").display().to_string();
+    assert!(said.contains("Ctrl-C again ends at once"), "{said}");
+    assert!(
+        said.contains(&format!("dgx sweep --resume {file}")),
+        "{said}"
+    );
+    let text = fs::read_to_string(&file).expect("its text");
+    let last = text.lines().last().expect("a last line");
+    assert!(last.contains("\"complete\":false"), "{last}");
+    assert!(last.contains("interrupted"), "{last}");
+    let before = sweep.verdicts().len();
+    assert!((1..9).contains(&before), "{before} cells were judged");
+
+    let output = sweep
+        .command(&["--resume", &file])
+        .output()
+        .expect("dgx runs");
+    assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
+    let verdicts = sweep.verdicts();
+    assert!(verdicts.len() == 9 && verdicts.values().all(|(count, _)| *count == 1));
 }
 
 #[test]
