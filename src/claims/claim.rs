@@ -24,7 +24,7 @@ pub enum ClaimVerdict {
     Missed,
     /// A gain was promised and it is surely slower.
     Reversed,
-    /// One of the two is not valid, or not in the run.
+    /// One of the two is not valid or not in the run, or both are the same.
     Untested,
 }
 
@@ -66,7 +66,9 @@ pub fn judge(run: &Run, ranking: &Ranking, contender: &ContenderId) -> Option<Cl
         let row = ranking.row(id)?;
         (row.valid_shapes == run.header.shapes.len()).then_some(())
     };
-    let measured = over.as_ref().and_then(|over| {
+    // A variant's claim over one of its own choices says nothing about that one.
+    let other = over.as_ref().filter(|over| *over != contender);
+    let measured = other.and_then(|over| {
         whole(over).and(whole(contender))?;
         let comparison = ranking.compare(run, over, contender)?;
         Some(comparison.geomean.ratio(CONFIDENCE))

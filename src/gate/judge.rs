@@ -361,6 +361,9 @@ impl Case<'_> {
 
     fn claim(&self) -> Option<Finding> {
         let result = self.ranking.row(self.contender)?.claim.as_ref()?;
+        if result.over.as_ref() == Some(self.contender) {
+            return None;
+        }
         let ruling = match result.verdict {
             ClaimVerdict::Met => Ruling::Passed,
             ClaimVerdict::Missed | ClaimVerdict::Reversed => Ruling::Failed,

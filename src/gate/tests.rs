@@ -254,6 +254,7 @@ fn every_counter_is_one_the_emulator_counts() {
 fn a_counter_the_baseline_has_none_of_must_stay_at_none() {
     let run = emulated(|text| text);
     let gate = Gate {
+        contenders: vec!["interleaved".to_owned()],
         counters: vec![(Counter::named("atomics").unwrap(), 100.0)],
         ..Gate::default()
     };
