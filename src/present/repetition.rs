@@ -14,8 +14,7 @@ pub fn repetition_table(repeat: &Repeat, style: &Style) -> String {
         Column::new(format!("A over {}", repeat.reference), Align::Left, 9),
         Column::new(format!("B over {}", repeat.reference), Align::Left, 9),
         Column::new("change", Align::Right, 8),
-        Column::new("rank A", Align::Left, 7),
-        Column::new("rank B", Align::Left, 7),
+        Column::new("ranks", Align::Left, 8),
         Column::new("agree", Align::Left, 8),
     ]);
     for entry in &repeat.entries {
@@ -32,11 +31,10 @@ pub fn repetition_table(repeat: &Repeat, style: &Style) -> String {
                 true => String::new(),
                 false => signed_percent(entry.change.mean.exp_m1()),
             },
-            entry.places[0].to_string(),
-            entry.places[1].to_string(),
+            format!("{}, {}", entry.places[0], entry.places[1]),
             match entry.agrees() {
                 Some(true) => style.good("yes"),
-                Some(false) if entry.edited => style.doubtful("no, its source changed"),
+                Some(false) if entry.edited => style.doubtful("no, edited"),
                 Some(false) => style.bad("no"),
                 None => String::new(),
             },
