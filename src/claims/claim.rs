@@ -22,7 +22,7 @@ pub enum ClaimVerdict {
     Met,
     /// It does not.
     Missed,
-    /// A gain was promised and it is surely slower.
+    /// A gain was promised and it is surely slower, by more than noise.
     Reversed,
     /// One of the two is not valid or not in the run, or both are the same.
     Untested,
@@ -38,13 +38,14 @@ impl ClaimVerdict {
         }
     }
 
-    /// The verdict on a claimed speedup.
-    pub fn of(claimed: f64, measured: &Interval) -> Self {
+    /// The verdict on a claimed speedup, in a run that cannot tell `noise`
+    /// (a share) from nothing.
+    pub fn of(claimed: f64, measured: &Interval, noise: f64) -> Self {
         let cents = |x: f64| (x * 100.0).round();
         let surely_at_most = measured.upper.unwrap_or(measured.estimate);
         if cents(measured.estimate) >= cents(claimed) {
             Self::Met
-        } else if claimed > 1.0 && surely_at_most < 1.0 {
+        } else if claimed > 1.0 && surely_at_most * (1.0 + noise) < 1.0 {
             Self::Reversed
         } else {
             Self::Missed
@@ -74,7 +75,7 @@ pub fn judge(run: &Run, ranking: &Ranking, contender: &ContenderId) -> Option<Cl
         Some(comparison.geomean.ratio(CONFIDENCE))
     });
     let verdict = measured.as_ref().map_or(ClaimVerdict::Untested, |m| {
-        ClaimVerdict::of(claim.geomean, m)
+        ClaimVerdict::of(claim.geomean, m, ranking.noise())
     });
     Some(ClaimResult {
         claim,
@@ -122,26 +123,36 @@ mod tests {
             lower: Some(estimate - 0.01),
             upper: Some(estimate + 0.01),
         };
-        assert_eq!(ClaimVerdict::of(1.6, &measured(1.92)), ClaimVerdict::Met);
-        assert_eq!(ClaimVerdict::of(1.6, &measured(1.596)), ClaimVerdict::Met);
         assert_eq!(
-            ClaimVerdict::of(1.33, &measured(1.31)),
+            ClaimVerdict::of(1.6, &measured(1.92), 0.0),
+            ClaimVerdict::Met
+        );
+        assert_eq!(
+            ClaimVerdict::of(1.6, &measured(1.596), 0.0),
+            ClaimVerdict::Met
+        );
+        assert_eq!(
+            ClaimVerdict::of(1.33, &measured(1.31), 0.0),
             ClaimVerdict::Missed
         );
         assert_eq!(
-            ClaimVerdict::of(1.5, &measured(0.735)),
+            ClaimVerdict::of(1.5, &measured(0.735), 0.0),
             ClaimVerdict::Reversed
         );
         assert_eq!(
-            ClaimVerdict::of(1.5, &measured(0.995)),
+            ClaimVerdict::of(1.5, &measured(0.995), 0.0),
             ClaimVerdict::Missed
         );
         assert_eq!(
-            ClaimVerdict::of(1.5, &Interval::point(0.9)),
+            ClaimVerdict::of(1.5, &measured(0.985), 0.01),
+            ClaimVerdict::Missed
+        );
+        assert_eq!(
+            ClaimVerdict::of(1.5, &Interval::point(0.9), 0.0),
             ClaimVerdict::Reversed
         );
         assert_eq!(
-            ClaimVerdict::of(1.5, &Interval::point(f64::NAN)),
+            ClaimVerdict::of(1.5, &Interval::point(f64::NAN), 0.0),
             ClaimVerdict::Missed
         );
     }

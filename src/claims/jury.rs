@@ -147,8 +147,9 @@ fn outcome(round: &Round, name: &str, found: Option<(&Run, &Ranking)>) -> Outcom
             let comparison = ranking.compare(run, over, id).filter(|_| whole)?;
             Some(comparison.geomean.ratio(CONFIDENCE))
         });
+    let noise = found.map_or(0.0, |(_, ranking)| ranking.noise());
     let verdict = match (&claimed, &measured) {
-        (Some((least, _)), Some(measured)) => ClaimVerdict::of(*least, measured),
+        (Some((least, _)), Some(measured)) => ClaimVerdict::of(*least, measured, noise),
         _ => ClaimVerdict::Untested,
     };
     Outcome {

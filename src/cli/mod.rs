@@ -17,6 +17,7 @@ mod list;
 mod report;
 mod rounds;
 mod runs;
+mod show;
 mod sweep;
 mod worker;
 
@@ -61,6 +62,8 @@ pub struct Globals {
 enum Command {
     /// Compile, validate and time a round's contenders, and rank them
     Sweep(sweep::Args),
+    /// Print the tables of a run again, on any machine
+    Show(show::Args),
     /// Put two contenders, or two run files, side by side
     Compare(compare::Args),
     /// Hold a run against its rules; exit 1 if one fails
@@ -103,6 +106,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
     let globals = &cli.globals;
     match cli.command {
         Command::Sweep(args) => sweep::run(args, globals),
+        Command::Show(args) => show::run(args, globals),
         Command::Compare(args) => compare::run(args, globals),
         Command::Gate(args) => gate::run(args, globals),
         Command::Report(args) => report::run(args, globals),

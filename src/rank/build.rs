@@ -30,11 +30,11 @@ impl Ranking {
         } else {
             complete.first().cloned()
         };
+        ranking.detect(run);
         ranking.rows = ranking.rows(run);
         ranking.pairs = ranking.pairs(run, &complete);
         ranking.order(run, &complete);
         ranking.judge_claims(run);
-        ranking.detect(run);
         ranking
     }
 
@@ -140,9 +140,17 @@ impl Ranking {
         let raw: Vec<f64> = sampled.iter().filter_map(|&i| pairs[i].p).collect();
         for (&index, p) in sampled.iter().zip(holm(&raw)) {
             pairs[index].p = Some(p);
-            pairs[index].differ = p < 1.0 - CONFIDENCE;
+            // Two arms of one contender may differ by the noise: a difference
+            // below it is one of order or place, not of the designs.
+            pairs[index].differ =
+                p < 1.0 - CONFIDENCE && pairs[index].ratio.mean.abs() > self.noise().ln_1p();
         }
         pairs
+    }
+
+    /// What this run cannot tell from nothing, as a share.
+    pub(crate) fn noise(&self) -> f64 {
+        self.detectable.as_ref().map_or(0.0, |d| d.noise)
     }
 
     fn differ(&self, a: &ContenderId, b: &ContenderId) -> bool {

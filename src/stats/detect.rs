@@ -11,6 +11,9 @@ const POWER: f64 = 0.8;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Detectable {
     pub effect: f64,
+    /// What the baseline may differ from itself by, as a share: a contender
+    /// that differs from another by less is tied with it, however small its p.
+    pub noise: f64,
     /// The baseline over itself: its distance from 1 is bias.
     pub control: LogEstimate,
 }
@@ -23,11 +26,13 @@ pub struct Detectable {
 /// evidence that small differences mean nothing here, so the larger counts.
 pub fn detectable(control: LogEstimate) -> Option<Detectable> {
     let se = control.se?;
-    let both = quantile(control.df, 0.5 + CONFIDENCE / 2.0) + quantile(control.df, POWER);
     let unbiased = se * (1.0 + 0.25 / control.df);
-    let effect = (both * unbiased).max(control.mean.abs());
+    let chance = quantile(control.df, 0.5 + CONFIDENCE / 2.0) * unbiased;
+    let effect = chance + quantile(control.df, POWER) * unbiased;
+    let bias = control.mean.abs();
     Some(Detectable {
-        effect: effect.exp_m1(),
+        effect: effect.max(bias).exp_m1(),
+        noise: chance.max(bias).exp_m1(),
         control,
     })
 }
@@ -44,13 +49,15 @@ mod tests {
             df: 1e6,
             blocks: 50,
         };
-        let effect = detectable(quiet).unwrap().effect;
-        assert!((effect - 0.0028).abs() < 1e-4, "{effect}");
+        let found = detectable(quiet).unwrap();
+        assert!((found.effect - 0.0028).abs() < 1e-4, "{found:?}");
+        assert!((found.noise - 0.00196).abs() < 1e-4, "{found:?}");
         let biased = LogEstimate {
             mean: -0.02,
             ..quiet
         };
-        assert!(detectable(biased).unwrap().effect > 0.02);
+        let found = detectable(biased).unwrap();
+        assert!(found.effect > 0.02 && found.noise > 0.02, "{found:?}");
         assert!(detectable(LogEstimate::point(0.0)).is_none());
     }
 }

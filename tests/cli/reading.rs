@@ -121,6 +121,32 @@ fn compare_a_run_with_itself() {
 }
 
 #[test]
+fn tables_can_be_had_again() {
+    let shown = workspace().run(&["show", "results/round4.jsonl"]);
+    insta::assert_snapshot!(shown);
+}
+
+/// The final was swept twice on an H200, in fresh processes.
+#[test]
+fn a_repeated_sweep_finds_the_same() {
+    let files = ["0640", "0641"].map(|at| format!("results/baselines/final-20261115-{at}.jsonl"));
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_dgx"))
+        .env("COLUMNS", "100")
+        .arg("compare")
+        .args(&files)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("dgx runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for finding in [
+        "The tie groups agree: 78 of 78 pairs",
+        "The geometric means over two-pass agree: 12 of 12",
+    ] {
+        assert!(text.contains(finding), "{finding}: {text}");
+    }
+}
+
+#[test]
 fn broken_files_are_errors_with_a_place() {
     let workspace = workspace();
     workspace.write(
@@ -192,7 +218,7 @@ fn explain_says_what_bounds_a_contender() {
     insta::with_settings!({filters => vec![(r"dual_gemm +\d+ ", "dual_gemm   NNN ")]}, {
         insta::assert_snapshot!("explained", explain(&["interleaved", "configs/smoke.toml"]));
     });
-    let run = "results/baselines/final-20261115-0425.jsonl";
+    let run = "results/baselines/final-20261115-0640.jsonl";
     let text = explain(&["pipelined[STAGES=2]", run]);
     for word in ["of least", "limited by", "g8-k7168", "[exit 0]"] {
         assert!(text.contains(word), "{word}: {text}");
