@@ -54,9 +54,18 @@ pub struct Job<'a> {
     /// How long the call may take. A backend that can stop a kernel does so,
     /// and says where it was; the supervisor ends the others with their process.
     pub time_limit: Duration,
-    /// Which of the legal orders of warps and copies to take, where the backend
-    /// decides that.
+    pub emulation: Emulation,
+}
+
+/// What the emulator may choose and a GPU may not. None of it changes what a
+/// correct kernel computes beyond the rounding of sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Emulation {
+    /// Which of the legal orders of warps and copies to take.
     pub schedule: u64,
+    /// Sum products as Hopper's tensor cores do, bit for bit, and not in plain
+    /// fp32: slower, and shows what alignment and truncation cost.
+    pub exact_sums: bool,
 }
 
 /// What a run left behind.

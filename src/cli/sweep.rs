@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::Globals;
 use super::runs::{self, Exports};
+use crate::backend::Emulation;
 use crate::catalog::Catalog;
 use crate::config::{Baseline, Round, Selection};
 use crate::diagnostic::{CommandError, SourceFile};
@@ -48,6 +49,9 @@ pub struct Args {
     /// Emulator only: another legal order of warps and copies; faults print theirs
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     schedule: u64,
+    /// Emulator only: round tensor-core sums as Hopper does, bit for bit; slower
+    #[arg(long)]
+    exact_sums: bool,
     /// Folder for run files
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
@@ -84,7 +88,10 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         results: args.results.clone(),
         backend: args.backend,
         seed,
-        schedule: args.schedule,
+        emulation: Emulation {
+            schedule: args.schedule,
+            exact_sums: args.exact_sums,
+        },
         resume,
     })?;
     println!("{}", sweep_summary(&swept.run, &runs::style(globals)));

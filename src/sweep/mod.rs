@@ -20,6 +20,7 @@ pub use build::inspect;
 pub use environment::host;
 pub use resume::ResumeFrom;
 
+use crate::backend::Emulation;
 use crate::catalog::{Catalog, YARDSTICK};
 use crate::compile::{Compiler, cache_root};
 use crate::config::Round;
@@ -43,8 +44,7 @@ pub struct Options {
     pub results: PathBuf,
     pub backend: BackendChoice,
     pub seed: u64,
-    /// Which of the legal orders of warps and copies the emulator takes.
-    pub schedule: u64,
+    pub emulation: Emulation,
     pub resume: Option<ResumeFrom>,
 }
 
@@ -62,7 +62,7 @@ struct Session<'a> {
     plan: &'a Plan,
     images: &'a Images,
     settings: &'a Settings,
-    schedule: u64,
+    emulation: Emulation,
     stage: &'a mut Stage,
     oracles: &'a Oracles,
     finished: &'a Finished,
@@ -135,7 +135,7 @@ pub fn sweep(options: Options) -> Result<Swept, CommandError> {
         plan: &plan,
         images: &images,
         settings: &settings,
-        schedule: options.schedule,
+        emulation: options.emulation,
         stage: &mut stage,
         oracles: &oracles,
         finished: &finished,

@@ -124,7 +124,7 @@ fn judge(
         seed: settings.seed,
         tolerance: session.tolerance(),
         time_limit,
-        schedule: session.schedule,
+        emulation: session.emulation,
     };
     let patience = match session.stage.measures() {
         true => time_limit,

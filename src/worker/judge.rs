@@ -117,7 +117,7 @@ fn run(
         operands: &problem.operands,
         operands_key: &problem.name,
         time_limit: job.time_limit,
-        schedule: job.schedule,
+        emulation: job.emulation,
     })
 }
 

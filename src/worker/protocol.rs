@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::{Modelled, RunFailure};
+use crate::backend::{Emulation, Modelled, RunFailure};
 use crate::domain::{ContenderId, Shape};
 use crate::operator::Distribution;
 use crate::plan::OperatorCall;
@@ -38,8 +38,7 @@ pub struct ValidateJob {
     pub tolerance: Tolerance,
     /// How long one call may take.
     pub time_limit: Duration,
-    /// The emulator's scheduler seed.
-    pub schedule: u64,
+    pub emulation: Emulation,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use super::problems::{Problem, Problems};
 use super::protocol::{MeasureEntry, MeasureJob, Reply, Tolerance};
 use super::trace::trace;
 use crate::backend::cuda::{Bench, CudaBackend, Entry};
-use crate::backend::{Backend, Job, RunFailure};
+use crate::backend::{Backend, Emulation, Job, RunFailure};
 use crate::compile::Cache;
 use crate::domain::{ContenderId, Micros, Status};
 use crate::measure::{Lane, Outcome, Schedule, Stopwatch, run};
@@ -200,7 +200,7 @@ fn enter(
         operands_key: &problem.name,
         // The supervisor watches over blocks, not over single calls.
         time_limit: Duration::MAX,
-        schedule: 0,
+        emulation: Emulation::default(),
     };
     gpu.prepare(&job)
         .and_then(Entry::contender)

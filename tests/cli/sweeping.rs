@@ -207,6 +207,20 @@ seed = 1
     }
 }
 
+#[test]
+fn contenders_are_right_with_hoppers_rounding_too() {
+    let sweep = Sweep::new(
+        "question   = \"What does rounding cost?\"
+contenders = [\"interleaved\", \"swap-ab\"]
+baseline   = \"interleaved\"
+shapes     = [{ m = 40, n = 128, k = 1024 }]
+",
+    );
+    let output = sweep.command(&[&sweep.round(), "--exact-sums"]).output();
+    let output = output.expect("dgx runs");
+    assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
+}
+
 const ROUND: &str = "question   = \"Is nothing done twice?\"
 contenders = [\"two-pass\", \"sequential\", \"interleaved\"]
 baseline   = \"two-pass\"

@@ -8,16 +8,18 @@ mod tensor_map;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ptx_emu::counters::{Class, Counters};
-use ptx_emu::launch::{Config, Launch, Params, Profile, Report};
+use ptx_emu::launch::{Config, Launch, MmaMode, Params, Profile, Report};
 use ptx_emu::memory::{DevicePtr, Memory, MemoryError};
 use ptx_emu::op::Module;
 
 use super::tables::{self, Bases, Private, Tables};
 use super::zones::Zones;
-use super::{Backend, CANARY, Job, Observation, POISON, RunFailure, Trespass, TrespassKind, abi};
+use super::{
+    Backend, CANARY, Emulation, Job, Observation, POISON, RunFailure, Trespass, TrespassKind, abi,
+};
 use crate::compile::Image;
 use crate::domain::{Group, Status};
 use crate::plan::LaunchGeometry;
@@ -195,12 +197,7 @@ impl<'a> Call<'a> {
         launches
             .map(|geometry| {
                 let left = job.time_limit.saturating_sub(began.elapsed());
-                let config = Config {
-                    seed: job.schedule,
-                    time_limit: Some(left),
-                    ..Config::default()
-                };
-                self.launch(module, geometry, config)
+                self.launch(module, geometry, config(job.emulation, left))
             })
             .collect()
     }
@@ -274,6 +271,18 @@ fn guarded(memory: &mut Memory, name: &str, zones: &Zones) -> Result<DevicePtr, 
     Ok(base)
 }
 
+fn config(emulation: Emulation, time_limit: Duration) -> Config {
+    Config {
+        seed: emulation.schedule,
+        mma_mode: match emulation.exact_sums {
+            true => MmaMode::Exact,
+            false => MmaMode::Fast,
+        },
+        time_limit: Some(time_limit),
+        ..Config::default()
+    }
+}
+
 fn poison(memory: &mut Memory, at: u64, bytes: u64) -> Result<(), MemoryError> {
     let pair = POISON.to_le_bytes();
     let pattern: Vec<u8> = pair.iter().copied().cycle().take(bytes as usize).collect();
@@ -335,6 +344,17 @@ const PROFILE: Profile = Profile::H200;
 mod tests {
     use super::*;
     use crate::record::counters::PANELS;
+
+    #[test]
+    fn what_is_asked_of_the_emulator_reaches_it() {
+        let asked = Emulation {
+            schedule: 7,
+            exact_sums: true,
+        };
+        let config = config(asked, Duration::from_secs(3));
+        assert_eq!((config.seed, config.mma_mode), (7, MmaMode::Exact));
+        assert_eq!(config.time_limit, Some(Duration::from_secs(3)));
+    }
 
     #[test]
     fn every_counter_on_record_is_in_a_table() {
