@@ -1,11 +1,10 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::Globals;
 use super::runs;
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
 use crate::present::sweep_summary;
-use crate::record;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -15,13 +14,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let path = match args.run {
-        Some(path) => path,
-        None => record::newest(Path::new(runs::RESULTS))?,
-    };
-    say!(
-        "{}",
-        sweep_summary(&record::read(&path)?, &runs::style(globals))
-    );
+    let run = runs::load(args.run.as_deref())?;
+    say!("{}", sweep_summary(&run, &runs::style(globals)));
     Ok(Exit::Done)
 }

@@ -6,7 +6,7 @@ use super::copy::{ByteSource, Job, SharedAt};
 use super::sync::illegal;
 use super::warp::{Wait, Warp};
 use crate::fault::FaultKind;
-use crate::op::{Addr, AtomOp, BulkCopy, BulkDir, Num, R32, SlotList};
+use crate::op::{Addr, AtomOp, BulkCopy, BulkDir, Num, R32, Slot};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -152,14 +152,13 @@ impl Cluster<'_> {
         w: &mut Warp,
         mask: u32,
         (addr, mbar): (Addr, Addr),
-        (values, each): (SlotList, u64),
+        (slots, each): (&[Slot], usize),
         reduce: Option<(AtomOp, Num)>,
     ) -> Checked<Flow> {
-        let slots = super::convert::pool(self.env.program, values);
         for lane in lanes(mask) {
-            let mut data = Vec::with_capacity(slots.len() * each as usize);
+            let mut data = Vec::with_capacity(slots.len() * each);
             for &slot in slots {
-                data.extend_from_slice(&w.lane(slot, lane).to_le_bytes()[..each as usize]);
+                data.extend_from_slice(&w.lane(slot, lane).to_le_bytes()[..each]);
             }
             let to = self.shared_operand(w, addr, lane, data.len() as u64, true)?;
             let barrier = self.shared_operand(w, mbar, lane, 8, true)?;

@@ -482,14 +482,20 @@ impl Cluster<'_> {
                 s,
                 addr,
                 mbar,
-            } => self.remote(w, mask, (addr, mbar), (s, u64::from(width)), None),
+            } => {
+                let slots = convert::pool(self.env.program, s);
+                self.remote(w, mask, (addr, mbar), (slots, usize::from(width)), None)
+            }
             Op::RedAsync {
                 op,
                 ty,
                 b,
                 addr,
                 mbar,
-            } => self.red_async(w, mask, (op, ty), b, (addr, mbar)),
+            } => {
+                let each = super::atomic::width(ty) as usize;
+                self.remote(w, mask, (addr, mbar), (&[b], each), Some((op, ty)))
+            }
             Op::Wgmma(ref wgmma) => self.wgmma(w, mask, wgmma),
             Op::WgmmaCommit => {
                 self.wgmma_commit(w);

@@ -8,7 +8,7 @@ use super::matrix::unsupported;
 use super::sync::illegal;
 use super::warp::Warp;
 use crate::fault::FaultKind;
-use crate::op::{Addr, AtomOp, BulkDir, MapField, Num, Slot, Space, TensorCopy, TensorMode};
+use crate::op::{Addr, AtomOp, BulkDir, MapField, Slot, Space, TensorCopy, TensorMode};
 use crate::tensor::reduce::{ReduceOp, ReduceType, Reduction};
 use crate::tensor::tensormap::{Field, MAP_ALIGN, MAP_BYTES, MapElement, TensorMap};
 
@@ -305,36 +305,6 @@ impl Cluster<'_> {
         // SAFETY: the 128 bytes were checked just above.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at as *mut u8, MAP_BYTES) };
         Ok(())
-    }
-
-    /// `red.async`
-    pub(super) fn red_async(
-        &mut self,
-        w: &mut Warp,
-        mask: u32,
-        (op, ty): (AtomOp, Num),
-        b: Slot,
-        (addr, mbar): (Addr, Addr),
-    ) -> Checked<Flow> {
-        let each = super::atomic::width(ty) as usize;
-        for lane in lanes(mask) {
-            let data = w.lane(b, lane).to_le_bytes()[..each].to_vec();
-            let to = self.shared_operand(w, addr, lane, each as u64, true)?;
-            let barrier = self.shared_operand(w, mbar, lane, 8, true)?;
-            let reduce = Some((op, ty));
-            self.schedule(
-                w,
-                100,
-                200,
-                Job::Remote {
-                    to,
-                    barrier,
-                    data,
-                    reduce,
-                },
-            );
-        }
-        Ok(Flow::Next)
     }
 }
 
