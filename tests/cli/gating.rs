@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::workspace::copy;
+
 const ROUND: &str = "question   = \"Did anything get slower?\"
 contenders = [\"two-pass\", \"interleaved\"]
 baseline   = \"two-pass\"
@@ -20,17 +22,6 @@ fn dgx(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
     command.current_dir(folder).env("NO_COLOR", "1").args(args);
     command.output().expect("dgx runs")
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder");
-    for entry in fs::read_dir(from).expect("a folder").flatten() {
-        let target = to.join(entry.file_name());
-        match entry.path().is_dir() {
-            true => copy(&entry.path(), &target),
-            false => drop(fs::copy(entry.path(), target).expect("a copy")),
-        }
-    }
 }
 
 /// Sweeps the round in `folder` and returns its run file.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, in_repository};
 
 const ROUND1: &str = include_str!("../../results/baselines/round1-b200.jsonl");
 const ROUND4: &str = include_str!("../fixtures/runs/round4.jsonl");
@@ -129,15 +129,9 @@ fn tables_can_be_had_again() {
 /// The final was swept twice on an H200, in fresh processes.
 #[test]
 fn a_repeated_sweep_finds_the_same() {
-    let files = ["0640", "0641"].map(|at| format!("results/baselines/final-20261115-{at}.jsonl"));
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_dgx"))
-        .env("COLUMNS", "100")
-        .arg("compare")
-        .args(&files)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("dgx runs");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let [first, second] =
+        ["0640", "0641"].map(|at| format!("results/baselines/final-20261115-{at}.jsonl"));
+    let text = in_repository(&["compare", &first, &second]);
     for finding in [
         "The tie groups agree: 78 of 78 pairs",
         "The geometric means over two-pass agree: 12 of 12",
@@ -200,20 +194,7 @@ fn juries_and_rounds() {
 /// shapes; where something was, the times stand beside it.
 #[test]
 fn explain_says_what_bounds_a_contender() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let explain = |args: &[&str]| {
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_dgx"))
-            .current_dir(root)
-            .env("NO_COLOR", "1")
-            .env("COLUMNS", "100")
-            .arg("explain")
-            .args(args)
-            .output()
-            .expect("dgx runs");
-        let text = [output.stdout, output.stderr].concat();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        format!("{text}[exit {}]", output.status.code().unwrap_or(-1))
-    };
+    let explain = |args: &[&str]| in_repository(&[&["explain"], args].concat());
     // Registers are the compiler's choice, and change with its version.
     insta::with_settings!({filters => vec![(r"dual_gemm +\d+ ", "dual_gemm   NNN ")]}, {
         insta::assert_snapshot!("explained", explain(&["interleaved", "configs/smoke.toml"]));

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::workspace::copy;
+
 const FIXTURES: &str = "tests/fixtures/variants";
 
 /// A results folder and a round, for a dgx that runs in the repository.
@@ -122,19 +124,6 @@ fn every_fixture_gets_the_status_it_declares() {
     let statuses: Vec<&str> = verdicts.values().map(|(_, s)| s.as_str()).collect();
     for expected in ["ok", "wrong", "compile-error", "launch-error", "hung"] {
         assert!(statuses.contains(&expected), "no {expected}: {verdicts:?}");
-    }
-}
-
-/// Copies a folder and everything in it.
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder");
-    for entry in fs::read_dir(from).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let target = to.join(path.file_name().expect("a name"));
-        match path.is_dir() {
-            true => copy(&path, &target),
-            false => drop(fs::copy(&path, &target).expect("a copy")),
-        }
     }
 }
 

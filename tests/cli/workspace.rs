@@ -92,3 +92,30 @@ impl Workspace {
         lines.join("\n")
     }
 }
+
+/// Copies a folder and all that is in it.
+pub fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let target = to.join(path.file_name().expect("a name"));
+        match path.is_dir() {
+            true => copy(&path, &target),
+            false => drop(fs::copy(&path, &target).expect("a copy")),
+        }
+    }
+}
+
+/// Runs dgx in the repository: all it says, and its exit code last.
+pub fn in_repository(args: &[&str]) -> String {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_dgx"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("NO_COLOR", "1")
+        .env("COLUMNS", "100")
+        .args(args)
+        .output()
+        .expect("dgx runs");
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    format!("{text}[exit {}]", output.status.code().unwrap_or(-1))
+}
