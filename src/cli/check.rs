@@ -5,7 +5,6 @@ use tabled::builder::Builder;
 use super::list::plain;
 use super::{Globals, runs};
 use crate::catalog::Catalog;
-use crate::compile::{Compiler, cache_root};
 use crate::diagnostic::CommandError;
 use crate::domain::{Bytes, Exit, Status};
 use crate::plan::{Cell, Machine, Plan, Work};
@@ -41,7 +40,9 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
     let compiler = match args.no_compile {
         true => None,
-        false => Some(open_compiler()?),
+        false => Some(runs::compiler(
+            "scripts/dgx fetches NVRTC; --no-compile checks without it",
+        )?),
     };
     let mut exit = Exit::Done;
     for plan in &plans {
@@ -55,17 +56,6 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         }
     }
     Ok(exit)
-}
-
-fn open_compiler() -> Result<Compiler, CommandError> {
-    let here = std::env::current_dir().unwrap_or_default();
-    Compiler::new(&cache_root(&here)).map_err(|error| {
-        CommandError::new(
-            Exit::CouldNotRun,
-            error.to_string(),
-            "scripts/dgx fetches NVRTC; --no-compile checks without it",
-        )
-    })
 }
 
 /// A row for each kernel of each image.

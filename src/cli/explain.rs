@@ -3,7 +3,6 @@ use std::path::{Path, PathBuf};
 use super::Globals;
 use super::runs::{self, RESULTS};
 use crate::catalog::{Catalog, Contender};
-use crate::compile::{Compiler, cache_root};
 use crate::config::{Baseline, Round, Selection};
 use crate::diagnostic::{CommandError, InputError, SourceFile};
 use crate::domain::{ContenderId, Exit};
@@ -38,7 +37,8 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         _ => Ceiling::H200,
     };
     let plan = plan_for(&args.contender, round, &catalog, &ceiling)?;
-    let builds = inspect(&open_compiler()?, &plan)?;
+    let compiler = runs::compiler("run through scripts/dgx, which fetches NVRTC")?;
+    let builds = inspect(&compiler, &plan)?;
     let ranking = run.as_ref().map(Ranking::of);
     let style = runs::style(globals);
     for (index, contender) in plan.contenders.iter().enumerate() {
@@ -97,14 +97,6 @@ fn plan_for(
         ..Machine::H200
     };
     Ok(Plan::new(round, catalog, &machine)?)
-}
-
-fn open_compiler() -> Result<Compiler, CommandError> {
-    let here = std::env::current_dir().unwrap_or_default();
-    Compiler::new(&cache_root(&here)).map_err(|error| {
-        let remedy = "run through scripts/dgx, which fetches NVRTC";
-        CommandError::new(Exit::CouldNotRun, error.to_string(), remedy)
-    })
 }
 
 fn introduce(contender: &Contender) {

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::Globals;
+use crate::compile::{Compiler, cache_root};
 use crate::config::Round;
 use crate::diagnostic::{CommandError, InputError, nearest};
 use crate::domain::{ContenderId, Exit};
@@ -36,6 +37,13 @@ pub fn round(path: &Path) -> Result<Round, CommandError> {
     let mut round = Round::read(path)?;
     settle_baseline(&mut round, Path::new(RESULTS))?;
     Ok(round)
+}
+
+/// NVRTC and the cache of this folder, for commands that compile and run nothing.
+pub fn compiler(remedy: &str) -> Result<Compiler, CommandError> {
+    let here = std::env::current_dir().unwrap_or_default();
+    Compiler::new(&cache_root(&here))
+        .map_err(|error| CommandError::new(Exit::CouldNotRun, error.to_string(), remedy))
 }
 
 /// A word on the command line that means a run file rather than a contender.

@@ -1,8 +1,6 @@
 //! Rules about what the emulator counted. Counters repeat exactly, so there is
 //! no interval and nothing is too small to see.
 
-use std::collections::BTreeMap;
-
 use super::judge::{Case, Over};
 use super::ruling::{Finding, Rule, Ruling};
 use crate::config::Gate;
@@ -30,10 +28,10 @@ impl Case<'_> {
             {
                 continue;
             }
-            let own = counters(self.run, self.contender, &shape.name);
+            let own = self.run.counts(self.contender, &shape.name);
             let base = match over {
-                Over::Contender(id) => counters(self.run, id, &shape.name),
-                Over::Run(run, _) => counters(run, self.contender, &shape.name),
+                Over::Contender(id) => self.run.counts(id, &shape.name),
+                Over::Run(run, _) => run.counts(self.contender, &shape.name),
             };
             let own = own.and_then(|c| counter.value(c));
             let base = base.and_then(|c| counter.value(c));
@@ -91,12 +89,4 @@ impl Case<'_> {
 
 fn ratio(own: f64, base: f64) -> f64 {
     if base > 0.0 { own / base } else { 1.0 }
-}
-
-fn counters<'a>(
-    run: &'a crate::record::Run,
-    contender: &crate::domain::ContenderId,
-    shape: &str,
-) -> Option<&'a BTreeMap<String, f64>> {
-    Some(&run.verdict(contender, shape)?.counters)
 }
