@@ -21,23 +21,20 @@ __device__ __forceinline__ u32 scales_to_f16x2(u32 scales) {
   return ptx::multiply_f16x2(ptx::e4m3x2_to_f16x2(scales), TWICE_2_7);
 }
 
-// Bytes that hold an e2m1 in their high nibble become the high bytes of fp16.
-__device__ __forceinline__ u32 high_nibbles_to_f16_high_bytes(u32 w) {
-  return ptx::and_or(w, 0x80808080u, (w >> 3) & 0x0E0E0E0Eu);
-}
-
 // The eight e2m1 of a word as fp16 pairs, without a scale: pair q holds
 // elements q and q + 4. Cheaper than natural order, and a GEMM does not mind
-// as long as both its operands are permuted alike.
+// as long as both its operands are permuted alike. The signs and magnitudes of
+// four nibbles are put in the place of fp16's high bytes at once; what stands
+// in the other bits goes when the bytes are taken apart.
 struct Pairs {
   u32 pair[4];
 };
 
 __device__ __forceinline__ Pairs spread(u32 nibbles) {
-  const u32 even = high_nibbles_to_f16_high_bytes(nibbles << 4);
-  const u32 odd = high_nibbles_to_f16_high_bytes(nibbles);
-  return {ptx::permute_bytes(even, 0, 0x2404), ptx::permute_bytes(odd, 0, 0x2404), even & 0xFF00FF00u,
-          odd & 0xFF00FF00u};
+  constexpr u32 SIGNS = 0x80808080, KEPT = 0x8E008E00;
+  const u32 even = ptx::select_bits(SIGNS, nibbles << 4, nibbles << 1);
+  const u32 odd = ptx::select_bits(SIGNS, nibbles, nibbles >> 3);
+  return {(even << 8) & KEPT, (odd << 8) & KEPT, even & KEPT, odd & KEPT};
 }
 
 // The same times one scale, held in both halves of `scale`.
@@ -46,8 +43,5 @@ __device__ __forceinline__ uint4 dequantise8(u32 nibbles, u32 scale) {
   return {ptx::multiply_f16x2(raw.pair[0], scale), ptx::multiply_f16x2(raw.pair[1], scale),
           ptx::multiply_f16x2(raw.pair[2], scale), ptx::multiply_f16x2(raw.pair[3], scale)};
 }
-
-__device__ __forceinline__ u32 low_half_twice(u32 pair) { return ptx::permute_bytes(pair, 0, 0x1010); }
-__device__ __forceinline__ u32 high_half_twice(u32 pair) { return ptx::permute_bytes(pair, 0, 0x3232); }
 
 }  // namespace dgx

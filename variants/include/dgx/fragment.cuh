@@ -83,8 +83,8 @@ struct WeightReader {
     }
     const u32 gate_pair = scales_to_f16x2(gate_scales >> (Step / 2 * 16));
     const u32 up_pair = scales_to_f16x2(up_scales >> (Step / 2 * 16));
-    raw.gate_scale = Step % 2 ? high_half_twice(gate_pair) : low_half_twice(gate_pair);
-    raw.up_scale = Step % 2 ? high_half_twice(up_pair) : low_half_twice(up_pair);
+    raw.gate_scale = Step % 2 ? ptx::high_half_twice(gate_pair) : ptx::low_half_twice(gate_pair);
+    raw.up_scale = Step % 2 ? ptx::high_half_twice(up_pair) : ptx::low_half_twice(up_pair);
     return raw;
   }
 };

@@ -41,7 +41,7 @@ __device__ __forceinline__ void reorder_tokens(const Group& group, u16* out, u32
     uint4 pairs[4];
 #pragma unroll
     for (u32 c = 0; c < 4; ++c)
-      pairs[c] = dequantise8(word[c], low_half_twice(scales_to_f16x2(scale_of_lane[c] >> (part / 2 * 8))));
+      pairs[c] = dequantise8(word[c], ptx::low_half_twice(scales_to_f16x2(scale_of_lane[c] >> (part / 2 * 8))));
     uint4* mine = chunks + lane * 4;
     const u32 turn = lane / 2 % 4;
     mine[0 ^ turn] = {pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x};

@@ -75,7 +75,7 @@ __device__ __forceinline__ void dequantise(HalfTile<Rows>& to, const PackedTile<
 #pragma unroll
     for (u32 part = 0; part < 2; ++part) {
       const u32 pair = scales_to_f16x2(scale_word >> (16 * part));
-      const u32 low = low_half_twice(pair), high = high_half_twice(pair);
+      const u32 low = ptx::low_half_twice(pair), high = ptx::high_half_twice(pair);
       const u32 chunk = (panel * 2 + part) ^ (row / 2 % 4);
       const uint4 words = ptx::load_shared_v4(row_in + chunk * 16);
       const u32 line = part * 4;
