@@ -9,20 +9,25 @@ tiles    = "cdiv(m, CAP) * (n / FEATURES)"
 order    = "0 - 1000000000 * align(cdiv(m, cdiv(m, CAP)), GRAIN) - k"
 
 # A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most CAP
-# tokens; two CTAs may share its K. Its main loop takes max(2T, 105 + 1.07T)
-# cycles per warpgroup and K64 at T tokens (measured), its fill and epilogue
-# about 6000, meeting the other half of K another 2000.
+# tokens; two CTAs may share its K. The tiling is the one whose tiles, dealt out
+# to the SMs, end first.
 [tune]
 choose   = { WARPGROUPS = [2, 3], CAP = [256, 224, 192, 160, 128, 112, 96, 80, 64], SPLIT = [1, 2] }
 minimise = """
   WARPGROUPS == 3 && (CAP > 160 || most(n % 96) > 0) ? 1000000000000 :
   SPLIT == 2 && (groups > 1 || least(k) < 1024 || most(align(cdiv(m, cdiv(m, CAP)), 8) % 16) > 0) ? 1000000000000 :
-  SPLIT == 2 && sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))) * 2 > sms ? 1000000000000 :
-  cdiv(sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))) * SPLIT, sms)
-  * (sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS)) * (4000 + 2000 * SPLIT
-         + WARPGROUPS * (k / 64) / SPLIT * max(2 * align(cdiv(m, cdiv(m, CAP)), 8),
-                                               105 + align(cdiv(m, cdiv(m, CAP)), 8) * 107 / 100)))
-     / sum(cdiv(m, CAP) * (n / (32 * WARPGROUPS))))
+  SPLIT == 2 && 2 * ALL_TILES > sms ? 1000000000000 :
+  makespan
+"""
+
+# Cycles of a tile of T tokens, measured: max(2T, 145 + 1.05T) per warpgroup and
+# K64, fill and epilogue, and 30T to meet the other half of K.
+[deal]
+workers = "min(sms / SPLIT, ALL_TILES)"
+cost    = """
+  3000 + (SPLIT - 1) * 30 * align(cdiv(m, cdiv(m, CAP)), 8)
+  + WARPGROUPS * (k / 64) / SPLIT * max(2 * align(cdiv(m, cdiv(m, CAP)), 8),
+                                        145 + align(cdiv(m, cdiv(m, CAP)), 8) * 105 / 100)
 """
 
 [const]
@@ -35,24 +40,18 @@ TOKEN_SIZES   = "bits(align(cdiv(m, cdiv(m, CAP)), GRAIN) / 8 - 1)"
 THREADS       = "128 * WARPGROUPS + 128"
 ALL_TILES     = "sum(cdiv(m, CAP) * (n / FEATURES))"
 PERSISTENT    = "ALL_TILES * SPLIT > sms"
-TOKEN_BYTES   = "TOKENS * 128"
 WEIGHT_BYTES  = "FEATURES * 288"
 OUT_BYTES     = "TOKENS / SPLIT * FEATURES * 2"
 LIMIT         = "232448 - 1024"
-TOKEN_STAGES  = "8 * TOKEN_BYTES + 2 * WEIGHT_BYTES + OUT_BYTES <= LIMIT ? 8 : 4"
-WEIGHT_STAGES = "min(4, (LIMIT - TOKEN_STAGES * TOKEN_BYTES - OUT_BYTES) / WEIGHT_BYTES)"
-SMEM          = "TOKEN_STAGES * TOKEN_BYTES + WEIGHT_STAGES * WEIGHT_BYTES + OUT_BYTES + 1024"
-SKEW          = "TOKEN_STAGES == 8 ? 3 : 1"  # steps each warpgroup starts behind the one before
+# Tokens of a slot of the ring: two steps of the widest tile, or what three stages of weights leave.
+SLOT          = "1024 * TOKENS + 2 * WEIGHT_BYTES + OUT_BYTES <= LIMIT ? 2 * TOKENS : (LIMIT - 3 * WEIGHT_BYTES - OUT_BYTES) / 4096 * 8"
+WEIGHT_STAGES = "min(4, (LIMIT - 512 * SLOT - OUT_BYTES) / WEIGHT_BYTES)"
+SMEM          = "512 * SLOT + WEIGHT_STAGES * WEIGHT_BYTES + OUT_BYTES + 1024"
 PREPARE_THREADS = 256
 
 [[scratch]]
 name  = "tokens"
 bytes = "m * k * 2"
-
-[[scratch]]
-name  = "ticket"
-per   = "call"
-bytes = "4"
 
 [[map]]
 name    = "TOKENS"
@@ -126,16 +125,16 @@ constexpr u32 CONSUMER_REGISTERS = WARPGROUPS == 3 ? 160 : 232;
 constexpr u32 PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : 40;
 static_assert((CONSUMER_REGISTERS * WARPGROUPS + PRODUCER_REGISTERS) * 128 <= 65536 / THREADS / 8 * 8 * THREADS);
 constexpr u32 NEXT_SLOTS = 2;
-static_assert(STEPS % TOKEN_STAGES == 0 && WEIGHT_STAGES >= 2);
+constexpr u32 TOKEN_STAGES = 4;
+constexpr u32 SLOT_BYTES = SLOT * STEP_K * 2;
+static_assert(SLOT >= TOKENS && WEIGHT_STAGES >= 2);
 
-// The ring's slots are cut for the widest tiles. Where they are few, a slot
-// takes two steps of a tile of half that width, which keeps as much in flight.
-__device__ constexpr u32 steps_per_slot(u32 tokens) {
-  return TOKEN_STAGES <= STEPS / 2 && 2 * tokens <= TOKENS ? 2 : 1;
-}
+// A slot takes two steps of a tile if they fit: as much in flight, and half
+// the waiting, as with slots of one step.
+__device__ constexpr u32 steps_per_slot(u32 tokens) { return 2 * tokens <= SLOT ? 2 : 1; }
 
 struct Shared {
-  alignas(1024) u8 tokens[TOKEN_STAGES][TOKEN_BYTES];
+  alignas(1024) u8 tokens[TOKEN_STAGES][SLOT_BYTES];
   WeightStage<FEATURES> weights[WEIGHT_STAGES];
   u8 out[WARPGROUPS][TOKENS / SPLIT * 64];
   u64 tokens_full[TOKEN_STAGES], tokens_empty[TOKEN_STAGES];
@@ -162,7 +161,7 @@ struct Work {
 __device__ __forceinline__ Work work_of(const Args& args, u32 tile, u32 index) {
   u32 m = ONE_M, k = ONE_K, local = tile;
   if constexpr (ONE_M == 0) {
-    const Group& group = args.groups[index];
+    const Group group = group_at(args, index);
     m = group.m, k = group.k, local -= group.tile_begin;
   }
   const u32 token_tiles = (m + CAP - 1) / CAP;
@@ -178,15 +177,15 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile, u32 index) {
   return work;
 }
 
-// The CTA's first tile; all lanes of a warp look for its group together.
+// The CTA's first tile.
 __device__ __forceinline__ Work first_work(const Args& args) {
   const u32 tile = blockIdx.x / SPLIT;
-  return work_of(args, tile, ONE_M ? 0 : find_group_by_warp(args, tile));
+  return work_of(args, tile, ONE_M ? 0 : find_group(args, tile));
 }
 
-// Tiles beyond one per CTA are drawn from a counter by the token producer, who
-// also looks up their group: the others find the answer in shared memory.
-struct Draws {
+// The host has dealt out the tiles beyond one per CTA. The token producer takes
+// up the next and looks up its group: the others find it in shared memory.
+struct Hand {
   u32 count = 0;
 
   __device__ __forceinline__ u32 slot() const { return count % NEXT_SLOTS; }
@@ -201,7 +200,7 @@ struct Draws {
     ++count;
   }
 
-  __device__ __forceinline__ Work read(Shared& shared) {
+  __device__ __forceinline__ Work next(Shared& shared) {
     Work work{};
     if constexpr (PERSISTENT) {
       ptx::mbarrier_wait(shared.next_full[slot()], parity());
@@ -221,13 +220,13 @@ __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args)
   if (threadIdx.x % 32 != 0) return;
   ptx::wait_for_previous_launch();
   ptx::fence_proxy_async_global();
-  u32* ticket = reinterpret_cast<u32*>(args.scratch[SCRATCH_TICKET]);
-  Draws draws;
+  const u32* dealt = args.deal + blockIdx.x;
+  Hand hand;
   u32 slot = 0, parity = 1;
   while (work.rounds > 0) {
     Work next{};
-    u32 drawn = args.tile_count;
-    if constexpr (PERSISTENT) drawn = gridDim.x + atomicAdd(ticket, 1);
+    u32 tile = args.tile_count;
+    if constexpr (PERSISTENT) tile = *dealt, dealt += gridDim.x;
     const u32 together = steps_per_slot(work.tokens), step_bytes = work.tokens * STEP_K * 2;
 #pragma unroll 1  // the producers have few registers
     for (u32 step = 0; step < work.rounds * STEPS; step += together) {
@@ -240,10 +239,10 @@ __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args)
                          ptx::EVICT_LAST);
       }
       if (++slot == TOKEN_STAGES) slot = 0, parity ^= 1;
-      // With the ring full there is time to wait for the counter's answer.
+      // With the ring full there is time to wait for the number.
       if (PERSISTENT && step == (TOKEN_STAGES - 1) * together) {
-        if (drawn < args.tile_count) next = work_of(args, drawn, find_group_by_search(args, drawn));
-        draws.publish(shared, next);
+        if (tile < args.tile_count) next = work_of(args, tile, find_group(args, tile));
+        hand.publish(shared, next);
       }
     }
     work = next;
@@ -252,9 +251,9 @@ __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args)
 
 __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args) {
   const bool leader = threadIdx.x % 32 == 0;
-  Draws draws;
+  Hand hand;
   u32 slot = 0, parity = 1;
-  for (Work work = first_work(args); work.rounds > 0; work = draws.read(shared)) {
+  for (Work work = first_work(args); work.rounds > 0; work = hand.next(shared)) {
     if (leader) {
       const u32 first = work.first_round * BANDS, end = first + work.rounds * BANDS;
 #pragma unroll 1  // the producers have few registers
@@ -276,31 +275,12 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
   }
 }
 
-// The warpgroups run SKEW steps apart, so that one's epilogue falls into the
-// other's MMAs: a warpgroup alone keeps the tensor cores busy. Each lets the
-// next one go once, and stays ahead of it because they share the tensor cores
-// evenly.
-struct Skew {
-  static constexpr u32 FIRST_BARRIER = 8;
-  bool next_waits;
-
-  __device__ __forceinline__ Skew() : next_waits(SKEW > 0 && threadIdx.x / 128 + 1 < WARPGROUPS) {
-    const u32 group = threadIdx.x / 128;
-    if (SKEW > 0 && group > 0) ptx::named_sync<256>(FIRST_BARRIER + group);
-  }
-
-  __device__ __forceinline__ void release() {
-    if (next_waits) ptx::named_arrive<256>(FIRST_BARRIER + threadIdx.x / 128 + 1);
-    next_waits = false;
-  }
-};
-
 using Reader = WeightReader<FEATURES, WEIGHT_STAGES>;
 
 // d = weights (64 rows) times tokens^T over all of K, in units of 1 / UNSCALE.
 template <int Tokens>
-__device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& shared, Reader& reader, Skew& skew,
-                                              u32& pass, u32 rounds) {
+__device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& shared, Reader& reader, u32& pass,
+                                              u32 rounds) {
   constexpr u32 TOGETHER = steps_per_slot(Tokens);
   const bool leader = threadIdx.x % 32 == 0;
   const u64 tokens = ptx::swizzled_descriptor(ptx::shared_address(shared.tokens));
@@ -321,11 +301,10 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
       ptx::wgmma_fence();
 #pragma unroll
       for (u32 k16 = 0; k16 < STEP_K / 16; ++k16) {
-        const u64 at = tokens + ((slot * TOKEN_BYTES + step % TOGETHER * (Tokens * STEP_K * 2) + k16 * 32) >> 4);
+        const u64 at = tokens + ((slot * SLOT_BYTES + step % TOGETHER * (Tokens * STEP_K * 2) + k16 * 32) >> 4);
         ptx::Wgmma<Tokens>::rs(d, fragments[step % 2][k16], at, true);
       }
       ptx::wgmma_commit();
-      if (SKEW > 0 && step == SKEW - 1) skew.release();
       // The nibbles of the next step are taken apart while this one runs.
       if (step % 4 == 3) {
         if (step < STEPS - 1 || round + 1 < rounds)
@@ -393,15 +372,15 @@ __device__ __forceinline__ void store_half(const float (&d)[Tokens / 2], Shared&
 }
 
 // A tile's width is wgmma's n, so each width that occurs has its own loop. The
-// groups come in descending width (`order` above) and tiles are drawn in
+// groups come in descending width (`order` above) and tiles are dealt in
 // ascending number, so a CTA goes through these loops once, widest first.
 template <int Tokens>
-__device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader& reader, Skew& skew, u32& pass,
-                                        Draws& draws, Work& work) {
+__device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader& reader, u32& pass, Hand& hand,
+                                        Work& work) {
   if constexpr ((TOKEN_SIZES >> (Tokens / 8 - 1)) & 1) {
     while (work.rounds > 0 && work.tokens == Tokens) {
       float d[Tokens / 2];
-      multiply_tile<Tokens>(d, shared, reader, skew, pass, work.rounds);
+      multiply_tile<Tokens>(d, shared, reader, pass, work.rounds);
       if constexpr (SPLIT == 1) {
         store_tile<Tokens>(d, shared, args, work, work.row);
       } else if (ptx::cluster_rank() == 0) {
@@ -409,20 +388,19 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader
       } else {
         store_half<Tokens, 1>(d, shared, args, work);
       }
-      work = draws.read(shared);
+      work = hand.next(shared);
     }
   }
-  if constexpr (Tokens > 8) consume<Tokens - 8>(shared, args, reader, skew, pass, draws, work);
+  if constexpr (Tokens > 8) consume<Tokens - 8>(shared, args, reader, pass, hand, work);
 }
 
 __device__ __forceinline__ void consume_all(Shared& shared, const Args& args) {
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   Reader reader(shared.weights, warp * 8 + lane / 4, lane % 4);
   u32 pass = 0;
-  Draws draws;
+  Hand hand;
   Work work = first_work(args);
-  Skew skew;
-  consume<TOKENS>(shared, args, reader, skew, pass, draws, work);
+  consume<TOKENS>(shared, args, reader, pass, hand, work);
   if (threadIdx.x % 128 == 0) ptx::tma_store_wait_read<0>();
 }
 
@@ -451,9 +429,7 @@ __device__ __forceinline__ void open(Shared& shared) {
 // Tokens to fp16 in the weights' K order, once for all CTAs of the GEMM.
 extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_tokens(const __grid_constant__ Args args) {
   ptx::allow_next_launch();
-  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
-    *reinterpret_cast<u32*>(args.scratch[SCRATCH_TICKET]) = 0;
-  const Group& group = ONE_M ? args.first : args.groups[blockIdx.y];
+  const Group group = group_at(args, blockIdx.y);
   const u32 m = ONE_M ? ONE_M : group.m, k = ONE_K ? ONE_K : group.k;
   __shared__ TokenChunks chunks[PREPARE_THREADS / 32];
   const u32 first = blockIdx.x * PREPARE_THREADS + threadIdx.x / 32 * 32;

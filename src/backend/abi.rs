@@ -29,14 +29,17 @@ pub struct Group {
 pub struct Args {
     pub groups: u64,
     pub maps: u64,
+    pub deal: u64,
     pub scratch: [u64; SCRATCH_SLOTS],
     pub group_count: u32,
     pub tile_count: u32,
-    /// A copy of the first group: parameters cost the kernel no load.
-    pub first: Group,
+    /// The first groups again: parameters cost the kernel no load.
+    pub near: [Group; NEAR_GROUPS],
 }
 
 pub const SCRATCH_SLOTS: usize = 8;
+/// Groups that [`Args`] holds itself.
+pub const NEAR_GROUPS: usize = 8;
 /// Bytes of a tensor map in device memory.
 pub const TENSOR_MAP: usize = 128;
 
@@ -59,6 +62,8 @@ unsafe impl Plain for Args {}
 // SAFETY: primitive.
 unsafe impl Plain for u8 {}
 // SAFETY: primitive.
+unsafe impl Plain for u32 {}
+// SAFETY: primitive.
 unsafe impl Plain for u64 {}
 
 #[cfg(test)]
@@ -74,9 +79,9 @@ mod tests {
         assert_eq!(offset_of!(Group, scratch), 80);
         assert_eq!(offset_of!(Group, m), 144);
         assert_eq!(offset_of!(Group, index), 160);
-        assert_eq!(size_of::<Args>(), 256);
-        assert_eq!(offset_of!(Args, scratch), 16);
-        assert_eq!(offset_of!(Args, group_count), 80);
-        assert_eq!(offset_of!(Args, first), 88);
+        assert_eq!(size_of::<Args>(), 1440);
+        assert_eq!(offset_of!(Args, scratch), 24);
+        assert_eq!(offset_of!(Args, group_count), 88);
+        assert_eq!(offset_of!(Args, near), 96);
     }
 }

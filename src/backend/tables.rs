@@ -89,6 +89,7 @@ pub struct Private {
     pub scratch: Vec<ScratchZone>,
     pub groups_zone: usize,
     pub maps_zone: usize,
+    pub deal_zone: usize,
     /// For each scratch layout, its zones: one per kernel group, or one in all.
     slots: Vec<Vec<usize>>,
 }
@@ -121,11 +122,14 @@ impl Private {
         let groups_zone = zones.add("groups", (groups * size_of::<abi::Group>()) as u64);
         let maps = groups * call.maps.len() * abi::TENSOR_MAP;
         let maps_zone = zones.add("maps", maps as u64);
+        let deal = call.deal.as_ref().map_or(0, |deal| deal.tiles.len());
+        let deal_zone = zones.add("deal", (deal * size_of::<u32>()) as u64);
         Self {
             zones,
             scratch,
             groups_zone,
             maps_zone,
+            deal_zone,
             slots,
         }
     }
@@ -144,6 +148,7 @@ pub struct Bases {
 pub struct Tables {
     pub groups: Vec<abi::Group>,
     pub maps: Vec<u8>,
+    pub deal: Vec<u32>,
     pub args: abi::Args,
 }
 
@@ -161,6 +166,7 @@ impl Tables {
         let mut args = abi::Args {
             groups: scratch_at(private.groups_zone),
             maps: scratch_at(private.maps_zone),
+            deal: scratch_at(private.deal_zone),
             group_count: call.group_order.len() as u32,
             tile_count: call.tile_count,
             ..abi::Args::default()
@@ -189,8 +195,19 @@ impl Tables {
                 )?);
             }
         }
-        args.first = groups.first().copied().unwrap_or_default();
-        Ok(Self { groups, maps, args })
+        for (near, group) in args.near.iter_mut().zip(&groups) {
+            *near = *group;
+        }
+        let deal = call
+            .deal
+            .as_ref()
+            .map_or_else(Vec::new, |deal| deal.tiles.clone());
+        Ok(Self {
+            groups,
+            maps,
+            deal,
+            args,
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use toml::Spanned;
 
-use super::variant::{Launch, Scratch, TensorMap, Tune, Variant};
+use super::variant::{Deal, Launch, MAKESPAN, Scratch, TensorMap, Tune, Variant};
 use super::wire::{self, Extent, FrontMatter, Per, Table, Value};
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::{Document, Formula};
@@ -92,13 +92,18 @@ impl Reader<'_> {
         let constants = self.constants(wire.constants)?;
         let tune = minimise
             .map(|minimise| {
+                if wire.deal.is_some() {
+                    self.names.insert(MAKESPAN.to_owned());
+                }
                 let minimise = self.formula(&minimise)?;
+                self.names.remove(MAKESPAN);
                 Ok(Tune { choose, minimise })
             })
             .transpose()?;
         let requires = self.formulas(&wire.requires)?;
         let tiles = wire.tiles.as_ref().map(|t| self.formula(t)).transpose()?;
         let order = wire.order.as_ref().map(|o| self.formula(o)).transpose()?;
+        let deal = wire.deal.as_ref().map(|d| self.deal(d)).transpose()?;
         let scratch = self.scratch(&wire.scratch)?;
         let maps = self.maps(&wire.map, &scratch)?;
         let launches = self.launches(&wire.launch)?;
@@ -118,6 +123,7 @@ impl Reader<'_> {
             requires,
             tiles,
             order,
+            deal,
             scratch,
             maps,
             launches,
@@ -222,6 +228,7 @@ impl Reader<'_> {
             );
         }
         let reserved = SHAPE_NAMES.contains(&name.as_str())
+            || name == MAKESPAN
             || name == "MAPS"
             || name.starts_with("MAP_")
             || name.starts_with("SCRATCH_");
@@ -274,6 +281,20 @@ impl Reader<'_> {
                 "give x, or x and y, or x, y and z",
             )),
         }
+    }
+
+    fn deal(&self, deal: &Spanned<wire::Deal>) -> Result<Deal, InputError> {
+        if !self.has_tiles {
+            return Err(self.document.error(
+                deal.span(),
+                "`deal` without `tiles`",
+                "say with `tiles` how many tiles a group has",
+            ));
+        }
+        Ok(Deal {
+            workers: self.formula(&deal.get_ref().workers)?,
+            cost: self.formula(&deal.get_ref().cost)?,
+        })
     }
 
     fn scratch(&self, list: &[wire::Scratch]) -> Result<Vec<Scratch>, InputError> {

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) use variant::combinations;
 pub use variant::{Contender, Launch, Scratch, TensorMap, Tune, Variant};
+pub(crate) use variant::{MAKESPAN, combinations};
 
 use crate::diagnostic::{InputError, SourceFile, nearest};
 

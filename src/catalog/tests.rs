@@ -110,6 +110,15 @@ fn mistakes_are_placed_in_the_cu() {
         (("block ", "blok "), "unknown key `blok`"),
         (("tiles   = \"cdiv(m, BM)\"\n", ""), "unknown name `tiles`"),
         (
+            (
+                "tiles   = \"cdiv(m, BM)\"\n",
+                "deal = { workers = 1, cost = 1 }\n",
+            ),
+            "`deal` without `tiles`",
+        ),
+        (("ZED = 4", "makespan = 4"), "already has a meaning"),
+        (("ZED = 4", "ZED = \"makespan\""), "unknown name `makespan`"),
+        (
             ("summary = \"two of everything\"\n", ""),
             "`summary` is missing",
         ),

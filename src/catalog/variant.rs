@@ -30,6 +30,7 @@ pub struct Variant {
     pub requires: Vec<Formula>,
     pub tiles: Option<Formula>,
     pub order: Option<Formula>,
+    pub deal: Option<Deal>,
     pub scratch: Vec<Scratch>,
     pub maps: Vec<TensorMap>,
     pub launches: Vec<Launch>,
@@ -40,6 +41,17 @@ pub struct Variant {
 pub struct Tune {
     pub choose: BTreeMap<String, Vec<i64>>,
     pub minimise: Formula,
+}
+
+/// In `minimise`: when the last CTA is done with the tiles it is dealt.
+pub(crate) const MAKESPAN: &str = "makespan";
+
+/// How the host deals tiles out to CTAs.
+#[derive(Clone, Debug)]
+pub struct Deal {
+    pub workers: Formula,
+    /// Of one tile of a group.
+    pub cost: Formula,
 }
 
 #[derive(Clone, Debug)]

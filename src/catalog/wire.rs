@@ -32,6 +32,7 @@ pub(super) struct FrontMatter {
     pub requires: Vec<Spanned<Value>>,
     pub tiles: Option<Spanned<Value>>,
     pub order: Option<Spanned<Value>>,
+    pub deal: Option<Spanned<Deal>>,
     #[serde(default)]
     pub scratch: Vec<Scratch>,
     #[serde(default)]
@@ -52,6 +53,13 @@ pub(super) struct Claim {
 pub(super) struct Tune {
     pub choose: Table<Spanned<Vec<i64>>>,
     pub minimise: Spanned<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Deal {
+    pub workers: Spanned<Value>,
+    pub cost: Spanned<Value>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -272,6 +272,7 @@ mod tests {
             group_order: vec![0],
             tile_begin: vec![0],
             tile_count: blocks,
+            deal: None,
             scratch: Vec::new(),
             maps: Vec::new(),
             launches: vec![LaunchGeometry {

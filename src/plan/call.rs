@@ -14,9 +14,36 @@ pub struct OperatorCall {
     /// Tiles of all groups before this one.
     pub tile_begin: Vec<u32>,
     pub tile_count: u32,
+    /// Where the host deals the tiles out.
+    pub deal: Option<Deal>,
     pub scratch: Vec<ScratchLayout>,
     pub maps: Vec<MapLayout>,
     pub launches: Vec<LaunchGeometry>,
+}
+
+/// Tiles dealt out to CTAs: worker w's tiles after its first, which is tile w,
+/// are `tiles[w]`, `tiles[workers + w]`, … up to one that is no tile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deal {
+    pub workers: u32,
+    pub tiles: Vec<u32>,
+}
+
+impl Deal {
+    /// Lays out the workers' lists, `end` where there is no more.
+    pub fn new(hands: &[Vec<u32>], end: u32) -> Self {
+        let rows = hands.iter().map(Vec::len).max().unwrap_or(1);
+        let row = |i: usize| {
+            hands
+                .iter()
+                .map(move |hand| hand.get(i).copied().unwrap_or(end))
+        };
+        Self {
+            workers: hands.len() as u32,
+            tiles: (1..=rows).flat_map(row).collect(),
+        }
+    }
 }
 
 /// Device memory of the variant's own.

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 
 use super::Machine;
 use super::call::{
-    LaunchGeometry, MapGeometry, MapLayout, OperatorCall, ScratchLayout, ScratchSize,
+    Deal, LaunchGeometry, MapGeometry, MapLayout, OperatorCall, ScratchLayout, ScratchSize,
 };
-use crate::catalog::{Contender, Launch, Scratch, TensorMap, Variant, combinations};
+use super::deal::{Hands, deal};
+use crate::catalog::{
+    Contender, Launch, MAKESPAN, Scratch, TensorMap, Tune, Variant, combinations,
+};
 use crate::diagnostic::InputError;
 use crate::document::Formula;
 use crate::domain::{Group, Shape};
@@ -37,9 +40,7 @@ pub(super) fn constants(
     let mut best: Option<(i64, Constants)> = None;
     for choice in combinations(&tune.choose) {
         let known = with_choice(choice)?;
-        let mut evaluator = Evaluator::new(variant, shape, machine, &known);
-        evaluator.count_tiles()?;
-        let cost = evaluator.call_value(&tune.minimise)?;
+        let cost = Evaluator::new(variant, shape, machine, &known).cost_of_choice(tune)?;
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             best = Some((cost, known));
         }
@@ -128,6 +129,27 @@ impl<'a> Evaluator<'a> {
         })
     }
 
+    /// What `minimise` says of the constants as they are.
+    fn cost_of_choice(mut self, tune: &Tune) -> Result<i64, InputError> {
+        self.count_tiles()?;
+        let mut names = self.constants.clone();
+        let uses = tune.minimise.expr.names();
+        if uses.iter().any(|(name, _)| *name == MAKESPAN)
+            && let Some(hands) = self.hands(&self.group_order()?)?
+        {
+            let makespan = i64::try_from(hands.makespan).unwrap_or(i64::MAX);
+            names.insert(MAKESPAN.to_owned(), makespan);
+        }
+        let with_makespan = Evaluator {
+            variant: self.variant,
+            shape: self.shape,
+            sms: self.sms,
+            constants: &names,
+            tiles: self.tiles,
+        };
+        with_makespan.call_value(&tune.minimise)
+    }
+
     fn unmet_requirement(&self) -> Result<Option<String>, InputError> {
         for formula in &self.variant.requires {
             for group in 0..self.shape.groups.len() {
@@ -181,6 +203,9 @@ impl<'a> Evaluator<'a> {
         Ok(OperatorCall {
             tile_begin,
             tile_count,
+            deal: self
+                .hands(&order)?
+                .map(|hands| Deal::new(&hands.tiles, tile_count)),
             scratch: scratch
                 .map(|s| self.scratch(s, &order))
                 .collect::<Result<_, _>>()?,
@@ -226,6 +251,19 @@ impl<'a> Evaluator<'a> {
             };
         }
         Ok((begin, total))
+    }
+
+    fn hands(&self, order: &[usize]) -> Result<Option<Hands>, InputError> {
+        let (Some(formulas), Some(tiles)) = (&self.variant.deal, &self.tiles) else {
+            return Ok(None);
+        };
+        let workers: u32 = self.fit(&formulas.workers, None, "a number of workers")?;
+        let mut costs: Vec<u64> = Vec::new();
+        for group in order {
+            let cost: u64 = self.fit(&formulas.cost, Some(*group), "a tile's cost")?;
+            costs.extend(std::iter::repeat_n(cost, tiles[*group] as usize));
+        }
+        Ok(Some(deal(&costs, workers as usize)))
     }
 
     fn scratch(&self, scratch: &Scratch, order: &[usize]) -> Result<ScratchLayout, InputError> {

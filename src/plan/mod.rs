@@ -3,6 +3,7 @@
 //! Nothing here compiles or runs.
 
 mod call;
+mod deal;
 mod evaluate;
 mod resolve;
 
@@ -12,8 +13,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use call::{
-    Fill, LaunchGeometry, MapGeometry, MapLayout, MapType, OperandRef, OperatorCall, ScratchLayout,
-    ScratchSize, Swizzle,
+    Deal, Fill, LaunchGeometry, MapGeometry, MapLayout, MapType, OperandRef, OperatorCall,
+    ScratchLayout, ScratchSize, Swizzle,
 };
 
 use crate::catalog::{Catalog, Contender};

@@ -92,6 +92,33 @@ fn a_ragged_call_in_numbers() {
 }
 
 #[test]
+fn tiles_are_dealt_by_their_cost() {
+    let variant = VARIANT
+        .replacen("tune ", "deal = { workers = 3, cost = \"m\" }\ntune ", 1)
+        .replacen(
+            "cdiv(sum(tiles), sms) * BN",
+            "BN == 64 ? makespan : makespan + 1",
+            1,
+        )
+        .replacen("BM = 128", "BM = 512", 1);
+    let plan = plan_of(&variant, RAGGED, "[\"x\"]", Machine::H200).unwrap();
+    let Work::Run { build, call } = &plan.cells[0].work else {
+        panic!("supported");
+    };
+    // BN = 128: two tiles of 300 and two of 40, done after 300. BN = 64: four
+    // and four, after 600.
+    assert_eq!(plan.builds[*build].constants["BN"], 128);
+    assert!(!plan.builds[*build].constants.contains_key("makespan"));
+    assert_eq!(call.tile_begin, [0, 2]);
+    // Worker 0 has tile 0, worker 1 tile 1, worker 2 tiles 2 and 3; 4 is no tile.
+    let deal = Deal {
+        workers: 3,
+        tiles: vec![4, 4, 3, 4, 4, 4],
+    };
+    assert_eq!(call.deal, Some(deal));
+}
+
+#[test]
 fn what_a_variant_rules_out_is_a_cell_with_a_reason() {
     let shapes = "[[shapes]]\nm = 1\nn = 128\nk = 256\n";
     let plan = plan_of(VARIANT, shapes, "[\"x\"]", Machine::H200).unwrap();
@@ -129,6 +156,11 @@ fn expressions_that_fail_point_into_the_cu() {
         ("\"STAGES * 1024\"", "\"-STAGES\"", "out of range"),
         ("\"STAGES * 1024\"", "\"m\"", "ambiguous"),
         ("\"m * k * 2\"", "\"m * 9223372036854775807\"", "overflows"),
+        (
+            "order ",
+            "deal = { workers = 3, cost = \"-m\" }\norder ",
+            "a tile's cost of -",
+        ),
     ];
     for (from, to, expected) in cases {
         let variant = VARIANT.replacen(from, to, 1);

@@ -48,6 +48,7 @@ impl Prepared {
         };
         upload(places.groups_zone, abi::bytes_of(&made.groups))?;
         upload(places.maps_zone, &made.maps)?;
+        upload(places.deal_zone, abi::bytes_of(&made.deal))?;
         let scratch = places.scratch;
         for s in &scratch {
             let zone = private.zones().zone(s.zone);

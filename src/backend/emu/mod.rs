@@ -188,7 +188,8 @@ impl<'a> Call<'a> {
             }
         }
         memory.write(DevicePtr(self.args.groups), abi::bytes_of(&made.groups))?;
-        memory.write(DevicePtr(self.args.maps), &made.maps)
+        memory.write(DevicePtr(self.args.maps), &made.maps)?;
+        memory.write(DevicePtr(self.args.deal), abi::bytes_of(&made.deal))
     }
 
     fn launch_all(&mut self, module: &Module, job: &Job<'_>) -> Result<Vec<Report>, RunFailure> {

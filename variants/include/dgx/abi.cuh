@@ -33,17 +33,20 @@ struct Group {
   u32 reserved;
 };
 
+constexpr u32 NEAR_GROUPS = 8;
+
 struct Args {
   const Group* groups;
   const TensorMap* maps;  // map i of group g at maps[g * MAPS + i]
+  const u32* deal;        // see docs/variants.md, "Dealing tiles"
   u8* scratch[8];
   u32 group_count;
   u32 tile_count;
-  Group first;  // a copy of groups[0]: parameters cost no load, and a dense shape has no other group
+  Group near[NEAR_GROUPS];  // the first of `groups` again: parameters cost no load
 };
 
 static_assert(sizeof(TensorMap) == 128, "the driver fixes the size of a tensor map");
 static_assert(sizeof(Group) == 168, "keep in step with src/backend/abi.rs");
-static_assert(sizeof(Args) == 256, "keep in step with src/backend/abi.rs");
+static_assert(sizeof(Args) == 1440, "keep in step with src/backend/abi.rs");
 
 }  // namespace dgx

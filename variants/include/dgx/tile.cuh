@@ -47,16 +47,17 @@ __device__ __forceinline__ Tile find_tile_by_search(const Args& args, u32 tile, 
   return tile_in_group<Rows, Columns>(args, group, tile - args.groups[group].tile_begin, maps_per_group);
 }
 
-// A warp looks at 32 groups at once: one load instead of a chain of them.
-// Every lane of the warp must call it.
-__device__ __forceinline__ u32 find_group_by_warp(const Args& args, u32 tile) {
-  u32 found = 0;
-  for (u32 first = 0; first < args.group_count; first += 32) {
-    const u32 group = first + threadIdx.x % 32;
-    const bool begun = group < args.group_count && args.groups[group].tile_begin <= tile;
-    found += __popc(__ballot_sync(0xFFFFFFFFu, begun));
-  }
-  return found - 1;
+// The same without a load where the groups are few: from the parameters.
+__device__ __forceinline__ u32 find_group(const Args& args, u32 tile) {
+  if (args.group_count > NEAR_GROUPS) return find_group_by_search(args, tile);
+  u32 group = 0;
+#pragma unroll
+  for (u32 i = 1; i < NEAR_GROUPS; ++i) group += i < args.group_count && args.near[i].tile_begin <= tile;
+  return group;
+}
+
+__device__ __forceinline__ Group group_at(const Args& args, u32 index) {
+  return index < NEAR_GROUPS ? args.near[index] : args.groups[index];
 }
 
 }  // namespace dgx

@@ -1,0 +1,168 @@
+//! Tiles dealt out to CTAs beforehand. A queue in the kernel hands out the
+//! next tile to whoever is free, which leaves the end to chance where tiles
+//! differ in length; the lengths are known here, so the end can be arranged.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Exchanges looked at before the deal is good enough.
+const PATIENCE: usize = 20_000_000;
+
+/// Tiles dealt out.
+pub(super) struct Hands {
+    /// The tiles of each worker, ascending. Worker w begins with tile w, so
+    /// that it need not be told.
+    pub(super) tiles: Vec<Vec<u32>>,
+    /// When the last worker is done.
+    pub(super) makespan: u64,
+}
+
+/// Tile i takes `costs[i]`.
+pub(super) fn deal(costs: &[u64], workers: usize) -> Hands {
+    let mut hands: Vec<Hand> = (0..workers.min(costs.len()))
+        .map(|tile| Hand::new(tile, costs))
+        .collect();
+    longest_first(&mut hands, costs);
+    even_out(&mut hands, costs);
+    let makespan = hands.iter().map(|hand| hand.load).max().unwrap_or(0);
+    let tiles = hands.into_iter().map(|mut hand| {
+        hand.tiles.sort_unstable();
+        hand.tiles
+    });
+    Hands {
+        tiles: tiles.collect(),
+        makespan,
+    }
+}
+
+struct Hand {
+    /// The first is the worker's own and stays.
+    tiles: Vec<u32>,
+    load: u64,
+}
+
+impl Hand {
+    fn new(tile: usize, costs: &[u64]) -> Self {
+        Self {
+            tiles: vec![tile as u32],
+            load: costs[tile],
+        }
+    }
+}
+
+/// The longest remaining tile to the least loaded worker, until none is left.
+fn longest_first(hands: &mut [Hand], costs: &[u64]) {
+    let mut rest: Vec<usize> = (hands.len()..costs.len()).collect();
+    rest.sort_by_key(|tile| Reverse(costs[*tile]));
+    let mut queue: BinaryHeap<_> = (0..hands.len())
+        .map(|w| Reverse((hands[w].load, w)))
+        .collect();
+    for tile in rest {
+        if let Some(Reverse((load, w))) = queue.pop() {
+            hands[w].tiles.push(tile as u32);
+            hands[w].load = load + costs[tile];
+            queue.push(Reverse((hands[w].load, w)));
+        }
+    }
+}
+
+/// Moves a tile of the busiest worker elsewhere, or exchanges it for a shorter
+/// one, as long as that helps.
+fn even_out(hands: &mut [Hand], costs: &[u64]) {
+    let mut looked_at = 0;
+    while looked_at < PATIENCE {
+        let Some(busiest) = (0..hands.len()).max_by_key(|w| hands[*w].load) else {
+            return;
+        };
+        let Some(trade) = best_trade(hands, costs, busiest, &mut looked_at) else {
+            return;
+        };
+        let given = hands[busiest].tiles.swap_remove(trade.given);
+        hands[trade.to].tiles.push(given);
+        if let Some(taken) = trade.taken {
+            let taken = hands[trade.to].tiles.swap_remove(taken);
+            hands[busiest].tiles.push(taken);
+        }
+        for w in [busiest, trade.to] {
+            hands[w].load = hands[w].tiles.iter().map(|t| costs[*t as usize]).sum();
+        }
+    }
+}
+
+/// Places among the tiles of the two workers.
+struct Trade {
+    given: usize,
+    to: usize,
+    taken: Option<usize>,
+}
+
+fn best_trade(
+    hands: &[Hand],
+    costs: &[u64],
+    busiest: usize,
+    looked_at: &mut usize,
+) -> Option<Trade> {
+    let cost = |hand: &Hand, place: usize| costs[hand.tiles[place] as usize];
+    let from = &hands[busiest];
+    let mut best: Option<(u64, Trade)> = None;
+    for given in 1..from.tiles.len() {
+        let long = cost(from, given);
+        for (to, hand) in hands.iter().enumerate().filter(|(w, _)| *w != busiest) {
+            *looked_at += hand.tiles.len();
+            for taken in std::iter::once(None).chain((1..hand.tiles.len()).map(Some)) {
+                let short = taken.map_or(0, |place| cost(hand, place));
+                if short >= long {
+                    continue;
+                }
+                let loads = (from.load - long + short, hand.load + long - short);
+                let worse = loads.0.max(loads.1);
+                if worse < best.as_ref().map_or(from.load, |(least, _)| *least) {
+                    best = Some((worse, Trade { given, to, taken }));
+                }
+            }
+        }
+    }
+    best.map(|(_, trade)| trade)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tile_once_and_the_first_its_own() {
+        let costs: Vec<u64> = (0..500).map(|i| 1 + (i * 7919) % 97).collect();
+        let Hands { tiles, makespan } = deal(&costs, 132);
+        let mut all: Vec<u32> = tiles.concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..500).collect::<Vec<u32>>());
+        for (worker, hand) in tiles.iter().enumerate() {
+            assert_eq!(hand[0], worker as u32);
+            assert!(hand.is_sorted());
+            let load: u64 = hand.iter().map(|tile| costs[*tile as usize]).sum();
+            assert!(load <= makespan);
+        }
+    }
+
+    #[test]
+    fn fewer_tiles_than_workers() {
+        assert_eq!(deal(&[3, 2], 132).tiles, [[0], [1]]);
+        assert!(deal(&[], 132).tiles.is_empty());
+    }
+
+    #[test]
+    fn trades_beat_longest_first() {
+        // Eight groups of 64 tiles on 132 SMs, as long as their width makes them.
+        let widths = [248_u64, 176, 160, 128, 96, 80, 72, 64];
+        let costs: Vec<u64> = widths
+            .iter()
+            .flat_map(|t| [(4 * t).max(290 + 2 * t) * 112; 64])
+            .collect();
+        let even = costs.iter().sum::<u64>() as f64 / 132.0;
+        let mut hands: Vec<Hand> = (0..132).map(|tile| Hand::new(tile, &costs)).collect();
+        longest_first(&mut hands, &costs);
+        let before = hands.iter().map(|hand| hand.load).max().unwrap_or(0);
+        assert!(before as f64 > 1.04 * even);
+        assert!((deal(&costs, 132).makespan as f64) < 1.02 * even);
+    }
+}
