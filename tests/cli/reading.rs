@@ -199,7 +199,7 @@ fn explain_says_what_bounds_a_contender() {
     insta::with_settings!({filters => vec![(r"dual_gemm +\d+ ", "dual_gemm   NNN ")]}, {
         insta::assert_snapshot!("explained", explain(&["interleaved", "configs/smoke.toml"]));
     });
-    let run = "results/baselines/final-20261115-0640.jsonl";
+    let run = "results/baselines/final-20261115-0924.jsonl";
     let text = explain(&["pipelined[STAGES=2]", run]);
     for word in ["of least", "limited by", "g8-k7168", "[exit 0]"] {
         assert!(text.contains(word), "{word}: {text}");
