@@ -130,7 +130,7 @@ fn tables_can_be_had_again() {
 #[test]
 fn a_repeated_sweep_finds_the_same() {
     let [first, second] =
-        ["0640", "0641"].map(|at| format!("results/baselines/final-20261115-{at}.jsonl"));
+        ["0924", "0925"].map(|at| format!("results/baselines/final-20261115-{at}.jsonl"));
     let text = in_repository(&["compare", &first, &second]);
     for finding in [
         "The tie groups agree: 78 of 78 pairs",
