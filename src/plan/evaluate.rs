@@ -258,6 +258,12 @@ impl<'a> Evaluator<'a> {
             return Ok(None);
         };
         let workers: u32 = self.fit(&formulas.workers, None, "a number of workers")?;
+        if workers == 0 {
+            let span = 0..formulas.workers.text.len();
+            let message = "tiles are dealt to no workers";
+            let remedy = "give the number of CTAs that take tiles";
+            return Err(self.at(&formulas.workers, ExprError::new(span, message, remedy)));
+        }
         let mut costs: Vec<u64> = Vec::new();
         for group in order {
             let cost: u64 = self.fit(&formulas.cost, Some(*group), "a tile's cost")?;

@@ -161,6 +161,11 @@ fn expressions_that_fail_point_into_the_cu() {
             "deal = { workers = 3, cost = \"-m\" }\norder ",
             "a tile's cost of -",
         ),
+        (
+            "order ",
+            "deal = { workers = \"groups / 9\", cost = 1 }\norder ",
+            "dealt to no workers",
+        ),
     ];
     for (from, to, expected) in cases {
         let variant = VARIANT.replacen(from, to, 1);
