@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::compile::{Residency, residency};
 use crate::domain::{Bytes, Micros, Shape};
-use crate::plan::{LaunchGeometry, OperatorCall};
+use crate::plan::{Deal, LaunchGeometry, OperatorCall};
 use crate::record::schema::{Build, Device, KernelResources};
 
 /// A launch that leaves more of the SMs idle than this is worth a word.
@@ -78,12 +78,13 @@ pub struct LaunchFit {
     pub blocks: u64,
     /// Grids' worth of resident blocks; none where no block fits.
     pub waves: Option<f64>,
-    /// Share of the resident places that have a block, over all waves.
+    /// Share of the resident places that have a block, over all waves; where
+    /// tiles are dealt to the blocks, as long as these have any.
     pub busy: Option<f64>,
 }
 
 impl LaunchFit {
-    fn of(launch: &LaunchGeometry, build: &Build, sms: u32) -> Self {
+    fn of(launch: &LaunchGeometry, deal: Option<&Deal>, build: &Build, sms: u32) -> Self {
         let blocks: u64 = launch.grid.iter().map(|d| u64::from(*d)).product();
         let kernel = build.kernels.iter().find(|k| k.name == launch.kernel);
         let resident = kernel.map_or(0, |k| KernelFit::of(k).residency.blocks);
@@ -95,11 +96,13 @@ impl LaunchFit {
             true => (blocks as f64 / f64::from(sms)).min(1.0),
             false => waves / waves.ceil(),
         });
+        let dealt = deal.filter(|deal| u64::from(deal.workers) == blocks);
+        let evenness = dealt.map_or(1.0, Deal::evenness);
         Self {
             kernel: launch.kernel.clone(),
             blocks,
             waves,
-            busy,
+            busy: busy.map(|busy| busy * evenness),
         }
     }
 }
@@ -129,7 +132,7 @@ impl CallFit {
             launches: call
                 .launches
                 .iter()
-                .map(|launch| LaunchFit::of(launch, build, ceiling.sms))
+                .map(|launch| LaunchFit::of(launch, call.deal.as_ref(), build, ceiling.sms))
                 .collect(),
             padding: constant("BM").map(|rows| padding(shape, rows as u64)),
             k_steps: constant("BK").map(|step| k_steps(shape, step)),
@@ -299,6 +302,18 @@ mod tests {
         let spilled_over = &fit(133, one_each).launches[0];
         assert!((spilled_over.busy.unwrap() - 133.0 / 264.0).abs() < 1e-9);
         assert_eq!(fit(132, 0).launches[0].waves, Some(0.5), "two fit on an SM");
+        let dealt = OperatorCall {
+            deal: Some(Deal {
+                workers: 132,
+                tiles: vec![132; 132],
+                cost: 99,
+                makespan: 1,
+            }),
+            ..call(132)
+        };
+        let shape = shape(&[40, 130], 512);
+        let uneven = CallFit::of(&shape, &dealt, &build(128, one_each), &Ceiling::H200);
+        assert_eq!(uneven.launches[0].busy, Some(0.75));
         assert_eq!(fit(132, 0).launches[0].busy, Some(1.0));
         assert_eq!(fit(1, 300 * 1024).launches[0].waves, None, "none fits");
     }

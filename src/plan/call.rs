@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::deal::Hands;
+
 /// One call of a contender on a shape. Every per-group list is in the order
 /// the kernel sees its groups (`group_order`), not in the shape's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,20 +30,32 @@ pub struct OperatorCall {
 pub struct Deal {
     pub workers: u32,
     pub tiles: Vec<u32>,
+    /// Cost of all tiles together, and of the worker who has most.
+    pub cost: u64,
+    pub makespan: u64,
 }
 
 impl Deal {
     /// Lays out the workers' lists, `end` where there is no more.
-    pub fn new(hands: &[Vec<u32>], end: u32) -> Self {
-        let rows = hands.iter().map(Vec::len).max().unwrap_or(1);
+    pub(super) fn new(hands: &Hands, end: u32) -> Self {
+        let rows = hands.tiles.iter().map(Vec::len).max().unwrap_or(1);
         let row = |i: usize| {
-            hands
-                .iter()
-                .map(move |hand| hand.get(i).copied().unwrap_or(end))
+            let hands = hands.tiles.iter();
+            hands.map(move |hand| hand.get(i).copied().unwrap_or(end))
         };
         Self {
-            workers: hands.len() as u32,
+            workers: hands.tiles.len() as u32,
             tiles: (1..=rows).flat_map(row).collect(),
+            cost: hands.cost,
+            makespan: hands.makespan,
+        }
+    }
+
+    /// Share of the workers' time, until the last is done, that they work.
+    pub fn evenness(&self) -> f64 {
+        match self.makespan {
+            0 => 1.0,
+            makespan => self.cost as f64 / (f64::from(self.workers) * makespan as f64),
         }
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Hands {
     pub(super) tiles: Vec<Vec<u32>>,
     /// When the last worker is done.
     pub(super) makespan: u64,
+    /// Of all tiles.
+    pub(super) cost: u64,
 }
 
 /// Tile i takes `costs[i]`.
@@ -37,6 +39,7 @@ pub(super) fn deal(costs: &[u64], workers: usize) -> Hands {
     Hands {
         tiles: tiles.collect(),
         makespan,
+        cost: costs.iter().copied().fold(0, u64::saturating_add),
     }
 }
 
@@ -141,7 +144,12 @@ mod tests {
     #[test]
     fn every_tile_once_and_the_first_its_own() {
         let costs: Vec<u64> = (0..500).map(|i| 1 + (i * 7919) % 97).collect();
-        let Hands { tiles, makespan } = deal(&costs, 132);
+        let Hands {
+            tiles,
+            makespan,
+            cost,
+        } = deal(&costs, 132);
+        assert_eq!(cost, costs.iter().sum::<u64>());
         let mut all: Vec<u32> = tiles.concat();
         all.sort_unstable();
         assert_eq!(all, (0..500).collect::<Vec<u32>>());

@@ -205,7 +205,7 @@ impl<'a> Evaluator<'a> {
             tile_count,
             deal: self
                 .hands(&order)?
-                .map(|hands| Deal::new(&hands.tiles, tile_count)),
+                .map(|hands| Deal::new(&hands, tile_count)),
             scratch: scratch
                 .map(|s| self.scratch(s, &order))
                 .collect::<Result<_, _>>()?,

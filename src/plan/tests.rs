@@ -114,7 +114,10 @@ fn tiles_are_dealt_by_their_cost() {
     let deal = Deal {
         workers: 3,
         tiles: vec![4, 4, 3, 4, 4, 4],
+        cost: 680,
+        makespan: 300,
     };
+    assert!((deal.evenness() - 680.0 / 900.0).abs() < 1e-9);
     assert_eq!(call.deal, Some(deal));
 }
 
