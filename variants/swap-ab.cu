@@ -158,9 +158,10 @@ struct Work {
   }
 };
 
-__device__ __forceinline__ Work work_of(const Args& args, u32 tile, u32 index) {
-  u32 m = ONE_M, k = ONE_K, local = tile;
+__device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
+  u32 m = ONE_M, k = ONE_K, local = tile, index = 0;
   if constexpr (ONE_M == 0) {
+    index = find_group(args, tile);
     const Group group = group_at(args, index);
     m = group.m, k = group.k, local -= group.tile_begin;
   }
@@ -178,10 +179,7 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile, u32 index) {
 }
 
 // The CTA's first tile.
-__device__ __forceinline__ Work first_work(const Args& args) {
-  const u32 tile = blockIdx.x / SPLIT;
-  return work_of(args, tile, ONE_M ? 0 : find_group(args, tile));
-}
+__device__ __forceinline__ Work first_work(const Args& args) { return work_of(args, blockIdx.x / SPLIT); }
 
 // The host has dealt out the tiles beyond one per CTA. The token producer takes
 // up the next and looks up its group: the others find it in shared memory.
@@ -241,7 +239,7 @@ __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args)
       if (++slot == TOKEN_STAGES) slot = 0, parity ^= 1;
       // With the ring full there is time to wait for the number.
       if (PERSISTENT && step == (TOKEN_STAGES - 1) * together) {
-        if (tile < args.tile_count) next = work_of(args, tile, find_group(args, tile));
+        if (tile < args.tile_count) next = work_of(args, tile);
         hand.publish(shared, next);
       }
     }

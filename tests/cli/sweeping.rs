@@ -37,6 +37,11 @@ impl Sweep {
         command
     }
 
+    /// Runs to its end, which must be this exit code; what it printed.
+    fn run(&self, args: &[&str], code: i32) -> String {
+        ended(&mut self.command(args), code)
+    }
+
     fn round(&self) -> String {
         self.folder.path().join("round.toml").display().to_string()
     }
@@ -82,6 +87,13 @@ impl Sweep {
     }
 }
 
+fn ended(command: &mut Command, code: i32) -> String {
+    let output = command.output().expect("dgx runs");
+    let said = explain(&output);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    said
+}
+
 fn explain(output: &Output) -> String {
     format!(
         "{}{}",
@@ -115,12 +127,8 @@ seed = 1
 #[test]
 fn every_fixture_gets_the_status_it_declares() {
     let sweep = Sweep::new(&fixture_round());
-    let output = sweep
-        .command(&[&sweep.round(), "--variants", FIXTURES])
-        .output()
-        .expect("dgx runs");
+    sweep.run(&[&sweep.round(), "--variants", FIXTURES], 0);
     let verdicts = sweep.verdicts();
-    assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
     let statuses: Vec<&str> = verdicts.values().map(|(_, s)| s.as_str()).collect();
     for expected in ["ok", "wrong", "compile-error", "launch-error", "hung"] {
         assert!(statuses.contains(&expected), "no {expected}: {verdicts:?}");
@@ -149,15 +157,9 @@ seed = 1
     assert_eq!(text.matches(wait).count(), 1, "{text}");
     fs::write(&header, text.replace(wait, "// ptx::mbarrier_wait(")).expect("a header");
     let folder = variants.display().to_string();
-    let args = [&sweep.round(), "--variants", &folder];
-    let output = sweep.command(&args).output().expect("dgx runs");
-    assert_eq!(output.status.code(), Some(3), "{}", explain(&output));
+    let said = sweep.run(&[&sweep.round(), "--variants", &folder], 3);
     // The terminal's lines are folded.
-    let words: Vec<String> = explain(&output)
-        .split_whitespace()
-        .map(str::to_owned)
-        .collect();
-    let text = words.join(" ");
+    let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
     for told in [
         "wrong",
         "read too early",
@@ -183,8 +185,7 @@ seed = 1
     let more = "--variants tests/fixtures/variants --timeout 0.05 --schedule 7";
     args.extend(more.split(' ').map(str::to_owned));
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let output = sweep.command(&args).output().expect("dgx runs");
-    assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
+    sweep.run(&args, 0);
     let text = fs::read_to_string(sweep.run_file().expect("a run file")).expect("its text");
     for told in [
         "\"hung\"",
@@ -205,9 +206,7 @@ baseline   = \"interleaved\"
 shapes     = [{ m = 40, n = 128, k = 1024 }]
 ",
     );
-    let output = sweep.command(&[&sweep.round(), "--exact-sums"]).output();
-    let output = output.expect("dgx runs");
-    assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
+    sweep.run(&[&sweep.round(), "--exact-sums"], 0);
 }
 
 const ROUND: &str = "question   = \"Is nothing done twice?\"
@@ -232,11 +231,7 @@ fn a_killed_sweep_is_resumed_where_it_stopped() {
     child.wait().expect("a child to bury");
 
     let file = sweep.run_file().expect("a run file").display().to_string();
-    let output = sweep
-        .command(&["--resume", &file])
-        .output()
-        .expect("dgx runs");
-    assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
+    sweep.run(&["--resume", &file], 0);
     let verdicts = sweep.verdicts();
     assert_eq!(verdicts.len(), 9, "{verdicts:?}");
     assert!(
@@ -245,11 +240,7 @@ fn a_killed_sweep_is_resumed_where_it_stopped() {
     );
 
     // A second resume has nothing to go on with, and says so.
-    let output = sweep
-        .command(&["--resume", &file])
-        .output()
-        .expect("dgx runs");
-    assert_eq!(output.status.code(), Some(2), "{}", explain(&output));
+    sweep.run(&["--resume", &file], 2);
 }
 
 #[test]
@@ -282,11 +273,7 @@ fn ctrl_c_keeps_what_is_finished_and_says_how_to_go_on() {
     let before = sweep.verdicts().len();
     assert!((1..9).contains(&before), "{before} cells were judged");
 
-    let output = sweep
-        .command(&["--resume", &file])
-        .output()
-        .expect("dgx runs");
-    assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
+    sweep.run(&["--resume", &file], 0);
     let verdicts = sweep.verdicts();
     assert!(verdicts.len() == 9 && verdicts.values().all(|(count, _)| *count == 1));
 }
@@ -303,22 +290,19 @@ seed = 1
 ",
     );
     let mut command = sweep.command(&[&sweep.round()]);
-    let output = command.env("COLUMNS", "100").output().expect("dgx runs");
-    assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
+    let said = ended(command.env("COLUMNS", "100"), 0);
     let file = sweep.run_file().expect("a run file").display().to_string();
     let dgx = |args: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_dgx"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
+        command
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .env("NO_COLOR", "1")
             .env("COLUMNS", "80")
-            .args(args)
-            .output()
-            .expect("dgx runs");
-        assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
-        explain(&output)
+            .args(args);
+        ended(&mut command, 0)
     };
     let told = [
-        (100, explain(&output)),
+        (100, said),
         (80, dgx(&["compare", "two-pass", "interleaved", &file])),
         (80, dgx(&["explain", "interleaved", &file])),
     ];
@@ -346,11 +330,6 @@ seed = 1
 fn a_results_folder_that_cannot_be_written_stops_the_sweep_at_once() {
     let sweep = Sweep::new(ROUND);
     fs::write(sweep.results(), "a file").expect("a file");
-    let output = sweep.command(&[&sweep.round()]).output().expect("dgx runs");
-    assert_eq!(output.status.code(), Some(2), "{}", explain(&output));
-    assert!(
-        explain(&output).contains("cannot write"),
-        "{}",
-        explain(&output)
-    );
+    let said = sweep.run(&[&sweep.round()], 2);
+    assert!(said.contains("cannot write"), "{said}");
 }

@@ -52,10 +52,4 @@ __device__ __forceinline__ void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
 
-// Until at most Pending of this thread's stores are not yet in global memory.
-template <int Pending>
-__device__ __forceinline__ void tma_store_wait() {
-  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(Pending) : "memory");
-}
-
 }  // namespace dgx::ptx
