@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compile::Image;
 use crate::domain::{Micros, Status};
-use crate::operator::Operands;
+use crate::operator::{Operands, Oracle};
 use crate::plan::OperatorCall;
 use crate::record::schema::Device;
 pub use crate::validate::POISON;
@@ -35,6 +35,11 @@ pub trait Backend {
     /// Runs one operator call once and reports everything it did to memory.
     /// Outputs and scratch are poisoned before, canaries and inputs compared after.
     fn run(&mut self, job: &Job<'_>) -> Result<Observation, RunFailure>;
+
+    /// The right answer, from whatever multiplies fastest here.
+    fn answer(&mut self, operands: &Operands) -> Result<Oracle, String> {
+        Ok(Oracle::compute(operands))
+    }
 
     /// The GPU, where this is one: only a GPU has a clock to measure with.
     fn cuda(&mut self) -> Option<&mut cuda::CudaBackend> {

@@ -47,24 +47,32 @@ impl OracleCache {
         operands: &Operands,
     ) -> Oracle {
         let key = key(shape, distribution, seed);
-        let path = self.folder.join(format!("{}.oracle", hex(&key)));
-        if let Ok(oracle) = load(&path, &key, shape) {
+        if let Ok(oracle) = load(&self.path(&key), &key, shape) {
             return oracle;
         }
         let oracle = Oracle::compute(operands);
-        // Losing the cache is no reason to lose the run.
-        let _ = self.keep(&path, &key, &oracle);
+        self.keep(shape, distribution, seed, &oracle);
         oracle
+    }
+
+    /// Keeps an answer computed elsewhere. One that cannot be kept will be
+    /// computed again: losing the cache is no reason to lose the run.
+    pub fn keep(&self, shape: &Shape, distribution: Distribution, seed: u64, oracle: &Oracle) {
+        let key = key(shape, distribution, seed);
+        let _ = self.write(&self.path(&key), &key, oracle);
+    }
+
+    fn path(&self, key: &[u8; 32]) -> PathBuf {
+        self.folder.join(format!("{}.oracle", hex(key)))
     }
 
     /// Whether the answer is on disk already, without reading it.
     pub fn has(&self, shape: &Shape, distribution: Distribution, seed: u64) -> bool {
-        let key = key(shape, distribution, seed);
-        self.folder.join(format!("{}.oracle", hex(&key))).is_file()
+        self.path(&key(shape, distribution, seed)).is_file()
     }
 
     /// Written aside and renamed, so that no reader meets half a file.
-    fn keep(&self, path: &Path, key: &[u8; 32], oracle: &Oracle) -> io::Result<()> {
+    fn write(&self, path: &Path, key: &[u8; 32], oracle: &Oracle) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
         file.write_all(key)?;

@@ -1,8 +1,10 @@
 //! The right answer, on the CPU: dequantise to f64, multiply in f64 on all
 //! cores, and keep both products, because how a wrong output relates to them
-//! says what went wrong.
+//! says what went wrong. An answer from elsewhere is held against the
+//! definition before it is used.
 
 use gemm_common::Parallelism;
+use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
 use super::format::{decode_e2m1, decode_e4m3};
@@ -12,6 +14,8 @@ use crate::domain::Group;
 /// Rows dequantised at a time: what bounds the memory of the oracle.
 const N_BLOCK: usize = 512;
 const M_BLOCK: usize = 1024;
+/// Elements of each product of a group that a spot check computes.
+const SPOTS: usize = 64;
 
 /// x / (1 + e⁻ˣ)
 pub fn silu(x: f64) -> f64 {
@@ -49,6 +53,69 @@ impl Oracle {
             groups: operands.groups.iter().map(|g| room.solve(g)).collect(),
         }
     }
+
+    /// Holds an answer computed elsewhere against the definition: the corners
+    /// and a few places `rng` chooses in every product. Sums that fit f64 have
+    /// no order, so the bits must agree.
+    pub fn spot_check(&self, operands: &Operands, rng: &mut impl Rng) -> Result<(), Departure> {
+        for (index, (answer, given)) in self.groups.iter().zip(&operands.groups).enumerate() {
+            let (m, n) = (given.group.m as usize, given.group.n as usize);
+            let corners = [(0, 0), (0, n - 1), (m - 1, 0), (m - 1, n - 1)];
+            let drawn = (0..SPOTS).map(|_| (rng.random_range(0..m), rng.random_range(0..n)));
+            for (row, column) in corners.into_iter().chain(drawn) {
+                let products = [
+                    ("gate", &answer.gate, &given.b1, &given.sfb1),
+                    ("up", &answer.up, &given.b2, &given.sfb2),
+                ];
+                for (product, found, b, sfb) in products {
+                    let wanted = dot(given, b, sfb, row, column) as f32;
+                    let found = found[row * n + column];
+                    if found.to_bits() != wanted.to_bits() {
+                        return Err(Departure {
+                            product,
+                            group: index,
+                            row,
+                            column,
+                            found,
+                            wanted,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An element of an answer that is not what the definition gives.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "{product} of group {group} at row {row}, column {column} is {found:e}, by the definition {wanted:e}"
+)]
+pub struct Departure {
+    pub product: &'static str,
+    pub group: usize,
+    pub row: usize,
+    pub column: usize,
+    pub found: f32,
+    pub wanted: f32,
+}
+
+/// The definition of one element of A·Bᵀ.
+fn dot(operands: &GroupOperands, b: &[u8], sfb: &[u8], row: usize, column: usize) -> f64 {
+    let k = operands.group.k as usize;
+    let value = |elements: &[u8], scales: &[u8], row: usize, i: usize| {
+        let byte = elements[row * k / 2 + i / 2];
+        let code = if i.is_multiple_of(2) {
+            byte & 15
+        } else {
+            byte >> 4
+        };
+        decode_e2m1(code) * decode_e4m3(scales[row * k / SCALE_BLOCK + i / SCALE_BLOCK])
+    };
+    (0..k)
+        .map(|i| value(&operands.a, &operands.sfa, row, i) * value(b, sfb, column, i))
+        .sum()
 }
 
 /// Buffers reused over blocks and groups.
@@ -168,6 +235,9 @@ fn dequantise(
 
 #[cfg(test)]
 mod tests {
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
     use super::*;
     use crate::domain::Shape;
     use crate::operator::Distribution;
@@ -176,23 +246,6 @@ mod tests {
         let groups = groups.iter().map(|&(m, n, k)| Group { m, n, k }).collect();
         let name = "t".to_owned();
         Shape { name, groups }
-    }
-
-    /// The definition, element by element.
-    fn dot(operands: &GroupOperands, b: &[u8], sfb: &[u8], row: usize, column: usize) -> f64 {
-        let k = operands.group.k as usize;
-        let value = |elements: &[u8], scales: &[u8], row: usize, i: usize| {
-            let byte = elements[row * k / 2 + i / 2];
-            let code = if i.is_multiple_of(2) {
-                byte & 15
-            } else {
-                byte >> 4
-            };
-            decode_e2m1(code) * decode_e4m3(scales[row * k / 16 + i / 16])
-        };
-        (0..k)
-            .map(|i| value(&operands.a, &operands.sfa, row, i) * value(b, sfb, column, i))
-            .sum()
     }
 
     #[test]
@@ -212,6 +265,29 @@ mod tests {
                     assert!((answer.c(at) - c).abs() <= 1e-6 * (1.0 + c.abs()));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn an_answer_from_elsewhere_is_held_against_the_definition() {
+        let shape = shape(&[(40, 256, 512), (3, 384, 256)]);
+        for distribution in Distribution::ALL {
+            let operands = Operands::draw(&shape, distribution, 3);
+            let right = Oracle::compute(&operands);
+            let mut rng = ChaCha8Rng::seed_from_u64(1);
+            right.spot_check(&operands, &mut rng).unwrap();
+            // One bit in a corner, a product that belongs to the other weights, NaN.
+            let mut wrong = right.clone();
+            let last = wrong.groups[1].up.last_mut().unwrap();
+            *last = f32::from_bits(last.to_bits() ^ 1);
+            assert_eq!(wrong.spot_check(&operands, &mut rng).unwrap_err().group, 1);
+            let mut wrong = right.clone();
+            let group = &mut wrong.groups[0];
+            std::mem::swap(&mut group.gate, &mut group.up);
+            assert!(wrong.spot_check(&operands, &mut rng).is_err());
+            let mut wrong = right.clone();
+            wrong.groups[0].gate.fill(f32::NAN);
+            assert!(wrong.spot_check(&operands, &mut rng).is_err());
         }
     }
 

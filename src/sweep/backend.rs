@@ -20,11 +20,23 @@ pub enum BackendChoice {
     Emu,
 }
 
-/// The device a sweep runs on, and its supply of fresh workers.
-pub struct Stage {
+/// What it takes to start a worker.
+#[derive(Clone, Debug)]
+pub struct Starter {
     backend: &'static str,
     tools: Option<PathBuf>,
     cache: PathBuf,
+}
+
+impl Starter {
+    pub fn start(&self) -> Result<Worker, String> {
+        Worker::start(self.backend, self.tools.as_deref(), &self.cache)
+    }
+}
+
+/// The device a sweep runs on, and its supply of fresh workers.
+pub struct Stage {
+    starter: Starter,
     device: Device,
     /// cuBLASLt's version, or why there is none.
     yardstick: Result<String, String>,
@@ -42,12 +54,17 @@ impl Stage {
             Some(arch) => ("cuda", Some(compile_tools(compiler, &arch)?)),
             None => ("emu", None),
         };
-        let worker = Worker::start(backend, tools.as_deref(), cache)
-            .map_err(|e| could_not_run(&format!("the {backend} backend cannot start: {e}")))?;
-        Ok(Self {
+        let cache = cache.to_owned();
+        let starter = Starter {
             backend,
             tools,
-            cache: cache.to_owned(),
+            cache,
+        };
+        let worker = starter
+            .start()
+            .map_err(|e| could_not_run(&format!("the {backend} backend cannot start: {e}")))?;
+        Ok(Self {
+            starter,
             device: worker.device().clone(),
             yardstick: worker.yardstick().clone(),
             worker: Some(worker),
@@ -60,7 +77,12 @@ impl Stage {
 
     /// Whether times come from a clock.
     pub fn measures(&self) -> bool {
-        self.backend == "cuda"
+        self.starter.backend == "cuda"
+    }
+
+    /// For workers beside the one at hand.
+    pub fn starter(&self) -> Starter {
+        self.starter.clone()
     }
 
     pub fn yardstick(&self) -> &Result<String, String> {
@@ -73,7 +95,8 @@ impl Stage {
             Some(worker) => worker,
             None => {
                 trace(|| "starting a new worker".to_owned());
-                Worker::start(self.backend, self.tools.as_deref(), &self.cache)
+                self.starter
+                    .start()
                     .map_err(|e| could_not_run(&format!("a worker was lost for good: {e}")))?
             }
         };

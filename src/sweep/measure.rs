@@ -28,7 +28,7 @@ pub fn all(session: &mut Session<'_>) -> Result<String, CommandError> {
         session.progress.warn(&format!("no cublas row: {why}"));
     }
     // Nothing else may use the machine while it times.
-    session.oracles.wait_for_all("measure");
+    session.oracles.wait_for_all("measure")?;
     let began = Instant::now();
     let (progress, finished) = (session.progress, session.finished);
     let shapes = session.plan.shapes.len();
@@ -154,7 +154,7 @@ impl Timing<'_, '_> {
         } = &*self.session;
         let yardstick = plan.round.yardstick && stage.yardstick().is_ok();
         MeasureJob {
-            problem: timing_key(&plan.shapes[shape], plan, settings, process),
+            problem: timing_key(&plan.shapes[shape], plan, settings),
             tolerance: self.session.tolerance(),
             entries: self.entries(shape),
             baseline: plan.baseline.clone(),

@@ -110,9 +110,8 @@ fn judge(
         }
     };
     for &distribution in &plan.round.validation.distributions {
-        session
-            .oracles
-            .wait("validate", &validation_key(shape, distribution, settings));
+        let key = validation_key(shape, distribution, settings);
+        session.oracles.wait("validate", &key)?;
     }
     let time_limit = Duration::from_secs_f64(plan.round.validation.timeout);
     let job = ValidateJob {

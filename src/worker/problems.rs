@@ -2,6 +2,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::protocol::ProblemKey;
+use crate::backend::Backend;
 use crate::domain::Shape;
 use crate::operator::{Operands, Oracle, OracleCache};
 
@@ -48,6 +49,26 @@ impl Problems {
         });
         self.kept.push(Rc::clone(&problem));
         problem
+    }
+
+    /// Has the backend compute an answer, holds it against the CPU's in a few
+    /// places, and leaves it in the cache.
+    pub fn answer(&self, key: &ProblemKey, backend: &mut dyn Backend) -> Result<(), String> {
+        let ProblemKey {
+            shape,
+            distribution,
+            seed,
+        } = key;
+        if self.answers.has(shape, *distribution, *seed) {
+            return Ok(());
+        }
+        let operands = Operands::draw(shape, *distribution, *seed);
+        let oracle = backend.answer(&operands)?;
+        oracle
+            .spot_check(&operands, &mut rand::rng())
+            .map_err(|e| format!("this device computes wrong products: {e}"))?;
+        self.answers.keep(shape, *distribution, *seed, &oracle);
+        Ok(())
     }
 }
 

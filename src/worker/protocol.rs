@@ -15,6 +15,8 @@ use crate::record::schema::{Block, Device, Verdict};
 pub enum Request {
     Validate(Box<ValidateJob>),
     Measure(Box<MeasureJob>),
+    /// Compute an answer and leave it in the cache.
+    Answer(Box<ProblemKey>),
 }
 
 /// One shape's data, by what it is made from.
@@ -109,6 +111,8 @@ pub enum Reply {
         /// Cells whose timed output or time turned out wrong.
         rejected: Vec<Verdict>,
     },
+    /// The answer asked for by [`Request::Answer`] is in the cache.
+    Answered,
     /// The worker cannot do what was asked, through no contender's fault.
     Failed { message: String },
 }

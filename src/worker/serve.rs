@@ -53,6 +53,14 @@ pub fn serve(
                 trace(|| format!("validate {} on {}", job.contender, job.shape.name));
                 judge(opened.as_mut(), &mut problems, &job, &mut |r| line.send(r))
             }
+            Request::Answer(key) => {
+                trace(|| format!("answer {} {}", key.shape.name, key.distribution));
+                match problems.answer(&key, opened.as_mut()) {
+                    Ok(()) => line.send(&Reply::Answered),
+                    Err(message) => line.send(&Reply::Failed { message }),
+                }
+                true
+            }
             Request::Measure(job) => {
                 trace(|| format!("measure {}", job.problem.shape.name));
                 match opened.cuda() {

@@ -7,6 +7,7 @@ mod cublas;
 mod device;
 mod driver;
 mod instance;
+mod oracle;
 mod prepared;
 mod tensor_map;
 
@@ -22,6 +23,7 @@ pub use prepared::Prepared;
 
 use super::{Backend, Job, Observation, RunFailure};
 use crate::compile::{Image, Unit};
+use crate::operator::{Operands, Oracle};
 use crate::record::schema::Device;
 use device::Context;
 use driver::{Module, Stream};
@@ -30,7 +32,7 @@ use driver::{Module, Stream};
 pub fn tools_unit(arch: &str) -> Unit {
     Unit {
         name: "src/backend/cuda/tools.cu".to_owned(),
-        source: include_str!("tools.cu").to_owned(),
+        source: concat!(include_str!("tools.cu"), include_str!("oracle.cu")).to_owned(),
         arch: arch.to_owned(),
         defines: Vec::new(),
         include: Vec::new(),
@@ -126,6 +128,10 @@ impl Backend for CudaBackend {
         prepared.queue()?;
         self.stream.synchronize().map_err(CudaError::crashed)?;
         prepared.observe(&self.tools).map_err(CudaError::crashed)
+    }
+
+    fn answer(&mut self, operands: &Operands) -> Result<Oracle, String> {
+        oracle::solve(&self.tools, &self.stream, operands).map_err(|e| e.to_string())
     }
 
     fn cuda(&mut self) -> Option<&mut CudaBackend> {
