@@ -143,7 +143,7 @@ impl CommandError {
     /// and under `NO_COLOR`.
     pub fn print(&self) {
         let coloured = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        eprintln!("{}", render(&self.error, coloured));
+        remark!("{}", render(&self.error, coloured));
     }
 }
 

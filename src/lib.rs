@@ -11,6 +11,12 @@
 //! Left of ‖ only [`sweep`] knows all the stages. Right of ‖ nothing touches a
 //! backend: every table, gate and report is made from a run file alone.
 
+// One door leads to the terminal.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+#[macro_use]
+pub mod speech;
+
 pub mod diagnostic;
 pub mod document;
 pub mod domain;

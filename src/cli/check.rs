@@ -49,7 +49,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         summarise(plan);
         if let Some(compiler) = &compiler {
             let builds = inspect(compiler, plan)?;
-            println!("{}", resources(&builds));
+            say!("{}", resources(&builds));
             if report_failures(plan, &builds) {
                 exit = Exit::Unexpected;
             }
@@ -102,18 +102,18 @@ fn report_failures(plan: &Plan, builds: &[Build]) -> bool {
         for kernel in &spec.kernels {
             if build.ok && build.kernels.iter().all(|k| k.name != *kernel) {
                 let id = &build.contender;
-                println!("{id}: no kernel `{kernel}`: declare it extern \"C\" __global__");
+                say!("{id}: no kernel `{kernel}`: declare it extern \"C\" __global__");
                 surprised = true;
             }
         }
         for remark in &build.remarks {
-            println!("{}: {remark}", build.contender);
+            say!("{}: {remark}", build.contender);
         }
         let contender = plan.contenders.iter().find(|c| c.id == build.contender);
         let expected = contender.is_some_and(|c| c.variant.expect == Status::CompileError);
         surprised |= build.ok == expected;
         if let Some(message) = &build.message {
-            println!("{}: {message}", build.contender);
+            say!("{}: {message}", build.contender);
         }
     }
     surprised
@@ -163,7 +163,7 @@ fn warn_of_strangers(plan: &Plan, catalog: &Catalog) {
                 variant.file.path.display()
             );
             if !known && !told.contains(&warning) {
-                eprintln!("{warning}");
+                remark!("{warning}");
                 told.push(warning);
             }
         }
@@ -172,8 +172,8 @@ fn warn_of_strangers(plan: &Plan, catalog: &Catalog) {
 
 pub(super) fn summarise(plan: &Plan) {
     let name = &plan.round.name;
-    println!("{name}  {}", plan.round.question);
-    println!(
+    say!("{name}  {}", plan.round.question);
+    say!(
         "{} contenders × {} shapes, {} images to compile, baseline {}",
         plan.contenders.len(),
         plan.shapes.len(),

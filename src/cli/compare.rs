@@ -33,6 +33,7 @@ pub struct Args {
 
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
+    args.exports.probe()?;
     match (
         runs::is_run_file(&args.base),
         runs::is_run_file(&args.candidate),
@@ -63,6 +64,9 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
             "`dgx report` shows what became of each cell",
         )
     })?;
+    let sides = [&base, &candidate].map(|c| side(&run, &ranking, c));
+    let document = Document::of_comparison(sides[0], sides[1], &comparison);
+    let written = args.exports.write(&document);
     say!("{}\n", present::headline(&run, style));
     say!(
         "{}",
@@ -77,11 +81,9 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     if missing > 0 {
         say!("\n{missing} shapes are left out: one of the two is not valid there.");
     }
-    let sides = [&base, &candidate].map(|c| side(&run, &ranking, c));
     print_counters(sides, &comparison, style);
     say!("\n{}", can_tell(&run, &ranking));
-    args.exports
-        .write(&Document::of_comparison(sides[0], sides[1], &comparison))?;
+    written?;
     Ok(Exit::Done)
 }
 
@@ -166,14 +168,6 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     }
     let (ranking_a, ranking_b) = (Ranking::of(&a), Ranking::of(&b));
     let common = followed(args, &a, &b)?;
-    say!("A  {}  {}", a.path.display(), describe(&a));
-    say!("B  {}  {}", b.path.display(), describe(&b));
-    if difference.is_some() {
-        say!(
-            "{}",
-            style.doubtful("ACROSS DEVICES: ratios are of devices as much as of designs")
-        );
-    }
     let mut compared = Vec::new();
     for contender in &common {
         let (base, candidate) = (
@@ -191,8 +185,18 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
             "compare runs of the same round",
         ));
     };
-    say!("\n{}", overview(&compared, &ranking_b, style));
     let (base, candidate) = (side(&a, &ranking_a, first), side(&b, &ranking_b, first));
+    let document = Document::of_comparison(base, candidate, comparison);
+    let written = args.exports.write(&document);
+    say!("A  {}  {}", a.path.display(), describe(&a));
+    say!("B  {}  {}", b.path.display(), describe(&b));
+    if difference.is_some() {
+        say!(
+            "{}",
+            style.doubtful("ACROSS DEVICES: ratios are of devices as much as of designs")
+        );
+    }
+    say!("\n{}", overview(&compared, &ranking_b, style));
     if compared.len() == 1 {
         say!("\n{}", table(base, candidate, comparison, style));
         print_counters([base, candidate], comparison, style);
@@ -212,8 +216,7 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
             say!("{}", style.fold(&sentence, 2));
         }
     }
-    args.exports
-        .write(&Document::of_comparison(base, candidate, comparison))?;
+    written?;
     Ok(Exit::Done)
 }
 

@@ -41,7 +41,7 @@ pub fn run(_args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
         ),
     ];
     for (name, value) in rows {
-        println!("{name:>8}  {value}");
+        say!("{name:>8}  {value}");
     }
     match compiler {
         Ok(_) => Ok(Exit::Done),

@@ -5,7 +5,6 @@ use super::runs;
 use crate::config::{Gate, Round};
 use crate::diagnostic::{CommandError, InputError, SourceFile};
 use crate::domain::{Bytes, Counter, Exit};
-use crate::export;
 use crate::gate::{self, GateError, GateReport, Over};
 use crate::rank::{Ranking, mismatch};
 use crate::record::{self, Run};
@@ -97,12 +96,15 @@ impl From<GateError> for CommandError {
 
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
+    runs::probe([&args.export_json, &args.export_junit, &args.export_markdown])?;
     let (run, base) = sides(&args)?;
     let ranking = Ranking::of(&run);
     let rules = rules(&args, &run)?;
     let report = judge(&args, &run, &ranking, &rules, base.as_ref())?;
+    // The files first: whoever reads the words may be gone by then.
+    let written = write(&args, &report);
     say!("{}", gate::text(&report, &style));
-    write(&args, &report)?;
+    written?;
     Ok(report.exit())
 }
 
@@ -211,14 +213,9 @@ fn judge(
 }
 
 fn write(args: &Args, report: &GateReport) -> Result<(), CommandError> {
-    if let Some(path) = &args.export_json {
-        export::write(path, &gate::json(report))?;
-    }
-    if let Some(path) = &args.export_junit {
-        export::write(path, &gate::junit(report))?;
-    }
-    if let Some(path) = &args.export_markdown {
-        export::write(path, &gate::markdown(report))?;
-    }
-    Ok(())
+    runs::write_all([
+        (&args.export_json, &|| gate::json(report)),
+        (&args.export_junit, &|| gate::junit(report)),
+        (&args.export_markdown, &|| gate::markdown(report)),
+    ])
 }

@@ -77,7 +77,7 @@ fn list_variants(catalog: &Catalog) -> Result<Exit, CommandError> {
             }
         }
     }
-    println!("{}", plain(rows));
+    say!("{}", plain(rows));
     match broken {
         None => Ok(Exit::Done),
         Some(error) => Err(error.into()),
@@ -97,7 +97,7 @@ fn span_of(values: &[i64]) -> String {
 }
 
 fn list_round(plan: &Plan) {
-    println!("{}  {}\n", plan.round.name, plan.round.question);
+    say!("{}  {}\n", plan.round.name, plan.round.question);
     let mut rows = Builder::default();
     rows.push_record(["contender", "", "what it is"]);
     for contender in &plan.contenders {
@@ -108,7 +108,7 @@ fn list_round(plan: &Plan) {
         let summary = &contender.variant.summary;
         rows.push_record([contender.id.as_str(), role, summary]);
     }
-    println!("{}\n", plain(rows));
+    say!("{}\n", plain(rows));
     let mut rows = Builder::default();
     rows.push_record(["shape", "groups", "m", "n", "k", "GFLOP"]);
     for shape in &plan.shapes {
@@ -126,7 +126,7 @@ fn list_round(plan: &Plan) {
             format!("{:.1}", shape.flops() / 1e9),
         ]);
     }
-    println!("{}", plain(rows));
+    say!("{}", plain(rows));
 }
 
 /// Columns held apart by space alone.

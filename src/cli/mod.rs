@@ -1,12 +1,6 @@
 //! The command line: one file per verb, each an `Args` and a `run` that reads
 //! as the pipeline. Parsing ends here; the modules behind see resolved values.
 
-/// `println!` for results: a reader that has seen enough (`| head`) ends the
-/// command quietly instead of as a panic.
-macro_rules! say {
-    ($($text:tt)*) => { $crate::cli::runs::print(format_args!($($text)*)) };
-}
-
 mod check;
 mod compare;
 mod doctor;
@@ -21,6 +15,7 @@ mod show;
 mod sweep;
 mod worker;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -28,6 +23,7 @@ use clap::{Parser, Subcommand};
 
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
+use crate::speech::{self, Lost};
 
 /// Run competing designs of one GPU kernel, check each, time the right ones
 /// side by side, and say which is fastest and how surely.
@@ -88,16 +84,43 @@ enum Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(asked) => return help_or_usage(&asked).into(),
+    };
     if cli.globals.no_color {
         // SAFETY: nothing has started a thread yet.
         unsafe { std::env::set_var("NO_COLOR", "1") };
     }
-    match dispatch(cli) {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            error.print();
-            error.exit().into()
+    let verdict_is_all = matches!(cli.command, Command::Gate(_));
+    let exit = dispatch(cli).unwrap_or_else(|error| {
+        error.print();
+        error.exit()
+    });
+    as_said(exit, verdict_is_all, speech::lost()).into()
+}
+
+/// What clap ends a command line with: the help that was asked for, or an
+/// error.
+fn help_or_usage(asked: &clap::Error) -> Exit {
+    let printed = asked.print().and_then(|()| std::io::stdout().flush());
+    if asked.use_stderr() {
+        return Exit::Usage;
+    }
+    speech::keep(printed);
+    as_said(Exit::Done, false, speech::lost())
+}
+
+/// The exit code, given what became of the words. Who closes a pipe has seen
+/// enough, and the command's own code stands; but a gate whose findings nobody
+/// got, or anything that met a full disk, has not done what it was asked to.
+fn as_said(exit: Exit, verdict_is_all: bool, lost: Option<Lost>) -> Exit {
+    match lost {
+        None => exit,
+        Some(Lost::ReaderGone) if !verdict_is_all => exit,
+        Some(why) => {
+            remark!("dgx: standard output was cut short: {why}");
+            Exit::CouldNotRun
         }
     }
 }

@@ -35,6 +35,11 @@ pub struct Args {
 
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
+    runs::probe([
+        &args.output,
+        &args.export_dispatch_toml,
+        &args.export_dispatch_header,
+    ])?;
     let subjects = subjects(&args)?;
     let Some(last) = subjects.last() else {
         return Ok(Exit::Done);
@@ -45,14 +50,15 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     export::write(&output, &page(&subjects))?;
     let nodes = lineage(&last.run, &last.ranking);
+    let table = dispatch(&last.run, &last.ranking);
+    let written = write_dispatch(&args, table.as_ref());
     if nodes.iter().any(|n| n.depth > 0) {
         say!("{}\n", present::lineage_tree(&nodes));
     }
-    let table = dispatch(&last.run, &last.ranking);
     if let Some(table) = &table {
         say!("{}", present::dispatch_note(table, &style));
     }
-    write_dispatch(&args, table.as_ref())?;
+    written?;
     say!("{}", output.display());
     Ok(Exit::Done)
 }
@@ -100,11 +106,8 @@ fn write_dispatch(
             "`dgx report` shows what became of each",
         )
     })?;
-    if let Some(path) = &args.export_dispatch_toml {
-        export::write(path, &table.toml())?;
-    }
-    if let Some(path) = &args.export_dispatch_header {
-        export::write(path, &table.header())?;
-    }
-    Ok(())
+    runs::write_all([
+        (&args.export_dispatch_toml, &|| table.toml()),
+        (&args.export_dispatch_header, &|| table.header()),
+    ])
 }

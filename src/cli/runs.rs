@@ -1,6 +1,5 @@
 //! Finding and reading run files for the commands that look at them.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::Globals;
@@ -95,25 +94,38 @@ pub struct Exports {
 }
 
 impl Exports {
+    /// Whether the files could be written, found out before any work.
+    pub fn probe(&self) -> Result<(), CommandError> {
+        let files = [&self.export_json, &self.export_csv, &self.export_markdown];
+        probe(files)
+    }
+
     pub fn write(&self, document: &Document) -> Result<(), CommandError> {
-        if let Some(path) = &self.export_json {
-            export::write(path, &document.json())?;
-        }
-        if let Some(path) = &self.export_csv {
-            export::write(path, &export::csv(document))?;
-        }
-        if let Some(path) = &self.export_markdown {
-            export::write(path, &export::markdown(document))?;
-        }
-        Ok(())
+        write_all([
+            (&self.export_json, &|| document.json()),
+            (&self.export_csv, &|| export::csv(document)),
+            (&self.export_markdown, &|| export::markdown(document)),
+        ])
     }
 }
 
-/// Writes a line to standard output.
-pub fn print(text: std::fmt::Arguments) {
-    if writeln!(std::io::stdout().lock(), "{text}").is_err() {
-        std::process::exit(Exit::Done as i32);
+/// Whether files that were asked for could be written, before any work.
+pub fn probe<const N: usize>(files: [&Option<PathBuf>; N]) -> Result<(), CommandError> {
+    for path in files.into_iter().flatten() {
+        export::probe(path)?;
     }
+    Ok(())
+}
+
+/// Writes those files that were asked for: all that can be, whatever becomes
+/// of one of them.
+pub fn write_all<const N: usize>(
+    files: [(&Option<PathBuf>, &dyn Fn() -> String); N],
+) -> Result<(), CommandError> {
+    let written = files
+        .into_iter()
+        .filter_map(|(path, text)| Some(export::write(path.as_ref()?, &text())));
+    written.fold(Ok(()), Result::and)
 }
 
 /// How to print, given the flags every command takes.

@@ -78,6 +78,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     if args.dry_run {
         return dry_run(round, globals);
     }
+    args.exports.probe()?;
     let seed = args
         .seed
         .or(round.validation.seed)
@@ -94,10 +95,10 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         },
         resume,
     })?;
-    println!("{}", sweep_summary(&swept.run, &runs::style(globals)));
     let ranking = Ranking::of(&swept.run);
-    args.exports
-        .write(&Document::of_run(&swept.run, &ranking))?;
+    let written = args.exports.write(&Document::of_run(&swept.run, &ranking));
+    say!("{}", sweep_summary(&swept.run, &runs::style(globals)));
+    written?;
     if args.timings {
         print_timings(swept.seconds, began.elapsed().as_secs_f64());
     }
@@ -113,9 +114,9 @@ fn dry_run(round: Round, globals: &Globals) -> Result<Exit, CommandError> {
         let contender = &plan.contenders[cell.contender].id;
         let shape = &plan.shapes[cell.shape].name;
         match &cell.work {
-            Work::Run { call, .. } => println!("  {contender} on {shape}: {}", launches(call)),
+            Work::Run { call, .. } => say!("  {contender} on {shape}: {}", launches(call)),
             Work::Unsupported { reason } => {
-                println!("  {contender} on {shape}: unsupported, {reason}");
+                say!("  {contender} on {shape}: unsupported, {reason}");
             }
         }
     }
@@ -225,7 +226,7 @@ fn print_timings(mut stages: BTreeMap<String, f64>, total: f64) {
         .collect();
     parts.push(format!("other {own:.1} s"));
     let share = 100.0 * own / total.max(f64::MIN_POSITIVE);
-    println!(
+    say!(
         "\ntimings: {} · the harness's own share is {share:.1} %",
         parts.join(" · ")
     );

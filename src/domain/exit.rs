@@ -11,7 +11,8 @@ pub enum Exit {
     Usage = 2,
     /// A contender's verdict differs from what its variant declares.
     Unexpected = 3,
-    /// Could not run: no compiler, no backend, a worker lost.
+    /// Could not run (no compiler, no backend, a worker lost, a full disk), or
+    /// could not say what it found.
     CouldNotRun = 4,
     /// The data cannot answer the question that was asked.
     Inconclusive = 5,
@@ -26,7 +27,7 @@ impl Exit {
         (Self::Unexpected, "a verdict nobody expected"),
         (
             Self::CouldNotRun,
-            "could not run (no compiler, worker lost)",
+            "could not run (no compiler, stopped, disk full), or could not say so",
         ),
         (Self::Inconclusive, "inconclusive"),
     ];

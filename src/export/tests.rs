@@ -49,5 +49,5 @@ fn a_file_is_written_whole_or_not_at_all() {
     write(&path, "{}\n").unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "{}\n");
     let error = write(&dir.path().join("no/such/out.json"), "{}").unwrap_err();
-    assert!(error.message().contains("cannot write"), "{error}");
+    assert!(error.to_string().contains("cannot write"), "{error}");
 }

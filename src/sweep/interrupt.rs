@@ -7,10 +7,10 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 pub fn install() {
     let _ = ctrlc::set_handler(|| {
         if REQUESTED.swap(true, Ordering::SeqCst) {
-            eprintln!("\nended at once; finished cells are kept: dgx sweep --resume");
+            remark!("\nended at once; finished cells are kept: dgx sweep --resume");
             std::process::exit(130);
         }
-        eprintln!("\nstopping after what is under way; Ctrl-C again ends at once");
+        remark!("\nstopping after what is under way; Ctrl-C again ends at once");
     });
 }
 

@@ -186,7 +186,7 @@ fn compile_only(
         .flatten()
         .filter_map(|c| c.outcome.as_ref().err())
         .collect();
-    failed.iter().for_each(|message| eprintln!("{message}"));
+    failed.iter().for_each(|message| remark!("{message}"));
     let good = compiled.len() - failed.len();
     could_not_run(&format!(
         "{good} of {} images compile, but nothing can run them: {why}",

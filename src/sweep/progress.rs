@@ -37,7 +37,7 @@ impl Progress {
             }
             Timing::Recorded => device.name.clone(),
         };
-        eprintln!(
+        remark!(
             "{}: {} × {} on {place}",
             round.name,
             count(plan.contenders.len(), "contender"),
@@ -80,7 +80,7 @@ impl Progress {
 
     /// A line the user should not miss.
     pub fn warn(&self, text: &str) {
-        eprintln!("warning: {text}");
+        remark!("warning: {text}");
     }
 
     /// The stages in one line.
@@ -93,11 +93,11 @@ impl Progress {
             parts.push(decision.to_owned());
         }
         parts.push(format!("{seconds:.0} s"));
-        eprintln!("{}\n", parts.join(" · "));
+        remark!("{}\n", parts.join(" · "));
     }
 
     pub fn resume_hint(&self, path: &Path) {
-        eprintln!(
+        remark!(
             "stopped; what is finished is kept: dgx sweep --resume {}",
             path.display()
         );

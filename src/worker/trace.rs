@@ -7,6 +7,6 @@ pub fn trace(text: impl FnOnce() -> String) {
         std::env::var("DGX_LOG").is_ok_and(|v| !matches!(v.as_str(), "" | "0" | "off"))
     });
     if on {
-        eprintln!("[dgx {}] {}", std::process::id(), text());
+        remark!("[dgx {}] {}", std::process::id(), text());
     }
 }

@@ -7,5 +7,6 @@ mod gating;
 mod listing;
 mod odd_runs;
 mod reading;
+mod speech;
 mod sweeping;
 mod workspace;

@@ -1,0 +1,103 @@
+use std::fs::OpenOptions;
+use std::io::{Error, Write};
+use std::path::Path;
+
+use crate::diagnostic::{CommandError, InputError};
+use crate::domain::Exit;
+
+/// Whether a file could be written at `path`, found out before any work.
+pub fn probe(path: &Path) -> Result<(), InputError> {
+    let refused = |error: Error| {
+        InputError::new(
+            cannot(path, &error),
+            "choose a folder that exists and can be written to",
+        )
+    };
+    match path.metadata() {
+        Ok(found) if found.is_dir() => Err(refused(Error::other("it is a folder"))),
+        Ok(found) if !found.is_file() => Ok(()),
+        _ => tempfile::tempfile_in(folder(path))
+            .map(drop)
+            .map_err(refused),
+    }
+}
+
+/// Writes `text` to `path` whole or not at all.
+pub fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+    written(path, text).map_err(|error| {
+        CommandError::new(
+            Exit::CouldNotRun,
+            cannot(path, &error),
+            "check space and permissions there, or choose another place",
+        )
+    })
+}
+
+fn written(path: &Path, text: &str) -> Result<(), Error> {
+    // A pipe or a device (/dev/stdout) is written to, not replaced by a file.
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        return OpenOptions::new()
+            .write(true)
+            .open(path)?
+            .write_all(text.as_bytes());
+    }
+    let mut file = tempfile::NamedTempFile::new_in(folder(path))?;
+    file.write_all(text.as_bytes())?;
+    readable_by_all(&file)?;
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    }
+}
+
+fn cannot(path: &Path, error: &Error) -> String {
+    format!("cannot write {}: {error}", path.display())
+}
+
+/// A temporary file is its owner's alone; a result is for everyone.
+#[cfg(unix)]
+fn readable_by_all(file: &tempfile::NamedTempFile) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let permissions = std::fs::Permissions::from_mode(0o644);
+    file.as_file().set_permissions(permissions)
+}
+
+#[cfg(not(unix))]
+fn readable_by_all(_file: &tempfile::NamedTempFile) -> std::io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_appears_whole_and_a_device_stays_a_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.json");
+        for text in ["one", "two"] {
+            probe(&file).unwrap();
+            write(&file, text).unwrap();
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        }
+        let link = folder.path().join("void");
+        std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        write(&link, "three").unwrap();
+        assert!(link.is_symlink());
+        std::os::unix::fs::symlink("/dev/full", folder.path().join("full")).unwrap();
+        let error = write(&folder.path().join("full"), "four").unwrap_err();
+        assert_eq!(error.exit(), Exit::CouldNotRun);
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_is_known_before_any_work() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(probe(folder.path()).is_err());
+        assert!(probe(&folder.path().join("no/where.json")).is_err());
+    }
+}

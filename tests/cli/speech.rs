@@ -1,0 +1,170 @@
+//! Whatever becomes of standard output and standard error, no command panics
+//! and no exit code lies.
+
+use std::fs::{self, File, OpenOptions};
+use std::process::{Command, Stdio};
+
+use crate::workspace::Workspace;
+
+const RECORDED: &str = include_str!("../../results/baselines/round1-b200.jsonl");
+const MEASURED: &str = include_str!("../fixtures/runs/round4.jsonl");
+const JURY: &str = include_str!("../../configs/round4.toml");
+
+/// Every command, at least once, and how it ends where it can speak.
+const COMMANDS: [(&str, i32); 19] = [
+    ("sweep round.toml --backend emu --timings", 3),
+    ("sweep round.toml --dry-run", 0),
+    ("show round4.jsonl", 0),
+    ("compare two-pass interleaved round4.jsonl", 0),
+    ("compare round4.jsonl round4.jsonl", 0),
+    ("gate round4.jsonl --min-geomean 1.2", 0),
+    ("gate round4.jsonl --min-geomean 1.5", 1),
+    (
+        "gate round4.jsonl --min-geomean 1.0001 --counter atomics=1",
+        5,
+    ),
+    ("report round4.jsonl -o page.html", 0),
+    ("explain one round.toml", 0),
+    ("jury round4.toml round4.jsonl", 0),
+    ("rounds --configs .", 0),
+    ("list", 0),
+    ("list round.toml", 0),
+    ("check round.toml", 0),
+    ("doctor", 0),
+    ("--help", 0),
+    ("gate --help", 0),
+    ("--version", 0),
+];
+
+fn workspace() -> Workspace {
+    let workspace = Workspace::new();
+    workspace.write("results/baselines/round1-b200.jsonl", RECORDED);
+    workspace.write("round4.jsonl", MEASURED);
+    workspace.write("round4.toml", JURY);
+    workspace
+}
+
+/// A stream with nobody at its other end.
+fn reader_gone() -> Stdio {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    writer.into()
+}
+
+/// A disk without room.
+fn full() -> Stdio {
+    let file = OpenOptions::new().write(true).open("/dev/full");
+    file.expect("/dev/full").into()
+}
+
+/// How dgx ends with these streams; what it said of a panic goes to a file.
+fn code(workspace: &Workspace, words: &str, stdout: Stdio, stderr: Option<Stdio>) -> i32 {
+    let told = workspace.path().join("stderr");
+    let stderr = stderr.unwrap_or_else(|| File::create(&told).expect("a file").into());
+    let status = Command::new(env!("CARGO_BIN_EXE_dgx"))
+        .current_dir(workspace.path())
+        .args(words.split(' '))
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(stderr)
+        .status()
+        .expect("dgx runs");
+    let told = fs::read_to_string(&told).unwrap_or_default();
+    assert!(!told.contains("panicked"), "{words}: {told}");
+    status.code().unwrap_or_else(|| panic!("{words}: {status}"))
+}
+
+#[test]
+fn no_exit_code_lies_and_nobody_panics() {
+    let workspace = workspace();
+    for (words, plain) in COMMANDS {
+        let ends = |stdout: Stdio, stderr| code(&workspace, words, stdout, stderr);
+        assert_eq!(ends(Stdio::null(), None), plain, "{words}");
+        assert_eq!(ends(full(), None), 4, "{words} > /dev/full");
+        // A gate is asked for its findings; the others' readers saw enough.
+        let gone = match words.starts_with("gate round") {
+            true => 4,
+            false => plain,
+        };
+        assert_eq!(ends(reader_gone(), None), gone, "{words} | true");
+        assert_eq!(ends(Stdio::null(), Some(full())), plain, "{words} 2> full");
+        let deaf = ends(Stdio::null(), Some(reader_gone()));
+        assert_eq!(deaf, plain, "{words} 2>| true");
+        assert_eq!(ends(full(), Some(full())), 4, "{words} &> /dev/full");
+    }
+}
+
+#[test]
+fn closed_streams_are_no_reason_to_panic() {
+    let workspace = workspace();
+    for (words, plain) in COMMANDS {
+        for closed in [">&-", "2>&-", "<&- >&- 2>&-"] {
+            let line = format!("exec \"$0\" {words} {closed}");
+            let output = Command::new("sh")
+                .current_dir(workspace.path())
+                .args(["-c", &line, env!("CARGO_BIN_EXE_dgx")])
+                .output();
+            let code = output.expect("sh runs").status.code();
+            assert_eq!(code, Some(plain), "{words} {closed}");
+        }
+    }
+}
+
+#[test]
+fn the_table_has_every_command() {
+    let help = Workspace::new().run(&["--help"]);
+    let (_, list) = help.split_once("Commands:\n").expect("its commands");
+    let names = list.lines().take_while(|l| !l.is_empty());
+    let mut count = 0;
+    for name in names.filter_map(|l| l.split_whitespace().next()) {
+        let known = |(words, _): &(&str, i32)| words.split(' ').next() == Some(name);
+        assert!(COMMANDS.iter().any(known), "{name} is in no row");
+        count += 1;
+    }
+    assert!(count > 8, "{help}");
+}
+
+#[test]
+fn files_are_written_though_nobody_reads_the_words() {
+    let workspace = workspace();
+    let exports = "--export-json x.json --export-markdown x.md";
+    let commands = [
+        format!("gate round4.jsonl --min-geomean 1.5 {exports} --export-junit x.xml"),
+        format!("compare two-pass interleaved round4.jsonl {exports}"),
+        format!("compare round4.jsonl round4.jsonl {exports}"),
+        format!("sweep round.toml --backend emu {exports}"),
+        "report round4.jsonl -o x.json --export-dispatch-toml x.md".to_owned(),
+    ];
+    for words in &commands {
+        for stdout in [full(), reader_gone()] {
+            code(&workspace, words, stdout, None);
+            for file in words.split(' ').filter(|w| w.starts_with("x.")) {
+                let path = workspace.path().join(file);
+                let text = fs::read_to_string(&path).unwrap_or_default();
+                assert!(!text.is_empty(), "{words} wrote no {file}");
+                fs::remove_file(path).expect("a file");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_stops_the_command_before_its_work() {
+    let workspace = workspace();
+    for words in [
+        "gate round4.jsonl --export-junit no/where.xml",
+        "compare two-pass interleaved round4.jsonl --export-csv no/where.csv",
+        "sweep round.toml --backend emu --export-json .",
+        "report round4.jsonl -o no/where.html",
+    ] {
+        let said = workspace.run(&words.split(' ').collect::<Vec<_>>());
+        assert!(said.contains("cannot write"), "{said}");
+        assert!(said.ends_with("[exit 2]"), "{said}");
+    }
+    let results = fs::read_dir(workspace.path().join("results")).expect("a folder");
+    assert_eq!(results.count(), 1, "a sweep went ahead");
+    // Where the disk fills up in the meantime, the words are still said.
+    let said = workspace.run(&["gate", "round4.jsonl", "--export-junit", "/dev/full"]);
+    assert!(said.contains("gate passed"), "{said}");
+    assert!(said.ends_with("[exit 4]"), "{said}");
+}
