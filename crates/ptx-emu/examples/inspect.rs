@@ -20,6 +20,10 @@ fn main() -> ExitCode {
                 failed = true;
             }
             Ok(module) => {
+                for (name, reason) in &module.refused {
+                    eprintln!("{path}: {name}: refused: {reason}");
+                    failed = true;
+                }
                 for (name, kernel) in &module.kernels {
                     println!(
                         "{path}: {name}: {} instructions, {} + {} registers, {} predicates, \

@@ -26,6 +26,7 @@ use crate::exec::classes;
 use crate::exec::env::{Deadline, Env, Setup};
 use crate::exec::grid;
 use crate::fault::{EarlyRead, Fault};
+use crate::lower::LowerError;
 use crate::memory::{DevicePtr, Memory, MemoryError};
 use crate::numeric::simd::Level;
 use crate::op::{Module, Program, SHARED_BASE};
@@ -201,6 +202,14 @@ pub enum LaunchError {
         /// Kernels there are.
         known: String,
     },
+    /// The kernel is there, but cannot run here.
+    #[error("kernel `{name}` cannot run in the emulator: {reason}")]
+    Refused {
+        /// Kernel.
+        name: String,
+        /// What is not supported, and where.
+        reason: Box<LowerError>,
+    },
     /// Wrong number of parameters.
     #[error("kernel `{kernel}` takes {expected} parameters, {given} were given")]
     ParamCount {
@@ -368,17 +377,17 @@ impl Launch {
     }
 
     fn program<'m>(&self, module: &'m Module) -> Result<&'m Program, LaunchError> {
-        module
-            .kernels
-            .get(&self.kernel)
-            .map(|p| &**p)
-            .ok_or_else(|| {
-                let names: Vec<&str> = module.kernels.keys().map(String::as_str).collect();
-                LaunchError::NoKernel {
-                    name: self.kernel.clone(),
-                    known: names.join(", "),
-                }
-            })
+        if let Some(program) = module.kernels.get(&self.kernel) {
+            return Ok(program);
+        }
+        let name = self.kernel.clone();
+        if let Some(reason) = module.refused.get(&name) {
+            let reason = Box::new(reason.clone());
+            return Err(LaunchError::Refused { name, reason });
+        }
+        let names = module.kernels.keys().chain(module.refused.keys());
+        let known = names.map(String::as_str).collect::<Vec<_>>().join(", ");
+        Err(LaunchError::NoKernel { name, known })
     }
 
     fn pack_params(&self, program: &Program) -> Result<AlignedBytes, LaunchError> {
@@ -496,7 +505,8 @@ impl Launch {
 }
 
 impl Module {
-    /// Reads PTX text and prepares all its kernels.
+    /// Reads PTX text and prepares all its kernels; those that cannot run are in
+    /// [`Module::refused`].
     pub fn load(ptx: &str) -> Result<Self, crate::lower::CompileError> {
         crate::lower::compile(ptx)
     }

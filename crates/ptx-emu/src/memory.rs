@@ -259,12 +259,8 @@ impl Memory {
         }
         for (var, &address) in module.globals.iter().zip(&addresses) {
             let mut init = var.init.clone();
-            for &(offset, index, addend) in &var.relocs {
-                let (offset, target) =
-                    (offset as usize, addresses.get(index).copied().unwrap_or(0));
-                if let Some(bytes) = init.get_mut(offset..offset + 8) {
-                    bytes.copy_from_slice(&target.wrapping_add_signed(addend).to_le_bytes());
-                }
+            for reloc in &var.relocs {
+                reloc.write(addresses.get(reloc.global).copied().unwrap_or(0), &mut init);
             }
             self.write(DevicePtr(address), &init)?;
         }

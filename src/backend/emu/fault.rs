@@ -6,8 +6,17 @@ use crate::domain::Status;
 
 /// A launch that did not finish, under the status a GPU would have earned it.
 pub fn failure(error: &LaunchError) -> RunFailure {
-    let LaunchError::Fault(fault) = error else {
-        return RunFailure::refused(error.to_string());
+    let fault = match error {
+        LaunchError::Fault(fault) => fault,
+        LaunchError::Refused { .. } => {
+            return RunFailure {
+                status: Status::Unsupported,
+                message: error.to_string(),
+                detail: None,
+                fatal: false,
+            };
+        }
+        _ => return RunFailure::refused(error.to_string()),
     };
     let status = match &fault.kind {
         kind if kind.is_hang() => Status::Hung,

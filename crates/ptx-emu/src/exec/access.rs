@@ -12,8 +12,8 @@ use super::touched::LaneRun;
 use super::warp::{Wait, Warp, each};
 use crate::fault::FaultKind;
 use crate::op::{
-    Addr, Base, CLUSTER_RANK_SHIFT, Extend, LOCAL_WINDOW, Order, PARAM_WINDOW, SHARED_BASE,
-    SHARED_WINDOW, SlotList, Space,
+    Addr, Base, CLUSTER_RANK_SHIFT, Extend, LOCAL_WINDOW, Order, PARAM_WINDOW, SHARED_WINDOW,
+    SlotList, Space,
 };
 
 type Checked<T> = Result<T, Box<FaultKind>>;
@@ -289,7 +289,7 @@ impl Cluster<'_> {
         let high = at.iter().fold(0, |m, &a| m.max(a));
         let reaches = |c: &InFlight| low < u64::from(c.end) && high >= u64::from(c.start);
         let early = !access.write && cta.in_flight.iter().any(reaches);
-        let own = low >= u64::from(SHARED_BASE) && high + access.bytes <= len;
+        let own = low >= u64::from(self.env.program.shared_start) && high + access.bytes <= len;
         if own {
             let run = LaneRun {
                 bytes: access.bytes,
@@ -343,14 +343,15 @@ impl Cluster<'_> {
             ))));
         };
         let end = target.shared.len() as u64;
-        if offset < SHARED_BASE || u64::from(offset) + access.bytes > end {
+        let start = self.env.program.shared_start;
+        if offset < start || u64::from(offset) + access.bytes > end {
             return Err(Box::new(FaultKind::OutOfBounds {
                 space: "shared",
                 address: offset.into(),
                 bytes: access.bytes,
                 write: access.write,
                 nearest: format!(
-                    "the CTA has shared bytes {SHARED_BASE:#x}..{end:#x}{}",
+                    "the CTA has shared bytes {start:#x}..{end:#x}{}",
                     self.symbol_near(offset)
                 ),
             }));

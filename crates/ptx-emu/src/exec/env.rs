@@ -276,7 +276,6 @@ impl<'a> Env<'a> {
             Special::LanemaskGt => return !(bit * 2 - 1) & 0xffff_ffff,
             Special::DynamicSmemSize => self.dynamic_shared,
             Special::TotalSmemSize | Special::AggrSmemSize => self.shared_end,
-            Special::ReservedSmemOffset | Special::Envreg => 0,
         };
         u64::from(value)
     }

@@ -377,7 +377,9 @@ impl Cluster<'_> {
                 let at = *w.get64(*target);
                 let mut paths: Vec<(u32, u32)> = Vec::new();
                 for lane in super::access::lanes(mask) {
-                    let Some(&entry) = targets.iter().find(|&&t| u64::from(t) == at[lane]) else {
+                    let Some(&(_, entry)) =
+                        targets.iter().find(|(address, _)| *address == at[lane])
+                    else {
                         return Err(sync::illegal(format!(
                             "indirect call to {:#x}, which is no function of its prototype",
                             at[lane]

@@ -273,6 +273,8 @@ pub enum Initializer<'a> {
         offset: i64,
         /// Written as `generic(symbol)`.
         generic: bool,
+        /// Only this byte of it, written as a mask: `0xff00(symbol)` is byte 1.
+        byte: Option<u8>,
     },
     /// `{ ... }`
     List(Vec<Initializer<'a>>),
@@ -385,6 +387,8 @@ pub enum Operand<'a> {
     Name(&'a str),
     /// `symbol+4`
     NameOffset(&'a str, i64),
+    /// `array[2]`, `array[%r1+3]`: an element, by its number.
+    Element(&'a str, Vec<Index<'a>>),
     /// `%tid.x`, `%v.y`
     Member(&'a str, &'a str),
     /// A literal.
@@ -403,6 +407,15 @@ pub enum Operand<'a> {
     Not(&'a str),
     /// `(a, b)` in a call.
     List(Vec<Operand<'a>>),
+}
+
+/// One subscript of an array element: register, number, or both added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Index<'a> {
+    /// The register, if there is one.
+    pub register: Option<&'a str>,
+    /// What is added to it.
+    pub offset: i64,
 }
 
 /// `base + offset` inside brackets.

@@ -2,7 +2,7 @@
 
 use super::emit::Emitter;
 use super::error::{Lowered, Problem, illegal};
-use super::names::{Binding, Place};
+use super::names::{Binding, Place, Register};
 use super::operands::wrong;
 use crate::front::ast::{self, Operand};
 use crate::op::*;
@@ -48,21 +48,143 @@ impl<'a> Emitter<'_, 'a> {
         Ok(self.const64(value))
     }
 
-    /// A function's address is the number of its first instruction.
     fn function_address(&mut self, name: &str) -> Lowered<R64> {
         let Some(&function) = self.unit.functions.get(name) else {
             return Err(Problem::UnknownName(name.to_owned()));
         };
-        self.callees.insert(function);
-        let entry = self.plan.and_then(|plan| plan.entries.get(&function));
-        let pc = entry.map_or(0, |&(_, indirect)| indirect);
-        Ok(self.const64(Const64::Bits(u64::from(pc))))
+        let address = self.unit.code_address(function);
+        Ok(self.const64(Const64::Bits(address)))
+    }
+
+    /// The bytes from the start of a variable to an element of it, as far as they are known, and
+    /// what each register among the subscripts adds: (register, bytes a step).
+    fn element(
+        &mut self,
+        name: &str,
+        indices: &[ast::Index<'a>],
+    ) -> Lowered<(i64, Vec<(Register, u64)>)> {
+        let Some(variable) = self.declaration(name) else {
+            return Err(match self.unknown(name) {
+                true => Problem::UnknownName(name.to_owned()),
+                false => Problem::Illegal(format!("`{name}` is no variable with elements")),
+            });
+        };
+        let dims = &variable.dims;
+        if indices.len() > dims.len() {
+            return illegal(format!("`{name}` has {} dimensions", dims.len()));
+        }
+        let mut stride = u64::from(variable.scalar.bytes()) * u64::from(variable.vector);
+        let mut strides = vec![stride; dims.len()];
+        // From the innermost dimension out; `layout` has checked that the product fits.
+        for at in (1..dims.len()).rev() {
+            stride = stride.wrapping_mul(dims[at].unwrap_or(0));
+            strides[at - 1] = stride;
+        }
+        let mut offset = 0i64;
+        let mut registers = Vec::new();
+        for (index, stride) in indices.iter().zip(strides) {
+            offset = offset.wrapping_add(index.offset.wrapping_mul(stride as i64));
+            if let Some(register) = index.register {
+                registers.push((self.index_register(register)?, stride));
+            }
+        }
+        Ok((offset, registers))
+    }
+
+    fn index_register(&mut self, name: &str) -> Lowered<Register> {
+        match self.names.lookup(name) {
+            Some(Binding::Register(register)) if matches!(register.bits, 32 | 64) => Ok(register),
+            Some(_) => illegal(format!("`{name}` is no register to index with")),
+            None => Err(Problem::UnknownName(name.to_owned())),
+        }
+    }
+
+    /// Adds subscripts in registers to an address.
+    fn step(&mut self, base: R64, registers: &[(Register, u64)]) -> R64 {
+        let mut sum = base;
+        for &(register, stride) in registers {
+            self.touch(register, false);
+            let d = self.temp64();
+            if register.bits == 32 {
+                let (a, b) = (self.r32(register), self.const32(stride as u32));
+                let (signed, c) = (true, sum);
+                self.emit(Op::MadWide32 { signed, d, a, b, c });
+            } else {
+                let (a, b) = (self.r64(register), self.const64(Const64::Bits(stride)));
+                self.emit(Op::MadLo64 { d, a, b, c: sum });
+            }
+            sum = d;
+        }
+        sum
+    }
+
+    /// The address of an element as a value, in the variable's own space.
+    pub(super) fn element64(&mut self, name: &str, indices: &[ast::Index<'a>]) -> Lowered<R64> {
+        let (offset, registers) = self.element(name, indices)?;
+        let base = self.symbol64(name, offset)?;
+        Ok(self.step(base, &registers))
+    }
+
+    /// As [`Emitter::element64`] where 32 bits hold the address.
+    pub(super) fn element32(&mut self, name: &str, indices: &[ast::Index<'a>]) -> Lowered<R32> {
+        let (offset, registers) = self.element(name, indices)?;
+        let base = self.symbol32(name, offset)?;
+        if registers.is_empty() {
+            return Ok(base);
+        }
+        let start = self.temp64();
+        let high = self.const32(0);
+        self.emit(Op::Pack64 {
+            d: start,
+            lo: base,
+            hi: high,
+        });
+        let sum = self.step(start, &registers);
+        let d = self.temp32();
+        self.emit(Op::Unpack64 {
+            lo: Slot::W32(d),
+            hi: Slot::Sink,
+            a: sum,
+        });
+        Ok(d)
+    }
+
+    /// `a[2]` where an address is expected: its bytes, in the space the instruction names.
+    fn element_address(
+        &mut self,
+        name: &'a str,
+        indices: &[ast::Index<'a>],
+        space: Space,
+    ) -> Lowered<(Addr, Space)> {
+        let (offset, registers) = self.element(name, indices)?;
+        let base = Some(name);
+        let (addr, space) = self.resolve_address(ast::Address { base, offset }, space)?;
+        if registers.is_empty() {
+            return Ok((addr, space));
+        }
+        let start = self.const64(match addr.base {
+            Base::Global(index) => Const64::Global {
+                index,
+                addend: addr.offset,
+            },
+            _ => Const64::Bits(addr.offset as u64),
+        });
+        let base = Base::R64(self.step(start, &registers));
+        Ok((Addr { base, offset: 0 }, space))
+    }
+
+    /// The declaration of a variable in scope.
+    fn declaration(&self, name: &str) -> Option<&'a ast::Variable<'a>> {
+        let ast = self.unit.ast;
+        let module = || ast.variables.iter().find(|v| v.name == name);
+        self.names.variable(name).or_else(module)
     }
 
     /// `[base+offset]`, in the space the instruction names; parameters choose their own.
     pub fn address(&mut self, operand: &Operand<'a>, space: Space) -> Lowered<(Addr, Space)> {
         match operand {
             Operand::Address(address) => self.resolve_address(*address, space),
+            Operand::Element(name, indices) => self.element_address(name, indices, space),
             other => wrong("an address in brackets", other),
         }
     }

@@ -64,12 +64,15 @@ fn one(emitter: &mut Emitter<'_, '_>, index: usize) -> Result<(), LowerError> {
 }
 
 fn bind_parameters(emitter: &mut Emitter<'_, '_>, index: usize) -> Lowered<()> {
-    let function = &emitter.unit.ast.functions[index];
+    let ast = emitter.unit.ast;
+    let function = &ast.functions[index];
     if emitter.in_kernel {
         let (params, _) = kernel_params(emitter.unit, index)?;
         for (param, layout) in function.params.iter().zip(params) {
             let place = Place::Param(layout.offset);
-            emitter.names.bind(param.name, Binding::Variable(place))?;
+            emitter
+                .names
+                .bind_variable(param, Binding::Variable(place))?;
         }
         return Ok(());
     }
@@ -81,7 +84,7 @@ fn bind_parameters(emitter: &mut Emitter<'_, '_>, index: usize) -> Lowered<()> {
             frame::Formal::Register(register) => Binding::Register(register),
         };
         if variable.name != "_" {
-            emitter.names.bind(variable.name, binding)?;
+            emitter.names.bind_variable(variable, binding)?;
         }
     }
     Ok(())
@@ -184,7 +187,7 @@ fn declare_labels<'a>(
 
 fn declare_variable<'a>(
     emitter: &mut Emitter<'_, 'a>,
-    variable: &ast::Variable<'a>,
+    variable: &'a ast::Variable<'a>,
 ) -> Lowered<()> {
     let place = match variable.storage {
         Storage::Memory(Space::Shared) => Place::Shared(emitter.declare_shared(variable)?),
@@ -204,7 +207,9 @@ fn declare_variable<'a>(
             "a variable of this space has no initial value".into(),
         ));
     }
-    emitter.names.bind(variable.name, Binding::Variable(place))
+    emitter
+        .names
+        .bind_variable(variable, Binding::Variable(place))
 }
 
 fn lower_instruction<'a>(

@@ -8,8 +8,9 @@ use super::frame::{
 };
 use super::names::{Binding, Place, Register};
 use super::operands::{describe, wrong};
+use super::unit::layout;
 use super::words::Words;
-use crate::front::ast::{Instruction, Operand};
+use crate::front::ast::{FunctionKind, Instruction, Operand, Variable};
 use crate::op::*;
 
 /// The parts of a call's operand list.
@@ -223,7 +224,7 @@ fn indirect<'a>(emitter: &mut Emitter<'_, 'a>, parts: &CallParts<'_, 'a>) -> Low
             argument,
         )?;
     }
-    let functions = candidates(emitter, parts.table, argument_sizes.len())?;
+    let functions = candidates(emitter, parts.table, &argument_sizes, &result_sizes)?;
     let caller = emitter.function;
     let saved = functions
         .iter()
@@ -235,7 +236,10 @@ fn indirect<'a>(emitter: &mut Emitter<'_, 'a>, parts: &CallParts<'_, 'a>) -> Low
     let entries = emitter.plan.map(|plan| &plan.entries);
     let targets = functions
         .iter()
-        .filter_map(|function| entries?.get(function).map(|&(_, indirect)| indirect))
+        .filter_map(|function| {
+            let &(_, indirect) = entries?.get(function)?;
+            Some((emitter.unit.code_address(*function), indirect))
+        })
         .collect();
     let reconverge = emitter.pc() + 1;
     emitter.emit(Op::CallIndirect {
@@ -280,11 +284,12 @@ fn variable_sizes<'a>(
 }
 
 /// Functions an indirect call can reach: those of its table, or all whose address is taken and
-/// that have as many parameters.
+/// whose parameters have these sizes. Results may be ignored altogether.
 fn candidates(
     emitter: &mut Emitter<'_, '_>,
     table: Option<&str>,
-    arguments: usize,
+    arguments: &[u32],
+    results: &[u32],
 ) -> Lowered<Vec<usize>> {
     let unit = emitter.unit;
     let named = match table.map(|name| (name, emitter.names.lookup(name))) {
@@ -306,7 +311,14 @@ fn candidates(
             .copied()
             .filter(|&function| {
                 let function = &unit.ast.functions[function];
-                function.body.is_some() && function.params.len() == arguments
+                let fits = |formals: &[Variable<'_>], sizes: &[u32]| {
+                    let sized = formals.iter().map(|v| layout(v).map(|layout| layout.size));
+                    sized.eq(sizes.iter().map(|&size| Ok(u64::from(size))))
+                };
+                function.kind == FunctionKind::Func
+                    && function.body.is_some()
+                    && fits(&function.params, arguments)
+                    && (results.is_empty() || fits(&function.returns, results))
             })
             .collect()),
     }

@@ -108,6 +108,8 @@ pub(crate) struct Emitter<'m, 'a> {
     pub saved_frames: Vec<usize>,
     /// Bytes of each local variable, by its offset.
     pub local_sizes: HashMap<u32, u32>,
+    /// The kernel asks where system software's shared bytes are.
+    pub reserved_shared: bool,
 }
 
 /// Where constants are numbered in the first pass: beyond any virtual register.
@@ -140,6 +142,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
             owned_locals: HashMap::new(),
             saved_frames: Vec::new(),
             local_sizes: HashMap::new(),
+            reserved_shared: false,
         }
     }
 

@@ -6,7 +6,7 @@ use super::emit::{Emitter, Plan};
 use super::error::{LowerError, Problem};
 use super::flow::Blocks;
 use super::unit::{self, Unit};
-use crate::op::{FrameSlots, P, Param, Program, SHARED_BASE, SharedVar};
+use crate::op::{FrameSlots, P, Param, Program, SHARED_BASE, SHARED_SCRATCH, SharedVar};
 
 /// Most shared memory a block can have, static and dynamic (opt-in maximum of sm_90, generously).
 const MAX_SHARED: u32 = 1 << 20;
@@ -109,7 +109,12 @@ fn finish(emitter: Emitter<'_, '_>, plan: &Plan, index: usize) -> Result<Program
     let (params, param_bytes) = kernel_params(emitter.unit, index)?;
     let limits = function.limits;
     let frames = frames(&emitter, plan);
+    let shared_start = match emitter.reserved_shared {
+        true => SHARED_SCRATCH,
+        false => SHARED_BASE,
+    };
     let mut program = emitter.program;
+    program.shared_start = shared_start;
     program.frames = frames;
     program.name = function.name.to_owned();
     program.n32 = n32;

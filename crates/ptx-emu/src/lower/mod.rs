@@ -38,12 +38,14 @@ pub enum CompileError {
     Lower(#[from] LowerError),
 }
 
-/// Reads PTX text and lowers all its kernels.
+/// Reads PTX text and lowers all its kernels. One that cannot be lowered does not hurt the others:
+/// it is in [`op::Module::refused`].
 pub fn compile(text: &str) -> Result<op::Module, CompileError> {
     Ok(lower(&front::parse(text)?)?)
 }
 
-/// Lowers all kernels of a module.
+/// Lowers all kernels of a module, each on its own; what is wrong with the module itself (its
+/// variables, or two functions of one name) refuses it.
 pub fn lower(module: &ast::Module<'_>) -> Result<op::Module, LowerError> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let unit = unit::Unit::new(module).map_err(|(problem, ptx_line)| LowerError {
@@ -64,10 +66,15 @@ pub fn lower(module: &ast::Module<'_>) -> Result<op::Module, LowerError> {
     };
     for (index, function) in module.functions.iter().enumerate() {
         if function.kind == ast::FunctionKind::Entry && function.body.is_some() {
-            let program = kernel::lower(&unit, index)?;
-            lowered
-                .kernels
-                .insert(function.name.to_owned(), Arc::new(program));
+            let name = function.name.to_owned();
+            match kernel::lower(&unit, index) {
+                Ok(program) => {
+                    lowered.kernels.insert(name, Arc::new(program));
+                }
+                Err(error) => {
+                    lowered.refused.insert(name, error);
+                }
+            }
         }
     }
     lowered.globals = unit.globals;

@@ -1,7 +1,7 @@
 //! Names in scope: registers, variables and labels.
 
 use super::error::{Lowered, Problem};
-use crate::front::ast::{RegisterDecl, ScalarType};
+use crate::front::ast::{RegisterDecl, ScalarType, Variable};
 use std::collections::HashMap;
 
 /// Register files.
@@ -56,18 +56,25 @@ pub(crate) enum Binding {
     Prototype,
 }
 
+/// One declarator of `.reg`: `name`, or `name<count>`.
 struct Family {
     bits: u32,
     vector: u32,
-    count: Option<u32>,
+    /// Registers of a range, 1 for a single one.
+    count: u32,
     /// Distinguishes declarations when ids are handed out.
     declaration: u32,
 }
 
+/// The names of one block. `a` and `a<2>` are different names (the latter is `a0` and `a1`), so
+/// single registers and ranges have tables of their own.
 #[derive(Default)]
 struct Scope<'a> {
     bindings: HashMap<&'a str, Binding>,
-    families: HashMap<&'a str, Family>,
+    singles: HashMap<&'a str, Family>,
+    ranges: HashMap<&'a str, Family>,
+    /// Declarations behind the variables among the bindings.
+    variables: HashMap<&'a str, &'a Variable<'a>>,
 }
 
 /// The scopes of one function, and the virtual register ids of a whole kernel.
@@ -98,11 +105,27 @@ impl<'a> Names<'a> {
         let Some(scope) = self.scopes.last_mut() else {
             return Ok(());
         };
-        let taken = scope.families.contains_key(name);
-        if taken || scope.bindings.insert(name, binding).is_some() {
+        if scope.declares(name) {
             return Err(Problem::Duplicate(name.to_owned()));
         }
+        scope.bindings.insert(name, binding);
         Ok(())
+    }
+
+    /// As [`Names::bind`] for a variable, whose declaration says how it is indexed.
+    pub fn bind_variable(&mut self, variable: &'a Variable<'a>, binding: Binding) -> Lowered<()> {
+        self.bind(variable.name, binding)?;
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.variables.insert(variable.name, variable);
+        }
+        Ok(())
+    }
+
+    /// The declaration of a variable, `None` for anything else.
+    pub fn variable(&self, name: &str) -> Option<&'a Variable<'a>> {
+        let scopes = self.scopes.iter().rev();
+        let mut known = scopes.skip_while(|scope| !scope.declares(name));
+        known.next()?.variables.get(name).copied()
     }
 
     pub fn declare(&mut self, decl: &RegisterDecl<'a>) -> Lowered<()> {
@@ -113,13 +136,21 @@ impl<'a> Names<'a> {
         let family = Family {
             bits: register_bits(decl.scalar),
             vector: decl.vector,
-            count: decl.count,
+            count: decl.count.unwrap_or(1),
             declaration: self.declarations,
         };
-        let taken = scope.bindings.contains_key(decl.name);
-        if taken || scope.families.insert(decl.name, family).is_some() {
+        let taken = match decl.count {
+            None => scope.declares(decl.name),
+            Some(count) => scope.overlaps(decl.name, count),
+        };
+        if taken {
             return Err(Problem::Duplicate(decl.name.to_owned()));
         }
+        let table = match decl.count {
+            None => &mut scope.singles,
+            Some(_) => &mut scope.ranges,
+        };
+        table.insert(decl.name, family);
         Ok(())
     }
 
@@ -179,32 +210,66 @@ impl<'a> Names<'a> {
 }
 
 impl Scope<'_> {
+    /// The name means something here.
+    fn declares(&self, name: &str) -> bool {
+        self.bindings.contains_key(name)
+            || self.singles.contains_key(name)
+            || self.ranged(name).is_some()
+    }
+
+    /// Whether `stem<count>` would declare a name anew.
+    fn overlaps(&self, stem: &str, count: u32) -> bool {
+        let member = |name: &&str| {
+            let index = name.strip_prefix(stem).and_then(number);
+            index.is_some_and(|index| index < count)
+        };
+        // Of two ranges, the longer stem is the shorter one and the first digits of its numbers.
+        let both = |(other, family): (&&str, &Family)| {
+            let contains = |outer: &str, inner: &str, outer_count: u32, inner_count: u32| {
+                let lead = match inner.strip_prefix(outer) {
+                    Some("") => return outer_count.min(inner_count) > 0,
+                    rest => rest.and_then(number).filter(|&lead| lead > 0),
+                };
+                let smallest = lead.and_then(|lead| lead.checked_mul(10));
+                inner_count > 0 && smallest.is_some_and(|smallest| smallest < outer_count)
+            };
+            contains(stem, other, count, family.count) || contains(other, stem, family.count, count)
+        };
+        self.bindings.keys().any(|name| member(name))
+            || self.singles.keys().any(|name| member(name))
+            || self.ranges.iter().any(both)
+    }
+
+    /// The range a name belongs to, and its number there.
+    fn ranged(&self, name: &str) -> Option<(&Family, u32)> {
+        let stem_end = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        (stem_end..name.len()).find_map(|split| {
+            let (stem, digits) = name.split_at(split);
+            let family = self.ranges.get(stem)?;
+            let index = number(digits).filter(|&index| index < family.count)?;
+            Some((family, index))
+        })
+    }
+
     /// Declaration, index within it and width of a register of this scope.
     fn member(&self, name: &str, component: Option<u32>) -> Option<(u32, u32, u32)> {
-        let fits = |family: &Family| match component {
+        let single = self.singles.get(name).map(|family| (family, 0));
+        let (family, index) = single.or_else(|| self.ranged(name))?;
+        let fits = match component {
             None => family.vector == 1,
             Some(component) => component < family.vector && family.vector > 1,
         };
         let element = component.unwrap_or(0);
-        if let Some(family) = self.families.get(name)
-            && family.count.is_none()
-            && fits(family)
-        {
-            return Some((family.declaration, element, family.bits));
-        }
-        let stem_end = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-        (stem_end..name.len()).find_map(|split| {
-            let (stem, digits) = name.split_at(split);
-            if digits.len() > 1 && digits.starts_with('0') {
-                return None;
-            }
-            let family = self.families.get(stem)?;
-            let index: u32 = digits.parse().ok()?;
-            let declared = index < family.count? && fits(family);
-            let number = index.checked_mul(family.vector)?.checked_add(element)?;
-            declared.then_some((family.declaration, number, family.bits))
-        })
+        let number = index.checked_mul(family.vector)?.checked_add(element)?;
+        fits.then_some((family.declaration, number, family.bits))
     }
+}
+
+/// The number that ends a name of a range: no zeros in front.
+fn number(digits: &str) -> Option<u32> {
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let leading_zero = digits.len() > 1 && digits.starts_with('0');
+    (plain && !leading_zero).then(|| digits.parse().ok())?
 }
 
 fn register_bits(scalar: ScalarType) -> u32 {
@@ -253,6 +318,42 @@ mod tests {
             panic!("no register");
         };
         assert_eq!(outer.bits, 32);
-        assert!(names.declare(&decl("%r", ScalarType::B32, None)).is_err());
+    }
+
+    /// What may stand beside what in one scope.
+    #[test]
+    fn a_name_and_a_range_of_it_are_different_names() {
+        use ScalarType::{B32, F16};
+        let fits = |declared: &[(&'static str, Option<u32>)]| {
+            let mut names = Names::default();
+            names.fresh_function();
+            declared
+                .iter()
+                .all(|&(name, count)| names.declare(&decl(name, B32, count)).is_ok())
+        };
+        assert!(fits(&[("a", None), ("a", Some(2))]));
+        assert!(fits(&[("%r", Some(5)), ("%r7", None), ("%r5", None)]));
+        assert!(fits(&[("%r", Some(10)), ("%r1", Some(3))]));
+        assert!(fits(&[("%r", Some(99)), ("%r0", Some(3)), ("%r01", None)]));
+        assert!(!fits(&[("a", None), ("a", None)]));
+        assert!(!fits(&[("a", Some(2)), ("a", Some(1))]));
+        assert!(!fits(&[("%r", Some(5)), ("%r4", None)]));
+        assert!(!fits(&[("%r4", None), ("%r", Some(5))]));
+        assert!(!fits(&[("%r", Some(11)), ("%r1", Some(3))]));
+        assert!(!fits(&[("%r1", Some(3)), ("%r", Some(11))]));
+
+        let mut names = Names::default();
+        names.fresh_function();
+        names.declare(&decl("a", B32, None)).expect("new");
+        names.declare(&decl("a", F16, Some(2))).expect("new");
+        let bits = |names: &mut Names<'_>, name: &str| match names.lookup(name) {
+            Some(Binding::Register(register)) => Some(register.bits),
+            _ => None,
+        };
+        let widths = ["a", "a0", "a1", "a2"].map(|name| bits(&mut names, name));
+        assert_eq!(widths, [Some(32), Some(16), Some(16), None]);
+        names
+            .bind("a1", Binding::Prototype)
+            .expect_err("a register");
     }
 }

@@ -12,6 +12,7 @@ pub(crate) fn describe(operand: &Operand<'_>) -> String {
     match operand {
         Operand::Name(name) => format!("`{name}`"),
         Operand::NameOffset(name, offset) => format!("`{name}+{offset}`"),
+        Operand::Element(name, _) => format!("an element of `{name}`"),
         Operand::Member(name, member) => format!("`{name}.{member}`"),
         Operand::Constant(Constant::Int(bits)) => format!("`{}`", *bits as i64),
         Operand::Constant(_) => "a float constant".into(),
@@ -218,13 +219,16 @@ impl<'a> Emitter<'_, 'a> {
             }
             Operand::Name("WARP_SZ") => Ok(self.const32(32)),
             Operand::Name(name) if name.starts_with('%') => {
-                self.special_value32(name, None, operand)
+                let full = self.special_value32(name, None, operand)?;
+                Ok(self.low_bits(full, bits))
             }
             Operand::Member(name, member) if name.starts_with('%') => {
-                self.special_value32(name, Some(member), operand)
+                let full = self.special_value32(name, Some(member), operand)?;
+                Ok(self.low_bits(full, bits))
             }
             Operand::Name(name) => self.symbol32(name, 0),
             Operand::NameOffset(name, offset) => self.symbol32(name, *offset),
+            Operand::Element(name, indices) => self.element32(name, indices),
             other => wrong(format!("a {bits}-bit value"), other),
         }
     }
@@ -250,6 +254,7 @@ impl<'a> Emitter<'_, 'a> {
             Operand::Name(name) if name.starts_with('%') => self.special_value64(name, operand),
             Operand::Name(name) => self.symbol64(name, 0),
             Operand::NameOffset(name, offset) => self.symbol64(name, *offset),
+            Operand::Element(name, indices) => self.element64(name, indices),
             other => wrong("a 64-bit value", other),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::error::{Lowered, Problem};
 use crate::front::ast::{self, Initializer, Linkage, Space, Storage};
-use crate::op::{Frame, GlobalVar};
+use crate::op::{CODE_WINDOW, Frame, GlobalVar, Reloc};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) struct Unit<'a> {
     pub functions: HashMap<&'a str, usize>,
     pub variables: HashMap<&'a str, ModuleVariable>,
     pub globals: Vec<GlobalVar>,
-    /// Functions that some instruction takes the address of.
+    /// Functions whose address some instruction or initial value takes.
     pub address_taken: BTreeSet<usize>,
     /// Functions each function can reach by calls.
     reaches: Vec<BTreeSet<usize>>,
@@ -99,6 +99,9 @@ impl<'a> Unit<'a> {
         for function in &ast.functions {
             unit.find_addresses(function.body.as_deref().unwrap_or_default());
         }
+        for init in ast.variables.iter().filter_map(|v| v.init.as_ref()) {
+            unit.find_entries(init);
+        }
         unit.find_calls();
         for (index, variable) in ast.variables.iter().enumerate() {
             unit.add_variable(index, variable)
@@ -130,16 +133,44 @@ impl<'a> Unit<'a> {
         for statement in statements {
             match statement {
                 ast::Statement::Block(inner) => self.find_addresses(inner),
-                ast::Statement::Instruction(instruction) if instruction.opcode == "mov" => {
-                    if let [_, ast::Operand::Name(name)] = instruction.operands.as_slice()
-                        && let Some(&function) = self.functions.get(name)
-                    {
-                        self.address_taken.insert(function);
+                ast::Statement::Instruction(instruction) => {
+                    // The function a call names is no value; its arguments are.
+                    let call = instruction.opcode == "call";
+                    for operand in &instruction.operands {
+                        match operand {
+                            ast::Operand::List(arguments) => self.find_names(arguments),
+                            value if !call => self.find_names(std::slice::from_ref(value)),
+                            _ => {}
+                        }
                     }
                 }
                 _ => {}
             }
         }
+    }
+
+    fn find_names(&mut self, operands: &[ast::Operand<'a>]) {
+        for operand in operands {
+            if let ast::Operand::Name(name) = operand {
+                self.address_taken.extend(self.functions.get(name));
+            }
+        }
+    }
+
+    /// Notes functions in a table of addresses.
+    fn find_entries(&mut self, init: &Initializer<'a>) {
+        match init {
+            Initializer::List(items) => items.iter().for_each(|item| self.find_entries(item)),
+            Initializer::Address { symbol, .. } => {
+                self.address_taken.extend(self.functions.get(symbol));
+            }
+            Initializer::Constant(_) => {}
+        }
+    }
+
+    /// The address of a function, the same in every kernel.
+    pub fn code_address(&self, function: usize) -> u64 {
+        CODE_WINDOW + 16 * function as u64
     }
 
     /// Closes the call graph; a call through a register can reach whatever has its address taken.
@@ -307,7 +338,7 @@ fn redeclared(variable: &ast::Variable<'_>, known: bool) -> Lowered<()> {
 struct InitialBytes<'u, 'a> {
     unit: &'u Unit<'a>,
     bytes: &'u mut [u8],
-    relocs: Vec<(u64, usize, i64)>,
+    relocs: Vec<Reloc>,
     scalar: ast::ScalarType,
 }
 
@@ -344,10 +375,11 @@ impl InitialBytes<'_, '_> {
                 Initializer::Address {
                     symbol,
                     offset: addend,
+                    byte,
                     ..
                 },
                 _,
-            ) => self.address(symbol, *addend, offset, width),
+            ) => self.address(symbol, *addend, *byte, offset),
         }
     }
 
@@ -362,24 +394,33 @@ impl InitialBytes<'_, '_> {
         Ok(())
     }
 
-    fn address(&mut self, symbol: &str, addend: i64, offset: u64, width: u64) -> Lowered<()> {
-        if width != 8 {
+    fn address(&mut self, symbol: &str, addend: i64, byte: Option<u8>, offset: u64) -> Lowered<()> {
+        let width = u64::from(self.scalar.bytes());
+        if width != byte.map_or(8, |_| 1) {
             return Err(Problem::Illegal(format!(
-                "the address of `{symbol}` needs 64 bits"
+                "the address of `{symbol}` needs 64 bits, and one byte of it 8"
             )));
         }
         match self.unit.variables.get(symbol) {
             Some(&ModuleVariable::Global { index, .. }) => {
-                self.relocs.push((offset, index as usize, addend));
+                self.relocs.push(Reloc {
+                    offset,
+                    global: index as usize,
+                    addend,
+                    byte,
+                });
                 Ok(())
             }
             Some(ModuleVariable::Shared(_)) => Err(Problem::Illegal(format!(
                 "the address of shared variable `{symbol}` is not constant across kernels"
             ))),
-            None if self.unit.functions.contains_key(symbol) => Err(Problem::Illegal(format!(
-                "tables of function addresses (`{symbol}`) are not supported"
-            ))),
-            None => Err(Problem::UnknownName(symbol.to_owned())),
+            None => {
+                let function = self.unit.functions.get(symbol);
+                let &function = function.ok_or_else(|| Problem::UnknownName(symbol.to_owned()))?;
+                let address = self.unit.code_address(function).wrapping_add_signed(addend);
+                let bytes = address.to_le_bytes();
+                self.write(offset, &bytes[usize::from(byte.unwrap_or(0))..], width)
+            }
         }
     }
 }

@@ -562,10 +562,10 @@ pub enum Op {
     SaveFrame { frame: u32 },
     /// Pops what the matching [`Op::SaveFrame`] pushed
     RestoreFrame { frame: u32 },
-    /// Indirect call: the register holds one of the `targets` (code addresses are their [`Pc`]s)
+    /// Indirect call: the register holds the address of one of the `targets`
     CallIndirect {
         target: R64,
-        targets: Box<[Pc]>,
+        targets: Box<[(u64, Pc)]>,
         reconverge: Pc,
     },
     /// Return from a device function; in the kernel: exit

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Op;
+use crate::lower::LowerError;
 
 /// Index of an instruction in [`Program::insts`].
 pub type Pc = u32;
@@ -25,6 +26,14 @@ pub const LOCAL_WINDOW: u64 = 0x7e00_0000_0000;
 
 /// Generic address of parameter byte 0 of the running kernel (`cvta.param`).
 pub const PARAM_WINDOW: u64 = 0x7d00_0000_0000;
+
+/// Address of a module's first function; the others follow 16 bytes apart, in the order of the
+/// text. Nothing else lies there, and a null pointer is no function.
+pub const CODE_WINDOW: u64 = 0x7c00_0000_0000;
+
+/// What `%reserved_smem_offset_1` gives: system software has the rest of the reserved KiB, and
+/// cooperative groups keep the state of tiles of several warps from here on.
+pub const SHARED_SCRATCH: u32 = 512;
 
 /// Bits of a `shared::cluster` address that hold `CTA rank + 1`; zero means the executing CTA.
 pub const CLUSTER_RANK_SHIFT: u32 = 24;
@@ -110,6 +119,8 @@ pub struct Module {
     pub target: String,
     /// Kernels by name.
     pub kernels: BTreeMap<String, Arc<Program>>,
+    /// Kernels that cannot run here, and why: launching one gives this error.
+    pub refused: BTreeMap<String, LowerError>,
     /// Module-scope `.global` and `.const` variables, in order of declaration.
     pub globals: Vec<GlobalVar>,
 }
@@ -125,9 +136,36 @@ pub struct GlobalVar {
     pub align: u64,
     /// Initial bytes; its length is the variable's size.
     pub init: Vec<u8>,
-    /// 64-bit addresses of other variables to be written into `init`: (offset, index of the
-    /// variable in [`Module::globals`], addend).
-    pub relocs: Vec<(u64, usize, i64)>,
+    /// Addresses of other variables to be written into `init`.
+    pub relocs: Vec<Reloc>,
+}
+
+/// The address of a variable within another one's initial value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reloc {
+    /// Where it is written, in bytes.
+    pub offset: u64,
+    /// Index of the variable it names in [`Module::globals`].
+    pub global: usize,
+    /// Bytes past that variable.
+    pub addend: i64,
+    /// One byte of the address instead of all eight.
+    pub byte: Option<u8>,
+}
+
+impl Reloc {
+    /// Writes the address, once it is known, into the initial bytes it belongs to.
+    pub fn write(&self, address: u64, init: &mut [u8]) {
+        let bytes = address.wrapping_add_signed(self.addend).to_le_bytes();
+        let part = match self.byte {
+            None => &bytes[..],
+            Some(byte) => &bytes[usize::from(byte)..][..1],
+        };
+        let start = self.offset as usize;
+        if let Some(place) = init.get_mut(start..start.saturating_add(part.len())) {
+            place.copy_from_slice(part);
+        }
+    }
 }
 
 /// One kernel, ready to run.
@@ -161,6 +199,9 @@ pub struct Program {
     pub params: Vec<Param>,
     /// Bytes of all parameters together.
     pub param_bytes: u32,
+    /// First shared byte a thread may touch: [`SHARED_BASE`], or [`SHARED_SCRATCH`] in a kernel
+    /// that asks where the reserved bytes are.
+    pub shared_start: u32,
     /// Shared variables; offsets are absolute shared addresses (≥ [`SHARED_BASE`]).
     pub shared: Vec<SharedVar>,
     /// End of the static shared variables as an absolute shared address (`SHARED_BASE` if none).
@@ -281,9 +322,6 @@ pub enum Special {
     DynamicSmemSize,
     TotalSmemSize,
     AggrSmemSize,
-    ReservedSmemOffset,
-    /// `%envregN`: always 0.
-    Envreg,
 }
 
 /// Special registers that change while the kernel runs.

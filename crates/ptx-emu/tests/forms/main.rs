@@ -7,7 +7,7 @@ mod refusals;
 mod scalar;
 mod tensor;
 
-use ptx_emu::lower::compile;
+use ptx_emu::lower::{CompileError, LowerError, compile};
 
 /// A kernel around some lines, with registers of every kind declared.
 pub fn kernel(lines: &str) -> String {
@@ -27,10 +27,19 @@ pub fn kernel(lines: &str) -> String {
     )
 }
 
+/// Why the one kernel of a text cannot run, if it cannot.
+pub fn refusal(text: &str) -> Option<LowerError> {
+    match compile(text) {
+        Ok(module) => module.refused.into_values().next(),
+        Err(CompileError::Lower(error)) => Some(error),
+        Err(other) => panic!("{other}\n{text}"),
+    }
+}
+
 #[track_caller]
 pub fn accepts(lines: &str) {
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        if let Err(error) = compile(&kernel(line)) {
+        if let Some(error) = refusal(&kernel(line)) {
             panic!("{line}\n  {error}");
         }
     }

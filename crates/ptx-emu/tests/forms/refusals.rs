@@ -1,8 +1,8 @@
 //! What is refused, and in which words.
 
-use ptx_emu::lower::{CompileError, Problem, compile};
+use ptx_emu::lower::Problem;
 
-use crate::kernel;
+use crate::{kernel, refusal};
 
 /// What is refused, and what the message must say.
 #[test]
@@ -126,13 +126,9 @@ fn refusals_name_the_cause() {
         ),
     ];
     for (line, message) in cases {
-        match compile(&kernel(line)) {
-            Err(CompileError::Lower(error)) => {
-                assert_eq!(error.problem.to_string(), message, "{line}");
-                assert!(error.ptx_line >= 13, "{line}: line {}", error.ptx_line);
-            }
-            other => panic!("{line}: {:?}", other.map(|_| "accepted")),
-        }
+        let error = refusal(&kernel(line)).unwrap_or_else(|| panic!("{line}: accepted"));
+        assert_eq!(error.problem.to_string(), message, "{line}");
+        assert!(error.ptx_line >= 13, "{line}: line {}", error.ptx_line);
     }
 }
 
@@ -140,7 +136,7 @@ fn refusals_name_the_cause() {
 fn an_error_names_instruction_and_both_lines() {
     let text = ".version 9.0\n.target sm_90a\n.file 1 \"kernel.cu\"\n.entry k() {\n\
                 .reg .b32 %r<4>;\n.loc 1 42 5\nadd.odd.s32  %r1,\n %r2, %r3;\n}";
-    let error = compile(text).expect_err("an unknown modifier");
+    let error = refusal(text).expect("an unknown modifier");
     assert_eq!(
         error.to_string(),
         "ptx line 7 (kernel.cu:42): modifier `.odd` is not supported here \
@@ -153,10 +149,7 @@ fn recursion_in_registers_and_missing_bodies_are_refused() {
     let recursive = ".version 9.0\n.func f(.reg .b32 x) { call f, (x); ret; }\n\
                      .entry k() { call f, (1); ret; }";
     let missing = ".version 9.0\n.extern .func g();\n.entry k() { call g; ret; }";
-    let problem = |text: &str| match compile(text) {
-        Err(CompileError::Lower(error)) => error.problem,
-        other => panic!("{:?}", other.map(|_| "accepted")),
-    };
+    let problem = |text: &str| refusal(text).expect("refused").problem;
     assert_eq!(problem(recursive), Problem::Recursion("f".into()));
     assert_eq!(problem(missing), Problem::NoBody("g".into()));
 }

@@ -1,7 +1,7 @@
 //! Variables, parameters, registers and function headers.
 
 use super::ParseError;
-use super::cursor::Cursor;
+use super::cursor::{self, Cursor};
 use super::module::ModuleParser;
 use super::{operand, statement};
 use crate::front::ast::*;
@@ -322,24 +322,43 @@ fn initializer<'a>(cursor: &mut Cursor<'a>) -> Result<Initializer<'a>, ParseErro
                 cursor.nested(|inner| inner.list(Token::RightBrace, "`,` or `}`", initializer))?;
             Ok(Initializer::List(items))
         }
-        Some(Token::Word) => {
-            let word = cursor.advance();
-            let generic = word == "generic" && cursor.eat(Token::LeftParen).is_some();
-            let symbol = match generic {
-                true => {
-                    let symbol = cursor.word("a symbol")?;
-                    cursor.expect(Token::RightParen, "`)`")?;
-                    symbol
-                }
-                false => word,
-            };
-            let offset = operand::trailing_offset(cursor)?;
-            Ok(Initializer::Address {
-                symbol,
-                offset,
-                generic,
-            })
+        Some(Token::Word) => symbol_address(cursor, None),
+        Some(Token::Integer) if cursor.peek_nth(1) == Some(Token::LeftParen) => {
+            let error = cursor.error("a mask of one byte, such as 0xff00");
+            let mask = cursor::integer(cursor.advance()).ok_or_else(|| error.clone())?;
+            let byte = mask.trailing_zeros() / 8;
+            if byte > 7 || mask != 0xff << (8 * byte) {
+                return Err(error);
+            }
+            cursor.advance();
+            let address = symbol_address(cursor, Some(byte as u8))?;
+            cursor.expect(Token::RightParen, "`)` after a masked address")?;
+            Ok(address)
         }
         _ => Ok(Initializer::Constant(operand::constant(cursor)?)),
     }
+}
+
+/// `symbol`, `symbol+4`, `generic(symbol)+4`
+fn symbol_address<'a>(
+    cursor: &mut Cursor<'a>,
+    byte: Option<u8>,
+) -> Result<Initializer<'a>, ParseError> {
+    let word = cursor.word("a symbol")?;
+    let generic = word == "generic" && cursor.eat(Token::LeftParen).is_some();
+    let (symbol, inner) = match generic {
+        true => {
+            let symbol = cursor.word("a symbol")?;
+            let inner = operand::trailing_offset(cursor)?;
+            cursor.expect(Token::RightParen, "`)`")?;
+            (symbol, inner)
+        }
+        false => (word, 0),
+    };
+    Ok(Initializer::Address {
+        symbol,
+        offset: inner.wrapping_add(operand::trailing_offset(cursor)?),
+        generic,
+        byte,
+    })
 }

@@ -62,8 +62,24 @@ fn named<'a>(cursor: &mut Cursor<'a>) -> Result<Operand<'a>, ParseError> {
     }
     match cursor.peek() {
         Some(Token::Plus | Token::Minus) => Ok(Operand::NameOffset(name, trailing_offset(cursor)?)),
+        Some(Token::LeftBracket) => Ok(Operand::Element(name, subscripts(cursor)?)),
         _ => Ok(Operand::Name(name)),
     }
+}
+
+/// `[2]`, `[%r1]`, `[%r1+3]`, each dimension in its own brackets.
+fn subscripts<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<Index<'a>>, ParseError> {
+    let mut indices = Vec::new();
+    while cursor.eat(Token::LeftBracket).is_some() {
+        let register = cursor.eat(Token::Word);
+        let offset = match register {
+            Some(_) => trailing_offset(cursor)?,
+            None => integer_expression(cursor)? as i64,
+        };
+        indices.push(Index { register, offset });
+        cursor.expect(Token::RightBracket, "`]`")?;
+    }
+    Ok(indices)
 }
 
 /// `[base+offset]` or `[base, {c0, …}]`, after the opening bracket.

@@ -146,10 +146,7 @@ fn mov_one<'a>(
     match ty.bits() {
         64 => {
             // The 32-bit specials may be read as 64 bits.
-            if let Operand::Member(name, _) = a
-                && name.starts_with('%')
-                && emitter.register(a)?.is_none()
-            {
+            if emitter.is_special32(a)? {
                 let lo = emitter.s32(a, Num::U32)?;
                 let hi = emitter.const32(0);
                 let d = emitter.d64(d)?;
@@ -161,23 +158,7 @@ fn mov_one<'a>(
             emitter.emit(Op::Mov64 { d, a });
         }
         bits => {
-            let a = match a {
-                // The 32-bit specials may be read as 16 bits.
-                Operand::Member(name, _) if bits == 16 && name.starts_with('%') => {
-                    let full = emitter.s32(a, Num::U32)?;
-                    let mask = emitter.const32(0xffff);
-                    let low = emitter.temp32();
-                    emitter.emit(Op::Bin32 {
-                        w: W::B32,
-                        op: IBin::And,
-                        d: low,
-                        a: full,
-                        b: mask,
-                    });
-                    low
-                }
-                other => emitter.s32(other, ty)?,
-            };
+            let a = emitter.s32(a, ty)?;
             let d = emitter.d32(d, bits)?;
             emitter.note_copy(d, a);
             emitter.emit(Op::Mov32 { d, a });
