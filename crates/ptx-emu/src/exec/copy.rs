@@ -9,7 +9,6 @@ use std::cmp::Ordering;
 use super::access::{Access, Place, lanes, place_of};
 use super::atomic::{combine, read_word, width, write_word};
 use super::cluster::{Cluster, Flow, POISON};
-use super::sync::illegal;
 use super::tensor_copy::TensorJob;
 use super::warp::{DeferredArrive, Wait, Warp};
 use crate::fault::{Fault, FaultKind};
@@ -205,8 +204,8 @@ impl Cluster<'_> {
                 reduce,
             } => {
                 self.copied(to, data.len() as u64, true);
-                let at = self.shared_at(to);
-                // SAFETY: bounds were checked at issue and shared memory does not move.
+                let at = self.shared_at(to, data.len());
+                // SAFETY: `shared_at` checked the range.
                 unsafe { merge(at, &data, reduce) };
                 self.complete_tx(barrier, data.len() as u32)
             }
@@ -214,9 +213,11 @@ impl Cluster<'_> {
         }
     }
 
-    /// Host address of a place in shared memory.
-    pub(super) fn shared_at(&mut self, at: SharedAt) -> usize {
-        self.ctas[at.cta as usize].shared.as_mut_ptr() as usize + at.offset as usize
+    /// Host address of `bytes` of shared memory, which were checked when the copy was issued.
+    /// Should that have been another length, this panics instead of leaving the CTA's memory.
+    pub(super) fn shared_at(&mut self, at: SharedAt, bytes: usize) -> usize {
+        let range = &mut self.ctas[at.cta as usize].shared[at.offset as usize..][..bytes];
+        range.as_mut_ptr() as usize
     }
 
     /// Host address of global bytes, checked.
@@ -258,11 +259,11 @@ impl Cluster<'_> {
             }
             ByteSource::Shared(at) => {
                 self.copied(at, u64::from(bytes), false);
-                self.shared_at(at)
+                self.shared_at(at, bytes as usize)
             }
         };
         self.copied(to, u64::from(bytes), true);
-        let target = self.shared_at(to);
+        let target = self.shared_at(to, bytes as usize);
         // SAFETY: both ranges were checked; a copy within one CTA may overlap itself.
         unsafe {
             if reduce.is_none() {
@@ -286,8 +287,8 @@ impl Cluster<'_> {
         self.counters.async_written += u64::from(bytes);
         self.copied(from, u64::from(bytes), false);
         let target = self.global_at(to, u64::from(bytes), true)?;
-        let source = self.shared_at(from);
-        // SAFETY: the source was checked at issue, the target just now.
+        let source = self.shared_at(from, bytes as usize);
+        // SAFETY: both were checked just now.
         unsafe {
             let data = std::slice::from_raw_parts(source as *const u8, bytes as usize);
             if mask == u16::MAX {
@@ -366,8 +367,8 @@ impl Cluster<'_> {
     ) -> Checked<()> {
         for item in items {
             self.copied(item.to, u64::from(item.bytes), true);
-            let target = self.shared_at(item.to);
-            // SAFETY: both sides were checked at issue; allocations cannot be freed meanwhile.
+            let target = self.shared_at(item.to, usize::from(item.bytes));
+            // SAFETY: both sides are checked here, the source again.
             unsafe {
                 std::ptr::write_bytes(target as *mut u8, 0, usize::from(item.bytes));
                 if item.valid > 0 {
@@ -449,10 +450,11 @@ impl Cluster<'_> {
         Ok(Flow::Next)
     }
 
-    /// 128 bytes at a generic (or global, shared, parameter) address.
+    /// `N` bytes at a lane's generic (or global, shared, local, parameter) address.
     pub(super) fn read_block<const N: usize>(
         &mut self,
         w: &mut Warp,
+        lane: usize,
         space: Space,
         address: u64,
     ) -> Checked<[u8; N]> {
@@ -477,18 +479,19 @@ impl Cluster<'_> {
             Place::Global => self.global_at(address, N as u64, false)?,
             Place::Shared => {
                 let (cta, offset) = self.shared_target(w.cta, within as u32, access)?;
-                self.shared_at(SharedAt { cta, offset })
+                self.shared_at(SharedAt { cta, offset }, N)
             }
-            _ => {
-                self.resolve_in(w, 1, place, &[within; 32], Access { bytes: 8, ..access })?
-                    .0[0]
+            // A lane's local memory and the parameters are each one piece, so its ends are
+            // enough; they need no alignment.
+            Place::Local | Place::Param => {
+                let end = |at: u64| (place, [at; 32], Access { bytes: 1, ..access });
+                let mut first = 0;
+                for (place, at, access) in [end(within + N as u64 - 1), end(within)] {
+                    first = self.resolve_in(w, 1 << lane, place, &at, access)?.0[lane];
+                }
+                first
             }
         };
-        if place == Place::Param && within as usize + N > self.env.params.len() {
-            return Err(illegal(format!(
-                "a {N}-byte read at parameter byte {within} runs past the parameters"
-            )));
-        }
         // SAFETY: all N bytes were checked above.
         unsafe { std::ptr::copy_nonoverlapping(at as *const u8, out.as_mut_ptr(), N) };
         Ok(out)

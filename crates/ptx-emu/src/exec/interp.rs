@@ -405,10 +405,10 @@ impl Cluster<'_> {
                 line,
                 function,
             } => Err(Box::new(FaultKind::Assert {
-                message: self.text(w, w.get64(message)[lane]),
-                file: self.text(w, w.get64(file)[lane]),
+                message: self.text(w, lane, w.get64(message)[lane]),
+                file: self.text(w, lane, w.get64(file)[lane]),
                 line: w.get(line)[lane],
-                function: self.text(w, w.get64(function)[lane]),
+                function: self.text(w, lane, w.get64(function)[lane]),
             })),
             Op::Printf { d, format, args } => {
                 self.print(w, mask, d, format, args)?;
@@ -419,10 +419,11 @@ impl Cluster<'_> {
     }
 
     /// A zero-terminated string of the device, at most 256 bytes.
-    pub(super) fn text(&mut self, w: &mut Warp, address: u64) -> String {
+    pub(super) fn text(&mut self, w: &mut Warp, lane: usize, address: u64) -> String {
         let mut bytes = Vec::new();
         for i in 0..256 {
-            match self.read_block::<1>(w, crate::op::Space::Generic, address + i) {
+            match self.read_block::<1>(w, lane, crate::op::Space::Generic, address.wrapping_add(i))
+            {
                 Ok([0]) | Err(_) => break,
                 Ok([byte]) => bytes.push(byte),
             }

@@ -27,14 +27,15 @@ impl Cluster<'_> {
     ) -> Checked<()> {
         for lane in lanes(mask) {
             let (format, args) = (w.get64(format)[lane], w.get64(args)[lane]);
-            let format = self.text(w, format);
+            let format = self.text(w, lane, format);
             let mut read = 0;
             let mut at = args;
             let mut argument = |cluster: &mut Self, w: &mut Warp, bytes: u64| {
                 read += 1;
-                at = at.next_multiple_of(bytes);
-                at += bytes;
-                cluster.argument(w, lane, at - bytes, bytes)
+                // A kernel may pass any address; past the end of them all is nothing.
+                let place = at.checked_next_multiple_of(bytes).unwrap_or(0);
+                at = place.wrapping_add(bytes);
+                cluster.argument(w, lane, place, bytes)
             };
             let mut line = String::new();
             let mut rest = format.as_str();
@@ -52,7 +53,7 @@ impl Cluster<'_> {
                 };
                 let value = argument(self, w, conversion.bytes())?;
                 let text = match conversion.kind {
-                    's' => self.text(w, value),
+                    's' => self.text(w, lane, value),
                     _ => conversion.number(value),
                 };
                 line.push_str(&conversion.pad(text, width.min(MAX_WIDTH)));
@@ -80,7 +81,7 @@ impl Cluster<'_> {
             }
             None => {
                 for (at, byte) in (at..).zip(&mut value[..bytes as usize]) {
-                    [*byte] = self.read_block::<1>(w, Space::Generic, at)?;
+                    [*byte] = self.read_block::<1>(w, lane, Space::Generic, at)?;
                 }
             }
         }

@@ -123,7 +123,7 @@ impl Cluster<'_> {
                 align: MAP_ALIGN,
             }));
         }
-        let bytes = self.read_block::<MAP_BYTES>(w, Space::Generic, address)?;
+        let bytes = self.read_block::<MAP_BYTES>(w, lane, Space::Generic, address)?;
         let map = TensorMap::decode(&bytes).map_err(map_error)?;
         let program = self.env.program;
         let coords: Vec<i32> = pool(program, op.coords)
@@ -252,7 +252,7 @@ impl Cluster<'_> {
     ) -> Checked<Flow> {
         for lane in lanes(mask) {
             let address = self.address(w, addr, lane);
-            let mut bytes = self.read_block::<MAP_BYTES>(w, space, address)?;
+            let mut bytes = self.read_block::<MAP_BYTES>(w, lane, space, address)?;
             TensorMap::replace(&mut bytes, field(which), w.lane(value, lane)).map_err(map_error)?;
             self.write_map(w, space, address, &bytes)?;
         }
@@ -275,7 +275,7 @@ impl Cluster<'_> {
         }
         let lane = mask.trailing_zeros() as usize;
         let (from, to) = (self.address(w, src, lane), self.address(w, dst, lane));
-        let map = self.read_block::<MAP_BYTES>(w, Space::Shared, from)?;
+        let map = self.read_block::<MAP_BYTES>(w, lane, Space::Shared, from)?;
         self.write_map(w, Space::Global, to, &map)?;
         Ok(Flow::Next)
     }
@@ -298,7 +298,7 @@ impl Cluster<'_> {
                 write: true,
             };
             let (cta, offset) = self.shared_target(w.cta, address as u32, access)?;
-            self.shared_at(SharedAt { cta, offset })
+            self.shared_at(SharedAt { cta, offset }, MAP_BYTES)
         } else {
             self.global_at(address, MAP_BYTES as u64, true)?
         };

@@ -334,7 +334,7 @@ mod tests {
         assert!(fits(&[("a", None), ("a", Some(2))]));
         assert!(fits(&[("%r", Some(5)), ("%r7", None), ("%r5", None)]));
         assert!(fits(&[("%r", Some(10)), ("%r1", Some(3))]));
-        assert!(fits(&[("%r", Some(99)), ("%r0", Some(3)), ("%r01", None)]));
+        assert!(fits(&[("%r", Some(99)), ("%r0", Some(3)), ("%r03", None)]));
         assert!(!fits(&[("a", None), ("a", None)]));
         assert!(!fits(&[("a", Some(2)), ("a", Some(1))]));
         assert!(!fits(&[("%r", Some(5)), ("%r4", None)]));

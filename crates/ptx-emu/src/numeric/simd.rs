@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 pub enum Level {
     /// Plain Rust; what other architectures get.
     Portable,
-    /// AVX2 with FMA and F16C.
+    /// AVX2, with FMA, F16C and the bit instructions that came with them.
     Avx2,
     /// AVX-512 F, BW, DQ, VL besides.
     Avx512,
@@ -30,23 +30,106 @@ impl Level {
 
     #[cfg(target_arch = "x86_64")]
     fn detect() -> Self {
-        let avx2 = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("fma")
-            && is_x86_feature_detected!("f16c");
-        let avx512 = avx2
-            && is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl");
-        match (avx512, avx2) {
+        let has = |level: Self| level.features().iter().all(|(_, detected)| detected());
+        match (has(Self::Avx512), has(Self::Avx2)) {
             (true, _) => Self::Avx512,
             (_, true) => Self::Avx2,
             _ => Self::Portable,
         }
     }
 
+    /// Every instruction set that code of this level may be compiled with, and whether this
+    /// machine has it. A `#[target_feature]` enables nothing that is not listed here; a test
+    /// reads the sources to see to it.
+    #[cfg(target_arch = "x86_64")]
+    fn features(self) -> &'static [(&'static str, fn() -> bool)] {
+        macro_rules! detected {
+            ($($name:tt)+) => {
+                &[$(($name, || is_x86_feature_detected!($name))),+]
+            };
+        }
+        match self {
+            Self::Portable => &[],
+            Self::Avx2 => detected!("avx2" "fma" "f16c" "bmi1" "bmi2" "lzcnt" "popcnt"),
+            Self::Avx512 => detected!(
+                "avx2" "fma" "f16c" "bmi1" "bmi2" "lzcnt" "popcnt"
+                "avx512f" "avx512bw" "avx512dq" "avx512vl"
+            ),
+        }
+    }
+
     #[cfg(not(target_arch = "x86_64"))]
     fn detect() -> Self {
         Self::Portable
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// Text of every source file of the crate.
+    fn sources(folder: &Path, into: &mut Vec<(String, String)>) {
+        for entry in std::fs::read_dir(folder).expect("the sources are there") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                sources(&path, into);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let text = std::fs::read_to_string(&path).expect("readable");
+                into.push((path.display().to_string(), text));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_enabled_is_what_was_detected() {
+        let names = |level: Level| level.features().iter().map(|(name, _)| *name);
+        let (avx2, avx512): (Vec<_>, Vec<_>) =
+            (names(Level::Avx2).collect(), names(Level::Avx512).collect());
+        let mut files = Vec::new();
+        sources(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+            &mut files,
+        );
+        // Assembled, so that this line is not among what it finds.
+        let attribute = ["#[target", "_feature("].concat();
+        let mut seen = 0;
+        for (file, text) in &files {
+            for enabled in text.split(attribute.as_str()).skip(1) {
+                let words = enabled.split('"').nth(1).expect("a list of features");
+                let level = if words.contains("avx512") {
+                    &avx512
+                } else {
+                    &avx2
+                };
+                for word in words.split(',') {
+                    assert!(
+                        level.contains(&word),
+                        "{file} enables {word}, which nobody checks"
+                    );
+                    seen += 1;
+                }
+            }
+        }
+        assert!(
+            seen > 20,
+            "only {seen} features were found: has the attribute another form?"
+        );
+    }
+
+    #[test]
+    fn a_level_is_chosen_only_with_all_its_features() {
+        for level in Level::available() {
+            let missing = level.features().iter().find(|(_, detected)| !detected());
+            assert_eq!(missing.map(|(name, _)| name), None, "{level:?}");
+        }
+        let weaker = Level::Avx2.features().iter().map(|(name, _)| name);
+        let stronger: Vec<_> = Level::Avx512
+            .features()
+            .iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert!(weaker.clone().all(|name| stronger.contains(&name)));
     }
 }

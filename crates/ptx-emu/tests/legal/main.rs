@@ -1,6 +1,7 @@
 //! Forms that are legal and rarely seen, run and held against what the PTX ISA says of them.
 
 mod addresses;
+mod bounds;
 mod functions;
 mod names;
 mod refused;

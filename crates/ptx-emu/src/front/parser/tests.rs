@@ -112,7 +112,8 @@ fn module_directives() {
         Initializer::Address {
             symbol: "other",
             offset: 8,
-            generic: true
+            generic: true,
+            byte: None
         }
     );
     assert!(module.functions[0].body.is_none());

@@ -124,6 +124,12 @@ impl Rows<'_> {
 /// The longest row: 256 elements of 8 bytes.
 const MAX_ROW: usize = 2048;
 
+/// Whether a row lies in a range of global memory.
+fn within((low, len): (u64, u64), row: &Inside) -> bool {
+    let offset = row.global.checked_sub(low);
+    offset.is_some_and(|offset| offset.saturating_add(u64::from(row.len)) <= len)
+}
+
 impl TensorMap {
     /// The rows of the box at `coords`, one per dimension, contiguous dimension first.
     pub fn rows(&self, coords: &[i32]) -> Result<Rows<'_>, TensorMapError> {
@@ -214,7 +220,8 @@ impl TensorMap {
         at: u32,
         mut resolve: impl FnMut(u64, u64) -> Result<*const u8, E>,
     ) -> Result<(), E> {
-        let whole = Self::extent(&rows).and_then(|(low, len)| Some((low, resolve(low, len).ok()?)));
+        let whole =
+            Self::extent(&rows).and_then(|(low, len)| Some((low, len, resolve(low, len).ok()?)));
         let row_bytes = self.row_bytes() as usize;
         for row in rows {
             let address = at + row.shared;
@@ -224,10 +231,12 @@ impl TensorMap {
             };
             let len = inside.len as usize;
             let source = match whole {
-                Some((low, base)) => base.wrapping_add((inside.global - low) as usize),
-                None => resolve(inside.global, u64::from(inside.len))?,
+                Some((low, len, base)) if within((low, len), &inside) => {
+                    base.wrapping_add((inside.global - low) as usize)
+                }
+                _ => resolve(inside.global, u64::from(inside.len))?,
             };
-            // SAFETY: by the caller's promise about `resolve`.
+            // SAFETY: by the caller's promise about `resolve`, and `within` what it was asked.
             let source = unsafe { std::slice::from_raw_parts(source, len) };
             if len == row_bytes && !self.element.is_rounded() {
                 write_row(shared, self.swizzle, address, source);
@@ -294,16 +303,19 @@ impl TensorMap {
         mut resolve: impl FnMut(u64, u64) -> Result<*mut u8, E>,
         mut each: impl FnMut(&mut [u8], &[u8]),
     ) -> Result<(), E> {
-        let whole = Self::extent(&rows).and_then(|(low, len)| Some((low, resolve(low, len).ok()?)));
+        let whole =
+            Self::extent(&rows).and_then(|(low, len)| Some((low, len, resolve(low, len).ok()?)));
         let row_bytes = self.row_bytes() as usize;
         let mut buffer = [0; MAX_ROW];
         for row in rows {
             let Some(inside) = row.inside else { continue };
             let target = match whole {
-                Some((low, base)) => base.wrapping_add((inside.global - low) as usize),
-                None => resolve(inside.global, u64::from(inside.len))?,
+                Some((low, len, base)) if within((low, len), &inside) => {
+                    base.wrapping_add((inside.global - low) as usize)
+                }
+                _ => resolve(inside.global, u64::from(inside.len))?,
             };
-            // SAFETY: by the caller's promise about `resolve`.
+            // SAFETY: by the caller's promise about `resolve`, and `within` what it was asked.
             let target = unsafe { std::slice::from_raw_parts_mut(target, inside.len as usize) };
             read_row(
                 shared,

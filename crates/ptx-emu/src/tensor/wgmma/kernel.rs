@@ -71,7 +71,8 @@ impl Slab<'_, '_, '_> {
                 match groups {
                     1 => self.avx512::<1>(),
                     2 => self.avx512::<2>(),
-                    _ => self.avx512::<3>(),
+                    3 => self.avx512::<3>(),
+                    _ => self.portable(),
                 }
             },
             // SAFETY: as above.

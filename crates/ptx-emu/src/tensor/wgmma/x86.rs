@@ -54,11 +54,12 @@ const E4M3_SCALE: f32 = 256.0;
 /// broadcast makes a row value's four copies.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,f16c")]
 pub fn expand_a_avx512(kind: Kind, negate: bool, registers: [&Lanes; 4], panel: &mut [f32]) {
+    assert!(panel.len() >= kind.depth() * A_WIDTH);
     let sign = _mm512_set1_epi32(if negate { i32::MIN } else { 0 });
     let per_word = kind.per_word();
     for (index, register) in registers.iter().enumerate() {
         for part in 0..2 {
-            // SAFETY: a register has two vectors, and the caller made room for an instruction.
+            // SAFETY: a register has two vectors, and the panel was measured above.
             unsafe {
                 let words = _mm512_loadu_si512(register.as_ptr().add(16 * part).cast());
                 for e in 0..per_word {
@@ -110,11 +111,12 @@ fn wide_element(kind: Kind, words: __m512i, e: u32) -> __m512 {
 /// As [`expand_a_avx512`], eight words at a time.
 #[target_feature(enable = "avx2,fma,f16c")]
 pub fn expand_a_avx2(kind: Kind, negate: bool, registers: [&Lanes; 4], panel: &mut [f32]) {
+    assert!(panel.len() >= kind.depth() * A_WIDTH);
     let sign = _mm256_set1_ps(if negate { -0.0 } else { 0.0 });
     let per_word = kind.per_word();
     for (index, register) in registers.iter().enumerate() {
         for part in 0..4 {
-            // SAFETY: a register has four vectors, and the caller made room for an instruction.
+            // SAFETY: a register has four vectors, and the panel was measured above.
             unsafe {
                 let words = _mm256_loadu_si256(register.as_ptr().add(8 * part).cast());
                 for e in 0..per_word {
