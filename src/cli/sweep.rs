@@ -13,8 +13,9 @@ use crate::export::Document;
 use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work};
 use crate::present::sweep_summary;
 use crate::rank::Ranking;
+use crate::record::schema::Header;
 use crate::rounds;
-use crate::sweep::{BackendChoice, Options, ResumeFrom, sweep};
+use crate::sweep::{BackendChoice, Options, Resumed, sweep};
 
 /// Compile, validate and time a round's contenders, and rank them.
 #[derive(Debug, clap::Args)]
@@ -70,10 +71,11 @@ pub struct Args {
 
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let began = Instant::now();
-    let resume = args.resume.clone().map(|file| match file {
-        Some(file) => ResumeFrom::File(file),
-        None => ResumeFrom::Newest,
-    });
+    let resume = match &args.resume {
+        Some(Some(file)) => Some(Resumed::file(file)?),
+        Some(None) => Some(Resumed::newest(&args.results)?),
+        None => None,
+    };
     let round = round(&args, resume.as_ref())?;
     if args.dry_run {
         return dry_run(round, globals);
@@ -85,6 +87,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         .unwrap_or_else(rand::random);
     let swept = sweep(Options {
         round,
+        departures: departures(&args),
         variants: globals.variants.clone(),
         results: args.results.clone(),
         backend: args.backend,
@@ -134,9 +137,9 @@ fn launches(call: &OperatorCall) -> String {
 }
 
 /// The round file with the command line's wishes laid over it.
-fn round(args: &Args, resume: Option<&ResumeFrom>) -> Result<Round, CommandError> {
-    if let Some(from) = resume {
-        return resumed_round(args.config.as_deref(), &from.path(&args.results)?);
+fn round(args: &Args, resume: Option<&Resumed>) -> Result<Round, CommandError> {
+    if let Some(resumed) = resume {
+        return resumed_round(args.config.as_deref(), resumed.header());
     }
     let Some(path) = &args.config else {
         return Err(CommandError::new(
@@ -177,16 +180,27 @@ fn round(args: &Args, resume: Option<&ResumeFrom>) -> Result<Round, CommandError
     Ok(round)
 }
 
+/// What was asked for that makes it another round than the file says, or a
+/// weaker measurement of it.
+fn departures(args: &Args) -> Vec<String> {
+    let only = args.only.iter().map(|name| format!("--only {name}"));
+    let baseline = args
+        .baseline
+        .iter()
+        .map(|name| format!("--baseline {name}"));
+    let quick = args.quick.then(|| "--quick".to_owned());
+    only.chain(baseline).chain(quick).collect()
+}
+
 /// The round of a run that is resumed: the contenders and the baseline it
 /// began with, whatever picked them then. Without a config, its text is the
 /// one on record.
-fn resumed_round(config: Option<&Path>, path: &Path) -> Result<Round, CommandError> {
-    let header = crate::record::read(path)?.header;
+fn resumed_round(config: Option<&Path>, header: &Header) -> Result<Round, CommandError> {
     let mut round = match config {
         Some(config) => Round::read(config)?,
         None => Round::from_source(SourceFile {
-            path: PathBuf::from(header.config.path),
-            text: header.config.text.into(),
+            path: PathBuf::from(&header.config.path),
+            text: header.config.text.as_str().into(),
         })?,
     };
     let ids = header.contenders.iter().map(|c| &c.id);

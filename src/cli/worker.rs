@@ -21,6 +21,9 @@ pub struct Args {
 }
 
 pub fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
+    // A signal to everybody (a batch system's, a closed session's) is for the
+    // supervisor to act on: a worker that died of it would look crashed.
+    let _ = ctrlc::set_handler(|| {});
     serve(
         &args.backend,
         args.tools.as_deref(),

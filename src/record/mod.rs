@@ -3,6 +3,8 @@
 
 mod clean;
 pub mod counters;
+mod lock;
+mod place;
 mod reader;
 mod run;
 pub mod schema;
@@ -11,6 +13,7 @@ pub mod synthetic;
 mod writer;
 
 pub use clean::printable;
+pub use place::{portable, portable_word};
 pub use reader::{ReadError, header, newest, read, read_text, runs_in};
 pub use run::{Resources, Run};
 pub use writer::{WriteError, Writer};

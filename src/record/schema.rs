@@ -33,6 +33,7 @@ pub struct Header {
     pub question: String,
     /// RFC 3339.
     pub started: String,
+    /// Paths, here and in the config's, are relative to the project.
     pub argv: Vec<String>,
     pub dgx: String,
     pub git: Option<GitState>,
@@ -47,6 +48,10 @@ pub struct Header {
     pub contenders: Vec<ContenderRecord>,
     pub shapes: Vec<Shape>,
     pub settings: Settings,
+    /// How the run departs from the round as its config says it, e.g. `--only
+    /// sequential`; such a run promotes nobody.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub departures: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -217,6 +217,7 @@ impl Synthetic {
                 processes: self.processes,
                 cold_l2: true,
             },
+            departures: Vec::new(),
         }
     }
 

@@ -1,11 +1,12 @@
 //! Writes a run file so that whatever was finished survives being killed.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::lock::{Claim, claim};
 use super::schema::{Header, Line};
 use super::{ReadError, Run, read};
 
@@ -22,8 +23,17 @@ pub enum WriteError {
         path: PathBuf,
         source: std::io::Error,
     },
+    #[error("{} is being written by {}", path.display(), who(*holder))]
+    Taken { path: PathBuf, holder: Option<u32> },
     #[error(transparent)]
     Read(#[from] ReadError),
+}
+
+fn who(holder: Option<u32>) -> String {
+    match holder {
+        Some(pid) => format!("process {pid}"),
+        None => "another process".to_owned(),
+    }
 }
 
 impl WriteError {
@@ -31,17 +41,25 @@ impl WriteError {
         match self {
             Self::Folder { .. } => "name a folder that can be written with --results",
             Self::File { .. } => "check space and permissions; --resume keeps what is finished",
+            Self::Taken { .. } => {
+                "let that sweep end, or stop it first: the file is free when its process is gone"
+            }
             Self::Read(error) => error.remedy(),
         }
     }
 }
 
-/// An open run file. Each line is one write, unbuffered: once `append`
-/// returns, not even `kill -9` takes the line back.
+/// An open run file, and no other process has it. Each line is one write,
+/// unbuffered: once `append` returns, not even `kill -9` takes the line back.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
     file: File,
+    /// Bytes in whole lines.
+    whole: u64,
+    /// Whether the file ends in half a line all the same.
+    spoilt: bool,
+    locked: bool,
 }
 
 impl Writer {
@@ -54,39 +72,75 @@ impl Writer {
         std::fs::create_dir_all(folder).map_err(folder_error)?;
         let (path, file) =
             fresh(folder, &format!("{}-{stamp}", header.name)).map_err(folder_error)?;
-        let mut writer = Self { path, file };
+        // Somebody may be looking whether it can be resumed; not for long.
+        let locked = file.lock().is_ok();
+        let mut writer = Self {
+            path,
+            file,
+            whole: 0,
+            spoilt: false,
+            locked,
+        };
         writer.append(&Line::Header(Box::new(header.clone())))?;
         writer.sync()?;
         Ok(writer)
     }
 
-    /// Opens a run that did not end and cuts off a line that was half written.
-    pub fn resume(path: &Path) -> Result<(Self, Run), WriteError> {
-        let run = read(path)?;
-        let file_error = |source| WriteError::File {
-            path: path.to_owned(),
-            source,
-        };
-        let text = std::fs::read(path).map_err(file_error)?;
-        let whole = text
-            .iter()
-            .rposition(|&b| b == b'\n')
-            .map_or(0, |at| at + 1);
-        let file = OpenOptions::new()
+    /// Opens a run to go on with it, if nobody else is writing it. Nothing is
+    /// changed before [`Writer::mend`].
+    pub fn reopen(path: &Path) -> Result<(Self, Run), WriteError> {
+        let mut file = OpenOptions::new()
+            .read(true)
             .append(true)
             .open(path)
-            .map_err(file_error)?;
-        let mut writer = Self {
+            .map_err(|source| match source.kind() {
+                ErrorKind::NotFound => WriteError::Read(ReadError::Io {
+                    path: path.to_owned(),
+                    source,
+                }),
+                _ => WriteError::File {
+                    path: path.to_owned(),
+                    source,
+                },
+            })?;
+        let locked = match claim(&file) {
+            Claim::Ours => true,
+            Claim::Unknown => false,
+            Claim::Taken(holder) => {
+                return Err(WriteError::Taken {
+                    path: path.to_owned(),
+                    holder,
+                });
+            }
+        };
+        let run = read(path)?;
+        let whole = whole_lines(&mut file).map_err(|source| WriteError::File {
+            path: path.to_owned(),
+            source,
+        })?;
+        let writer = Self {
             path: path.to_owned(),
             file,
+            whole,
+            spoilt: false,
+            locked,
         };
-        if run.torn {
-            writer.file.set_len(whole as u64).map_err(file_error)?;
-        } else if whole < text.len() {
-            // The last line is whole but for its newline.
-            writer.file.write_all(b"\n").map_err(file_error)?;
-        }
         Ok((writer, run))
+    }
+
+    /// Makes the file end in a whole line: one that was half written is cut
+    /// off, one that lacks only its newline gets it.
+    pub fn mend(&mut self, torn: bool) -> Result<(), WriteError> {
+        let length = self.file.metadata().map_err(|e| self.error(e))?.len();
+        if length == self.whole {
+            return Ok(());
+        }
+        if torn {
+            return self.file.set_len(self.whole).map_err(|e| self.error(e));
+        }
+        self.file.write_all(b"\n").map_err(|e| self.error(e))?;
+        self.whole = length + 1;
+        Ok(())
     }
 
     /// Whether a run file could be made in `folder`, found out before any work.
@@ -105,10 +159,26 @@ impl Writer {
         &self.path
     }
 
+    /// Whether other writers are surely kept out: not every network file
+    /// system can.
+    pub fn is_locked(&self) -> bool {
+        self.locked
+    }
+
     pub fn append(&mut self, line: &Line) -> Result<(), WriteError> {
         let mut text = serde_json::to_vec(line).map_err(|e| self.error(e.into()))?;
         text.push(b'\n');
-        self.file.write_all(&text).map_err(|e| self.error(e))
+        if self.spoilt {
+            return Err(self.error(std::io::Error::other("an earlier line is half written")));
+        }
+        if let Err(error) = self.file.write_all(&text) {
+            // Half a line may only ever be the last: on a full disk it goes
+            // again, and the file stays readable.
+            self.spoilt = self.file.set_len(self.whole).is_err();
+            return Err(self.error(error));
+        }
+        self.whole += text.len() as u64;
+        Ok(())
     }
 
     /// Asks the system to put what was written on disk.
@@ -122,6 +192,23 @@ impl Writer {
             source,
         }
     }
+}
+
+/// Where the last whole line of a file ends.
+fn whole_lines(file: &mut File) -> std::io::Result<u64> {
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let mut piece = vec![0; 1 << 16];
+    while end > 0 {
+        let start = end.saturating_sub(piece.len() as u64);
+        let piece = &mut piece[..(end - start) as usize];
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(piece)?;
+        if let Some(at) = piece.iter().rposition(|&b| b == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
 }
 
 /// A file that was not there: two sweeps in one minute must not share one.
@@ -170,8 +257,9 @@ mod tests {
         text.extend_from_slice(b"{\"type\":\"verdict\",\"conten");
         std::fs::write(&path, &text).unwrap();
 
-        let (mut writer, run) = Writer::resume(&path).unwrap();
+        let (mut writer, run) = Writer::reopen(&path).unwrap();
         assert!(run.torn);
+        writer.mend(run.torn).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), whole as u64);
         writer.append(&verdict).unwrap();
         let again = read(&path).unwrap();
@@ -182,6 +270,44 @@ mod tests {
                 .verdict(&ContenderId::from_text("two-pass"), first)
                 .is_some()
         );
+    }
+
+    #[test]
+    fn a_line_that_lacks_only_its_newline_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (header, verdict) = begun();
+        let writer = Writer::create(folder.path(), &header, "now").unwrap();
+        let path = writer.path().to_owned();
+        drop(writer);
+        let text =
+            std::fs::read_to_string(&path).unwrap() + &serde_json::to_string(&verdict).unwrap();
+        std::fs::write(&path, &text).unwrap();
+        let (mut writer, run) = Writer::reopen(&path).unwrap();
+        writer.mend(run.torn).unwrap();
+        writer.append(&verdict).unwrap();
+        let again = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(again.lines().count(), 3);
+        assert!(again.starts_with(&(text + "\n")));
+    }
+
+    #[test]
+    fn a_file_has_one_writer_until_that_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (header, _) = begun();
+        let writer = Writer::create(folder.path(), &header, "now").unwrap();
+        let path = writer.path().to_owned();
+        let link = folder.path().join("link.jsonl");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        for way in [&path, &link] {
+            let error = Writer::reopen(way).unwrap_err();
+            let own = format!("process {}", std::process::id());
+            assert!(error.to_string().ends_with(&own), "{error}");
+        }
+        // Who only reads is let in.
+        assert!(read(&path).is_ok());
+        drop(writer);
+        let (first, _) = Writer::reopen(&path).unwrap();
+        assert!(first.is_locked() && Writer::reopen(&path).is_err());
     }
 
     #[test]

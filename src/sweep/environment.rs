@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::process::Command;
 
 use jiff::Zoned;
@@ -10,6 +11,7 @@ use crate::plan::Plan;
 use crate::record::schema::{
     ConfigText, ContenderRecord, GitState, Header, Host, SCHEMA, Settings,
 };
+use crate::record::{portable, portable_word};
 
 /// Part of a run file's name: local time to the minute.
 pub fn stamp() -> String {
@@ -19,20 +21,21 @@ pub fn stamp() -> String {
 /// Everything the rest of the run file is read by.
 pub fn header(plan: &Plan, settings: &Settings, stage: &Stage, compiler: &Compiler) -> Header {
     let round = &plan.round;
+    let project = std::env::current_dir().unwrap_or_default();
     let yardstick = round.yardstick && stage.measures() && stage.yardstick().is_ok();
     Header {
         schema: SCHEMA,
         name: round.name.clone(),
         question: round.question.clone(),
         started: Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
-        argv: std::env::args().collect(),
+        argv: argv(&project),
         dgx: env!("CARGO_PKG_VERSION").to_owned(),
         git: git_state(),
         host: host(),
         device: stage.device().clone(),
         compiler: Some(compiler.version()),
         config: ConfigText {
-            path: round.file.path.display().to_string(),
+            path: portable(&round.file.path, &project),
             text: round.file.text.to_string(),
         },
         baseline: plan.baseline.clone(),
@@ -40,7 +43,15 @@ pub fn header(plan: &Plan, settings: &Settings, stage: &Stage, compiler: &Compil
         contenders: plan.contenders.iter().map(contender).collect(),
         shapes: plan.shapes.clone(),
         settings: settings.clone(),
+        departures: Vec::new(),
     }
+}
+
+/// The command line, without where on this machine anything lies.
+fn argv(project: &Path) -> Vec<String> {
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| portable_word(&word.to_string_lossy(), project));
+    std::iter::once("dgx".to_owned()).chain(words).collect()
 }
 
 fn contender(contender: &Contender) -> ContenderRecord {

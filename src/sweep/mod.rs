@@ -18,7 +18,7 @@ use std::time::Instant;
 pub use backend::BackendChoice;
 pub use build::inspect;
 pub use environment::host;
-pub use resume::ResumeFrom;
+pub use resume::Resumed;
 
 use crate::backend::Emulation;
 use crate::catalog::{Catalog, YARDSTICK};
@@ -37,15 +37,17 @@ use progress::Progress;
 use resume::Finished;
 
 /// Everything a sweep is told, resolved.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Options {
     pub round: Round,
+    /// How the command line departs from the round as it is written.
+    pub departures: Vec<String>,
     pub variants: Vec<PathBuf>,
     pub results: PathBuf,
     pub backend: BackendChoice,
     pub seed: u64,
     pub emulation: Emulation,
-    pub resume: Option<ResumeFrom>,
+    pub resume: Option<Resumed>,
 }
 
 /// What a sweep leaves behind.
@@ -89,7 +91,7 @@ pub fn yardstick_id() -> ContenderId {
 }
 
 /// Runs a round, or what is left of one.
-pub fn sweep(options: Options) -> Result<Swept, CommandError> {
+pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     interrupt::install();
     Writer::probe(&options.results).map_err(|e| write_error(&e))?;
     let catalog = Catalog::open(&options.variants)?;
@@ -112,9 +114,10 @@ pub fn sweep(options: Options) -> Result<Swept, CommandError> {
     };
     let plan = Plan::new(options.round.clone(), &catalog, &machine)?;
     let settings = settings(&plan.round, options.seed);
-    let header = environment::header(&plan, &settings, &stage, &compiler);
-    let (mut writer, finished) = match &options.resume {
-        Some(from) => resume::reopen(from, &options.results, &header)?,
+    let mut header = environment::header(&plan, &settings, &stage, &compiler);
+    header.departures = std::mem::take(&mut options.departures);
+    let (mut writer, finished) = match options.resume.take() {
+        Some(resumed) => resumed.go_on(&header)?,
         None => {
             let stamp = environment::stamp();
             let writer =
@@ -259,8 +262,14 @@ pub fn verdict_exit(run: &Run) -> Exit {
     }
 }
 
+/// A wrong place is the user's mistake; a disk that fills up, or a file that
+/// somebody else writes, is not.
 fn write_error(error: &WriteError) -> CommandError {
-    CommandError::new(Exit::Usage, error.to_string(), error.remedy())
+    let exit = match error {
+        WriteError::Folder { .. } | WriteError::Read(_) => Exit::Usage,
+        WriteError::File { .. } | WriteError::Taken { .. } => Exit::CouldNotRun,
+    };
+    CommandError::new(exit, error.to_string(), error.remedy())
 }
 
 fn could_not_run(message: &str) -> CommandError {

@@ -1,29 +1,119 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::write_error;
 use crate::diagnostic::CommandError;
 use crate::domain::{ContenderId, Exit};
-use crate::record::schema::{Build, Header, Settings, Verdict};
-use crate::record::{Run, Writer};
+use crate::record::schema::{Build, Header, Settings, Timing, Verdict};
+use crate::record::{Run, WriteError, Writer, runs_in};
 
-/// Which run to go on with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ResumeFrom {
-    /// The newest run file of the results folder.
-    Newest,
-    File(PathBuf),
+/// A run to go on with, held so that nobody else does meanwhile.
+#[derive(Debug)]
+pub struct Resumed {
+    writer: Writer,
+    run: Run,
 }
 
-impl ResumeFrom {
-    /// The run file meant, in this results folder.
-    pub fn path(&self, results: &Path) -> Result<PathBuf, CommandError> {
-        match self {
-            Self::File(path) => Ok(path.clone()),
-            Self::Newest => crate::record::newest(results)
-                .map_err(|e| CommandError::new(Exit::Usage, e.to_string(), e.remedy())),
+impl Resumed {
+    /// Opens the run file named.
+    pub fn file(path: &Path) -> Result<Self, CommandError> {
+        let (writer, run) = Writer::reopen(path).map_err(|e| write_error(&e))?;
+        match unfinished(&run) {
+            true => Ok(Self { writer, run }),
+            false => Err(refused(path, "it is complete")),
         }
     }
+
+    /// Opens the newest run of a folder that did not end and that no other
+    /// sweep is writing.
+    pub fn newest(results: &Path) -> Result<Self, CommandError> {
+        let mut taken = None;
+        for path in newest_first(results) {
+            match Writer::reopen(&path) {
+                Ok((writer, run)) if unfinished(&run) => return Ok(Self { writer, run }),
+                Ok(_) => {}
+                Err(error @ WriteError::Taken { .. }) => {
+                    taken.get_or_insert(error);
+                }
+                Err(error) => return Err(write_error(&error)),
+            }
+        }
+        Err(match taken {
+            Some(error) => write_error(&error),
+            None => CommandError::new(
+                Exit::Usage,
+                format!("no run in {} is left to go on with", results.display()),
+                "start one with `dgx sweep ROUND.toml`, or name a run file",
+            ),
+        })
+    }
+
+    pub fn header(&self) -> &Header {
+        &self.run.header
+    }
+
+    /// Goes on with the run. Its config, variants and device must be what they
+    /// were: otherwise its halves would not belong together.
+    pub fn go_on(mut self, now: &Header) -> Result<(Writer, Finished), CommandError> {
+        if let Some(why) = changed(&self.run.header, now) {
+            return Err(refused(self.writer.path(), &why));
+        }
+        if !self.writer.is_locked() {
+            remark!(
+                "warning: no lock can be had on {}: see to it that no other sweep writes it",
+                self.writer.path().display()
+            );
+        }
+        let finished = Finished::of(&self.run);
+        self.writer
+            .mend(self.run.torn)
+            .map_err(|e| write_error(&e))?;
+        Ok((self.writer, finished))
+    }
+}
+
+fn refused(path: &Path, why: &str) -> CommandError {
+    CommandError::new(
+        Exit::Usage,
+        format!("{} cannot be resumed: {why}", path.display()),
+        "start a new sweep",
+    )
+}
+
+fn unfinished(run: &Run) -> bool {
+    let ended = run.end.as_ref().is_some_and(|end| end.complete);
+    !ended && run.timing() != Timing::Recorded
+}
+
+fn newest_first(results: &Path) -> Vec<PathBuf> {
+    let written = |path: &PathBuf| {
+        let found = path.metadata().and_then(|m| m.modified());
+        found.unwrap_or(SystemTime::UNIX_EPOCH)
+    };
+    let mut paths = runs_in(results);
+    paths.sort_by_key(|path| std::cmp::Reverse(written(path)));
+    paths
+}
+
+/// What is not as it was when the run began.
+fn changed(then: &Header, now: &Header) -> Option<String> {
+    if then.config.text != now.config.text {
+        return Some(format!("{} has changed since", now.config.path));
+    }
+    if then.contenders != now.contenders || then.baseline != now.baseline {
+        return Some("its contenders, or their sources, have changed since".to_owned());
+    }
+    if then.shapes != now.shapes {
+        return Some("its shapes have changed since".to_owned());
+    }
+    let (then, now) = (&then.device, &now.device);
+    (then.backend != now.backend || then.uuid != now.uuid).then(|| {
+        format!(
+            "it ran on {} ({}), and this is {} ({})",
+            then.name, then.backend, now.name, now.backend
+        )
+    })
 }
 
 /// What an earlier try has done already.
@@ -98,47 +188,6 @@ impl Finished {
     }
 }
 
-/// Opens an earlier run to go on with it. Its config, variants and device must
-/// be what they were: otherwise its halves would not belong together.
-pub fn reopen(
-    from: &ResumeFrom,
-    results: &Path,
-    now: &Header,
-) -> Result<(Writer, Finished), CommandError> {
-    let path = from.path(results)?;
-    let (writer, run) = Writer::resume(&path).map_err(|e| write_error(&e))?;
-    let refuse = |what: &str| {
-        CommandError::new(
-            Exit::Usage,
-            format!("{} cannot be resumed: {what}", path.display()),
-            "start a new sweep",
-        )
-    };
-    if run.end.as_ref().is_some_and(|end| end.complete) {
-        return Err(refuse("it is complete"));
-    }
-    let then = &run.header;
-    if then.config.text != now.config.text {
-        return Err(refuse(&format!("{} has changed since", now.config.path)));
-    }
-    if then.contenders != now.contenders || then.baseline != now.baseline {
-        return Err(refuse(
-            "its contenders, or their sources, have changed since",
-        ));
-    }
-    if then.shapes != now.shapes {
-        return Err(refuse("its shapes have changed since"));
-    }
-    if then.device.backend != now.device.backend || then.device.uuid != now.device.uuid {
-        return Err(refuse(&format!(
-            "it ran on {} ({}), and this is {} ({})",
-            then.device.name, then.device.backend, now.device.name, now.device.backend
-        )));
-    }
-    let finished = Finished::of(&run);
-    Ok((writer, finished))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,8 +217,7 @@ mod tests {
         let first_block = lines.iter().position(is_block).unwrap();
         // One whole process of the first shape, and half of the next.
         let (path, header) = killed(folder.path(), first_block + 15);
-        let from = ResumeFrom::File(path);
-        let (_, finished) = reopen(&from, folder.path(), &header).unwrap();
+        let (_, finished) = Resumed::file(&path).unwrap().go_on(&header).unwrap();
         for contender in &header.contenders {
             for shape in &header.shapes {
                 assert!(finished.verdict(&contender.id, &shape.name).is_some());
@@ -192,10 +240,41 @@ mod tests {
         let all = Synthetic::round4().lines().len();
         let (path, mut header) = killed(folder.path(), all - 1);
         header.contenders[1].hash = "changed".to_owned();
-        let refused = reopen(&ResumeFrom::File(path), folder.path(), &header);
+        let before = std::fs::read(&path).unwrap();
+        let refused = Resumed::file(&path).unwrap().go_on(&header);
         assert!(refused.unwrap_err().to_string().contains("sources"));
-        let (path, header) = killed(folder.path(), all);
-        let refused = reopen(&ResumeFrom::File(path), folder.path(), &header);
+        assert_eq!(std::fs::read(&path).unwrap(), before, "left as it was");
+        let (path, _) = killed(folder.path(), all);
+        let refused = Resumed::file(&path);
         assert!(refused.unwrap_err().to_string().contains("complete"));
+    }
+
+    #[test]
+    fn the_newest_run_that_nobody_writes_is_the_one_to_go_on_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = Synthetic::round4().lines().len();
+        let named = |name: &str, keep, minutes: u64| {
+            let path = folder.path().join(name);
+            std::fs::rename(killed(folder.path(), keep).0, &path).unwrap();
+            let at = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(60 * minutes);
+            let file = std::fs::File::options().append(true).open(&path);
+            file.unwrap().set_modified(at).unwrap();
+            path
+        };
+        let old = named("old.jsonl", 5, 1);
+        let killed = named("killed.jsonl", 5, 2);
+        let live = named("live.jsonl", 5, 3);
+        named("complete.jsonl", all, 4);
+        let _sweeping = Writer::reopen(&live).unwrap();
+        let found = Resumed::newest(folder.path()).unwrap();
+        assert_eq!(found.run.path, killed);
+        assert_eq!(Resumed::newest(folder.path()).unwrap().run.path, old);
+        let _other = Writer::reopen(&old).unwrap();
+        let error = Resumed::newest(folder.path()).unwrap_err();
+        assert!(
+            error.to_string().contains("live.jsonl is being written"),
+            "{error}"
+        );
+        assert_eq!(error.exit(), Exit::CouldNotRun);
     }
 }

@@ -68,23 +68,30 @@ impl Sweep {
     }
 
     /// Verdicts on record: how often each cell was judged, and how the last time.
-    fn verdicts(&self) -> BTreeMap<(String, String), (usize, String)> {
-        let text = fs::read_to_string(self.run_file().expect("a run file")).expect("its text");
-        let mut verdicts = BTreeMap::new();
-        for line in text.lines() {
-            let Ok(line) = serde_json::from_str::<serde_json::Value>(line) else {
-                continue;
-            };
-            if line["type"] == "verdict" {
-                let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
-                let cell = verdicts.entry((word("contender"), word("shape")));
-                let (count, status) = cell.or_insert((0, String::new()));
-                *count += 1;
-                *status = word("status");
-            }
-        }
-        verdicts
+    fn verdicts(&self) -> Verdicts {
+        verdicts_of(&self.run_file().expect("a run file"))
     }
+}
+
+/// By contender and shape.
+type Verdicts = BTreeMap<(String, String), (usize, String)>;
+
+fn verdicts_of(file: &Path) -> Verdicts {
+    let text = fs::read_to_string(file).expect("its text");
+    let mut verdicts = BTreeMap::new();
+    for line in text.lines() {
+        let Ok(line) = serde_json::from_str::<serde_json::Value>(line) else {
+            continue;
+        };
+        if line["type"] == "verdict" {
+            let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+            let cell = verdicts.entry((word("contender"), word("shape")));
+            let (count, status) = cell.or_insert((0, String::new()));
+            *count += 1;
+            *status = word("status");
+        }
+    }
+    verdicts
 }
 
 fn ended(command: &mut Command, code: i32) -> String {
@@ -243,9 +250,9 @@ fn a_killed_sweep_is_resumed_where_it_stopped() {
     sweep.run(&["--resume", &file], 2);
 }
 
-#[test]
-fn ctrl_c_keeps_what_is_finished_and_says_how_to_go_on() {
-    let sweep = Sweep::new(ROUND);
+/// A sweep that is told to stop by a signal once it has judged a cell; what it
+/// said, and its run file.
+fn stopped(sweep: &Sweep, signal: &str) -> (Output, String) {
     let child = sweep
         .command(&[&sweep.round()])
         .stdout(Stdio::piped())
@@ -253,29 +260,178 @@ fn ctrl_c_keeps_what_is_finished_and_says_how_to_go_on() {
         .spawn()
         .expect("dgx runs");
     sweep.wait_for_a_verdict();
-    let signal = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(signal.expect("kill runs").success());
+    send(signal, child.id());
     let output = child.wait_with_output().expect("dgx ends");
-    let said = explain(&output);
-    assert_eq!(output.status.code(), Some(4), "{said}");
-    let file = sweep.run_file().expect("a run file").display().to_string();
-    assert!(said.contains("Ctrl-C again ends at once"), "{said}");
-    assert!(
-        said.contains(&format!("dgx sweep --resume {file}")),
-        "{said}"
-    );
-    let text = fs::read_to_string(&file).expect("its text");
-    let last = text.lines().last().expect("a last line");
-    assert!(last.contains("\"complete\":false"), "{last}");
-    assert!(last.contains("interrupted"), "{last}");
-    let before = sweep.verdicts().len();
-    assert!((1..9).contains(&before), "{before} cells were judged");
+    (
+        output,
+        sweep.run_file().expect("a run file").display().to_string(),
+    )
+}
 
-    sweep.run(&["--resume", &file], 0);
-    let verdicts = sweep.verdicts();
+fn send(signal: &str, pid: u32) {
+    let sent = Command::new("kill")
+        .args([signal, &pid.to_string()])
+        .status();
+    assert!(sent.expect("kill runs").success());
+}
+
+#[test]
+fn a_signal_keeps_what_is_finished_and_says_how_to_go_on() {
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let sweep = Sweep::new(ROUND);
+        let (output, file) = stopped(&sweep, signal);
+        let said = explain(&output);
+        assert_eq!(output.status.code(), Some(4), "{signal}: {said}");
+        assert!(said.contains("Ctrl-C again ends at once"), "{said}");
+        assert!(
+            said.contains(&format!("dgx sweep --resume {file}")),
+            "{said}"
+        );
+        let text = fs::read_to_string(&file).expect("its text");
+        let last = text.lines().last().expect("a last line");
+        assert!(last.contains("\"complete\":false"), "{last}");
+        assert!(last.contains("interrupted"), "{last}");
+        let before = sweep.verdicts().len();
+        assert!((1..9).contains(&before), "{before} cells were judged");
+
+        sweep.run(&["--resume", &file], 0);
+        let verdicts = sweep.verdicts();
+        assert!(verdicts.len() == 9 && verdicts.values().all(|(count, _)| *count == 1));
+    }
+}
+
+#[test]
+fn a_sweep_under_nohup_outlives_its_terminal() {
+    let sweep = Sweep::new(ROUND);
+    let words = sweep.command(&[&sweep.round()]);
+    let child = Command::new("nohup")
+        .arg(words.get_program())
+        .args(words.get_args())
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("nohup runs");
+    sweep.wait_for_a_verdict();
+    send("-HUP", child.id());
+    let output = child.wait_with_output().expect("dgx ends");
+    assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
+    assert_eq!(sweep.verdicts().len(), 9);
+}
+
+#[test]
+fn a_run_file_has_one_writer() {
+    let sweep = Sweep::new(ROUND);
+    let mut child = sweep
+        .command(&[&sweep.round()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("dgx runs");
+    sweep.wait_for_a_verdict();
+    // It sleeps while the others try: they meet a writer that is alive.
+    send("-STOP", child.id());
+    let file = sweep.run_file().expect("a run file").display().to_string();
+    let by = format!("is being written by process {}", child.id());
+    for args in [vec!["--resume", &file], vec!["--resume"]] {
+        let said = sweep.run(&args, 4);
+        assert!(said.contains(&by), "{said}");
+    }
+    let mut show = Command::new(env!("CARGO_BIN_EXE_dgx"));
+    let said = ended(show.args(["show", &file]), 0);
+    assert!(said.contains("The run is not complete"), "{said}");
+    // Another sweep in the same minute takes another file.
+    sweep.run(&[&sweep.round()], 0);
+    assert_eq!(fs::read_dir(sweep.results()).expect("results").count(), 2);
+
+    // The lock dies with its process, and two who want it do not both get it.
+    child.kill().expect("a child to kill");
+    child.wait().expect("a child to bury");
+    let resume = || {
+        let mut command = sweep.command(&["--resume", &file]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("dgx runs")
+    };
+    let mut codes: Vec<_> = [resume(), resume()]
+        .map(|mut child| child.wait().expect("dgx ends").code())
+        .to_vec();
+    codes.sort();
+    assert!(
+        codes == [Some(0), Some(4)] || codes == [Some(0), Some(2)],
+        "{codes:?}"
+    );
+    let verdicts = verdicts_of(Path::new(&file));
     assert!(verdicts.len() == 9 && verdicts.values().all(|(count, _)| *count == 1));
+}
+
+/// A limit on the size of files stands for a disk that fills up.
+#[test]
+fn a_full_disk_leaves_a_file_that_can_be_read_and_resumed() {
+    let sweep = Sweep::new(ROUND);
+    sweep.run(&[&sweep.round()], 0);
+    let whole = fs::read(sweep.run_file().expect("a run file")).expect("its text");
+    fs::remove_dir_all(sweep.results()).expect("results");
+    let words = sweep.command(&[&sweep.round()]);
+    let limit = whole.len() / 512 / 2;
+    let line = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" \"$@\"");
+    let mut limited = Command::new("sh");
+    limited
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["-c", &line])
+        .arg(words.get_program())
+        .args(words.get_args());
+    let said = ended(&mut limited, 4);
+    assert!(said.contains("check space"), "{said}");
+    let file = sweep.run_file().expect("a run file").display().to_string();
+    let text = fs::read(&file).expect("its text");
+    assert!(text.ends_with(b"\n") && text.len() > 512 && text.len() < whole.len());
+    let mut show = Command::new(env!("CARGO_BIN_EXE_dgx"));
+    ended(show.args(["show", &file]), 0);
+    sweep.run(&["--resume", &file], 0);
+    assert_eq!(sweep.verdicts().len(), 9);
+}
+
+#[test]
+fn a_header_says_nothing_of_where_things_lie() {
+    let sweep = Sweep::new(
+        "question   = \"Where?\"
+contenders = [\"two-pass\", \"interleaved\"]
+baseline   = \"two-pass\"
+shapes     = [{ m = 64, n = 128, k = 256 }]
+[validate]
+seed = 1
+",
+    );
+    let variants = Path::new(env!("CARGO_MANIFEST_DIR")).join("variants");
+    let variants = format!("--variants={}", variants.display());
+    sweep.run(&[&sweep.round(), &variants, "--only", "interleaved"], 0);
+    let text = fs::read_to_string(sweep.run_file().expect("a run file")).expect("its text");
+    let header: serde_json::Value =
+        serde_json::from_str(text.lines().next().expect("a header")).expect("JSON");
+    let argv = [
+        "dgx",
+        "sweep",
+        "…/round.toml",
+        "--variants=variants",
+        "--only",
+        "interleaved",
+        "--backend",
+        "emu",
+        "--results",
+        "…/results",
+    ];
+    assert_eq!(header["argv"], serde_json::json!(argv));
+    assert_eq!(header["config"]["path"], "…/round.toml");
+    assert_eq!(
+        header["departures"],
+        serde_json::json!(["--only interleaved"])
+    );
+    for secret in [
+        env!("CARGO_MANIFEST_DIR"),
+        &sweep.folder.path().display().to_string(),
+    ] {
+        assert!(!text.contains(secret), "{secret} is told:\n{text}");
+    }
 }
 
 #[test]
