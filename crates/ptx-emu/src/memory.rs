@@ -320,7 +320,21 @@ pub(crate) struct Footprint {
 }
 
 /// Bytes per footprint bit: a sector of the L2 cache.
-const SECTOR: u64 = 32;
+pub(crate) const SECTOR: u64 = 32;
+/// Bytes over which looking at every sector is less work than looking at every lane.
+const NEAR: u32 = 32 << 10;
+
+/// The words of a set of sectors that hold those of `[first, end)`, and which of their bits.
+#[inline(always)]
+pub(crate) fn words_of(first: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
+    let (first, last) = (first / SECTOR, (end - 1) / SECTOR);
+    (first / 64..=last / 64).map(move |word| {
+        let low = first.max(word * 64) - word * 64;
+        let high = last.min(word * 64 + 63) - word * 64;
+        let bits = (u64::MAX >> (63 - high)) & (u64::MAX << low);
+        (word as usize, bits)
+    })
+}
 
 impl Footprint {
     pub(crate) fn new(memory: &Memory) -> Self {
@@ -334,19 +348,38 @@ impl Footprint {
     }
 
     /// Marks `[offset, offset + bytes)` of a region.
+    #[inline]
     pub(crate) fn mark(&self, region: usize, offset: u64, bytes: u64) {
         if bytes == 0 {
             return;
         }
-        let (first, last) = (offset / SECTOR, (offset + bytes - 1) / SECTOR);
         let words = &self.regions[region];
-        for word in first / 64..=last / 64 {
-            let low = first.max(word * 64) - word * 64;
-            let high = last.min(word * 64 + 63) - word * 64;
-            let mask = (u64::MAX >> (63 - high)) & (u64::MAX << low);
-            let cell = &words[word as usize];
-            if cell.load(Ordering::Relaxed) & mask != mask {
-                cell.fetch_or(mask, Ordering::Relaxed);
+        for (word, bits) in words_of(offset, offset + bytes) {
+            let cell = &words[word];
+            if !cell.load(Ordering::Relaxed) & bits != 0 {
+                cell.fetch_or(bits, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Marks the sectors of a warp's aligned accesses (of at most a sector each), which lie in
+    /// `[low, end)` of a region.
+    #[inline(always)]
+    pub(crate) fn mark_lanes(&self, region: usize, at: &[u32; 32], (low, end): (u32, u32)) {
+        let words = &self.regions[region];
+        let marked = |(word, bits): (usize, u64)| {
+            let cell = &words[word];
+            !cell.load(Ordering::Relaxed) & bits == 0
+        };
+        // Loops come back to what is marked already.
+        if end - low < NEAR && words_of(low.into(), end.into()).all(marked) {
+            return;
+        }
+        for &a in at {
+            let sector = u64::from(a) / SECTOR;
+            let (word, bit) = (sector as usize / 64, 1 << (sector % 64));
+            if !marked((word, bit)) {
+                words[word].fetch_or(bit, Ordering::Relaxed);
             }
         }
     }

@@ -4,11 +4,11 @@
 //! atomics and larger copies plain ones: two CTAs that touch the same bytes without going through
 //! a communication point (see [`super::grid`]) race on a GPU just as well.
 
+use super::banks;
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
 use super::early::InFlight;
 use super::gather::{gather, scatter};
-use super::touched::LaneRun;
 use super::warp::{Wait, Warp, each};
 use crate::fault::FaultKind;
 use crate::op::{
@@ -282,7 +282,7 @@ impl Cluster<'_> {
             true => self.counters.shared_written += total,
             false => self.counters.shared_read += total,
         }
-        self.count_conflicts(w.pc, mask, at, access.bytes);
+        self.counters.bank_conflicts += u64::from(banks::extra_wavefronts(mask, at, access.bytes));
         let cta = &mut self.ctas[w.cta as usize];
         let (host, len) = (cta.shared.as_mut_ptr() as usize, cta.shared.len() as u64);
         let low = at.iter().fold(u64::MAX, |m, &a| m.min(a));
@@ -291,12 +291,9 @@ impl Cluster<'_> {
         let early = !access.write && cta.in_flight.iter().any(reaches);
         let own = low >= u64::from(self.env.program.shared_start) && high + access.bytes <= len;
         if own {
-            let run = LaneRun {
-                bytes: access.bytes,
-                total,
-                write: access.write,
-            };
-            cta.touched.mark_lanes(at, (low, high), run);
+            for &a in at {
+                cta.touched.mark(a, access.bytes, access.write);
+            }
         }
         if early {
             self.check_landed(w, mask, at);
@@ -434,7 +431,7 @@ impl Cluster<'_> {
     }
 
     #[inline(never)]
-    pub(super) fn load(
+    pub(super) fn load_any(
         &mut self,
         w: &mut Warp,
         mask: u32,
@@ -461,7 +458,7 @@ impl Cluster<'_> {
     }
 
     #[inline(never)]
-    pub(super) fn store(
+    pub(super) fn store_any(
         &mut self,
         w: &mut Warp,
         mask: u32,
@@ -504,6 +501,12 @@ fn misaligned(place: Place, at: &[u64; 32], mask: u32, align: u64) -> Box<FaultK
 }
 
 /// The lanes of a mask, lowest first.
+#[inline(always)]
 pub(super) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
-    (0..32).filter(move |lane| mask >> lane & 1 == 1)
+    let mut left = mask;
+    std::iter::from_fn(move || {
+        let lane = left.trailing_zeros() as usize;
+        left &= left.wrapping_sub(1);
+        (lane < 32).then_some(lane)
+    })
 }

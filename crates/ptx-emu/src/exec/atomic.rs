@@ -1,6 +1,6 @@
 //! `atom` and `red`, and the reductions of bulk copies.
 
-use super::access::{Access, lanes};
+use super::access::{Access, Pointers, lanes};
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
 use super::warp::{Wait, Warp};
@@ -8,7 +8,7 @@ use crate::fault::FaultKind;
 use crate::numeric::arith::{self, Extremum};
 use crate::numeric::halves::{Half, HalfMode, both};
 use crate::numeric::{FloatMode, Rounding};
-use crate::op::{Atom, AtomOp, Num, Slot};
+use crate::op::{Atom, AtomOp, Num, R32, Slot};
 
 /// Bytes of an element in memory.
 pub(super) fn width(ty: Num) -> u64 {
@@ -156,11 +156,24 @@ impl Cluster<'_> {
             bytes: each * vector as u64,
             write: true,
         };
-        let pointers = self.resolve(w, mask, atom.space, addresses, access)?;
+        let usual = access.bytes.is_power_of_two() && access.bytes <= 16;
+        let span = match usual {
+            true => self.span(w, mask, atom.space, atom.addr, (access.bytes as u32, true)),
+            false => None,
+        };
+        let pointers = match span {
+            Some(span) => span.pointers(),
+            None => self.resolve(w, mask, atom.space, addresses, access)?,
+        };
         // The L2 cache adds f32 with subnormals flushed; shared memory keeps them.
         let in_memory = self.is_global(mask, atom.space, &addresses);
         let mut changed = false;
         self.counters.atomics += u64::from(mask.count_ones()) * vector as u64;
+        // SAFETY: `span` and `resolve` checked the word of every lane.
+        if let (1, Some(done)) = (vector, unsafe { words(w, mask, atom, (d, b), &pointers) }) {
+            self.progress += u64::from(done);
+            return Ok(Flow::Next);
+        }
         for lane in lanes(mask) {
             let at = pointers.0[lane];
             if atom.ty == Num::B128 {
@@ -198,6 +211,82 @@ impl Cluster<'_> {
         self.progress += u64::from(changed);
         Ok(Flow::Next)
     }
+}
+
+/// The usual operations on 32-bit integers, without asking what they are for every lane; whether
+/// they changed anything. None for all others.
+///
+/// # Safety
+/// The word of every lane of the mask must be valid.
+unsafe fn words(
+    w: &mut Warp,
+    mask: u32,
+    atom: &Atom,
+    (d, b): (&[Slot], &[Slot]),
+    pointers: &Pointers,
+) -> Option<bool> {
+    let d = match d {
+        [] | [Slot::Sink] => None,
+        [Slot::W32(d)] => Some(*d),
+        _ => return None,
+    };
+    let &[Slot::W32(b)] = b else {
+        return None;
+    };
+    // SAFETY: by this function's contract.
+    let each =
+        |w: &mut Warp, op: fn(u32, u32) -> u32| unsafe { each_word(w, mask, (d, b), pointers, op) };
+    let signed = match atom.ty {
+        Num::S32 => true,
+        Num::U32 | Num::B32 => false,
+        _ => return None,
+    };
+    Some(match atom.op {
+        // SAFETY: as above. The commonest is inlined.
+        AtomOp::Add => unsafe { each_word(w, mask, (d, b), pointers, u32::wrapping_add) },
+        AtomOp::Exch => each(w, |_, x| x),
+        AtomOp::And => each(w, |old, x| old & x),
+        AtomOp::Or => each(w, |old, x| old | x),
+        AtomOp::Xor => each(w, |old, x| old ^ x),
+        AtomOp::Min if signed => each(w, |old, x| (old as i32).min(x as i32) as u32),
+        AtomOp::Max if signed => each(w, |old, x| (old as i32).max(x as i32) as u32),
+        AtomOp::Min => each(w, u32::min),
+        AtomOp::Max => each(w, u32::max),
+        AtomOp::Cas | AtomOp::Inc | AtomOp::Dec => return None,
+    })
+}
+
+/// # Safety
+/// As for [`words`].
+#[inline(always)]
+unsafe fn each_word(
+    w: &mut Warp,
+    mask: u32,
+    (d, b): (Option<R32>, R32),
+    pointers: &Pointers,
+    op: impl Fn(u32, u32) -> u32,
+) -> bool {
+    let operands = *w.get(b);
+    let mut before = match d {
+        Some(d) => *w.get(d),
+        None => [0; 32],
+    };
+    let mut changed = 0;
+    for lane in lanes(mask) {
+        let at = pointers.0[lane] as *mut u32;
+        // SAFETY: by this function's contract.
+        unsafe {
+            let old = at.read_unaligned();
+            let new = op(old, operands[lane]);
+            at.write_unaligned(new);
+            before[lane] = old;
+            changed |= old ^ new;
+        }
+    }
+    if let Some(d) = d {
+        w.r32[d.0 as usize].0 = before;
+    }
+    changed != 0
 }
 
 /// As [`combine`], but by the units beside the L2 cache, which flush f32.

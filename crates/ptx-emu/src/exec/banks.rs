@@ -12,6 +12,8 @@ const ENTRIES: usize = 256;
 #[derive(Default)]
 pub(crate) struct ConflictCache {
     entries: Vec<Entry>,
+    /// A lane for every word of shared memory: scratch of [`count_leaders`].
+    leader: Vec<u8>,
 }
 
 #[derive(Clone)]
@@ -34,7 +36,7 @@ const EMPTY: Entry = Entry {
 };
 
 /// Wavefronts beyond the least a warp access of `bytes` per lane needs.
-fn extra_wavefronts(mask: u32, at: &[u64; 32], bytes: u64) -> u32 {
+pub(super) fn extra_wavefronts(mask: u32, at: &[u64; 32], bytes: u64) -> u32 {
     let lanes_per_pass = match bytes {
         16 => 8,
         8 => 16,
@@ -60,32 +62,72 @@ fn extra_wavefronts(mask: u32, at: &[u64; 32], bytes: u64) -> u32 {
     extra
 }
 
+/// As [`extra_wavefronts`] for aligned accesses of a power of two up to 16 bytes in the CTA's own
+/// memory. Of the lanes on one word the last to write its number there is the one that counts.
+fn count_leaders(mask: u32, at: &[u32; 32], bytes: u32, leader: &mut Vec<u8>) -> u32 {
+    let shift = bytes.max(4).trailing_zeros();
+    // A pass takes as many lanes as fill 128 bytes, and there are as many places for them.
+    let lanes_per_pass = 128 >> shift;
+    let place = |lane: usize| (at[lane] >> shift) as usize;
+    let most = lanes(mask).map(place).max().unwrap_or(0);
+    if leader.len() <= most {
+        leader.resize(most + 1, 0);
+    }
+    let mut extra = 0;
+    for first in (0..32).step_by(lanes_per_pass) {
+        let all = u32::MAX >> (32 - lanes_per_pass) << first & mask;
+        for lane in lanes(all) {
+            leader[place(lane)] = lane as u8;
+        }
+        let mut per_bank = [0u8; 32];
+        for lane in lanes(all) {
+            let word = place(lane);
+            per_bank[word % lanes_per_pass] += u8::from(leader[word] == lane as u8);
+        }
+        let most = per_bank.into_iter().fold(0, u8::max);
+        extra += u32::from(most.saturating_sub(1));
+    }
+    extra
+}
+
+/// Whether the words of all lanes lie in different banks.
+#[inline(always)]
+fn apart(mask: u32, at: &[u32; 32]) -> bool {
+    let mut banks = 0u32;
+    for (i, &a) in at.iter().enumerate() {
+        banks |= (mask >> i & 1) << (a >> 2 & 31);
+    }
+    banks.count_ones() == mask.count_ones()
+}
+
 impl Cluster<'_> {
-    /// Counts the conflicts of one shared access.
-    #[inline]
-    pub(super) fn count_conflicts(&mut self, pc: u32, mask: u32, at: &[u64; 32], bytes: u64) {
-        let first = at[0] as u32;
+    /// Counts the conflicts of one shared access in the CTA's own memory.
+    #[inline(always)]
+    pub(super) fn count_conflicts(&mut self, pc: u32, mask: u32, at: &[u32; 32], bytes: u32) {
+        if bytes <= 4 && apart(mask, at) {
+            return;
+        }
+        let first = at[0];
         let deltas: [u32; 32] = each(
             #[inline(always)]
-            |i| (at[i] as u32).wrapping_sub(first),
+            |i| at[i].wrapping_sub(first),
         );
         if self.conflicts.entries.is_empty() {
             self.conflicts.entries = vec![EMPTY; ENTRIES];
         }
         let entry = &mut self.conflicts.entries[pc as usize % ENTRIES];
-        let known = entry.pc == pc
-            && entry.mask == mask
-            && entry.bytes == bytes as u32
-            && entry.phase == first % 128
-            && entry.deltas == deltas;
-        if !known {
+        let mut differs = entry.pc ^ pc | entry.mask ^ mask | entry.phase ^ first % 128;
+        for (delta, known) in deltas.iter().zip(&entry.deltas) {
+            differs |= delta ^ known;
+        }
+        if differs | (entry.bytes ^ bytes) != 0 {
             *entry = Entry {
                 pc,
                 mask,
-                bytes: bytes as u32,
+                bytes,
                 phase: first % 128,
                 deltas,
-                extra: extra_wavefronts(mask, at, bytes),
+                extra: count_leaders(mask, at, bytes, &mut self.conflicts.leader),
             };
         }
         self.counters.bank_conflicts += u64::from(entry.extra);
@@ -105,5 +147,26 @@ mod tests {
         assert_eq!(extra_wavefronts(u32::MAX, &at(|i| 128 * i), 4), 31);
         assert_eq!(extra_wavefronts(u32::MAX, &at(|i| 16 * i), 16), 0);
         assert_eq!(extra_wavefronts(u32::MAX, &at(|i| 128 * i), 16), 4 * 7);
+    }
+
+    #[test]
+    fn the_quick_count_is_the_plain_one() {
+        let mut state = 1u32;
+        let mut draw = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 8
+        };
+        let mut leader = Vec::new();
+        for round in 0..20_000 {
+            let bytes = 1 << (round % 5);
+            let span = 4 << (draw() % 14);
+            let mask = [u32::MAX, draw() << 8 | 1, 1 << (draw() % 32)][draw() as usize % 3];
+            let at: [u32; 32] = each(|_| 1024 + draw() % span / bytes * bytes);
+            let wide = at.map(u64::from);
+            let plain = extra_wavefronts(mask, &wide, bytes.into());
+            let quick = count_leaders(mask, &at, bytes, &mut leader);
+            assert_eq!(quick, plain, "{bytes} bytes, mask {mask:#x}, {at:?}");
+            assert!(bytes > 4 || !apart(mask, &at) || plain == 0);
+        }
     }
 }

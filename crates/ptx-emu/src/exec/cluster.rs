@@ -80,6 +80,8 @@ pub(crate) struct Cluster<'a> {
     pub(crate) barrier: ClusterBarrier,
     pub(crate) counters: Counters,
     pub(crate) last_region: CachedRegion,
+    /// The allocations recent loads and stores were in, by program counter.
+    pub(super) regions: [CachedRegion; super::direct::REMEMBERED],
     /// Time in warp instructions.
     pub(crate) tick: u64,
     pub(crate) events: BinaryHeap<Pending>,
@@ -121,6 +123,7 @@ impl<'a> Cluster<'a> {
             barrier: ClusterBarrier::default(),
             counters: Counters::default(),
             last_region: CachedRegion::default(),
+            regions: Default::default(),
             tick: 0,
             events: BinaryHeap::new(),
             event_seq: 0,

@@ -215,9 +215,12 @@ impl<'a> Env<'a> {
         w.r32 = self.template32.clone();
         w.r64 = self.template64.clone();
         for &(slot, special) in &program.specials32 {
-            w.r32[slot.0 as usize] = V32(std::array::from_fn(|l| {
-                self.special(special, at, index, l as u32) as u32
-            }));
+            w.r32[slot.0 as usize] = match special.differs_by_lane() {
+                true => V32(std::array::from_fn(|l| {
+                    self.special(special, at, index, l as u32) as u32
+                })),
+                false => V32([self.special(special, at, index, 0) as u32; 32]),
+            };
         }
         for &(slot, special) in &program.specials64 {
             w.r64[slot.0 as usize] = V64(std::array::from_fn(|l| {

@@ -95,9 +95,12 @@ pub(super) fn members(op: &Op) -> Option<R32> {
 /// neighbours exchange among themselves.
 pub(super) fn exchange(w: &mut Warp, mask: u32, op: &Op) -> bool {
     let Some(members) = members(op) else {
-        return exchange_within(w, mask, op);
+        return false;
     };
     let named = *w.get(members);
+    if named.iter().all(|&lanes| lanes == named[0]) {
+        return exchange_within(w, mask, op);
+    }
     let mut done = false;
     let mut left = mask;
     while left != 0 {
@@ -185,9 +188,17 @@ fn exchange_within(w: &mut Warp, mask: u32, op: &Op) -> bool {
             }
             w.put_pred(mask, p, members & members.wrapping_neg());
         }
-        Op::Activemask { d } => w.put(mask, d, [mask; 32]),
         _ => return false,
     }
+    true
+}
+
+/// The lanes on this path. False if `op` does not ask for them.
+pub(super) fn active(w: &mut Warp, mask: u32, op: &Op) -> bool {
+    let Op::Activemask { d } = *op else {
+        return false;
+    };
+    w.put(mask, d, [mask; 32]);
     true
 }
 

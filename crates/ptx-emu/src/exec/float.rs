@@ -45,57 +45,243 @@ fn f(x: u32) -> f32 {
     f32::from_bits(x)
 }
 
+/// Round to nearest with subnormals flushed: what compilers emit with fast math.
+#[inline(always)]
+fn flushing(m: FMods) -> bool {
+    m.round == Round::Near && m.ftz && !m.sat && !m.relu && !m.oob
+}
+
+/// A flushed result per lane, or None if one of them needs a closer look: the smallest normal
+/// number may have been a smaller one rounded up (see [`arith`]), which is flushed too.
+#[inline(always)]
+fn flushed(result: impl Fn(usize) -> f32) -> Option<[u32; 32]> {
+    const SMALLEST_NORMAL: u32 = 0x0080_0000;
+    let v = each(
+        #[inline(always)]
+        |i| canonical_f32(result(i)),
+    );
+    let mut doubtful = false;
+    for x in &v {
+        doubtful |= x & 0x7fff_ffff == SMALLEST_NORMAL;
+    }
+    (!doubtful).then(|| {
+        each(
+            #[inline(always)]
+            |i| flush_f32(v[i]),
+        )
+    })
+}
+
+/// An operand without subnormals.
+#[inline(always)]
+fn ff(x: u32) -> f32 {
+    f(flush_f32(x))
+}
+
 #[inline(always)]
 pub(super) fn bin32(w: &mut Warp, mask: u32, op: FBin, m: FMods, d: R32, a: R32, b: R32) {
+    macro_rules! arithmetic {
+        ($op:tt) => {{
+            let (x, y) = (w.get(a), w.get(b));
+            let v = match m.ftz {
+                false => Some(each(
+                    #[inline(always)]
+                    |i| canonical_f32(f(x[i]) $op f(y[i])),
+                )),
+                true => flushed(
+                    #[inline(always)]
+                    |i| ff(x[i]) $op ff(y[i]),
+                ),
+            };
+            match v {
+                Some(v) => w.put(mask, d, v),
+                None => bin32_rare(w, mask, op, m, d, a, b),
+            }
+        }};
+    }
     match op {
-        FBin::Add if plain(m) => w.map2(
+        FBin::Add if plain(m) || flushing(m) => arithmetic!(+),
+        FBin::Sub if plain(m) || flushing(m) => arithmetic!(-),
+        FBin::Mul if plain(m) || flushing(m) => arithmetic!(*),
+        FBin::Div if plain(m) || flushing(m) => arithmetic!(/),
+        FBin::DivApprox if m.ftz => w.map2(
             mask,
             d,
             a,
             b,
             #[inline(always)]
-            |x, y| canonical_f32(f(x) + f(y)),
+            |x, y| approx::div_approx_f32(x, y, true),
         ),
-        FBin::Sub if plain(m) => w.map2(
-            mask,
-            d,
-            a,
-            b,
-            #[inline(always)]
-            |x, y| canonical_f32(f(x) - f(y)),
-        ),
-        FBin::Mul if plain(m) => w.map2(
-            mask,
-            d,
-            a,
-            b,
-            #[inline(always)]
-            |x, y| canonical_f32(f(x) * f(y)),
-        ),
-        FBin::Div if plain(m) => w.map2(
-            mask,
-            d,
-            a,
-            b,
-            #[inline(always)]
-            |x, y| canonical_f32(f(x) / f(y)),
-        ),
+        FBin::Min | FBin::Max => {
+            let max = op == FBin::Max;
+            let (x, y) = (w.get(a), w.get(b));
+            let v = match m.ftz {
+                true => each(
+                    #[inline(always)]
+                    |i| arith::nearer_f32(max, flush_f32(x[i]), flush_f32(y[i])),
+                ),
+                false => each(
+                    #[inline(always)]
+                    |i| arith::nearer_f32(max, x[i], y[i]),
+                ),
+            };
+            w.put(mask, d, v);
+        }
         _ => bin32_rare(w, mask, op, m, d, a, b),
     }
 }
 
 #[inline(always)]
 pub(super) fn fma32(w: &mut Warp, mask: u32, m: FMods, d: R32, abc: [R32; 3]) {
-    match plain(m) {
-        true => w.map3(
-            mask,
-            d,
-            abc,
+    let (x, y, z) = (w.get(abc[0]), w.get(abc[1]), w.get(abc[2]));
+    let v = if plain(m) {
+        Some(each(
             #[inline(always)]
-            |x, y, z| canonical_f32(f(x).mul_add(f(y), f(z))),
-        ),
-        false => fma32_rare(w, mask, m, d, abc),
+            |i| canonical_f32(f(x[i]).mul_add(f(y[i]), f(z[i]))),
+        ))
+    } else if flushing(m) {
+        flushed(
+            #[inline(always)]
+            |i| ff(x[i]).mul_add(ff(y[i]), ff(z[i])),
+        )
+    } else {
+        None
+    };
+    match v {
+        Some(v) => w.put(mask, d, v),
+        None => fma32_rare(w, mask, m, d, abc),
     }
+}
+
+/// One operand, where a whole warp at once pays.
+#[inline(always)]
+pub(super) fn un32_op(w: &mut Warp, mask: u32, op: FUn, m: FMods, d: R32, a: R32) {
+    macro_rules! lanes {
+        ($function:path) => {
+            match m.ftz {
+                true => w.map1(
+                    mask,
+                    d,
+                    a,
+                    #[inline(always)]
+                    |x| $function(x, true),
+                ),
+                false => w.map1(
+                    mask,
+                    d,
+                    a,
+                    #[inline(always)]
+                    |x| $function(x, false),
+                ),
+            }
+        };
+    }
+    match op {
+        FUn::Neg => lanes!(arith::neg_f32),
+        FUn::Abs => lanes!(arith::abs_f32),
+        FUn::SqrtApprox => lanes!(approx::sqrt_f32),
+        FUn::RcpApprox => lanes!(approx::rcp_f32),
+        FUn::RsqrtApprox => lanes!(approx::rsqrt_f32),
+        FUn::Ex2Approx => lanes!(approx::ex2_f32),
+        _ => un32_rare(w, mask, op, m, d, a),
+    }
+}
+
+#[inline(never)]
+fn un32_rare(w: &mut Warp, mask: u32, op: FUn, m: FMods, d: R32, a: R32) {
+    w.map1(mask, d, a, |x| un32(op, m, x));
+}
+
+/// A comparison of two numbers per lane, from the lanes where the first is less, where both are
+/// equal, and where one is not a number.
+#[inline(always)]
+fn decide(cmp: Cmp, less: u32, equal: u32, nan: u32) -> u32 {
+    match cmp {
+        Cmp::Eq => equal,
+        Cmp::Ne => !equal & !nan,
+        Cmp::Lt => less,
+        Cmp::Le => less | equal,
+        Cmp::Gt => !(less | equal | nan),
+        Cmp::Ge => !(less | nan),
+        Cmp::Equ => equal | nan,
+        Cmp::Neu => !equal,
+        Cmp::Ltu => less | nan,
+        Cmp::Leu => less | equal | nan,
+        Cmp::Gtu => !(less | equal),
+        Cmp::Geu => !less,
+        Cmp::Num => !nan,
+        Cmp::Nan => nan,
+    }
+}
+
+/// The lanes that pass a test.
+#[inline(always)]
+fn which(test: impl Fn(usize) -> bool) -> u32 {
+    let mut bits = 0;
+    for i in 0..32 {
+        bits |= u32::from(test(i)) << i;
+    }
+    bits
+}
+
+#[inline(always)]
+pub(super) fn setp_f32(
+    w: &mut Warp,
+    mask: u32,
+    cmp: Cmp,
+    ftz: bool,
+    d: crate::op::P,
+    ab: [R32; 2],
+) {
+    let flush = |r: R32| {
+        let r = w.get(r);
+        match ftz {
+            true => each(
+                #[inline(always)]
+                |i| ff(r[i]),
+            ),
+            false => each(
+                #[inline(always)]
+                |i| f(r[i]),
+            ),
+        }
+    };
+    let (x, y) = (flush(ab[0]), flush(ab[1]));
+    let less = which(
+        #[inline(always)]
+        |i| x[i] < y[i],
+    );
+    let equal = which(
+        #[inline(always)]
+        |i| x[i] == y[i],
+    );
+    let nan = which(
+        #[inline(always)]
+        |i| x[i].is_nan() | y[i].is_nan(),
+    );
+    w.put_pred(mask, d, decide(cmp, less, equal, nan));
+}
+
+#[inline(always)]
+pub(super) fn setp_i64(
+    w: &mut Warp,
+    mask: u32,
+    cmp: Cmp,
+    signed: bool,
+    d: crate::op::P,
+    ab: [crate::op::R64; 2],
+) {
+    let (x, y) = (w.get64(ab[0]), w.get64(ab[1]));
+    let flip = if signed { 1 << 63 } else { 0 };
+    let less = which(
+        #[inline(always)]
+        |i| x[i] ^ flip < y[i] ^ flip,
+    );
+    let equal = which(
+        #[inline(always)]
+        |i| x[i] == y[i],
+    );
+    w.put_pred(mask, d, decide(cmp, less, equal, 0));
 }
 
 #[inline(never)]
@@ -415,7 +601,6 @@ fn packed_f32(x: u64, y: u64, z: u64, op: impl Fn(u32, u32, u32) -> u32) -> u64 
 #[inline(never)]
 pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) -> bool {
     match *op {
-        Op::F32Un { op, m, d, a } => w.map1(mask, d, a, |x| un32(op, m, x)),
         Op::F64Bin { op, m, d, a, b } => w.map2_64(mask, d, a, b, |x, y| scalar64(op, m, x, y)),
         Op::F64Fma { m, d, a, b, c } => {
             let rounding = rounding(m.round);
@@ -483,23 +668,6 @@ fn compare_rare(w: &mut Warp, mask: u32, op: &Op) -> bool {
             b,
             ..
         } => setp_i32(w, mask, cmp, signed, d, a, b),
-        Op::SetpI64 {
-            cmp,
-            signed,
-            d,
-            a,
-            b,
-        } => w.test2_64(mask, d, a, b, |x, y| match signed {
-            true => compare(cmp, x as i64, y as i64, false),
-            false => compare(cmp, x, y, false),
-        }),
-        Op::SetpF32 { cmp, ftz, d, a, b } => {
-            let flush = |x: u32| f(if ftz { flush_f32(x) } else { x });
-            w.test2(mask, d, a, b, |x, y| {
-                let (x, y) = (flush(x), flush(y));
-                compare(cmp, x, y, x.is_nan() || y.is_nan())
-            });
-        }
         Op::SetpF64 { cmp, d, a, b } => w.test2_64(mask, d, a, b, |x, y| {
             let (x, y) = (f64::from_bits(x), f64::from_bits(y));
             compare(cmp, x, y, x.is_nan() || y.is_nan())

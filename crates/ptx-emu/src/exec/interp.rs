@@ -9,7 +9,7 @@ use super::warp::{State, Wait, Warp, each};
 use super::{bits, convert, exchange, float, frames, integer, sync};
 use crate::fault::FaultKind;
 use crate::numeric::simd::Level;
-use crate::op::{BoolOp, Clock, Inst, Op, PrmtMode, R32, Slot, W};
+use crate::op::{BoolOp, Clock, ICount, IUn, Inst, Op, PrmtMode, R32, Slot, Space, W};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -140,6 +140,53 @@ impl Cluster<'_> {
             } => w.map3(mask, d, [a, b, c], integer::prmt),
             Op::F32Bin { op, m, d, a, b } => float::bin32(w, mask, op, m, d, a, b),
             Op::F32Fma { m, d, a, b, c } => float::fma32(w, mask, m, d, [a, b, c]),
+            Op::F32Un { op, m, d, a } => float::un32_op(w, mask, op, m, d, a),
+            Op::SetpF32 { cmp, ftz, d, a, b } => float::setp_f32(w, mask, cmp, ftz, d, [a, b]),
+            Op::SetpI64 {
+                cmp,
+                signed,
+                d,
+                a,
+                b,
+            } => float::setp_i64(w, mask, cmp, signed, d, [a, b]),
+            Op::Cvt { from, to, m, d, a } => {
+                if !convert::quick(w, mask, from, to, m, d, a) {
+                    return self.execute_rare(w, mask, inst);
+                }
+            }
+            Op::Count32 {
+                op: ICount::Popc,
+                d,
+                a,
+            } => w.map1(mask, d, a, u32::count_ones),
+            Op::Un32 {
+                w: W::B32,
+                op: IUn::Not,
+                d,
+                a,
+            } => w.map1(
+                mask,
+                d,
+                a,
+                #[inline(always)]
+                |x| !x,
+            ),
+            Op::Cvta {
+                space: Space::Global | Space::Const,
+                d,
+                a,
+                ..
+            } => {
+                let v = *w.get64(a);
+                w.put64(mask, d, v);
+            }
+            Op::Shfl { .. } | Op::VotePred { .. } | Op::Ballot { .. } => {
+                return self.execute_exchange(w, mask, inst);
+            }
+            Op::Atom(ref atom) => return self.atom(w, mask, atom),
+            Op::Bar {
+                kind, id, threads, ..
+            } => return self.bar(w, mask, kind, id, threads),
             Op::HBin {
                 fmt,
                 op,
@@ -303,20 +350,13 @@ impl Cluster<'_> {
             });
             return Ok(Flow::Next);
         }
-        let mut mask = mask;
-        if let Some(members) = exchange::members(op)
-            && mask == w.active
-        {
-            let named = w.get(members)[mask.trailing_zeros() as usize];
-            if named & w.live & !w.active != 0 && w.gather() {
-                return Ok(Flow::Jumped);
-            }
-            mask = w.active;
+        if exchange::members(op).is_some() {
+            return self.execute_exchange(w, mask, inst);
         }
         let done = bits::rare(w, mask, op)
             || float::rare(w, mask, op)
             || convert::rare(w, mask, op, self.env.program)
-            || exchange::exchange(w, mask, op)
+            || exchange::active(w, mask, op)
             || exchange::cluster_address(w, mask, op)
             || exchange::address_space(w, mask, op);
         if done {
@@ -340,6 +380,26 @@ impl Cluster<'_> {
                 self.report(w, mask, op)
             }
             _ => self.execute_system(w, mask, op),
+        }
+    }
+
+    /// What lanes tell each other, once those named have come.
+    #[inline(never)]
+    fn execute_exchange(&mut self, w: &mut Warp, mask: u32, inst: &Inst) -> Checked<Flow> {
+        let mut mask = mask;
+        if let Some(members) = exchange::members(&inst.op)
+            && mask == w.active
+        {
+            let named = w.get(members)[mask.trailing_zeros() as usize];
+            if named & w.live & !w.active != 0 && w.gather() {
+                return Ok(Flow::Jumped);
+            }
+            mask = w.active;
+        }
+        match exchange::exchange(w, mask, &inst.op) {
+            true => Ok(Flow::Next),
+            // Only `bar.warp.sync` exchanges nothing.
+            false => self.execute_system(w, mask, &inst.op),
         }
     }
 

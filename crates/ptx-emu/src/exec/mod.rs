@@ -14,6 +14,7 @@ pub(crate) mod classes;
 mod cluster;
 mod convert;
 mod copy;
+mod direct;
 mod early;
 pub(crate) mod env;
 mod exchange;

@@ -8,10 +8,8 @@ use std::ops::Range;
 
 use super::cluster::{Cluster, Cta};
 use super::copy::SharedAt;
+use crate::memory::{SECTOR, words_of};
 use crate::tensor::descriptor::{Major, Matrix};
-
-/// Bytes per bit, as for global memory.
-const SECTOR: u64 = 32;
 
 /// The sectors of one CTA's shared memory that were used.
 pub(crate) struct Touched {
@@ -40,41 +38,29 @@ impl Touched {
         } else {
             &mut self.read
         };
-        let (first, last) = (offset / SECTOR, (offset + bytes.max(1) - 1) / SECTOR);
-        for word in first / 64..=last / 64 {
-            let low = first.max(word * 64) - word * 64;
-            let high = last.min(word * 64 + 63) - word * 64;
-            if let Some(bits) = words.get_mut(word as usize) {
-                *bits |= (u64::MAX >> (63 - high)) & (u64::MAX << low);
+        for (word, bits) in words_of(offset, offset + bytes.max(1)) {
+            if let Some(place) = words.get_mut(word) {
+                *place |= bits;
             }
         }
     }
 
-    /// Marks what a warp's lanes access: `bytes` each, aligned, and no more than a sector.
-    #[inline]
-    pub(super) fn mark_lanes(&mut self, at: &[u64; 32], (low, high): (u64, u64), access: LaneRun) {
-        if high - low < access.total {
-            return self.mark(low, high + access.bytes - low, access.write);
-        }
-        // Aligned accesses of at most a sector lie in one each; neighbours often share its word.
-        let words = if access.write {
+    /// Marks the sectors of a warp's aligned accesses (of at most a sector each), which lie in
+    /// `[low, end)`.
+    #[inline(always)]
+    pub(super) fn mark_lanes(&mut self, at: &[u32; 32], (low, end): (u64, u64), write: bool) {
+        let words = if write {
             &mut self.written
         } else {
             &mut self.read
         };
-        let (mut word, mut bits) = (0, 0);
-        for &a in at {
-            let sector = a / SECTOR;
-            if sector / 64 != word {
-                if let Some(place) = words.get_mut(word as usize) {
-                    *place |= bits;
-                }
-                (word, bits) = (sector / 64, 0);
-            }
-            bits |= 1 << (sector % 64);
+        // Loops come back to what is marked already.
+        if words_of(low, end).all(|(word, bits)| !words[word] & bits == 0) {
+            return;
         }
-        if let Some(place) = words.get_mut(word as usize) {
-            *place |= bits;
+        for &a in at {
+            let sector = u64::from(a) / SECTOR;
+            words[sector as usize / 64] |= 1 << (sector % 64);
         }
     }
 
@@ -100,16 +86,6 @@ impl Touched {
         let sum = |words: &[u64]| words.iter().map(|w| u64::from(w.count_ones())).sum::<u64>();
         (sum(&self.read) * SECTOR, sum(&self.written) * SECTOR)
     }
-}
-
-/// One access of a warp, for [`Touched::mark_lanes`].
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LaneRun {
-    /// Bytes per lane.
-    pub(super) bytes: u64,
-    /// Bytes of all active lanes.
-    pub(super) total: u64,
-    pub(super) write: bool,
 }
 
 impl Cluster<'_> {
@@ -142,13 +118,10 @@ mod tests {
         touched.mark(0, 4096, true);
         touched.mark(4000, 200, true);
         assert_eq!(touched.bytes(), (0, 4096 + 128));
-        let at = std::array::from_fn(|lane| 1024 + 128 * lane as u64);
-        let run = LaneRun {
-            bytes: 4,
-            total: 128,
-            write: false,
-        };
-        touched.mark_lanes(&at, (1024, 1024 + 31 * 128), run);
-        assert_eq!(touched.bytes().0, 32 * 32);
+        let at = std::array::from_fn(|lane| 1024 + 128 * lane as u32);
+        for _ in 0..2 {
+            touched.mark_lanes(&at, (1024, 1024 + 31 * 128 + 4), false);
+            assert_eq!(touched.bytes().0, 32 * 32);
+        }
     }
 }

@@ -256,8 +256,10 @@ impl Warp {
         if mask == live {
             *out = v;
         } else {
+            // Arithmetic, because the vectoriser makes branches of a choice.
             for i in 0..32 {
-                out[i] = if mask & (1 << i) != 0 { v[i] } else { out[i] };
+                let chosen = 0u32.wrapping_sub(mask >> i & 1);
+                out[i] ^= (out[i] ^ v[i]) & chosen;
             }
         }
     }
@@ -270,7 +272,8 @@ impl Warp {
             *out = v;
         } else {
             for i in 0..32 {
-                out[i] = if mask & (1 << i) != 0 { v[i] } else { out[i] };
+                let chosen = 0u64.wrapping_sub(u64::from(mask >> i & 1));
+                out[i] ^= (out[i] ^ v[i]) & chosen;
             }
         }
     }

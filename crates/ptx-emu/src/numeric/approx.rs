@@ -6,9 +6,18 @@
 use super::arith::{canonical_f32, canonical_f64, flush_f32};
 use super::halves::Half;
 
+#[inline(always)]
 fn unary(x: u32, ftz: bool, f: impl Fn(f64) -> f64) -> u32 {
     let x = if ftz { flush_f32(x) } else { x };
     let y = canonical_f32(f(f64::from(f32::from_bits(x))) as f32);
+    if ftz { flush_f32(y) } else { y }
+}
+
+/// As [`unary`] for what f32 itself rounds correctly.
+#[inline(always)]
+fn unary32(x: u32, ftz: bool, f: impl Fn(f32) -> f32) -> u32 {
+    let x = if ftz { flush_f32(x) } else { x };
+    let y = canonical_f32(f(f32::from_bits(x)));
     if ftz { flush_f32(y) } else { y }
 }
 
@@ -55,6 +64,7 @@ fn exp2_fraction(f: f64) -> f64 {
 }
 
 /// `ex2.approx{.ftz}.f32`
+#[inline(always)]
 pub fn ex2_f32(x: u32, ftz: bool) -> u32 {
     let y = exp2(f32::from_bits(x)).to_bits();
     if ftz { flush_f32(y) } else { y }
@@ -81,22 +91,26 @@ pub fn tanh_f32(x: u32) -> u32 {
 }
 
 /// `rcp.approx{.ftz}.f32`
+#[inline(always)]
 pub fn rcp_f32(x: u32, ftz: bool) -> u32 {
-    unary(x, ftz, |x| 1.0 / x)
+    unary32(x, ftz, |x| 1.0 / x)
 }
 
 /// `sqrt.approx{.ftz}.f32`
+#[inline(always)]
 pub fn sqrt_f32(x: u32, ftz: bool) -> u32 {
-    unary(x, ftz, f64::sqrt)
+    unary32(x, ftz, f32::sqrt)
 }
 
 /// `rsqrt.approx{.ftz}.f32`: infinity of the operand's sign at zero, NaN below.
+#[inline(always)]
 pub fn rsqrt_f32(x: u32, ftz: bool) -> u32 {
     unary(x, ftz, |x| 1.0 / x.sqrt())
 }
 
 /// `div.approx{.ftz}.f32`. A divisor above 2^126 has no normal reciprocal and gives zero (NaN for
 /// an infinite dividend); a subnormal one is scaled first, unless flushed.
+#[inline(always)]
 pub fn div_approx_f32(a: u32, b: u32, ftz: bool) -> u32 {
     const LARGEST_DIVISOR: u32 = 0x7e80_0000;
     let (a, b) = match ftz {
@@ -112,6 +126,7 @@ pub fn div_approx_f32(a: u32, b: u32, ftz: bool) -> u32 {
 }
 
 /// `div.full{.ftz}.f32`: right to 2 ulp over the whole range; here, correctly rounded.
+#[inline(always)]
 pub fn div_full_f32(a: u32, b: u32, ftz: bool) -> u32 {
     let (a, b) = match ftz {
         true => (flush_f32(a), flush_f32(b)),

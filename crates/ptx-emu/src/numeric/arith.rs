@@ -5,7 +5,7 @@
 use super::{FloatMode, Format, NAN_F32, NAN_F64, Rounding, Value, soft};
 
 /// Zero of the same sign for a subnormal f32, anything else as it is.
-#[inline]
+#[inline(always)]
 pub fn flush_f32(x: u32) -> u32 {
     match x & 0x7f80_0000 {
         0 => x & 0x8000_0000,
@@ -14,7 +14,7 @@ pub fn flush_f32(x: u32) -> u32 {
 }
 
 /// The canonical NaN for any NaN.
-#[inline]
+#[inline(always)]
 pub fn canonical_f32(x: f32) -> u32 {
     match x.is_nan() {
         true => NAN_F32,
@@ -40,12 +40,14 @@ fn passed_nan<const N: usize>(operands: [u64; N]) -> Option<u64> {
 }
 
 /// `neg.f32`
+#[inline(always)]
 pub fn neg_f32(x: u32, ftz: bool) -> u32 {
     let x = if ftz { flush_f32(x) } else { x };
     canonical_f32(-f32::from_bits(x))
 }
 
 /// `abs.f32`
+#[inline(always)]
 pub fn abs_f32(x: u32, ftz: bool) -> u32 {
     let x = if ftz { flush_f32(x) } else { x };
     canonical_f32(f32::from_bits(x).abs())
@@ -246,6 +248,24 @@ impl Extremum {
     }
 }
 
+/// `min.f32` / `max.f32` without modifiers, in a form vector units can do: the bits of a number
+/// in the order of an integer, and a number wins over a NaN.
+#[inline(always)]
+pub fn nearer_f32(max: bool, a: u32, b: u32) -> u32 {
+    const INFINITY: u32 = 0x7f80_0000;
+    let is_nan = |x: u32| x & 0x7fff_ffff > INFINITY;
+    let key = |x: u32| (x ^ ((x as i32 >> 31) as u32 >> 1)) as i32;
+    let left = (key(a) > key(b)) == max;
+    let number = if left { a } else { b };
+    let number = if is_nan(a) { b } else { number };
+    let number = if is_nan(b) { a } else { number };
+    if is_nan(a) & is_nan(b) {
+        NAN_F32
+    } else {
+        number
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,6 +297,19 @@ mod tests {
                     prop_assert!(got <= exact && next(got, true) > exact);
                 } else {
                     prop_assert!(got >= exact && next(got, false) < exact);
+                }
+            }
+        }
+
+        #[test]
+        fn the_vector_form_of_extrema_is_the_plain_one(a in any::<u32>(), b in any::<u32>()) {
+            let specials = [0, 1 << 31, 1, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 0xffc0_0001];
+            for max in [false, true] {
+                let plain = Extremum { max, ..Extremum::default() };
+                for x in specials.into_iter().chain([a, b]) {
+                    for y in specials.into_iter().chain([b, a]) {
+                        prop_assert_eq!(nearer_f32(max, x, y), plain.f32(x, y));
+                    }
                 }
             }
         }

@@ -324,6 +324,26 @@ pub enum Special {
     AggrSmemSize,
 }
 
+impl Special {
+    /// Whether lanes of one warp have different values of it.
+    pub(crate) fn differs_by_lane(self) -> bool {
+        use Special::{
+            Laneid, LanemaskEq, LanemaskGe, LanemaskGt, LanemaskLe, LanemaskLt, TidX, TidY, TidZ,
+        };
+        matches!(
+            self,
+            TidX | TidY
+                | TidZ
+                | Laneid
+                | LanemaskEq
+                | LanemaskGe
+                | LanemaskGt
+                | LanemaskLe
+                | LanemaskLt
+        )
+    }
+}
+
 /// Special registers that change while the kernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]

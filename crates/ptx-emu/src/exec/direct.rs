@@ -1,0 +1,473 @@
+//! The usual loads and stores: all lanes in one allocation, aligned and within bounds.
+//!
+//! Compiled into each vector level of the interpreter. Whatever is unusual (a fault, lanes in
+//! several places, a copy under way, an access other CTAs may see) is left to [`super::access`],
+//! before anything has been counted.
+
+use std::ptr::copy_nonoverlapping;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::access::{Place, Pointers, lanes, place_of};
+use super::cluster::{CachedRegion, Cluster, Flow};
+use super::convert::pool;
+use super::early::InFlight;
+use super::gather::{gather, scatter};
+use super::warp::{Warp, each};
+use crate::fault::FaultKind;
+use crate::op::{
+    Addr, Base, Extend, LOCAL_WINDOW, Order, R32, R64, SHARED_BASE, SHARED_WINDOW, Slot, SlotList,
+    Space,
+};
+
+type Checked<T> = Result<T, Box<FaultKind>>;
+
+/// Instructions whose allocation is remembered.
+pub(super) const REMEMBERED: usize = 32;
+
+/// How the lanes of an access lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pattern {
+    /// All at one address.
+    Same,
+    /// All 32, one behind the other.
+    Run,
+    Scattered,
+}
+
+/// The lanes of an access as offsets into one allocation on the host. Lanes outside the mask
+/// repeat one inside.
+pub(super) struct Span {
+    host: usize,
+    at: [u32; 32],
+    low: u32,
+    high: u32,
+    pattern: Pattern,
+}
+
+impl Span {
+    /// None if a lane is not aligned to the `bytes` it accesses or leaves `[first, end)`.
+    #[inline(always)]
+    fn within(
+        at: [u32; 32],
+        mask: u32,
+        bytes: u32,
+        (first, end): (u32, u64),
+        host: usize,
+    ) -> Option<Self> {
+        let at = match mask {
+            u32::MAX => at,
+            _ => {
+                let spare = at[mask.trailing_zeros() as usize & 31];
+                each(
+                    #[inline(always)]
+                    |i| if mask >> i & 1 == 1 { at[i] } else { spare },
+                )
+            }
+        };
+        let (mut low, mut high, mut bits) = (u32::MAX, 0, 0);
+        for &a in &at {
+            low = low.min(a);
+            high = high.max(a);
+            bits |= a;
+        }
+        let aligned = bits & (bytes - 1) == 0;
+        if !aligned || low < first || u64::from(high) + u64::from(bytes) > end {
+            return None;
+        }
+        let pattern = if low == high {
+            Pattern::Same
+        } else if mask == u32::MAX && high - low == 31 * bytes && is_run(&at, bytes) {
+            Pattern::Run
+        } else {
+            Pattern::Scattered
+        };
+        Some(Self {
+            host,
+            at,
+            low,
+            high,
+            pattern,
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn pointers(&self) -> Pointers {
+        Pointers(each(
+            #[inline(always)]
+            |i| self.host + self.at[i] as usize,
+        ))
+    }
+}
+
+#[inline(always)]
+fn is_run(at: &[u32; 32], bytes: u32) -> bool {
+    let mut differs = 0;
+    for (i, &a) in at.iter().enumerate() {
+        differs |= a ^ at[0].wrapping_add(i as u32 * bytes);
+    }
+    differs == 0
+}
+
+/// The low words of 64-bit addresses less `base`, if they all fit.
+#[inline(always)]
+fn offsets(r: &[u64; 32], offset: i64, base: u64, mask: u32) -> Option<[u32; 32]> {
+    let base = base.wrapping_sub(offset as u64);
+    let mut beyond = 0;
+    for (i, &a) in r.iter().enumerate() {
+        let high = (a.wrapping_sub(base) >> 32) as u32;
+        beyond |= high & 0u32.wrapping_sub(mask >> i & 1);
+    }
+    (beyond == 0).then(|| {
+        each(
+            #[inline(always)]
+            |i| r[i].wrapping_sub(base) as u32,
+        )
+    })
+}
+
+impl Cluster<'_> {
+    /// Finds and counts the lanes of a usual access of `bytes` each.
+    #[inline(always)]
+    pub(super) fn span(
+        &mut self,
+        w: &Warp,
+        mask: u32,
+        space: Space,
+        addr: Addr,
+        (bytes, write): (u32, bool),
+    ) -> Option<Span> {
+        match (space, addr.base) {
+            (Space::Global | Space::Const, Base::R64(r)) => {
+                self.global_span(w, mask, (r, addr.offset), bytes, write)
+            }
+            (Space::Generic, Base::R64(r)) => {
+                let first = w.get64(r)[mask.trailing_zeros() as usize & 31];
+                match place_of(first.wrapping_add_signed(addr.offset)) {
+                    Place::Global => self.global_span(w, mask, (r, addr.offset), bytes, write),
+                    Place::Shared => {
+                        let at = offsets(w.get64(r), addr.offset, SHARED_WINDOW, mask)?;
+                        self.shared_span(w, mask, at, bytes, write)
+                    }
+                    Place::Local => {
+                        let at = offsets(w.get64(r), addr.offset, LOCAL_WINDOW, mask)?;
+                        self.local_span(w, mask, at, bytes, write)
+                    }
+                    Place::Param => None,
+                }
+            }
+            (Space::Shared, base) => {
+                let at = narrow(w, base, addr.offset)?;
+                self.shared_span(w, mask, at, bytes, write)
+            }
+            (Space::Local, base) => {
+                let at = narrow(w, base, addr.offset)?;
+                self.local_span(w, mask, at, bytes, write)
+            }
+            (Space::Param, Base::Abs) if !write => {
+                let params = &self.env.params;
+                let bounds = (0, params.len() as u64);
+                let at = [addr.offset as u32; 32];
+                Span::within(at, mask, bytes, bounds, params.as_ptr() as usize)
+            }
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn global_span(
+        &mut self,
+        w: &Warp,
+        mask: u32,
+        (r, offset): (R64, i64),
+        bytes: u32,
+        write: bool,
+    ) -> Option<Span> {
+        let r = w.get64(r);
+        let slot = w.pc as usize % REMEMBERED;
+        let mut region = self.regions[slot];
+        let first = r[mask.trailing_zeros() as usize & 31].wrapping_add_signed(offset);
+        if first.wrapping_sub(region.base) >= region.end - region.base {
+            region = self.region_of(first)?;
+            self.regions[slot] = region;
+        }
+        let at = offsets(r, offset, region.base, mask)?;
+        let bounds = (0, region.end - region.base);
+        let span = Span::within(at, mask, bytes, bounds, region.host)?;
+        let total = u64::from(bytes) * u64::from(mask.count_ones());
+        let footprint = match write {
+            true => {
+                self.counters.global_written += total;
+                &self.env.written
+            }
+            false => {
+                self.counters.global_read += total;
+                &self.env.read
+            }
+        };
+        match span.pattern {
+            Pattern::Scattered => {
+                footprint.mark_lanes(region.index, &span.at, (span.low, span.high + bytes));
+            }
+            _ => {
+                let length = span.high - span.low + bytes;
+                footprint.mark(region.index, span.low.into(), length.into());
+            }
+        }
+        Some(span)
+    }
+
+    #[inline(never)]
+    fn region_of(&self, address: u64) -> Option<CachedRegion> {
+        let index = self.env.memory.find(address)?;
+        let region = &self.env.memory.regions()[index];
+        Some(CachedRegion {
+            base: region.base,
+            end: region.base + region.len,
+            host: region.ptr() as usize,
+            index,
+        })
+    }
+
+    #[inline(always)]
+    fn shared_span(
+        &mut self,
+        w: &Warp,
+        mask: u32,
+        at: [u32; 32],
+        bytes: u32,
+        write: bool,
+    ) -> Option<Span> {
+        let cta = &mut self.ctas[w.cta as usize];
+        let host = cta.shared.as_mut_ptr() as usize;
+        let bounds = (SHARED_BASE, cta.shared.len() as u64);
+        let span = Span::within(at, mask, bytes, bounds, host)?;
+        let reaches = |c: &InFlight| span.low < c.end && span.high >= c.start;
+        if !write && cta.in_flight.iter().any(reaches) {
+            return None;
+        }
+        let total = u64::from(bytes) * u64::from(mask.count_ones());
+        match write {
+            true => self.counters.shared_written += total,
+            false => self.counters.shared_read += total,
+        }
+        let range = (span.low.into(), u64::from(span.high + bytes));
+        match span.pattern {
+            Pattern::Scattered => {
+                cta.touched.mark_lanes(&span.at, range, write);
+                self.count_conflicts(w.pc, mask, &span.at, bytes);
+            }
+            // Neighbours lie in different banks, and one word is read once for all.
+            _ => cta.touched.mark(range.0, range.1 - range.0, write),
+        }
+        Some(span)
+    }
+
+    #[inline(always)]
+    fn local_span(
+        &mut self,
+        w: &Warp,
+        mask: u32,
+        at: [u32; 32],
+        bytes: u32,
+        write: bool,
+    ) -> Option<Span> {
+        let per_lane = self.env.program.local_bytes.next_multiple_of(16);
+        // Touched for the first time, it is made by the slow way.
+        let host = match w.local.is_empty() {
+            true => return None,
+            false => w.local.as_ptr() as usize,
+        };
+        let mut span = Span::within(at, mask, bytes, (0, per_lane.into()), host)?;
+        let total = u64::from(bytes) * u64::from(mask.count_ones());
+        match write {
+            true => self.counters.local_written += total,
+            false => self.counters.local_read += total,
+        }
+        span.pattern = Pattern::Scattered;
+        span.at = each(
+            #[inline(always)]
+            |i| span.at[i] + i as u32 * per_lane,
+        );
+        Some(span)
+    }
+
+    #[inline(always)]
+    pub(super) fn load(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        (space, order): (Space, Order),
+        (width, ext): (u8, Extend),
+        d: SlotList,
+        addr: Addr,
+    ) -> Checked<Flow> {
+        let bytes = u32::from(width) * u32::from(d.len);
+        let usual = order == Order::Weak && bytes.is_power_of_two() && bytes <= 16;
+        let span = match usual {
+            true => self.span(w, mask, space, addr, (bytes, false)),
+            false => None,
+        };
+        let Some(span) = span else {
+            return self.load_any(w, mask, (space, order), (width, ext), d, addr);
+        };
+        for (i, &slot) in pool(self.env.program, d).iter().enumerate() {
+            let offset = i * usize::from(width);
+            // SAFETY: `span` checked every lane's bytes and their alignment.
+            unsafe {
+                match slot {
+                    Slot::W32(d) if width == 4 => read_words(w, mask, d, &span, offset),
+                    Slot::W64(d) if width == 8 => read_doubles(w, mask, d, &span, offset),
+                    _ => read_narrow(w, mask, slot, &span, offset, (width, ext)),
+                }
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    #[inline(always)]
+    pub(super) fn store(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        (space, order): (Space, Order),
+        width: u8,
+        s: SlotList,
+        addr: Addr,
+    ) -> Checked<Flow> {
+        let bytes = u32::from(width) * u32::from(s.len);
+        let usual = order == Order::Weak && bytes.is_power_of_two() && bytes <= 16;
+        let span = match usual {
+            true => self.span(w, mask, space, addr, (bytes, true)),
+            false => None,
+        };
+        let Some(span) = span else {
+            return self.store_any(w, mask, (space, order), width, s, addr);
+        };
+        self.progress += 1;
+        for (i, &slot) in pool(self.env.program, s).iter().enumerate() {
+            let offset = i * usize::from(width);
+            // SAFETY: as in `load`.
+            unsafe {
+                match slot {
+                    Slot::W32(s) if width == 4 => write_words(w, mask, s, &span, offset),
+                    _ => write_any(w, mask, slot, &span, offset, width),
+                }
+            }
+        }
+        Ok(Flow::Next)
+    }
+}
+
+/// Addresses of a 32-bit space.
+#[inline(always)]
+fn narrow(w: &Warp, base: Base, offset: i64) -> Option<[u32; 32]> {
+    Some(match base {
+        Base::R32(r) => {
+            let r = w.get(r);
+            each(
+                #[inline(always)]
+                |i| r[i].wrapping_add(offset as u32),
+            )
+        }
+        Base::R64(r) => {
+            let r = w.get64(r);
+            each(
+                #[inline(always)]
+                |i| r[i].wrapping_add_signed(offset) as u32,
+            )
+        }
+        Base::Abs => [offset as u32; 32],
+        Base::Global(_) => return None,
+    })
+}
+
+/// # Safety
+/// The four bytes at `offset` of every lane must be valid and aligned.
+#[inline(always)]
+unsafe fn read_words(w: &mut Warp, mask: u32, d: R32, span: &Span, offset: usize) {
+    let from = span.host + offset;
+    // SAFETY: by this function's contract.
+    let read =
+        |at: u32| unsafe { AtomicU32::from_ptr((from + at as usize) as *mut u32).load(Relaxed) };
+    let v = match span.pattern {
+        Pattern::Same => [read(span.low); 32],
+        Pattern::Run if span.high - span.low == 31 * 4 => {
+            let mut v = [0u32; 32];
+            // SAFETY: 32 lanes of four bytes each, one behind the other.
+            unsafe {
+                copy_nonoverlapping((from + span.low as usize) as *const u32, v.as_mut_ptr(), 32);
+            }
+            v
+        }
+        _ => each(
+            #[inline(always)]
+            |i| read(span.at[i]),
+        ),
+    };
+    w.put(mask, d, v);
+}
+
+/// # Safety
+/// As for [`read_words`], with eight bytes.
+#[inline(always)]
+unsafe fn read_doubles(w: &mut Warp, mask: u32, d: R64, span: &Span, offset: usize) {
+    let from = span.host + offset;
+    // SAFETY: by this function's contract.
+    let read =
+        |at: u32| unsafe { AtomicU64::from_ptr((from + at as usize) as *mut u64).load(Relaxed) };
+    let v = match span.pattern {
+        Pattern::Same => [read(span.low); 32],
+        _ => each(
+            #[inline(always)]
+            |i| read(span.at[i]),
+        ),
+    };
+    w.put64(mask, d, v);
+}
+
+/// # Safety
+/// As for [`read_words`], with the width's bytes.
+#[inline(never)]
+unsafe fn read_narrow(
+    w: &mut Warp,
+    mask: u32,
+    slot: Slot,
+    span: &Span,
+    offset: usize,
+    (width, ext): (u8, Extend),
+) {
+    // SAFETY: by this function's contract.
+    unsafe { gather(w, mask, slot, &span.pointers(), offset, width, ext) };
+}
+
+/// Writes the lanes of the mask, lowest first.
+///
+/// # Safety
+/// As for [`read_words`].
+#[inline(always)]
+unsafe fn write_words(w: &Warp, mask: u32, s: R32, span: &Span, offset: usize) {
+    let s = w.get(s);
+    let to = span.host + offset;
+    if span.pattern == Pattern::Run && span.high - span.low == 31 * 4 {
+        // SAFETY: 32 lanes of four bytes each, one behind the other.
+        unsafe { copy_nonoverlapping(s.as_ptr(), (to + span.low as usize) as *mut u32, 32) };
+        return;
+    }
+    let write = |i: usize| {
+        let at = (to + span.at[i] as usize) as *mut u32;
+        // SAFETY: by this function's contract.
+        unsafe { AtomicU32::from_ptr(at).store(s[i], Relaxed) };
+    };
+    match mask {
+        u32::MAX => (0..32).for_each(write),
+        _ => lanes(mask).for_each(write),
+    }
+}
+
+/// # Safety
+/// As for [`read_words`], with the width's bytes.
+#[inline(never)]
+unsafe fn write_any(w: &Warp, mask: u32, slot: Slot, span: &Span, offset: usize, width: u8) {
+    // SAFETY: by this function's contract.
+    unsafe { scatter(w, mask, slot, &span.pointers(), offset, width) };
+}
