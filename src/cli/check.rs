@@ -119,11 +119,17 @@ fn report_failures(plan: &Plan, builds: &[Build]) -> bool {
     surprised
 }
 
-/// In a sweep this is a row; before one it is a mistake in the round.
+/// In a sweep this is a row. A specialist may leave shapes to others, but a
+/// contender that can run none is a mistake in the round.
 fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
+    let unsupported = |cell: &Cell| matches!(cell.work, Work::Unsupported { .. });
+    let idle = |contender: usize| {
+        let mut own = plan.cells.iter().filter(|c| c.contender == contender);
+        own.all(unsupported)
+    };
     let surprising = |cell: &&Cell| {
         let expected = plan.contenders[cell.contender].variant.expect;
-        matches!(cell.work, Work::Unsupported { .. }) && expected != Status::Unsupported
+        expected != Status::Unsupported && unsupported(cell) && idle(cell.contender)
     };
     let Some(cell) = plan.cells.iter().find(surprising) else {
         return Ok(());

@@ -26,17 +26,27 @@ constexpr u32 PARTS = BAND / PART;
 // that neither side meets a bank twice.
 using TokenChunks = uint4[4 * 32];
 
-// Parts first, first + 1, … of all rows in one line, one a lane, up to `end`.
-__device__ __forceinline__ void reorder_tokens(const Group& group, u16* out, u32 k, u32 first, u32 end,
-                                               TokenChunks& chunks) {
+// A row of a packed operand.
+struct PackedRow {
+  const u8* all;
+  const u8* all_scales;
+  u32 row;
+};
+
+// Parts first, first + 1, … of all rows in one line, one a lane, up to `end`;
+// source(row) says where a row is.
+template <typename Source>
+__device__ __forceinline__ void reorder_rows(const Source& source, u16* out, u32 k, u32 first, u32 end,
+                                             TokenChunks& chunks) {
   const u32 lane = threadIdx.x % 32, at = first + lane;
   if (at < end) {
     const u32 row = at / (k / PART), band = at / PARTS % (k / BAND), part = at % PARTS;
-    const u8* words = group.a + u64(row) * (k / 2) + band * (BAND / 2) + part * 4;
+    const PackedRow from = source(row);
+    const u8* words = from.all + u64(from.row) * (k / 2) + band * (BAND / 2) + part * 4;
     u32 word[4];
 #pragma unroll
     for (u32 c = 0; c < 4; ++c) word[c] = ptx::load_global_u32(words + c * 32);
-    const uint4 scales = ptx::load_global_v4(group.sfa + u64(row) * (k / 16) + band * (BAND / 16));
+    const uint4 scales = ptx::load_global_v4(from.all_scales + u64(from.row) * (k / 16) + band * (BAND / 16));
     const u32 scale_of_lane[4] = {scales.x, scales.y, scales.z, scales.w};
     uint4 pairs[4];
 #pragma unroll
@@ -55,6 +65,11 @@ __device__ __forceinline__ void reorder_tokens(const Group& group, u16* out, u32
     const u32 from = i * 32 + lane, owner = from / 4, q = from % 4 ^ owner / 2 % 4;
     if (first + owner < end) ptx::store_global_v4(out + u64(first + owner) * PART + q * 8, chunks[from]);
   }
+}
+
+__device__ __forceinline__ void reorder_tokens(const Group& group, u16* out, u32 k, u32 first, u32 end,
+                                               TokenChunks& chunks) {
+  reorder_rows([&](u32 row) -> PackedRow { return {group.a, group.sfa, row}; }, out, k, first, end, chunks);
 }
 
 }  // namespace dgx

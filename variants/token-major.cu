@@ -1,0 +1,325 @@
+/*dgx
+summary  = "Many tokens: tokens from registers as the MMA's rows, the fewer weights prepared, gate without exchange"
+parent   = "swap-ab"
+round    = 7
+claim    = { geomean = 1.05, over = "cublas", why = "the smaller operand is prepared, the larger read packed" }
+arch     = "sm_90a"
+requires = ["k % 256 == 0", "n % 128 == 0", "m >= n"]
+tiles    = "cdiv(m, ROWS) * (n / FEATURES)"
+
+# A tile is ROWS tokens times COLUMNS weight rows, half of B1 and half of B2; two
+# CTAs may share its K. Cycles as measured for swap-ab, whose loop this is.
+[tune]
+choose   = { WARPGROUPS = [2, 3], COLUMNS = [256, 128], SPLIT = [1, 2] }
+minimise = """
+  WARPGROUPS == 3 && COLUMNS > 128 ? 1000000000000 :
+  SPLIT == 2 && (2 * ALL_TILES > sms || least(k) < 1024) ? 1000000000000 :
+  cdiv(ALL_TILES, sms) * (4000 + (SPLIT - 1) * 30 * COLUMNS
+    + WARPGROUPS * (most(k) / 64) / SPLIT * max(2 * COLUMNS, 145 + COLUMNS * 105 / 100))
+"""
+
+[const]
+ONE_M       = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
+ONE_K       = "groups == 1 ? most(k) : 0"
+ROWS        = "64 * WARPGROUPS"
+FEATURES    = "COLUMNS / 2"
+THREADS     = "128 * WARPGROUPS + 128"
+ALL_TILES   = "sum(cdiv(m, ROWS) * (n / FEATURES))"
+ROW_BYTES   = "ROWS * 144"  # a band of K256 with its scales
+OUT_BYTES   = "ROWS * FEATURES / SPLIT * 2"
+ROW_STAGES  = "min(4, (232448 - 1024 - 512 * COLUMNS - OUT_BYTES) / ROW_BYTES)"
+SMEM        = "512 * COLUMNS + ROW_STAGES * ROW_BYTES + OUT_BYTES + 1024"
+PREPARE_THREADS = 256
+
+[[scratch]]
+name  = "weights"
+bytes = "2 * n * k * 2"
+
+[[map]]
+name    = "A"
+tensor  = "a"
+box     = ["128", "ROWS"]
+swizzle = "128B"
+
+[[map]]
+name    = "SFA"
+tensor  = "sfa"
+box     = ["16", "ROWS"]
+swizzle = "none"
+
+[[map]]
+name    = "WEIGHTS"
+tensor  = "weights"
+dims    = ["k", "2 * n"]
+box     = ["64", "COLUMNS"]
+swizzle = "128B"
+
+[[map]]
+name    = "C"
+tensor  = "c"
+box     = ["32", "32"]
+swizzle = "64B"
+
+[[launch]]
+kernel = "prepare_weights"
+grid   = ["cdiv(most(2 * n * k), 32 * PREPARE_THREADS)", "groups"]
+block  = "PREPARE_THREADS"
+
+[[launch]]
+kernel  = "dual_gemm"
+grid    = "SPLIT == 2 ? 2 * ALL_TILES : min(sms, ALL_TILES)"
+block   = "THREADS"
+smem    = "SMEM"
+cluster = "SPLIT"
+pdl     = true
+*/
+#include <dgx/epilogue.cuh>
+#include <dgx/fragment.cuh>
+#include <dgx/ptx/barrier.cuh>
+#include <dgx/ptx/matrix.cuh>
+#include <dgx/ptx/tma.cuh>
+#include <dgx/ptx/wgmma.cuh>
+#include <dgx/shared.cuh>
+#include <dgx/split_k.cuh>
+#include <dgx/tile.cuh>
+using namespace dgx;
+
+constexpr u32 STEP_K = 64;
+constexpr u32 STEPS = BAND / STEP_K;  // and slots of the ring of weights: slots are constants
+constexpr u32 SLOT_BYTES = COLUMNS * STEP_K * 2;
+constexpr u32 CONSUMER_WARPS = 4 * WARPGROUPS;
+constexpr u32 CONSUMER_REGISTERS = WARPGROUPS == 3 ? 160 : 232;
+constexpr u32 PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : 40;
+static_assert((CONSUMER_REGISTERS * WARPGROUPS + PRODUCER_REGISTERS) * 128 <= 65536 / THREADS / 8 * 8 * THREADS);
+
+// C of a warpgroup: the two blocks of 32 tokens that its fragments' upper and
+// lower rows are, in panels of 32 features.
+constexpr u32 PANELS = FEATURES / SPLIT / 32;
+constexpr u32 PANEL_BYTES = 32 * 64;
+
+// A band of tokens is what the reader takes for gate and up: the first and the
+// second half of the tile's rows.
+using Rows = WeightStage<ROWS / 2>;
+using Reader = WeightReader<ROWS / 2, ROW_STAGES>;
+
+struct Shared {
+  alignas(1024) u8 weights[STEPS][SLOT_BYTES];
+  Rows rows[ROW_STAGES];
+  alignas(1024) u8 out[WARPGROUPS][2][PANELS][PANEL_BYTES];
+  u64 weights_full[STEPS], weights_empty[STEPS];
+  u64 rows_full[ROW_STAGES], rows_empty[ROW_STAGES];
+  SplitBarriers split;
+};
+static_assert(sizeof(Shared) <= SMEM && sizeof(Rows) == ROW_BYTES && ROW_STAGES >= 2);
+
+struct Work {
+  const TensorMap* maps;
+  u32 row, feature;
+  u32 first_band, bands;  // this CTA's share of K
+};
+
+// Neighbouring CTAs take neighbouring rows, and so the same weights.
+__device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
+  u32 m = ONE_M, k = ONE_K, local = tile, index = 0;
+  if constexpr (ONE_M == 0) {
+    index = find_group(args, tile);
+    const Group group = group_at(args, index);
+    m = group.m, k = group.k, local -= group.tile_begin;
+  }
+  const u32 row_tiles = (m + ROWS - 1) / ROWS;
+  const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank(), share = k / BAND / SPLIT;
+  return {args.maps + index * MAPS, local % row_tiles * ROWS, local / row_tiles * FEATURES, share * rank,
+          rank == 0 ? share : k / BAND - share};
+}
+
+
+__device__ __forceinline__ void produce_rows(Shared& shared, const Args& args) {
+  u32 slot = 0, parity = 1;
+  for (u32 tile = blockIdx.x / SPLIT; tile < args.tile_count; tile += gridDim.x / SPLIT) {
+    const Work work = work_of(args, tile);
+#pragma unroll 1  // the producers have few registers
+    for (u32 band = work.first_band; band < work.first_band + work.bands; ++band) {
+      Rows& stage = shared.rows[slot];
+      u64& full = shared.rows_full[slot];
+      ptx::mbarrier_wait(shared.rows_empty[slot], parity);
+      ptx::mbarrier_arrive_expect_tx(full, ROW_BYTES);
+      ptx::tma_load_2d(ptx::shared_address(stage.gate), work.maps + MAP_A, band * (BAND / 2), work.row, full);
+      ptx::tma_load_2d(ptx::shared_address(stage.gate_scales), work.maps + MAP_SFA, band * (BAND / 16), work.row, full);
+      if (++slot == ROW_STAGES) slot = 0, parity ^= 1;
+    }
+  }
+}
+
+__device__ __forceinline__ void produce_weights(Shared& shared, const Args& args) {
+  ptx::wait_for_previous_launch();
+  ptx::fence_proxy_async_global();
+  u32 slot = 0, parity = 1;
+  for (u32 tile = blockIdx.x / SPLIT; tile < args.tile_count; tile += gridDim.x / SPLIT) {
+    const Work work = work_of(args, tile);
+#pragma unroll 1
+    for (u32 step = 0; step < work.bands * STEPS; ++step) {
+      u64& full = shared.weights_full[slot];
+      ptx::mbarrier_wait(shared.weights_empty[slot], parity);
+      ptx::mbarrier_arrive_expect_tx(full, SLOT_BYTES);
+      ptx::tma_load_2d(ptx::shared_address(shared.weights[slot]), work.maps + MAP_WEIGHTS,
+                       (work.first_band * STEPS + step) * STEP_K, 2 * work.feature, full);
+      if (++slot == STEPS) slot = 0, parity ^= 1;
+    }
+  }
+}
+
+// d = 64 tokens times weights^T over all of K, in units of 1 / UNSCALE.
+__device__ __forceinline__ void multiply_tile(float (&d)[COLUMNS / 2], Shared& shared, Reader& reader, u32& pass,
+                                              u32 bands) {
+  const bool leader = threadIdx.x % 32 == 0;
+  const u64 weights = ptx::swizzled_descriptor(ptx::shared_address(shared.weights));
+#pragma unroll
+  for (int i = 0; i < COLUMNS / 2; ++i) d[i] = 0.0f;
+  u32 fragments[2][4][4];
+  RawFragments raw = reader.template read<0>(shared.rows_full, shared.rows_empty);
+  scale_fragments(fragments[0], raw);
+  u32 band = 0;
+  do {
+#pragma unroll
+    for (u32 step = 0; step < STEPS; ++step) {
+      ptx::mbarrier_wait(shared.weights_full[step], pass % 2);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (u32 k16 = 0; k16 < STEP_K / 16; ++k16)
+        ptx::Wgmma<COLUMNS>::rs(d, fragments[step % 2][k16], weights + ((step * SLOT_BYTES + k16 * 32) >> 4), true);
+      ptx::wgmma_commit();
+      // The nibbles of the next step are taken apart while this one runs.
+      if (step == 0) {
+        raw = reader.template read<1>(shared.rows_full, shared.rows_empty);
+      } else if (step == 1) {
+        raw = reader.template read<2>(shared.rows_full, shared.rows_empty);
+      } else if (step == 2) {
+        raw = reader.template read<3>(shared.rows_full, shared.rows_empty);
+      } else if (band + 1 < bands) {
+        raw = reader.template read<0>(shared.rows_full, shared.rows_empty);
+      }
+      ptx::wgmma_wait<1>();
+      if (leader && (band > 0 || step > 0)) ptx::mbarrier_arrive(shared.weights_empty[(step + STEPS - 1) % STEPS]);
+      scale_fragments(fragments[(step + 1) % 2], raw);
+    }
+    ++pass;
+  } while (++band < bands);
+  ptx::wgmma_wait<0>();
+  ptx::pin(d);
+  if (leader) ptx::mbarrier_arrive(shared.weights_empty[STEPS - 1]);
+}
+
+// Columns come as eight features of B1, then the same of B2: d[8j + i] and
+// d[8j + 4 + i] are gate and up of one element. C leaves by TMA, which leaves
+// out the rows past M.
+template <int Sums>
+__device__ __forceinline__ void store_tile(const float (&d)[Sums], Shared& shared, const Work& work, u32 feature) {
+  const u32 group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+  const bool leader = threadIdx.x % 128 == 0;
+  if (leader) ptx::tma_store_wait_read<0>();
+  ptx::named_sync<128>(group + 1);
+  const u32 row = warp * 8 + lane % 8;
+#pragma unroll
+  for (u32 half = 0; half < 2; ++half) {
+#pragma unroll
+    for (u32 panel = 0; panel < PANELS; ++panel) {
+      u32 pair[4];
+#pragma unroll
+      for (u32 i = 0; i < 4; ++i) {
+        const u32 at = 8 * (4 * panel + i) + 2 * half;
+        pair[i] = ptx::f32x2_to_f16x2(gated(d[at], d[at + 4]), gated(d[at + 1], d[at + 5]));
+      }
+      const u32 to = ptx::shared_address(shared.out[group][half][panel]) + row * 64;
+      ptx::store_matrix_x4(to + (lane / 8 ^ row / 2 % 4) * 16, pair[0], pair[1], pair[2], pair[3]);
+    }
+  }
+  ptx::fence_proxy_async_shared();
+  ptx::named_sync<128>(group + 1);
+  if (leader) {
+#pragma unroll
+    for (u32 half = 0; half < 2; ++half)
+#pragma unroll
+      for (u32 panel = 0; panel < PANELS; ++panel)
+        ptx::tma_store_2d(work.maps + MAP_C, feature + panel * 32, work.row + half * (ROWS / 2) + group * 32,
+                          ptx::shared_address(shared.out[group][half][panel]));
+    ptx::tma_store_commit();
+  }
+}
+
+// With K split: this CTA's half of the features, out of the sums of both.
+template <u32 Rank>
+__device__ __forceinline__ void store_half(const float (&d)[COLUMNS / 2], Shared& shared, const Work& work) {
+  constexpr u32 CONSUMERS = CONSUMER_WARPS * 32;
+  static_assert(CONSUMERS * COLUMNS <= sizeof(shared.weights));
+  float kept[COLUMNS / 4];
+  exchange_halves<Rank, COLUMNS / 4, CONSUMERS>(kept, d, ptx::shared_address(shared.weights), shared.split, threadIdx.x);
+  store_tile(kept, shared, work, work.feature + Rank * (FEATURES / 2));
+}
+
+__device__ __forceinline__ void consume(Shared& shared, const Args& args) {
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  Reader reader(shared.rows, warp * 8 + lane / 4, lane % 4);
+  u32 pass = 0;
+  for (u32 tile = blockIdx.x / SPLIT; tile < args.tile_count; tile += gridDim.x / SPLIT) {
+    const Work work = work_of(args, tile);
+    float d[COLUMNS / 2];
+    multiply_tile(d, shared, reader, pass, work.bands);
+    if constexpr (SPLIT == 1) {
+      store_tile(d, shared, work, work.feature);
+    } else if (ptx::cluster_rank() == 0) {
+      store_half<0>(d, shared, work);
+    } else {
+      store_half<1>(d, shared, work);
+    }
+  }
+  if (threadIdx.x % 128 == 0) ptx::tma_store_wait_read<0>();
+}
+
+__device__ __forceinline__ void open(Shared& shared) {
+  if (threadIdx.x == 0) {
+    for (u32 i = 0; i < STEPS; ++i) {
+      ptx::mbarrier_init(shared.weights_full[i], 1);
+      ptx::mbarrier_init(shared.weights_empty[i], CONSUMER_WARPS);
+    }
+    for (u32 i = 0; i < ROW_STAGES; ++i) {
+      ptx::mbarrier_init(shared.rows_full[i], 1);
+      ptx::mbarrier_init(shared.rows_empty[i], CONSUMER_WARPS);
+    }
+    ptx::mbarrier_init(shared.split.idle, CONSUMER_WARPS);
+    ptx::mbarrier_init(shared.split.sums, 1);
+    ptx::mbarrier_init_fence();
+  }
+  __syncthreads();
+  if constexpr (SPLIT > 1) ptx::cluster_arrive(), ptx::cluster_wait();
+}
+
+// Weights to fp16 in the order of K in which tokens come, eight rows of B1 and
+// the same of B2 by turns.
+extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_weights(const __grid_constant__ Args args) {
+  ptx::allow_next_launch();
+  const Group group = group_at(args, blockIdx.y);
+  const u32 k = ONE_K ? ONE_K : group.k;
+  __shared__ TokenChunks chunks[PREPARE_THREADS / 32];
+  const u32 first = blockIdx.x * PREPARE_THREADS + threadIdx.x / 32 * 32;
+  const auto source = [&](u32 row) -> PackedRow {
+    const bool gate = row % 16 < 8;
+    return {gate ? group.b1 : group.b2, gate ? group.sfb1 : group.sfb2, row / 16 * 8 + row % 8};
+  };
+  reorder_rows(source, reinterpret_cast<u16*>(group.scratch[SCRATCH_WEIGHTS]), k, first, 2 * group.n * (k / PART),
+               chunks[threadIdx.x / 32]);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+  Shared& shared = shared_memory<Shared>();
+  if (ONE_M > 0 && threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
+  open(shared);
+  const u32 warp = threadIdx.x / 32;
+  if (warp >= CONSUMER_WARPS) {
+    ptx::registers_shrink<PRODUCER_REGISTERS>();
+    if (warp == CONSUMER_WARPS && threadIdx.x % 32 == 0) produce_rows(shared, args);
+    if (warp == CONSUMER_WARPS + 1 && threadIdx.x % 32 == 0) produce_weights(shared, args);
+  } else {
+    ptx::registers_grow<CONSUMER_REGISTERS>();
+    consume(shared, args);
+  }
+}
