@@ -21,6 +21,7 @@ pub mod diagnostic;
 pub mod document;
 pub mod domain;
 pub mod expr;
+pub mod files;
 
 pub mod catalog;
 pub mod config;

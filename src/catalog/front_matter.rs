@@ -4,15 +4,16 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use toml::Spanned;
 
 use super::variant::{Deal, Launch, MAKESPAN, Scratch, TensorMap, Tune, Variant};
 use super::wire::{self, Extent, FrontMatter, Per, Table, Value};
+use crate::compile::{Headers, Library};
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::{Document, Formula};
-use crate::domain::Status;
+use crate::domain::{Status, printable_line};
 use crate::expr::{self, SHAPE_NAMES};
 use crate::plan::{Fill, MapType, OperandRef};
 use crate::record::schema::Claim;
@@ -26,11 +27,7 @@ const SCRATCH_SLOTS: usize = 8;
 const MAX_COMBINATIONS: usize = 256;
 
 /// Reads the front matter of `file`, whose stem is `name`.
-pub(super) fn read(
-    name: &str,
-    file: SourceFile,
-    include: Vec<PathBuf>,
-) -> Result<Variant, InputError> {
+pub(super) fn read(name: &str, file: SourceFile, library: &Library) -> Result<Variant, InputError> {
     let range = locate(&file)?;
     let document = Document::new(&file, range, GUIDE);
     let wire: FrontMatter = document.parse()?;
@@ -40,8 +37,13 @@ pub(super) fn read(
         names: BTreeSet::new(),
         has_tiles: wire.tiles.is_some(),
     };
-    let variant = reader.variant(name, wire, include)?;
-    Ok(Variant { file, ..variant })
+    let variant = reader.variant(name, wire)?;
+    let headers = Arc::new(Headers::of(&file.text, library));
+    Ok(Variant {
+        file,
+        headers,
+        ..variant
+    })
 }
 
 /// The bytes between `/*dgx` and `*/` at the top of the file.
@@ -75,14 +77,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn variant(
-        mut self,
-        name: &str,
-        wire: FrontMatter,
-        include: Vec<PathBuf>,
-    ) -> Result<Variant, InputError> {
+    fn variant(mut self, name: &str, wire: FrontMatter) -> Result<Variant, InputError> {
         let summary = self.summary(&wire.summary)?;
-        let arch = self.arch(&wire.arch)?;
         let claim = wire.claim.map(|claim| self.claim(claim)).transpose()?;
         let params = self.choices(wire.params)?;
         let (choose, minimise) = match wire.tune {
@@ -110,12 +106,14 @@ impl Reader<'_> {
         Ok(Variant {
             name: name.to_owned(),
             file: self.file.clone(),
-            include,
+            headers: Arc::default(),
             summary,
-            parent: wire.parent.map(Spanned::into_inner),
+            parent: wire.parent.as_deref().map(|parent| printable_line(parent)),
             round: wire.round,
             claim,
-            arch,
+            // Whether there is such a target is the compiler's to say: what
+            // it refuses is this variant's row.
+            arch: printable_line(&wire.arch),
             expect: wire.expect.unwrap_or(Status::Ok),
             params,
             constants,
@@ -139,22 +137,7 @@ impl Reader<'_> {
                 "say the design's idea in one line: it is printed in tables",
             ));
         }
-        Ok(text.to_owned())
-    }
-
-    fn arch(&self, arch: &Spanned<String>) -> Result<String, InputError> {
-        let text = arch.get_ref();
-        let digits = text
-            .strip_prefix("sm_")
-            .map(|rest| rest.strip_suffix(['a', 'f']).unwrap_or(rest));
-        match digits {
-            Some(d) if !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()) => Ok(text.clone()),
-            _ => Err(self.document.error(
-                arch.span(),
-                format!("`{text}` is not a target"),
-                "write one that NVRTC knows, e.g. \"sm_90a\"",
-            )),
-        }
+        Ok(printable_line(text))
     }
 
     fn claim(&self, claim: Spanned<wire::Claim>) -> Result<Claim, InputError> {
@@ -167,7 +150,11 @@ impl Reader<'_> {
                 "give the geometric mean claimed, e.g. 1.4",
             ));
         }
-        Ok(Claim { geomean, over, why })
+        Ok(Claim {
+            geomean,
+            over: printable_line(&over),
+            why: why.map(|why| printable_line(&why)),
+        })
     }
 
     /// `params`, and the choices of `tune`: lists of values under new names.

@@ -6,13 +6,17 @@ mod variant;
 mod wire;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use variant::{Contender, Launch, Scratch, TensorMap, Tune, Variant};
 pub(crate) use variant::{MAKESPAN, combinations};
 
+use crate::compile::Library;
 use crate::diagnostic::{InputError, SourceFile, nearest};
+use crate::domain::printable_line;
+use crate::files;
 
 /// The contender that is no variant: what a user of the vendor's library gets.
 pub const YARDSTICK: &str = "cublas";
@@ -23,12 +27,31 @@ pub const DEFAULT_FOLDER: &str = "variants";
 /// The `.cu` files of one or more folders, by name.
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    files: BTreeMap<String, PathBuf>,
+    files: BTreeMap<String, Entry>,
+    folders: Vec<Folder>,
     include: Vec<PathBuf>,
 }
 
+#[derive(Clone, Debug)]
+struct Folder {
+    path: PathBuf,
+    /// Read when a variant of the folder first is.
+    library: OnceLock<Library>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    path: PathBuf,
+    /// Place among the folders.
+    folder: usize,
+    /// Why nobody can name it, where that is so.
+    refused: Option<InputError>,
+}
+
 impl Catalog {
-    /// Looks into `folders`, or into `variants` where none is given.
+    /// Looks into `folders`, or into `variants` where none is given. A file
+    /// that cannot be a variant is kept with its reason: it concerns only
+    /// those who name it.
     pub fn open(folders: &[PathBuf]) -> Result<Self, InputError> {
         let default = PathBuf::from(DEFAULT_FOLDER);
         let folders = match folders {
@@ -37,6 +60,7 @@ impl Catalog {
         };
         let mut catalog = Self {
             files: BTreeMap::new(),
+            folders: Vec::new(),
             include: Vec::new(),
         };
         for folder in folders {
@@ -51,48 +75,27 @@ impl Catalog {
     }
 
     fn add_folder(&mut self, folder: &Path) -> Result<(), InputError> {
-        let entries = std::fs::read_dir(folder).map_err(|error| {
+        let unlisted = |error: std::io::Error| {
             InputError::new(
                 format!("cannot list variants in {}: {error}", folder.display()),
                 "run dgx in the checkout, or name the folder with --variants DIR",
             )
-        })?;
-        for entry in entries {
-            let path = match entry {
-                Ok(entry) => entry.path(),
-                Err(error) => {
-                    return Err(InputError::new(
-                        format!("cannot list variants in {}: {error}", folder.display()),
-                        "check the folder's permissions",
-                    ));
-                }
-            };
-            if path.extension().is_none_or(|extension| extension != "cu") || !path.is_file() {
-                continue;
-            }
-            let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else {
-                return Err(InputError::new(
-                    format!("the name of {} is not UTF-8", path.display()),
-                    "rename the file",
-                ));
-            };
-            check_name(name).map_err(|why| {
-                InputError::new(
-                    format!("{} cannot be a variant: {why}", path.display()),
-                    "rename the file",
-                )
-            })?;
-            if let Some(other) = self.files.insert(name.to_owned(), path.clone()) {
-                return Err(InputError::new(
-                    format!(
-                        "two variants are named `{name}`: {} and {}",
-                        other.display(),
-                        path.display()
-                    ),
-                    "rename one of the files",
-                ));
+        };
+        for entry in std::fs::read_dir(folder).map_err(unlisted)? {
+            let path = entry.map_err(unlisted)?.path();
+            let stem = path.file_stem().unwrap_or_default();
+            // Editors leave hidden files beside those they edit.
+            if path.extension() == Some(OsStr::new("cu"))
+                && !stem.as_encoded_bytes().starts_with(b".")
+            {
+                let name = stem.to_string_lossy().into_owned();
+                self.add_file(name, path);
             }
         }
+        self.folders.push(Folder {
+            path: folder.to_owned(),
+            library: OnceLock::new(),
+        });
         let include = folder.join("include");
         if include.is_dir() && !self.include.contains(&include) {
             self.include.push(include);
@@ -100,37 +103,72 @@ impl Catalog {
         Ok(())
     }
 
+    fn add_file(&mut self, name: String, path: PathBuf) {
+        let folder = self.folders.len();
+        let refused = check_name(&name).err().map(|why| {
+            let path = printable_line(&path.display().to_string());
+            let message = format!("{path} cannot be a variant: {why}");
+            InputError::new(message, "rename the file")
+        });
+        if let Some(other) = self.files.get_mut(&name) {
+            let (one, two) = (other.path.display(), path.display());
+            let message = format!("two variants are named `{name}`: {one} and {two}");
+            other.refused = Some(InputError::new(message, "rename one of the files"));
+            return;
+        }
+        self.files.insert(
+            name,
+            Entry {
+                path,
+                folder,
+                refused,
+            },
+        );
+    }
+
     /// Every variant's name, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
 
-    /// Folders the compiler searches for headers.
-    pub fn include(&self) -> &[PathBuf] {
-        &self.include
-    }
-
     /// Reads the variant `name`.
     pub fn variant(&self, name: &str) -> Result<Arc<Variant>, InputError> {
-        let path = self.path(name).map_err(|missing| {
+        let entry = self.entry(name).map_err(|missing| {
             let (message, remedy) = missing.explain();
             InputError::new(message, remedy)
         })?;
-        let file = SourceFile::read(path, "variant", "check the file's permissions and encoding")?;
-        front_matter::read(name, file, self.include.clone()).map(Arc::new)
+        if let Some(error) = &entry.refused {
+            return Err(error.clone());
+        }
+        let text = files::read_text(&entry.path, files::LARGEST).map_err(|why| {
+            InputError::new(
+                format!("cannot read variant {}: {why}", entry.path.display()),
+                "check the file's kind, permissions and encoding",
+            )
+        })?;
+        let file = SourceFile {
+            path: entry.path.clone(),
+            text: text.into(),
+        };
+        let folder = &self.folders[entry.folder];
+        let library = folder
+            .library
+            .get_or_init(|| Library::gather(&folder.path, &self.include));
+        front_matter::read(name, file, library).map(Arc::new)
     }
 
     /// The file of `name`. Names are looked up, never joined to a path, so
     /// none can climb out of the folders.
     pub fn path(&self, name: &str) -> Result<&Path, NoSuchVariant> {
-        self.files
-            .get(name)
-            .map(PathBuf::as_path)
-            .ok_or_else(|| NoSuchVariant {
-                name: name.to_owned(),
-                nearest: nearest(name, self.names()).map(str::to_owned),
-                malformed: check_name(name).err(),
-            })
+        self.entry(name).map(|entry| entry.path.as_path())
+    }
+
+    fn entry(&self, name: &str) -> Result<&Entry, NoSuchVariant> {
+        self.files.get(name).ok_or_else(|| NoSuchVariant {
+            name: name.to_owned(),
+            nearest: nearest(name, self.names()).map(str::to_owned),
+            malformed: check_name(name).err(),
+        })
     }
 }
 
@@ -165,12 +203,18 @@ fn check_name(name: &str) -> Result<(), &'static str> {
     if name.is_empty() {
         return Err("the name is empty");
     }
+    if name.eq_ignore_ascii_case(YARDSTICK) {
+        return Err("that is the yardstick's name");
+    }
     if name.contains(['/', '\\']) || name.contains("..") {
         return Err("a name is not a path");
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !name.chars().all(plain) {
         return Err("only letters, digits, - _ and . may be in a name");
+    }
+    if name.starts_with('-') {
+        return Err("a name that begins with - reads as a flag");
     }
     Ok(())
 }

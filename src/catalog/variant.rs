@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::compile::Headers;
 use crate::diagnostic::SourceFile;
 use crate::document::Formula;
 use crate::domain::{ContenderId, Status};
@@ -14,8 +14,8 @@ pub struct Variant {
     pub name: String,
     /// Path and whole text, front matter included (it is a comment to the compiler).
     pub file: SourceFile,
-    /// Include path for the compiler.
-    pub include: Vec<PathBuf>,
+    /// All that it may include.
+    pub headers: Arc<Headers>,
     pub summary: String,
     pub parent: Option<String>,
     pub round: Option<u32>,

@@ -18,10 +18,10 @@ pub(super) type Table<T> = BTreeMap<Spanned<String>, T>;
 #[serde(deny_unknown_fields)]
 pub(super) struct FrontMatter {
     pub summary: Spanned<String>,
-    pub parent: Option<Spanned<String>>,
+    pub parent: Option<String>,
     pub round: Option<u32>,
     pub claim: Option<Spanned<Claim>>,
-    pub arch: Spanned<String>,
+    pub arch: String,
     pub expect: Option<Status>,
     #[serde(default)]
     pub params: Table<Spanned<Vec<i64>>>,

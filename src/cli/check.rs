@@ -22,6 +22,8 @@ pub struct Args {
     /// Read and plan only
     #[arg(long)]
     no_compile: bool,
+    #[command(flatten)]
+    compile: runs::CompileLimits,
 }
 
 /// Reads, resolves and evaluates everything a sweep would, and runs nothing.
@@ -41,6 +43,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let compiler = match args.no_compile {
         true => None,
         false => Some(runs::compiler(
+            args.compile.limits(),
             "scripts/dgx fetches NVRTC; --no-compile checks without it",
         )?),
     };

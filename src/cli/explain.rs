@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use super::Globals;
 use super::runs::{self, RESULTS};
 use crate::catalog::{Catalog, Contender};
+use crate::compile::Limits;
 use crate::config::{Baseline, Round, Selection};
 use crate::diagnostic::{CommandError, InputError, SourceFile};
 use crate::domain::{ContenderId, Exit};
@@ -37,7 +38,10 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         _ => Ceiling::H200,
     };
     let plan = plan_for(&args.contender, round, &catalog, &ceiling)?;
-    let compiler = runs::compiler("run through scripts/dgx, which fetches NVRTC")?;
+    let compiler = runs::compiler(
+        Limits::default(),
+        "run through scripts/dgx, which fetches NVRTC",
+    )?;
     let builds = inspect(&compiler, &plan)?;
     let ranking = run.as_ref().map(Ranking::of);
     let style = runs::style(globals);

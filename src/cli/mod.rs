@@ -3,6 +3,7 @@
 
 mod check;
 mod compare;
+mod compile_worker;
 mod doctor;
 mod explain;
 mod gate;
@@ -80,6 +81,8 @@ enum Command {
     Doctor(doctor::Args),
     #[command(hide = true)]
     Worker(worker::Args),
+    #[command(hide = true)]
+    CompileWorker(compile_worker::Args),
 }
 
 /// Runs the command line of this process.
@@ -140,6 +143,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Check(args) => check::run(args, globals),
         Command::Doctor(args) => doctor::run(args, globals),
         Command::Worker(args) => worker::run(args, globals),
+        Command::CompileWorker(args) => compile_worker::run(args, globals),
     }
 }
 

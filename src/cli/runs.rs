@@ -1,9 +1,10 @@
 //! Finding and reading run files for the commands that look at them.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::Globals;
-use crate::compile::{Compiler, cache_root};
+use crate::compile::{Compiler, Limits, cache_root};
 use crate::config::Round;
 use crate::diagnostic::{CommandError, InputError, nearest};
 use crate::domain::{ContenderId, Exit};
@@ -39,10 +40,37 @@ pub fn round(path: &Path) -> Result<Round, CommandError> {
 }
 
 /// NVRTC and the cache of this folder, for commands that compile and run nothing.
-pub fn compiler(remedy: &str) -> Result<Compiler, CommandError> {
+pub fn compiler(limits: Limits, remedy: &str) -> Result<Compiler, CommandError> {
     let here = std::env::current_dir().unwrap_or_default();
-    Compiler::new(&cache_root(&here))
+    Compiler::new(&cache_root(&here), limits)
         .map_err(|error| CommandError::new(Exit::CouldNotRun, error.to_string(), remedy))
+}
+
+/// What compiling may take.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct CompileLimits {
+    /// Seconds after which compiling one image is given up
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
+    pub compile_timeout: f64,
+}
+
+impl CompileLimits {
+    pub fn limits(self) -> Limits {
+        Limits {
+            time: Duration::from_secs_f64(self.compile_timeout),
+            ..Limits::default()
+        }
+    }
+}
+
+/// A time limit on the command line: more than nothing, and a day at most.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    const DAY: f64 = 86_400.0;
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value <= DAY => Ok(value),
+        Ok(_) => Err(format!("must be more than 0 and at most {DAY}")),
+        Err(_) => Err("is not a number".to_owned()),
+    }
 }
 
 /// A word on the command line that means a run file rather than a contender.

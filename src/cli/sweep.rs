@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     min_samples: Option<u32>,
     /// Seconds after which a contender counts as hung
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = runs::seconds)]
     timeout: Option<f64>,
     /// A quarter of the blocks and of the time, in one process
     #[arg(long, conflicts_with = "thorough")]
@@ -65,6 +65,8 @@ pub struct Args {
     /// Print the seconds of each stage at the end
     #[arg(long)]
     timings: bool,
+    #[command(flatten)]
+    compile: runs::CompileLimits,
     #[command(flatten)]
     exports: Exports,
 }
@@ -96,6 +98,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             schedule: args.schedule,
             exact_sums: args.exact_sums,
         },
+        limits: args.compile.limits(),
         resume,
     })?;
     let ranking = Ranking::of(&swept.run);
@@ -219,14 +222,6 @@ fn selection(text: &str) -> Result<Selection, CommandError> {
             "write NAME or NAME[PARAM=1]; `dgx list` shows what there is",
         )
     })
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value > 0.0 && value.is_finite() => Ok(value),
-        Ok(_) => Err("must be more than 0".to_owned()),
-        Err(_) => Err("is not a number".to_owned()),
-    }
 }
 
 /// Seconds by stage, and what share of them was the harness's own: whatever

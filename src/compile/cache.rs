@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Image, KernelReport};
+use super::{Error, Image, KernelReport, content_hash};
 
 /// Where dgx keeps what it can make again: `$DGX_CACHE`, else `.dgx/cache` of
 /// the checkout around `start`, else the user's cache folder.
@@ -31,7 +31,8 @@ fn is_checkout(folder: &Path) -> bool {
 }
 
 /// Compiled images by content key, one folder each. An entry appears whole, by
-/// rename, so that a reader never meets a half-written one.
+/// rename, and carries a checksum over its key and all its parts: one that was
+/// torn, edited or moved is made again and never used.
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
@@ -43,6 +44,54 @@ struct Report {
     error: Option<String>,
     kernels: Vec<KernelReport>,
     remarks: Vec<String>,
+    /// Over the key, the code and the fields above.
+    checksum: String,
+}
+
+impl Report {
+    fn new(key: &str, outcome: &Result<Image, String>) -> io::Result<Self> {
+        let report = match outcome {
+            Ok(image) => Self {
+                error: None,
+                kernels: image.kernels.clone(),
+                remarks: image.remarks.clone(),
+                checksum: String::new(),
+            },
+            Err(message) => Self {
+                error: Some(message.clone()),
+                kernels: Vec::new(),
+                remarks: Vec::new(),
+                checksum: String::new(),
+            },
+        };
+        let (cubin, ptx) = match outcome {
+            Ok(image) => (&*image.cubin, &*image.ptx),
+            Err(_) => (&[][..], ""),
+        };
+        Ok(Self {
+            checksum: report.sum(key, cubin, ptx)?,
+            ..report
+        })
+    }
+
+    fn sum(&self, key: &str, cubin: &[u8], ptx: &str) -> io::Result<String> {
+        let fields = serde_json::to_vec(&(&self.error, &self.kernels, &self.remarks))?;
+        Ok(content_hash([
+            key.as_bytes(),
+            cubin,
+            ptx.as_bytes(),
+            &fields,
+        ]))
+    }
+}
+
+/// What the cache has under a key.
+#[derive(Debug, PartialEq)]
+pub enum Entry {
+    Absent,
+    /// Something that is not what was published.
+    Damaged,
+    Whole(Result<Image, String>),
 }
 
 impl Cache {
@@ -60,22 +109,38 @@ impl Cache {
         self.root.join(key)
     }
 
-    /// The entry for `key`; anything unreadable counts as absent and is made again.
-    pub fn load(&self, key: &str) -> Option<Result<Image, String>> {
-        Self::read(&self.folder(key)).ok()
+    /// The entry for `key`.
+    pub fn load(&self, key: &str) -> Entry {
+        let folder = self.folder(key);
+        match Self::read(&folder) {
+            Ok(outcome) => Entry::Whole(outcome),
+            Err(_) if fs::symlink_metadata(&folder).is_err() => Entry::Absent,
+            Err(_) => Entry::Damaged,
+        }
     }
 
     /// Reads one entry's folder.
     pub fn read(folder: &Path) -> io::Result<Result<Image, String>> {
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "its checksum is wrong");
         let report: Report = serde_json::from_slice(&fs::read(folder.join("report.json"))?)?;
+        let key = folder.file_name().unwrap_or_default().to_string_lossy();
+        let (cubin, ptx) = match &report.error {
+            Some(_) => (Vec::new(), String::new()),
+            None => (
+                fs::read(folder.join("image.cubin"))?,
+                fs::read_to_string(folder.join("image.ptx"))?,
+            ),
+        };
+        if report.sum(&key, &cubin, &ptx)? != report.checksum {
+            return Err(damaged());
+        }
         if let Some(message) = report.error {
             return Ok(Err(message));
         }
-        let key = folder.file_name().unwrap_or_default().to_string_lossy();
         Ok(Ok(Image {
             key: key.into_owned(),
-            cubin: fs::read(folder.join("image.cubin"))?,
-            ptx: fs::read_to_string(folder.join("image.ptx"))?,
+            cubin,
+            ptx,
             kernels: report.kernels,
             remarks: report.remarks,
         }))
@@ -92,42 +157,48 @@ impl Cache {
         let staging = tempfile::Builder::new()
             .prefix(".new-")
             .tempdir_in(&self.root)?;
-        let report = match outcome {
-            Ok(image) => {
-                fs::write(staging.path().join("image.cubin"), &image.cubin)?;
-                fs::write(staging.path().join("image.ptx"), &image.ptx)?;
-                Report {
-                    error: None,
-                    kernels: image.kernels.clone(),
-                    remarks: image.remarks.clone(),
-                }
-            }
-            Err(message) => Report {
-                error: Some(message.clone()),
-                kernels: Vec::new(),
-                remarks: Vec::new(),
-            },
-        };
+        if let Ok(image) = outcome {
+            fs::write(staging.path().join("image.cubin"), &image.cubin)?;
+            fs::write(staging.path().join("image.ptx"), &image.ptx)?;
+        }
+        let report = Report::new(key, outcome)?;
         fs::write(
             staging.path().join("report.json"),
             serde_json::to_vec(&report)?,
         )?;
         let target = self.folder(key);
-        if let Err(error) = fs::rename(staging.path(), &target) {
-            // Another process published the same content first, or the old
-            // entry was unreadable: replace only the latter.
-            if Self::read(&target).is_ok() {
-                return Ok(());
-            }
-            if target.exists() {
-                fs::remove_dir_all(&target)?;
-                fs::rename(staging.path(), &target)?;
-            } else {
-                return Err(error);
-            }
+        if fs::rename(staging.path(), &target).is_ok() {
+            let _published = staging.keep();
+            return Ok(());
         }
+        // Another process published the same content first, or what is there
+        // is damaged: only then it gives way, in one step where the file
+        // system knows how, so that nobody meets a gap.
+        if Self::read(&target).is_ok() || exchange(staging.path(), &target).is_ok() {
+            return Ok(());
+        }
+        discard(&target)?;
+        fs::rename(staging.path(), &target)?;
         let _published = staging.keep();
         Ok(())
+    }
+}
+
+fn exchange(a: &Path, b: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
+}
+
+/// Clears the way for a new entry.
+fn discard(target: &Path) -> io::Result<()> {
+    let gone = match fs::symlink_metadata(target) {
+        Ok(about) if about.is_dir() => fs::remove_dir_all(target),
+        Ok(_) => fs::remove_file(target),
+        Err(error) => Err(error),
+    };
+    match gone {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -135,16 +206,74 @@ impl Cache {
 mod tests {
     use super::*;
 
+    fn image(key: &str) -> Image {
+        Image {
+            key: key.to_owned(),
+            cubin: b"\x7fELF code".to_vec(),
+            ptx: ".entry k".to_owned(),
+            kernels: vec![KernelReport {
+                name: "k".to_owned(),
+                ..KernelReport::default()
+            }],
+            remarks: vec!["slow".to_owned()],
+        }
+    }
+
     #[test]
-    fn a_damaged_entry_is_made_again() {
+    fn a_damaged_entry_is_never_used_and_made_again() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::open(root.path()).unwrap();
+        assert_eq!(cache.load("k"), Entry::Absent);
+        let outcome = Ok(image("k"));
+        let report = |from: &str, to: &str| {
+            let path = cache.folder("k").join("report.json");
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(text.contains(from), "{text}");
+            fs::write(path, text.replace(from, to)).unwrap();
+        };
+        let code = |name: &str, bytes: &[u8]| fs::write(cache.folder("k").join(name), bytes);
+        let damages: [&dyn Fn(); 6] = [
+            &|| report("{", ""),
+            &|| report("slow", "fast"),
+            &|| report("\"registers\":0", "\"registers\":9"),
+            &|| code("image.ptx", b".entry j").unwrap(),
+            &|| code("image.cubin", b"\x7fELF cod").unwrap(),
+            &|| fs::remove_file(cache.folder("k").join("image.cubin")).unwrap(),
+        ];
+        for (place, damage) in damages.iter().enumerate() {
+            cache.publish("k", &outcome).unwrap();
+            assert_eq!(cache.load("k"), Entry::Whole(outcome.clone()));
+            damage();
+            assert_eq!(cache.load("k"), Entry::Damaged, "{place}");
+        }
+    }
+
+    #[test]
+    fn an_entry_answers_to_its_own_key_only() {
         let root = tempfile::tempdir().unwrap();
         let cache = Cache::open(root.path()).unwrap();
         let outcome = Err("variants/x.cu(1): error".to_owned());
         cache.publish("k", &outcome).unwrap();
-        assert_eq!(cache.load("k"), Some(outcome.clone()));
-        fs::write(cache.folder("k").join("report.json"), "{").unwrap();
-        assert_eq!(cache.load("k"), None);
-        cache.publish("k", &outcome).unwrap();
-        assert_eq!(cache.load("k"), Some(outcome));
+        assert_eq!(cache.load("k"), Entry::Whole(outcome));
+        fs::rename(cache.folder("k"), cache.folder("j")).unwrap();
+        assert_eq!(cache.load("j"), Entry::Damaged);
+        fs::write(cache.folder("k"), "not a folder").unwrap();
+        assert_eq!(cache.load("k"), Entry::Damaged);
+        cache.publish("k", &Ok(image("k"))).unwrap();
+        assert_eq!(cache.load("k"), Entry::Whole(Ok(image("k"))));
+    }
+
+    #[test]
+    fn many_writers_leave_one_whole_entry() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::open(root.path()).unwrap();
+        fs::create_dir(cache.folder("k")).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| cache.publish("k", &Ok(image("k"))).unwrap());
+            }
+        });
+        assert_eq!(cache.load("k"), Entry::Whole(Ok(image("k"))));
+        assert_eq!(fs::read_dir(root.path().join("images")).unwrap().count(), 1);
     }
 }

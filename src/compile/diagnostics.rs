@@ -1,6 +1,7 @@
 //! Reads what NVRTC and ptxas print.
 
-use super::KernelReport;
+use super::{Headers, KernelReport};
+use crate::domain::printable;
 
 /// Registers, spills and shared memory of each kernel, and the remarks that
 /// mean lost speed, from the log of `--ptxas-options=-v`.
@@ -11,9 +12,7 @@ pub fn resources(log: &str) -> (Vec<KernelReport>, Vec<String>) {
         if let Some(name) = quoted_after(line, "Compiling entry function '") {
             kernels.push(KernelReport {
                 name: name.to_owned(),
-                registers: 0,
-                spill_bytes: 0,
-                static_smem: 0,
+                ..KernelReport::default()
             });
         } else if let Some(kernel) = kernels.last_mut() {
             if line.contains("bytes spill stores") {
@@ -36,6 +35,7 @@ pub fn resources(log: &str) -> (Vec<KernelReport>, Vec<String>) {
             .filter(|k| k.spill_bytes > 0)
             .map(|k| format!("{}: {} bytes of registers spilled", k.name, k.spill_bytes)),
     );
+    let remarks = remarks.iter().map(|r| printable(r)).collect();
     (kernels, remarks)
 }
 
@@ -62,9 +62,9 @@ fn number_before(line: &str, unit: &str) -> u32 {
 }
 
 /// The compiler's message as a person would want it: paths as the repository
-/// has them, and ptxas complaints carried back from the PTX line, which nobody
-/// has, to the `.cu` line.
-pub fn error_message(log: &str, ptx: &str, name: &str) -> String {
+/// has them, ptxas complaints carried back from the PTX line, which nobody
+/// has, to the `.cu` line, and a remedy where a file cannot be included.
+pub fn error_message(log: &str, ptx: &str, name: &str, headers: &Headers) -> String {
     let here = std::env::current_dir()
         .map(|folder| format!("{}/", folder.display()))
         .unwrap_or_default();
@@ -77,12 +77,24 @@ pub fn error_message(log: &str, ptx: &str, name: &str) -> String {
             }
             None => line.to_owned(),
         };
+        let text = match unopened(&text) {
+            Some((told, file)) => format!("{told} ({})", headers.remedy(file)),
+            None => text,
+        };
         lines.push(match here.is_empty() {
             true => text,
             false => text.replace(&here, ""),
         });
     }
-    lines.join("\n")
+    printable(&lines.join("\n"))
+}
+
+/// A complaint about a file that cannot be included, without the reason the
+/// system gave: the process that compiles can open none at all.
+fn unopened(line: &str) -> Option<(&str, &str)> {
+    let (_, rest) = line.split_once("open source file \"")?;
+    let (file, reason) = rest.split_once('"')?;
+    Some((&line[..line.len() - reason.len()], file))
 }
 
 /// `ptxas application ptx input, line 29; error : text` → (29, `error: text`).
@@ -133,6 +145,19 @@ ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loa
 ptxas info    : Used 20 registers, used 0 barriers";
 
     #[test]
+    fn a_file_that_cannot_be_included_comes_with_the_rule() {
+        let log = "x.cu(3): catastrophic error: cannot open source file \"/etc/x\": Too many \
+            open files\n  #include \"/etc/x\"\n";
+        let message = error_message(log, "", "x.cu", &Headers::default());
+        assert!(message.starts_with("x.cu(3): "), "{message}");
+        assert!(!message.contains("Too many"), "{message}");
+        assert!(
+            message.contains("nothing can be included here"),
+            "{message}"
+        );
+    }
+
+    #[test]
     fn reads_resources_and_remarks() {
         let (kernels, remarks) = resources(LOG);
         let dual = KernelReport {
@@ -140,6 +165,7 @@ ptxas info    : Used 20 registers, used 0 barriers";
             registers: 168,
             spill_bytes: 20,
             static_smem: 1024,
+            ..KernelReport::default()
         };
         assert_eq!(kernels[0], dual);
         assert_eq!(kernels[1].registers, 20);

@@ -1,28 +1,45 @@
 //! From `.cu` text to a cubin and PTX, by NVRTC, once per content.
 //!
-//! A compile error is a result here, not a failure of dgx: only a missing or
-//! broken compiler is an [`Error`]. Nothing in this room knows a device.
+//! A compile error is a result here, not a failure of dgx, and so is a source
+//! that crashes the compiler or never ends it: NVRTC runs in processes of its
+//! own, which are given a source with everything it may include and can open
+//! no file. Only a missing compiler is an [`Error`]. Nothing in this room
+//! knows a device.
 
 mod cache;
 mod diagnostics;
+mod entries;
 mod headers;
+mod includes;
+mod library;
 mod locate;
 mod nvrtc;
 mod occupancy;
+mod process;
+mod serve;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
 use std::time::Instant;
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-pub use cache::{Cache, cache_root};
+use crate::domain::printable;
+use process::{Lost, Process};
+use serve::{Delivery, Order};
+
+pub use cache::{Cache, Entry, cache_root};
 pub use headers::{Headers, content_hash};
+pub use library::Library;
 pub use locate::{
     Found, Origin, file_or_folder, preload, python_library_folders, search, system_library_folders,
 };
 pub use nvrtc::Nvrtc;
 pub use occupancy::{Residency, occupancy, residency};
+pub use process::Limits;
+pub use serve::serve;
 
 /// Why nothing could be compiled at all.
 #[derive(Debug, thiserror::Error)]
@@ -41,13 +58,8 @@ pub enum Error {
         "{wanted} was asked for, but another libnvrtc.so is found first on the library path; unset DGX_NVRTC, or put its folder first in LD_LIBRARY_PATH"
     )]
     Shadowed { wanted: PathBuf },
-    #[error("NVRTC itself failed on {unit}: {reason}")]
-    Broken { unit: String, reason: String },
-    #[error("cannot read {path}: {source}")]
-    Read {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    #[error("cannot compile: {reason}")]
+    NoProcess { reason: String },
     #[error(
         "cannot write the compile cache at {path}: {source}; set DGX_CACHE to a folder you can write"
     )]
@@ -67,12 +79,12 @@ pub struct Unit {
     pub arch: String,
     /// `-DNAME=value`, in order.
     pub defines: Vec<(String, String)>,
-    /// Include path, e.g. `variants/include`.
-    pub include: Vec<PathBuf>,
+    /// All that it may include.
+    pub headers: Arc<Headers>,
 }
 
 impl Unit {
-    fn flags(&self) -> Vec<String> {
+    pub fn flags(&self) -> Vec<String> {
         let mut flags = vec![
             format!("--gpu-architecture={}", self.arch),
             "--std=c++17".to_owned(),
@@ -84,13 +96,21 @@ impl Unit {
     }
 }
 
-/// What ptxas says of one kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What ptxas and the PTX say of one kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KernelReport {
     pub name: String,
     pub registers: u32,
     pub spill_bytes: u32,
     pub static_smem: u32,
+    /// Bytes of each parameter.
+    pub params: Vec<u32>,
+    /// Most threads of a block it was compiled for.
+    pub max_threads: Option<u32>,
+    /// The only block, and the only cluster, it was compiled for.
+    pub block: Option<[u32; 3]>,
+    pub cluster: Option<[u32; 3]>,
 }
 
 /// A compiled unit: machine code for the GPU, PTX for the emulator.
@@ -118,14 +138,25 @@ pub struct Compiled {
 pub struct Compiler {
     nvrtc: &'static Nvrtc,
     cache: Cache,
+    /// The dgx that compiling processes run.
+    program: PathBuf,
+    limits: Limits,
+    /// Compiling processes that have nothing to do.
+    idle: Mutex<Vec<Process>>,
 }
 
 impl Compiler {
     /// Finds NVRTC and opens the cache under `root`.
-    pub fn new(root: &Path) -> Result<Self, Error> {
+    pub fn new(root: &Path, limits: Limits) -> Result<Self, Error> {
+        let program = std::env::current_exe().map_err(|e| Error::NoProcess {
+            reason: format!("cannot find dgx itself: {e}"),
+        })?;
         Ok(Self {
             nvrtc: Nvrtc::find()?,
             cache: Cache::open(root)?,
+            program,
+            limits,
+            idle: Mutex::default(),
         })
     }
 
@@ -140,22 +171,9 @@ impl Compiler {
 
     /// Compiles one unit, or takes it from the cache.
     pub fn compile(&self, unit: &Unit) -> Result<Compiled, Error> {
-        let began = Instant::now();
-        let headers = Headers::of(&unit.source, &unit.include)?;
-        let key = self.key(unit, &headers);
-        if let Some(outcome) = self.cache.load(&key) {
-            return Ok(Compiled {
-                outcome,
-                cached: true,
-                millis: began.elapsed().as_secs_f64() * 1e3,
-            });
-        }
-        let outcome = self.build(unit, &key)?;
-        self.cache.publish(&key, &outcome)?;
-        Ok(Compiled {
-            outcome,
-            cached: false,
-            millis: began.elapsed().as_secs_f64() * 1e3,
+        let compiled = self.compile_unless(unit, &|| false)?;
+        compiled.ok_or_else(|| Error::NoProcess {
+            reason: "stopped".to_owned(),
         })
     }
 
@@ -168,53 +186,163 @@ impl Compiler {
         done: impl Fn(usize, &Compiled) + Sync,
         stop: impl Fn() -> bool + Sync,
     ) -> Result<Vec<Option<Compiled>>, Error> {
-        units
-            .par_iter()
-            .enumerate()
-            .map(|(index, unit)| {
-                if stop() {
-                    return Ok(None);
+        let results: Vec<OnceLock<Result<Option<Compiled>, Error>>> =
+            units.iter().map(|_| OnceLock::new()).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let index = next.fetch_add(1, Ordering::Relaxed)
+                && let Some(unit) = units.get(index)
+                && !stop()
+            {
+                let result = self.compile_unless(unit, &stop);
+                if let Ok(Some(compiled)) = &result {
+                    done(index, compiled);
                 }
-                let compiled = self.compile(unit)?;
-                done(index, &compiled);
-                Ok(Some(compiled))
-            })
-            .collect()
+                // Each index is taken once.
+                let _ = results[index].set(result);
+            }
+        };
+        let cores = thread::available_parallelism().map_or(1, |n| n.get());
+        thread::scope(|scope| {
+            for _ in 0..cores.min(units.len()) {
+                scope.spawn(work);
+            }
+        });
+        let taken = results.into_iter().map(|r| r.into_inner());
+        taken.map(|result| result.unwrap_or(Ok(None))).collect()
     }
 
-    fn key(&self, unit: &Unit, headers: &Headers) -> String {
+    /// Nothing if the user asked to stop.
+    fn compile_unless(
+        &self,
+        unit: &Unit,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Compiled>, Error> {
+        let began = Instant::now();
+        let key = self.key(unit);
+        let entry = self.cache.load(&key);
+        if entry == Entry::Damaged {
+            eprintln!(
+                "warning: the cached image of {} was damaged: it is compiled anew",
+                printable(&unit.name)
+            );
+        }
+        let compiled = |outcome, cached| {
+            Some(Compiled {
+                outcome,
+                cached,
+                millis: began.elapsed().as_secs_f64() * 1e3,
+            })
+        };
+        if let Entry::Whole(outcome) = entry {
+            return Ok(compiled(outcome, true));
+        }
+        let outcome = match self.build(unit, &key, stop)? {
+            Built::Said(outcome) => {
+                self.cache.publish(&key, &outcome)?;
+                outcome
+            }
+            // Not the same every time: the next try may be luckier.
+            Built::Gave(reason) => Err(printable(&format!("{}: error: {reason}", unit.name))),
+            Built::Stopped => return Ok(None),
+        };
+        Ok(compiled(outcome, false))
+    }
+
+    fn key(&self, unit: &Unit) -> String {
         let mut parts = vec![
-            "dgx image 2".to_owned(),
-            self.version(),
+            "dgx image 3".to_owned(),
+            self.nvrtc.identity(),
             unit.name.clone(),
             unit.source.clone(),
         ];
         parts.extend(unit.flags());
-        parts.extend(
-            headers
-                .files()
-                .flat_map(|(name, text)| [name.to_owned(), text.to_owned()]),
-        );
+        for (name, text) in unit.headers.texts() {
+            parts.extend([name.to_owned(), text]);
+        }
         content_hash(&parts)
     }
 
-    fn build(&self, unit: &Unit, key: &str) -> Result<Result<Image, String>, Error> {
-        let mut flags = unit.flags();
-        flags.extend(unit.include.iter().map(|i| format!("-I{}", i.display())));
-        let output = self.nvrtc.compile(&unit.name, &unit.source, &flags)?;
-        let Some(cubin) = output.cubin else {
-            let message = diagnostics::error_message(&output.log, &output.ptx, &unit.name);
-            return Ok(Err(message));
+    fn build(
+        &self,
+        unit: &Unit,
+        key: &str,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Built, Error> {
+        let texts = unit.headers.texts();
+        let order = Order {
+            name: unit.name.clone(),
+            source: unit.source.clone(),
+            flags: unit.flags(),
+            headers: texts.map(|(name, text)| (name.to_owned(), text)).collect(),
         };
-        let (kernels, remarks) = diagnostics::resources(&output.log);
-        Ok(Ok(Image {
-            key: key.to_owned(),
-            cubin,
-            ptx: relative(output.ptx),
-            kernels,
-            remarks,
-        }))
+        let Limits { time, memory } = self.limits;
+        let mut tries = 0;
+        let (delivery, cubin) = loop {
+            tries += 1;
+            let mut process = self.process()?;
+            match process.make(&order, time, stop) {
+                Ok(delivery) => {
+                    if let Ok(mut idle) = self.idle.lock() {
+                        idle.push(process);
+                    }
+                    break delivery;
+                }
+                Err(Lost::Stopped) => return Ok(Built::Stopped),
+                Err(Lost::Killed(_)) if tries == 1 => {}
+                Err(Lost::TimedOut) => {
+                    let seconds = time.as_secs_f64();
+                    return Ok(Built::Gave(format!("not compiled within {seconds} s")));
+                }
+                Err(Lost::Died(how) | Lost::Killed(how)) => {
+                    return Ok(Built::Gave(format!(
+                        "the compiler {how}; it may take {memory} of memory"
+                    )));
+                }
+            }
+        };
+        Ok(match delivery {
+            Delivery::Failed { reason } => Built::Gave(reason),
+            Delivery::Refused { ptx, log } if log.contains("out of memory") => {
+                let message = self.complaint(unit, &log, &ptx);
+                Built::Gave(format!("out of memory: it may take {memory}\n{message}"))
+            }
+            Delivery::Refused { ptx, log } => Built::Said(Err(self.complaint(unit, &log, &ptx))),
+            Delivery::Compiled { ptx, log, .. } => {
+                let (mut kernels, remarks) = diagnostics::resources(&log);
+                entries::describe(&mut kernels, &ptx);
+                Built::Said(Ok(Image {
+                    key: key.to_owned(),
+                    cubin,
+                    ptx: relative(ptx),
+                    kernels,
+                    remarks,
+                }))
+            }
+        })
     }
+
+    fn complaint(&self, unit: &Unit, log: &str, ptx: &str) -> String {
+        diagnostics::error_message(log, ptx, &unit.name, &unit.headers)
+    }
+
+    fn process(&self) -> Result<Process, Error> {
+        let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
+        match idle {
+            Some(process) => Ok(process),
+            None => Process::start(&self.program, &self.limits)
+                .map_err(|reason| Error::NoProcess { reason }),
+        }
+    }
+}
+
+/// What came of compiling.
+enum Built {
+    /// The compiler's word: it would say the same again.
+    Said(Result<Image, String>),
+    /// It gave up, or was made to.
+    Gave(String),
+    Stopped,
 }
 
 /// Source files named as a user would type them. NVRTC writes the folder it
@@ -224,55 +352,5 @@ fn relative(ptx: String) -> String {
     match std::env::current_dir() {
         Ok(here) => ptx.replace(&format!("\"{}/", here.display()), "\""),
         Err(_) => ptx,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn unit(source: &str) -> Unit {
-        Unit {
-            name: "variants/x.cu".to_owned(),
-            source: source.to_owned(),
-            arch: "sm_90a".to_owned(),
-            defines: vec![("STAGES".to_owned(), "3".to_owned())],
-            include: vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("variants/include")],
-        }
-    }
-
-    const KERNEL: &str = "#include <dgx/abi.cuh>\n\
-        extern \"C\" __global__ void k(const __grid_constant__ dgx::Args args) {\n\
-          args.groups[0].c[0] = STAGES; }\n";
-
-    #[test]
-    fn compiles_once_and_reports_errors_at_their_source_line() {
-        let folder = tempfile::tempdir().unwrap();
-        let Ok(compiler) = Compiler::new(folder.path()) else {
-            eprintln!("skipped: no NVRTC on this machine");
-            return;
-        };
-        let first = compiler.compile(&unit(KERNEL)).unwrap();
-        let image = first.outcome.clone().unwrap();
-        assert!(!first.cached);
-        assert!(image.cubin.starts_with(b"\x7fELF"));
-        assert!(image.ptx.contains(".entry k"));
-        assert_eq!(image.kernels[0].name, "k");
-        let second = compiler.compile(&unit(KERNEL)).unwrap();
-        assert!(second.cached);
-        assert_eq!(second.outcome.unwrap(), image);
-
-        let broken = compiler.compile(&unit("__device__ int x = y;")).unwrap();
-        let message = broken.outcome.unwrap_err();
-        assert!(message.contains("variants/x.cu(1): error"), "{message}");
-
-        let bad_asm =
-            "extern \"C\" __global__ void k(int* p) {\n  asm(\"foo.bar %0;\" :: \"r\"(*p));\n}\n";
-        let message = compiler
-            .compile(&unit(bad_asm))
-            .unwrap()
-            .outcome
-            .unwrap_err();
-        assert!(message.contains("variants/x.cu(2)"), "{message}");
     }
 }

@@ -88,27 +88,42 @@ impl Nvrtc {
         })
     }
 
-    /// Compiles `source`, which messages call `name`.
-    pub fn compile(&self, name: &str, source: &str, flags: &[String]) -> Result<Output, Error> {
-        let broken = |reason: String| Error::Broken {
-            unit: name.to_owned(),
-            reason,
-        };
-        let text = |s: &str| CString::new(s).map_err(|_| broken("a NUL byte in the source".into()));
-        let (source, unit_name) = (text(source)?, text(name)?);
-        let flags = flags
-            .iter()
-            .map(|f| text(f))
-            .collect::<Result<Vec<_>, _>>()?;
-        let program = Program::new(&source, &unit_name).map_err(broken)?;
-        let compiled = program.compile(&flags).map_err(broken)?;
+    /// Compiles `source`, which messages call `name`, with `headers` by name
+    /// and text. An error is NVRTC's or its caller's, not the source's.
+    pub fn compile(
+        &self,
+        name: &str,
+        source: &str,
+        flags: &[String],
+        headers: &[(String, String)],
+    ) -> Result<Output, String> {
+        let text = |s: &str| CString::new(s).map_err(|_| "there is a NUL byte in it".to_owned());
+        let list = |texts: Vec<&str>| texts.into_iter().map(text).collect::<Result<Vec<_>, _>>();
+        let names = list(headers.iter().map(|(name, _)| name.as_str()).collect())?;
+        let texts = list(headers.iter().map(|(_, text)| text.as_str()).collect())?;
+        let flags = list(flags.iter().map(String::as_str).collect())?;
+        let program = Program::new(&text(source)?, &text(name)?, &names, &texts)?;
+        let compiled = program.compile(&flags)?;
         let ptx = program.ptx().unwrap_or_default();
-        let log = program.log().map_err(broken)?;
+        let log = program.log()?;
         let cubin = match compiled {
-            true => Some(program.cubin().map_err(broken)?),
+            true => Some(program.cubin()?),
             false => None,
         };
         Ok(Output { cubin, ptx, log })
+    }
+
+    /// The library itself: two builds of one version are not the same compiler.
+    pub fn identity(&self) -> String {
+        let about = std::fs::metadata(&self.found.path).ok();
+        let changed = about.as_ref().and_then(|about| about.modified().ok());
+        let since = changed.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
+        format!(
+            "{} {} {:?}",
+            self.version_text(),
+            about.map_or(0, |about| about.len()),
+            since
+        )
     }
 }
 
@@ -168,10 +183,30 @@ fn locate() -> Result<Found, Error> {
 struct Program(sys::nvrtcProgram);
 
 impl Program {
-    fn new(source: &CStr, name: &CStr) -> Result<Self, String> {
-        result::create_program(source, Some(name))
-            .map(Self)
-            .map_err(|e| format!("nvrtcCreateProgram: {e}"))
+    fn new(
+        source: &CStr,
+        name: &CStr,
+        header_names: &[CString],
+        headers: &[CString],
+    ) -> Result<Self, String> {
+        let pointers = |list: &[CString]| list.iter().map(|s| s.as_ptr()).collect::<Vec<_>>();
+        let (names, texts) = (pointers(header_names), pointers(headers));
+        let count = c_int::try_from(texts.len()).map_err(|e| e.to_string())?;
+        let mut program = std::ptr::null_mut();
+        // SAFETY: all strings outlive the call, which copies them; both lists
+        // have `count` entries.
+        let status = unsafe {
+            sys::nvrtcCreateProgram(
+                &mut program,
+                source.as_ptr(),
+                name.as_ptr(),
+                count,
+                texts.as_ptr(),
+                names.as_ptr(),
+            )
+        };
+        let made = status.result().map(|()| Self(program));
+        made.map_err(|e| format!("nvrtcCreateProgram: {e}"))
     }
 
     /// Whether it compiled; an error that is not the source's fault is an `Err`.
@@ -183,10 +218,13 @@ impl Program {
         match status {
             sys::nvrtcResult::NVRTC_SUCCESS => Ok(true),
             sys::nvrtcResult::NVRTC_ERROR_COMPILATION => Ok(false),
-            other => Err(format!(
-                "nvrtcCompileProgram: {other:?}: {}",
-                self.log().unwrap_or_default().trim()
-            )),
+            other => {
+                let log = self.log().unwrap_or_default();
+                Err(match log.trim() {
+                    "" => format!("nvrtcCompileProgram: {other:?}"),
+                    log => log.to_owned(),
+                })
+            }
         }
     }
 

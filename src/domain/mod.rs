@@ -6,6 +6,7 @@ mod counter;
 mod exit;
 mod shape;
 mod status;
+mod text;
 mod units;
 
 pub use contender::ContenderId;
@@ -13,4 +14,5 @@ pub use counter::{Counter, INSTRUCTIONS};
 pub use exit::Exit;
 pub use shape::{Group, Shape};
 pub use status::Status;
+pub use text::{harmful, printable, printable_line};
 pub use units::{Bytes, Interval, Micros};

@@ -9,8 +9,7 @@ mod resolve;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 pub use call::{
     Deal, Fill, LaunchGeometry, MapGeometry, MapLayout, MapType, OperandRef, OperatorCall,
@@ -18,6 +17,7 @@ pub use call::{
 };
 
 use crate::catalog::{Catalog, Contender};
+use crate::compile::Headers;
 use crate::config::Round;
 use crate::diagnostic::InputError;
 use crate::domain::{Bytes, ContenderId, Shape};
@@ -71,14 +71,14 @@ pub enum Work {
 }
 
 /// One image to compile; contenders whose constants depend on the shape have several.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildSpec {
     pub contender: ContenderId,
     /// The `.cu`, for messages; the text below is what is compiled.
     pub path: PathBuf,
     pub source: String,
-    pub include: Vec<PathBuf>,
+    /// All that it may include.
+    pub headers: Arc<Headers>,
     pub arch: String,
     /// All `-DNAME=value`: constants, map and scratch indices.
     pub defines: BTreeMap<String, i64>,
@@ -182,7 +182,7 @@ impl BuildSpec {
             contender: contender.id.clone(),
             path: variant.file.path.clone(),
             source: variant.file.text.to_string(),
-            include: variant.include.clone(),
+            headers: Arc::clone(&variant.headers),
             arch: variant.arch.clone(),
             defines,
             constants,

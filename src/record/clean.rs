@@ -4,6 +4,8 @@
 
 use serde_json::Value;
 
+use crate::domain::{harmful, printable};
+
 /// The parsed line with every string made harmless.
 pub fn parse<T: serde::de::DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
     if !suspicious(line) {
@@ -20,7 +22,9 @@ fn suspicious(line: &[u8]) -> bool {
     let escaped = line
         .windows(2)
         .any(|w| w[0] == b'\\' && matches!(w[1], b'u' | b'b' | b'f' | b'r'));
-    escaped || line.iter().any(|b| matches!(b, 0x7f | 0xc2 | 0xe2))
+    // The first bytes of DEL, C1, the Arabic mark, the general marks, and tags.
+    let first = |b: &u8| matches!(b, 0x7f | 0xc2 | 0xd8 | 0xe2 | 0xef | 0xf3);
+    escaped || line.iter().any(first)
 }
 
 fn scrub(value: &mut Value) {
@@ -37,25 +41,6 @@ fn scrub(value: &mut Value) {
         }
         _ => {}
     }
-}
-
-/// Controls other than newline and tab, and the marks that reorder a line.
-fn harmful(c: char) -> bool {
-    (c.is_control() && c != '\n' && c != '\t')
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// `text` with harmful characters written out, ESC as `\u{1b}`.
-pub fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if harmful(c) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 #[cfg(test)]

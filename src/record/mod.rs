@@ -12,7 +12,7 @@ pub mod schema;
 pub mod synthetic;
 mod writer;
 
-pub use clean::printable;
+pub use crate::domain::printable;
 pub use place::{portable, portable_word};
 pub use reader::{ReadError, header, newest, read, read_text, runs_in};
 pub use run::{Resources, Run};

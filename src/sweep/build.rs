@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::progress::Progress;
 use super::resume::Finished;
@@ -85,7 +86,7 @@ pub fn unit(spec: &BuildSpec) -> Unit {
             .iter()
             .map(|(name, value)| (name.clone(), value.to_string()))
             .collect(),
-        include: spec.include.clone(),
+        headers: Arc::clone(&spec.headers),
     }
 }
 

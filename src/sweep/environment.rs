@@ -6,7 +6,7 @@ use jiff::Zoned;
 use super::backend::Stage;
 use super::yardstick_id;
 use crate::catalog::Contender;
-use crate::compile::{Compiler, Headers, content_hash};
+use crate::compile::{Compiler, content_hash};
 use crate::plan::Plan;
 use crate::record::schema::{
     ConfigText, ContenderRecord, GitState, Header, Host, SCHEMA, Settings,
@@ -56,14 +56,7 @@ fn argv(project: &Path) -> Vec<String> {
 
 fn contender(contender: &Contender) -> ContenderRecord {
     let variant = &contender.variant;
-    let mut parts = vec![variant.file.text.to_string()];
-    if let Ok(headers) = Headers::of(&variant.file.text, &variant.include) {
-        parts.extend(
-            headers
-                .files()
-                .flat_map(|(name, text)| [name.to_owned(), text.to_owned()]),
-        );
-    }
+    let source = std::iter::once(&*variant.file.text);
     ContenderRecord {
         id: contender.id.clone(),
         variant: variant.name.clone(),
@@ -73,7 +66,7 @@ fn contender(contender: &Contender) -> ContenderRecord {
         round: variant.round,
         claim: variant.claim.clone(),
         expect: variant.expect,
-        hash: content_hash(&parts),
+        hash: content_hash(source.chain(variant.headers.parts())),
     }
 }
 

@@ -22,7 +22,7 @@ pub use resume::Resumed;
 
 use crate::backend::Emulation;
 use crate::catalog::{Catalog, YARDSTICK};
-use crate::compile::{Compiler, cache_root};
+use crate::compile::{Compiler, Limits, cache_root};
 use crate::config::Round;
 use crate::diagnostic::CommandError;
 use crate::domain::{ContenderId, Exit, Status};
@@ -47,6 +47,8 @@ pub struct Options {
     pub backend: BackendChoice,
     pub seed: u64,
     pub emulation: Emulation,
+    /// What compiling one image may take.
+    pub limits: Limits,
     pub resume: Option<Resumed>,
 }
 
@@ -97,7 +99,8 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     let catalog = Catalog::open(&options.variants)?;
     let here = std::env::current_dir().unwrap_or_default();
     let cache = cache_root(&here);
-    let compiler = Compiler::new(&cache).map_err(|e| could_not_run(&e.to_string()))?;
+    let compiler =
+        Compiler::new(&cache, options.limits).map_err(|e| could_not_run(&e.to_string()))?;
     let mut clock = StageClock::start();
 
     // Opening the device belongs to running on it.

@@ -13,5 +13,5 @@ mod trace;
 pub use problems::answers;
 pub use process::{Lost, Worker};
 pub use protocol::{MeasureEntry, MeasureJob, ProblemKey, Reply, Request, Tolerance, ValidateJob};
-pub use serve::serve;
+pub use serve::{end_with_supervisor, serve};
 pub use trace::trace;

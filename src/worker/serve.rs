@@ -82,7 +82,7 @@ pub fn serve(
 
 /// A supervisor that is killed cannot kill its worker, and a worker whose
 /// kernel never returns does not notice a closed pipe: so it watches.
-fn end_with_supervisor() {
+pub fn end_with_supervisor() {
     #[cfg(unix)]
     std::thread::spawn(|| {
         let supervisor = std::os::unix::process::parent_id();

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod browser;
+mod compiling;
 mod gating;
 mod listing;
 mod odd_runs;

@@ -77,6 +77,7 @@ impl Workspace {
             .current_dir(self.path())
             .env("NO_COLOR", "1")
             .env("COLUMNS", "100")
+            .env("DGX_CACHE", self.path().join("cache"))
             .args(args)
             .output()
             .expect("dgx runs");

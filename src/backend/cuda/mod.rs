@@ -35,7 +35,7 @@ pub fn tools_unit(arch: &str) -> Unit {
         source: concat!(include_str!("tools.cu"), include_str!("oracle.cu")).to_owned(),
         arch: arch.to_owned(),
         defines: Vec::new(),
-        include: Vec::new(),
+        headers: Default::default(),
     }
 }
 

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::backend::abi::{Plain, bytes_of};
     use crate::backend::cuda::tools_unit;
-    use crate::compile::Compiler;
+    use crate::compile::Nvrtc;
     use crate::domain::Shape;
     use crate::operator::Distribution;
 
@@ -144,10 +144,10 @@ mod tests {
 
     #[test]
     fn the_device_and_the_host_give_one_answer() {
-        let folder = tempfile::tempdir().unwrap();
-        let compiler = Compiler::new(folder.path()).expect("scripts/nvrtc gets a compiler");
-        let image = compiler.compile(&tools_unit("sm_90a")).unwrap().outcome;
-        let module = Module::load(&image.expect("the harness's kernels compile").ptx).unwrap();
+        let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
+        let unit = tools_unit("sm_90a");
+        let compiled = compiler.compile(&unit.name, &unit.source, &unit.flags(), &[]);
+        let module = Module::load(&compiled.expect("the harness's kernels compile").ptx).unwrap();
         let groups = [(70, 256, 512), (1, 128, 256), (64, 192, 64)];
         let shape = Shape {
             name: "t".to_owned(),

@@ -1,0 +1,141 @@
+//! What a source asks the preprocessor to open, as far as its text tells.
+
+/// A file asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wish {
+    pub name: String,
+    /// `"name"`, which is looked for beside the file that asks first.
+    pub quoted: bool,
+}
+
+/// The wishes of one text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wishes {
+    pub wishes: Vec<Wish>,
+    /// A name is made by macros: only the preprocessor knows it.
+    pub computed: bool,
+}
+
+/// Every `include` and `__has_include` of a text, whatever its form:
+/// splices, comments, `%:` and spaces are seen through, conditions are not.
+pub(super) fn wishes(text: &str) -> Wishes {
+    let mut found = Wishes::default();
+    for line in without_comments(&spliced(text)).lines() {
+        let directive = line.find('#').into_iter().chain(line.find("%:")).min();
+        let from = match directive {
+            Some(at) => at,
+            None if line.contains("has_include") => 0,
+            None => continue,
+        };
+        for (at, word) in line[from..].match_indices("include") {
+            let rest = line[from + at + word.len()..].trim_start_matches("_next");
+            match wish(rest.trim_start_matches([' ', '\t', '('])) {
+                Some(wish) => found.wishes.push(wish),
+                None => found.computed = true,
+            }
+        }
+    }
+    found
+}
+
+fn wish(rest: &str) -> Option<Wish> {
+    let quoted = rest.starts_with('"');
+    let close = match quoted {
+        true => '"',
+        false => '>',
+    };
+    let inner = rest.strip_prefix(['"', '<'])?;
+    let (name, _) = inner.split_once(close)?;
+    Some(Wish {
+        name: name.to_owned(),
+        quoted,
+    })
+}
+
+/// Lines that end in a backslash joined with the next.
+fn spliced(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        match line.trim_end().strip_suffix('\\') {
+            Some(kept) => out.push_str(kept),
+            None => out.push_str(line),
+        }
+    }
+    out
+}
+
+/// Comments replaced by a space. Strings are passed over, to the end of their
+/// line at most.
+fn without_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut quote = None;
+    while let Some(c) = rest.chars().next() {
+        if quote.is_none() && rest.starts_with("//") {
+            rest = rest.find('\n').map_or("", |end| &rest[end..]);
+            continue;
+        }
+        if quote.is_none() && rest.starts_with("/*") {
+            out.push(' ');
+            rest = rest[2..].find("*/").map_or("", |end| &rest[end + 4..]);
+            continue;
+        }
+        quote = match (quote, c) {
+            (_, '\n') => None,
+            (None, '"') => Some('"'),
+            (Some(open), c) if open == c => None,
+            (quote, _) => quote,
+        };
+        // An escaped quote does not end its string.
+        let len = match (quote, rest.as_bytes()) {
+            (Some(_), [b'\\', b'"' | b'\\', ..]) => 2,
+            _ => c.len_utf8(),
+        };
+        out.push_str(&rest[..len]);
+        rest = &rest[len..];
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        let found = wishes(text);
+        assert!(!found.computed, "{text}");
+        found.wishes.into_iter().map(|w| w.name).collect()
+    }
+
+    #[test]
+    fn every_form_of_asking_is_seen() {
+        for text in [
+            "#include \"x.cuh\"",
+            "  #  include<x.cuh>",
+            "%:include \"x.cuh\"",
+            "%: /* c */ include <x.cuh>",
+            "#/*\n*/include/* a */\"x.cuh\"",
+            "# incl\\\nude \"x.\\\ncuh\"",
+            "/* c */ #include \"x.cuh\" // why",
+            "#if __has_include(\"x.cuh\")",
+            "#if 0 || \\\n __has_include ( <x.cuh> )",
+            "#include_next <x.cuh>",
+            "// \"open\n#include \"x.cuh\"",
+        ] {
+            assert_eq!(names(text), ["x.cuh"], "{text}");
+        }
+        assert!(names("// #include \"x.cuh\"\n/* #include <x> */ int include;").is_empty());
+    }
+
+    #[test]
+    fn made_up_names_are_left_to_the_preprocessor() {
+        for text in [
+            "#define N \"x.cuh\"\n#include N",
+            "#define HAS __has_include",
+            "#include STR(x.cuh)",
+            "%:include NAME",
+        ] {
+            assert!(wishes(text).computed, "{text}");
+        }
+    }
+}

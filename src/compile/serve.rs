@@ -1,0 +1,117 @@
+//! The compiling process's side: one unit after another, shut off from the
+//! file system, within its limits. A source that crashes, floods or never ends
+//! the compiler takes this process with it and nothing else.
+
+use std::io::{self, BufRead, Write};
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use serde::{Deserialize, Serialize};
+
+use super::nvrtc::{Nvrtc, Output};
+
+/// More of a log than anybody reads.
+const MAX_LOG: usize = 64 << 10;
+/// A larger image is a mistake, and would be held several times over.
+const MAX_IMAGE: usize = 256 << 20;
+/// Compiled once before the files are closed off: NVRTC opens its own parts
+/// when they are first needed.
+const FIRST: &str = "extern \"C\" __global__ void dgx_first() {}";
+
+/// One unit as the supervisor sends it, on a line of its own.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    pub name: String,
+    pub source: String,
+    pub flags: Vec<String>,
+    /// Name and text of everything that can be included.
+    pub headers: Vec<(String, String)>,
+}
+
+/// What comes back on a line of its own, before as many bytes of machine code
+/// as it says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Delivery {
+    Compiled {
+        cubin: usize,
+        ptx: String,
+        log: String,
+    },
+    /// The source's fault.
+    Refused { ptx: String, log: String },
+    /// NVRTC's, or nobody's.
+    Failed { reason: String },
+}
+
+/// Answers orders until there are no more.
+pub fn serve(memory: u64, orders: impl BufRead, mut deliveries: impl Write) -> io::Result<()> {
+    crate::worker::end_with_supervisor();
+    let nvrtc = Nvrtc::find().map_err(io::Error::other)?;
+    let flags = ["--gpu-architecture=sm_90a".to_owned()];
+    nvrtc
+        .compile("first.cu", FIRST, &flags, &[])
+        .map_err(io::Error::other)?;
+    limit(Resource::As, memory)?;
+    // No file can be opened from here on, whatever it is and wherever it lies:
+    // a unit is made from what came with its order.
+    limit(Resource::Nofile, 0)?;
+    // A crash is expected of some sources, and of no use on disk.
+    limit(Resource::Core, 0)?;
+    for line in orders.lines() {
+        let order: Order = serde_json::from_str(&line?)?;
+        let (delivery, cubin) = make(nvrtc, &order);
+        serde_json::to_writer(&mut deliveries, &delivery)?;
+        deliveries.write_all(b"\n")?;
+        deliveries.write_all(&cubin)?;
+        deliveries.flush()?;
+    }
+    Ok(())
+}
+
+fn limit(resource: Resource, most: u64) -> io::Result<()> {
+    let limit = Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
+    Ok(setrlimit(resource, limit)?)
+}
+
+fn make(nvrtc: &Nvrtc, order: &Order) -> (Delivery, Vec<u8>) {
+    let compiled = nvrtc.compile(&order.name, &order.source, &order.flags, &order.headers);
+    match compiled {
+        Err(reason) => (Delivery::Failed { reason }, Vec::new()),
+        Ok(Output { cubin, ptx, log }) => {
+            let size = ptx.len() + cubin.as_ref().map_or(0, Vec::len);
+            if size > MAX_IMAGE {
+                let reason = format!(
+                    "its image takes {} MiB, more than the {} MiB that are sensible",
+                    size >> 20,
+                    MAX_IMAGE >> 20
+                );
+                return (Delivery::Failed { reason }, Vec::new());
+            }
+            let log = shortened(log);
+            match cubin {
+                Some(cubin) => {
+                    let told = Delivery::Compiled {
+                        cubin: cubin.len(),
+                        ptx,
+                        log,
+                    };
+                    (told, cubin)
+                }
+                None => (Delivery::Refused { ptx, log }, Vec::new()),
+            }
+        }
+    }
+}
+
+/// A long log without its middle: what went wrong is told first or last.
+fn shortened(log: String) -> String {
+    if log.len() <= MAX_LOG {
+        return log;
+    }
+    let head = log.floor_char_boundary(MAX_LOG / 2);
+    let tail = log.ceil_char_boundary(log.len() - MAX_LOG / 2);
+    format!("{}\n… and more …\n{}", &log[..head], &log[tail..])
+}
