@@ -7,9 +7,11 @@ use super::sync::illegal;
 use super::warp::Warp;
 use crate::fault::FaultKind;
 use crate::numeric::Lanes;
-use crate::op::{BoolOp, MatrixMove, MatrixShape, Mma, Num, R32, Slot, SlotList};
-use crate::tensor::matrix;
+use crate::op::{BoolOp, MatrixMove, MatrixShape, Mma, Num, R32, Slot, SlotList, Sparsity};
+use crate::tensor::mma::octets::Octets;
+use crate::tensor::mma::sparse::{Operands, Sparse};
 use crate::tensor::mma::{Accumulator, BitProduct, Form};
+use crate::tensor::{Element, matrix};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -47,22 +49,8 @@ impl Cluster<'_> {
     /// `mma.sync`
     pub(super) fn mma(&mut self, w: &mut Warp, mask: u32, op: &Mma) -> Checked<Flow> {
         self.whole_warp(w, mask, "mma.sync")?;
-        let beyond = match op {
-            Mma {
-                sparse: Some(_), ..
-            } => Some("sparse mma.sync"),
-            Mma {
-                block_scale: Some(_),
-                ..
-            } => Some("block-scaled mma.sync"),
-            Mma { a_col: true, .. } | Mma { b_row: true, .. } => {
-                Some("mma.sync.m8n8k4 with other layouts than row.col")
-            }
-            _ if op.c_ty != op.d_ty => Some("mma.sync with different C and D types"),
-            _ => None,
-        };
-        if let Some(what) = beyond {
-            return Err(unsupported(what));
+        if op.block_scale.is_some() {
+            return Err(unsupported("block-scaled mma.sync, which needs sm_120,"));
         }
         let kind = || {
             unsupported(&format!(
@@ -87,6 +75,12 @@ impl Cluster<'_> {
             Some(BoolOp::Xor) => BitProduct::Xor,
             _ => BitProduct::And,
         };
+        if let Some(sparsity) = op.sparse {
+            return self.mma_sparse(w, mask, op, sparsity, (a, b, accumulator));
+        }
+        if (op.m, op.n, op.k) == (8, 8, 4) && op.a_ty == Num::F16 {
+            return self.mma_octets(w, mask, op, accumulator);
+        }
         let shape = (op.m.into(), op.n.into(), op.k.into());
         let form = Form::new(shape, a, b, accumulator, bits, op.satfinite)
             .map_err(|e| illegal(e.to_string()))?;
@@ -104,6 +98,57 @@ impl Cluster<'_> {
                 self.env.mma_mode,
             )
             .map_err(|e| illegal(e.to_string()))?;
+        self.put_fragment(w, mask, op.d, &d);
+        Ok(Flow::Next)
+    }
+
+    fn mma_sparse(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        op: &Mma,
+        sparsity: Sparsity,
+        (a, b, d): (Element, Element, Accumulator),
+    ) -> Checked<Flow> {
+        let chosen = (sparsity.selector, sparsity.ordered);
+        let form = Sparse::new(op.k.into(), (a, b), d, op.satfinite, chosen)
+            .map_err(|e| illegal(e.to_string()))?;
+        self.counters.mma_flops += form.flops();
+        let fragments = [op.a, op.b, op.c].map(|list| self.fragment(w, list));
+        let [a, b, c] = fragments
+            .each_ref()
+            .map(|words| words.iter().collect::<Vec<_>>());
+        let operands = Operands {
+            a: &a,
+            b: &b,
+            c: &c,
+            metadata: w.get(sparsity.metadata),
+        };
+        let d = form
+            .run(&operands, self.env.mma_mode)
+            .map_err(|e| illegal(e.to_string()))?;
+        self.put_fragment(w, mask, op.d, &d);
+        Ok(Flow::Next)
+    }
+
+    fn mma_octets(&mut self, w: &mut Warp, mask: u32, op: &Mma, d: Accumulator) -> Checked<Flow> {
+        let octets = Octets {
+            a_by_column: op.a_col,
+            b_by_row: op.b_row,
+            c: match op.c_ty {
+                Num::F16 => Accumulator::F16,
+                _ => Accumulator::F32,
+            },
+            d,
+        };
+        self.counters.mma_flops += Octets::FLOPS;
+        let fragments = [op.a, op.b, op.c].map(|list| self.fragment(w, list));
+        let [a, b, c] = fragments
+            .each_ref()
+            .map(|words| words.iter().collect::<Vec<_>>());
+        let d = octets
+            .run(&a, &b, &c, self.env.mma_mode)
+            .ok_or_else(|| illegal("mma.sync.m8n8k4 has another number of registers"))?;
         self.put_fragment(w, mask, op.d, &d);
         Ok(Flow::Next)
     }

@@ -21,7 +21,7 @@ use crate::numeric::{Lanes, NAN_F32};
 use crate::op::{Inst, Num, Op, Program, R32, Slot, Wgmma, WgmmaA};
 use crate::tensor::Element;
 use crate::tensor::descriptor::{Major, Matrix};
-use crate::tensor::wgmma::{Accumulator, Form, OperandA, Step};
+use crate::tensor::wgmma::{Accumulator, Form, OperandA, SparseStep, Step};
 
 /// One entry of a warp's queue.
 #[derive(Clone)]
@@ -40,6 +40,8 @@ struct Issued {
     a_desc: u64,
     b_desc: u64,
     fragments: Option<Box<[V32; 4]>>,
+    /// Of a sparse instruction.
+    metadata: Option<Box<V32>>,
     accumulate: bool,
     /// An operand tile was still on its way when the instruction was issued.
     early: bool,
@@ -160,7 +162,9 @@ impl Cluster<'_> {
                 "wgmma needs all 32 lanes of the warp: it was executed by a diverged warp",
             ));
         }
-        self.counters.mma_flops += 2 * 64 * u64::from(op.n) * u64::from(op.k) / 4;
+        // Of a sparse product, half of the elements are multiplied.
+        let depth = op.k / if op.sparse.is_some() { 2 } else { 1 };
+        self.counters.mma_flops += 2 * 64 * u64::from(op.n) * u64::from(depth) / 4;
         let program = self.env.program;
         let fragments = match op.a {
             WgmmaA::Desc(_) => None,
@@ -187,6 +191,9 @@ impl Cluster<'_> {
             a_desc,
             b_desc,
             fragments,
+            metadata: op
+                .sparse
+                .map(|sparse| Box::new(V32(*w.get(sparse.metadata)))),
             accumulate,
             early: self.tiles_in_flight(w, op, [a_desc, b_desc]),
         };
@@ -212,6 +219,12 @@ impl Cluster<'_> {
             .filter_map(|(bits, (trans, rows))| {
                 Some((Matrix::decode(bits, major(trans)).ok()?, rows))
             });
+        // B of a sparse instruction is two tiles.
+        let more = op.sparse.and_then(|_| {
+            let b = Matrix::decode(descriptors[1], major(op.trans_b)).ok()?;
+            Some((b.next_k()?, u32::from(op.n)))
+        });
+        let tiles = tiles.chain(more);
         let mut hit = None;
         for (tile, rows) in tiles {
             let cta = &mut self.ctas[w.cta as usize];
@@ -401,21 +414,25 @@ impl Cluster<'_> {
                 cta.touched.mark_tile(matrix, 64);
                 self.counters.shared_tensor_read += matrix.bytes(64);
             }
-            cta.touched.mark_tile(&step.b, op.n.into());
-            self.counters.shared_tensor_read += step.b.bytes(op.n.into());
+            let next = step.b.next_k().filter(|_| op.sparse.is_some());
+            for tile in std::iter::once(step.b).chain(next) {
+                cta.touched.mark_tile(&tile, op.n.into());
+                self.counters.shared_tensor_read += tile.bytes(op.n.into());
+            }
         }
         let slots = pool(program, op.d);
         let mut d: Vec<&mut Lanes> = Vec::with_capacity(4 * slots.len());
         for w in &mut cta.warps[first..first + 4] {
             accumulators(w, slots, &mut d).map_err(|e| (e, pc))?;
         }
-        form.run_at(
-            self.env.level,
-            &steps,
-            &cta.shared,
-            &mut d,
-            self.env.mma_mode,
-        )
+        let mode = self.env.mma_mode;
+        match op.sparse {
+            None => form.run_at(self.env.level, &steps, &cta.shared, &mut d, mode),
+            Some(_) => {
+                let steps = sparse_steps(program, chain, &steps);
+                form.run_sparse(&steps, &cta.shared, &mut d, mode)
+            }
+        }
         .map_err(|e| (illegal(e.to_string()), pc))?;
         // The tile may have come meanwhile; what the tensor core read was not there.
         if chain.iter().flatten().any(|issued| issued.early) {
@@ -476,6 +493,28 @@ fn step<'f>(op: &Wgmma, four: &'f [Issued; 4]) -> Result<Step<'f>, Box<FaultKind
     })
 }
 
+/// The steps of sparse instructions, with their metadata.
+fn sparse_steps<'f>(
+    program: &Program,
+    chain: &'f [[Issued; 4]],
+    steps: &[Step<'f>],
+) -> Vec<SparseStep<'f>> {
+    let both = chain.iter().zip(steps);
+    let sparse = both.filter_map(|(four, step)| {
+        let Op::Wgmma(op) = &program.insts[four[0].pc as usize].op else {
+            return None;
+        };
+        Some(SparseStep {
+            step: *step,
+            metadata: four
+                .each_ref()
+                .map(|issued| issued.metadata.as_ref().map_or(&ZEROS, |lanes| &lanes.0)),
+            selector: op.sparse?.selector,
+        })
+    });
+    sparse.collect()
+}
+
 static ZEROS: Lanes = [0; 32];
 
 /// Whether two instructions continue one accumulator in one form.
@@ -487,6 +526,7 @@ fn chainable(a: &Op, b: &Op, env: &super::env::Env<'_>) -> bool {
     (a.n, a.k, a.d_ty, a.a_ty, a.b_ty) == (b.n, b.k, b.d_ty, b.a_ty, b.b_ty)
         && (a.negate_a != a.negate_b) == (b.negate_a != b.negate_b)
         && a.satfinite == b.satfinite
+        && a.sparse.is_some() == b.sparse.is_some()
         && slots(a) == slots(b)
 }
 

@@ -36,6 +36,19 @@ pub struct Wgmma {
     pub trans_b: bool,
     /// `.satfinite` (s32)
     pub satfinite: bool,
+    /// `wgmma.mma_async.sp`; `k` is B's.
+    pub sparse: Option<Sparsity>,
+}
+
+/// Which elements of a sparse A are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sparsity {
+    /// Register of the metadata.
+    pub metadata: R32,
+    /// Which lanes' metadata count.
+    pub selector: u8,
+    /// `sp::ordered_metadata`
+    pub ordered: bool,
 }
 
 /// A operand of a [`Wgmma`].
@@ -80,8 +93,8 @@ pub struct Mma {
     pub b_row: bool,
     /// `.and.popc` / `.xor.popc` for b1.
     pub b1_op: Option<BoolOp>,
-    /// `mma.sp`: metadata register and selector.
-    pub sparse: Option<(R32, u8)>,
+    /// `mma.sp`
+    pub sparse: Option<Sparsity>,
     /// `.block_scale`: (scale vector size, scale type, a scale, byte id, thread id, b scale, …).
     pub block_scale: Option<BlockScale>,
 }

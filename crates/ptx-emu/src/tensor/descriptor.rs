@@ -128,6 +128,21 @@ impl Matrix {
         }
     }
 
+    /// The tile that follows this one along k, where one instruction reads both (sparse ones do);
+    /// `None` if the swizzle has no room for it.
+    pub fn next_k(&self) -> Option<Self> {
+        let step = match (self.swizzle, self.major) {
+            (Swizzle::None, _) => 2 * self.leading,
+            (_, Major::Mn) => 2 * self.stride,
+            (swizzle, Major::K) if swizzle.span() >= 64 => 32,
+            _ => return None,
+        };
+        Some(Self {
+            start: self.start + step,
+            ..*self
+        })
+    }
+
     /// Bytes of a tile of `rows` rows (or columns): an instruction's k is 32 bytes in every type.
     pub fn bytes(&self, rows: u32) -> u64 {
         u64::from(rows) * 32

@@ -9,6 +9,7 @@ pub mod fused;
 pub mod matrix;
 pub mod mma;
 pub mod reduce;
+pub mod sparse;
 pub mod swizzle;
 pub mod tensormap;
 pub mod wgmma;

@@ -3,8 +3,11 @@
 mod addresses;
 mod bounds;
 mod functions;
+mod multimem;
 mod names;
 mod refused;
+mod sparse;
+mod sparse_groups;
 mod special;
 
 use ptx_emu::launch::{Launch, LaunchError, Params};

@@ -78,6 +78,29 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     Ok(())
 }
 
+/// A reduction whose modifiers and operands are known.
+pub(super) fn reduce<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    (op, ty, vector): (AtomOp, Num, usize),
+    (space, order): (Space, Order),
+    (address, value): (&Operand<'a>, &Operand<'a>),
+) -> Lowered<()> {
+    let addr = emitter.addr(address, space)?;
+    let b = values(emitter, value, vector, ty)?;
+    let (c, d) = (emitter.list(&[])?, emitter.list(&[])?);
+    emitter.emit(Op::Atom(Box::new(Atom {
+        space,
+        op,
+        ty,
+        order,
+        d,
+        addr,
+        b,
+        c,
+    })));
+    Ok(())
+}
+
 fn check(op: AtomOp, ty: Num, vector: usize, opcode: &str) -> Lowered<()> {
     use AtomOp::*;
     use Num::*;

@@ -1,6 +1,7 @@
 //! Tensor-core instructions and matrix fragments.
 
 use super::Form;
+use super::mma::sparsity;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
@@ -53,9 +54,7 @@ fn wgmma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
         .words
         .next()
         .ok_or(Problem::MissingModifier("an action"))?;
-    if form.words.contains("sp") {
-        return Err(Problem::UnknownInstruction("wgmma.mma_async.sp".into()));
-    }
+    let sparse = action == "mma_async" && form.words.take("sp");
     form.words.exactly("sync")?;
     form.words.exactly("aligned")?;
     match action {
@@ -78,7 +77,7 @@ fn wgmma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
             emitter.emit(Op::WgmmaWait { n });
             Ok(())
         }
-        "mma_async" => wgmma_mma(emitter, form),
+        "mma_async" => wgmma_mma(emitter, form, sparse),
         other => Err(Problem::UnknownModifier(other.to_owned())),
     }
 }
@@ -86,7 +85,11 @@ fn wgmma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
 /// Bits of K that one instruction covers.
 const WGMMA_K_BITS: u32 = 256;
 
-fn wgmma_mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+fn wgmma_mma<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    mut form: Form<'_, 'a>,
+    sparse: bool,
+) -> Lowered<()> {
     let (m, n, k) = shape(&mut form.words)?;
     let satfinite = form.words.take("satfinite");
     let d_ty = next_type(&mut form.words)?;
@@ -97,15 +100,27 @@ fn wgmma_mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lower
         form.words.exactly("popc")?;
     }
     form.words.finish()?;
-    check_wgmma((m, n, k), d_ty, a_ty, b_ty, satfinite)?;
-    let (fixed, flags) = match form.operands {
-        [d, a, b, scale, flags @ ..] => ([d, a, b, scale], flags),
+    // A sparse A covers twice the k in the same bytes.
+    let stored_k = if sparse { k / 2 } else { k };
+    check_wgmma((m, n, stored_k), d_ty, a_ty, b_ty, satfinite)?;
+    if sparse && (a_ty == Num::B1 || k % 2 == 1) {
+        return illegal("wgmma has no such sparse product");
+    }
+    let (fixed, metadata, flags) = match form.operands {
+        [d, a, b, metadata, selector, scale, flags @ ..] if sparse => {
+            ([d, a, b, scale], Some((metadata, selector)), flags)
+        }
+        [d, a, b, scale, flags @ ..] if !sparse => ([d, a, b, scale], None, flags),
         _ => {
             return Err(Problem::OperandCount {
-                expected: "at least 4".into(),
+                expected: format!("at least {}", if sparse { 6 } else { 4 }),
                 found: form.operands.len(),
             });
         }
+    };
+    let sparse = match metadata {
+        Some((metadata, selector)) => Some(sparsity(emitter, metadata, selector, false)?),
+        None => None,
     };
     let [d, a, b, scale] = fixed;
     let from_registers = matches!(a, Operand::Vector(_));
@@ -134,6 +149,7 @@ fn wgmma_mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lower
         trans_a: flags.trans_a,
         trans_b: flags.trans_b,
         satfinite,
+        sparse,
     })));
     Ok(())
 }

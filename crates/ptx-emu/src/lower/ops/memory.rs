@@ -54,12 +54,14 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     }
 }
 
-struct Access {
-    space: Space,
-    order: Order,
-    vector: usize,
-    ty: Num,
-    hint: bool,
+/// What a load or store says of itself.
+pub(super) struct Access {
+    pub space: Space,
+    pub order: Order,
+    pub vector: usize,
+    pub ty: Num,
+    /// A cache policy follows the operands.
+    pub hint: bool,
 }
 
 fn access(words: &mut Words<'_>) -> Lowered<Access> {
@@ -121,6 +123,15 @@ fn load<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()
     }
     let ([d, address], rest) = at_least(form.operands, usize::from(access.hint))?;
     hint_operand(emitter, rest)?;
+    load_from(emitter, &access, d, address)
+}
+
+pub(super) fn load_from<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    access: &Access,
+    d: &Operand<'a>,
+    address: &Operand<'a>,
+) -> Lowered<()> {
     let (addr, space) = emitter.address(address, access.space)?;
     let mut slots = Vec::new();
     let mut widest = 0;
@@ -220,6 +231,15 @@ fn store<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
     }
     let ([address, value], rest) = at_least(form.operands, usize::from(access.hint))?;
     hint_operand(emitter, rest)?;
+    store_to(emitter, &access, address, value)
+}
+
+pub(super) fn store_to<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    access: &Access,
+    address: &Operand<'a>,
+    value: &Operand<'a>,
+) -> Lowered<()> {
     let (addr, space) = emitter.address(address, access.space)?;
     if space == Space::Param {
         return illegal("the parameters of a kernel are not written");

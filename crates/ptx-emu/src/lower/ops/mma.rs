@@ -30,7 +30,10 @@ const KINDS: &[(&str, (bool, bool))] = &[
 ];
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let sparse = form.words.take("sp") || form.words.take("sp::ordered_metadata");
+    let ordered = form
+        .words
+        .pick(&[("sp", false), ("sp::ordered_metadata", true)]);
+    let sparse = ordered.is_some();
     form.words.exactly("sync")?;
     form.words.exactly("aligned")?;
     let (m, n, k) = shape(&mut form.words)?;
@@ -48,7 +51,11 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     }
     let [d_ty, a_ty, b_ty, c_ty] = types(&mut form)?;
     form.words.finish()?;
-    check((m, n, k), [d_ty, a_ty, b_ty, c_ty], a_col, b_row)?;
+    let types = [d_ty, a_ty, b_ty, c_ty];
+    match sparse {
+        true => check_sparse((m, n, k), types, a_col || b_row)?,
+        false => check((m, n, k), types, a_col, b_row)?,
+    }
     let (operands, rest) = match form.operands {
         [d, a, b, c, rest @ ..] => ([d, a, b, c], rest),
         other => {
@@ -72,7 +79,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     let a = values(emitter, a, count(a_elements, a_ty), a_ty, false)?;
     let b = values(emitter, b, count(n32 * k32, b_ty), b_ty, false)?;
     let c = values(emitter, c, count(m32 * n32, c_ty), c_ty, false)?;
-    let (sparse, rest) = sparse_operands(emitter, sparse, rest)?;
+    let (sparse, rest) = sparse_operands(emitter, ordered, rest)?;
     let block_scale = scale_operands(emitter, scale, rest)?;
     let d = values(emitter, d, count(m32 * n32, d_ty), d_ty, true)?;
     emitter.emit(Op::Mma(Box::new(Mma {
@@ -119,17 +126,14 @@ fn check(shape: (u16, u16, u16), types: [Num; 4], a_col: bool, b_row: bool) -> L
     let small = |ty| matches!(ty, E4m3 | E5m2 | E2m1 | E2m3 | E3m2);
     let accumulates = |allowed: &[Num]| allowed.contains(&d) && allowed.contains(&c);
     let fits = match (a, shape) {
-        (F16, (8, 8, 4)) => b == F16 && accumulates(&[F16, F32]),
-        (F16, (16, 8, 8 | 16 | 32)) => b == F16 && d == c && accumulates(&[F16, F32]),
-        (Bf16, (16, 8, 8 | 16 | 32)) => b == Bf16 && accumulates(&[F32]),
-        (Tf32, (16, 8, 4 | 8 | 16)) => b == Tf32 && accumulates(&[F32]),
+        // C may be widened, D not narrowed.
+        (F16, (8, 8, 4)) => b == F16 && accumulates(&[F16, F32]) && (d, c) != (F16, F32),
+        (F16, (16, 8, 8 | 16)) => b == F16 && d == c && accumulates(&[F16, F32]),
+        (Bf16, (16, 8, 8 | 16)) => b == Bf16 && accumulates(&[F32]),
+        (Tf32, (16, 8, 4 | 8)) => b == Tf32 && accumulates(&[F32]),
         (F64, (8, 8, 4) | (16, 8, 4 | 8 | 16)) => b == F64 && accumulates(&[F64]),
-        (S8 | U8, (8, 8, 16) | (16, 8, 16 | 32 | 64)) => {
-            matches!(b, S8 | U8) && accumulates(&[S32])
-        }
-        (S4 | U4, (8, 8, 32) | (16, 8, 32 | 64 | 128)) => {
-            matches!(b, S4 | U4) && accumulates(&[S32])
-        }
+        (S8 | U8, (8, 8, 16) | (16, 8, 16 | 32)) => matches!(b, S8 | U8) && accumulates(&[S32]),
+        (S4 | U4, (8, 8, 32) | (16, 8, 32 | 64)) => matches!(b, S4 | U4) && accumulates(&[S32]),
         (B1, (8, 8, 128) | (16, 8, 128 | 256)) => b == B1 && accumulates(&[S32]),
         (a, (16, 8, 16 | 32 | 64 | 128)) if small(a) => small(b) && accumulates(&[F16, F32]),
         _ => false,
@@ -141,6 +145,27 @@ fn check(shape: (u16, u16, u16), types: [Num; 4], a_col: bool, b_row: bool) -> L
         return illegal("this shape has row-major A and column-major B");
     }
     Ok(())
+}
+
+/// Shapes of sparse products by operand type; those of Hopper, whatever a later chip adds.
+fn check_sparse(shape: (u16, u16, u16), types: [Num; 4], transposed: bool) -> Lowered<()> {
+    use Num::*;
+    let [d, a, b, c] = types;
+    let small = |ty| matches!(ty, E4m3 | E5m2 | E2m1 | E2m3 | E3m2);
+    let same = d == c;
+    let fits = match (a, shape) {
+        (F16, (16, 8, 16 | 32)) => b == F16 && same && matches!(d, F16 | F32),
+        (Bf16, (16, 8, 16 | 32)) => b == Bf16 && same && d == F32,
+        (Tf32, (16, 8, 8 | 16)) => b == Tf32 && same && d == F32,
+        (S8 | U8, (16, 8, 32 | 64)) => matches!(b, S8 | U8) && same && d == S32,
+        (S4 | U4, (16, 8, 64 | 128)) => matches!(b, S4 | U4) && same && d == S32,
+        (a, (16, 8, 64 | 128)) if small(a) => small(b) && same && matches!(d, F16 | F32),
+        _ => false,
+    };
+    match fits && !transposed {
+        true => Ok(()),
+        false => illegal("mma.sp has no such shape for these types"),
+    }
 }
 
 pub(super) fn values<'a>(
@@ -170,26 +195,38 @@ pub(super) fn values<'a>(
     emitter.list(&slots)
 }
 
-/// Sparsity metadata and selector, if any.
-type Metadata = Option<(R32, u8)>;
-
 fn sparse_operands<'x, 'a>(
     emitter: &mut Emitter<'_, 'a>,
-    sparse: bool,
+    ordered: Option<bool>,
     rest: &'x [Operand<'a>],
-) -> Lowered<(Metadata, &'x [Operand<'a>])> {
-    match (sparse, rest) {
-        (false, rest) => Ok((None, rest)),
-        (true, [metadata, selector, rest @ ..]) => {
-            let metadata = emitter.s32(metadata, Num::B32)?;
-            let selector = immediate_u32(selector)?;
-            if selector > 3 {
-                return illegal("the sparsity selector must be 0 to 3");
-            }
-            Ok((Some((metadata, selector as u8)), rest))
+) -> Lowered<(Option<Sparsity>, &'x [Operand<'a>])> {
+    match (ordered, rest) {
+        (None, rest) => Ok((None, rest)),
+        (Some(ordered), [metadata, selector, rest @ ..]) => {
+            let sparsity = sparsity(emitter, metadata, selector, ordered)?;
+            Ok((Some(sparsity), rest))
         }
-        (true, _) => illegal("a sparse mma needs metadata and a selector"),
+        (Some(_), _) => illegal("a sparse mma needs metadata and a selector"),
     }
+}
+
+/// The metadata and selector operands.
+pub(super) fn sparsity<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    metadata: &Operand<'a>,
+    selector: &Operand<'a>,
+    ordered: bool,
+) -> Lowered<Sparsity> {
+    let metadata = emitter.s32(metadata, Num::B32)?;
+    let selector = immediate_u32(selector)?;
+    if selector > 3 {
+        return illegal("the sparsity selector must be 0 to 3");
+    }
+    Ok(Sparsity {
+        metadata,
+        selector: selector as u8,
+        ordered,
+    })
 }
 
 fn scale_words(form: &mut Form<'_, '_>, scaled: bool) -> Lowered<Option<(u8, Num)>> {

@@ -14,6 +14,7 @@ mod matrix;
 mod memory;
 mod mma;
 mod moves;
+mod multimem;
 mod warp;
 mod wmma;
 
@@ -58,6 +59,7 @@ pub(crate) fn lower<'a>(
         "ld" | "ldu" | "st" | "prefetch" | "prefetchu" | "discard" | "applypriority"
         | "createpolicy" => memory::lower(emitter, form),
         "atom" | "red" => atomic::lower(emitter, form),
+        "multimem" => multimem::lower(emitter, form),
         "bra" | "brx" | "ret" | "exit" | "trap" | "brkpt" | "pmevent" | "nanosleep"
         | "setmaxnreg" | "griddepcontrol" => control::lower(emitter, form),
         "call" => super::calls::call(emitter, instruction),

@@ -5,6 +5,9 @@
 //! of B holds column g and k = p·(4j + t) + e; words of C and D hold rows g and g + 8, columns 2t
 //! and 2t + 1.
 
+pub mod octets;
+pub mod sparse;
+
 use thiserror::Error;
 
 use super::fused::{Fused, Term, dot_f16, dot_f32};
@@ -288,21 +291,26 @@ impl Form {
             |x| left.term(x, false),
             |x| right.term(x, false),
         );
-        let dot = |x: &[Term], y: &[Term], sum: u32| match self.d {
-            Accumulator::F16 => dot_f16((left, right), x, y, Half::F16.widen(sum as u16)).into(),
-            _ => dot_f32((left, right), x, y, f32::from_bits(sum)),
-        };
         self.accumulate(c, |row, column, old| {
             let (x, y) = (&rows[row][..self.k], &columns[column][..self.k]);
-            match self.a.bits() {
-                8 => {
-                    let [lower, upper] = [0, 2].map(|first| (halved(x, first), halved(y, first)));
-                    let sum = dot(&lower.0, &lower.1, 0);
-                    self.add(dot(&upper.0, &upper.1, sum), old)
-                }
-                _ => dot(x, y, old),
-            }
+            self.fused_sum((left, right), x, y, old)
         })
+    }
+
+    /// One element of D.
+    fn fused_sum(&self, fused: (&Fused, &Fused), x: &[Term], y: &[Term], old: u32) -> u32 {
+        let dot = |x: &[Term], y: &[Term], sum: u32| match self.d {
+            Accumulator::F16 => dot_f16(fused, x, y, Half::F16.widen(sum as u16)).into(),
+            _ => dot_f32(fused, x, y, f32::from_bits(sum)),
+        };
+        match self.a.bits() {
+            8 => {
+                let [lower, upper] = [0, 2].map(|first| (halved(x, first), halved(y, first)));
+                let sum = dot(&lower.0, &lower.1, 0);
+                self.add(dot(&upper.0, &upper.1, sum), old)
+            }
+            _ => dot(x, y, old),
+        }
     }
 
     /// The separate addition of C that ends an fp8 product.

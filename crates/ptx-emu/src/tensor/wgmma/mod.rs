@@ -8,14 +8,17 @@
 mod exact;
 mod expand;
 mod kernel;
+mod sparse;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 #[cfg(target_arch = "x86_64")]
 pub(super) use kernel::fragments;
+pub use sparse::SparseStep;
 use thiserror::Error;
 
 use super::descriptor::Matrix;
+use super::sparse::SparseError;
 use super::{Element, Numerics};
 use crate::numeric::Lanes;
 use crate::numeric::simd::Level;
@@ -82,6 +85,12 @@ pub enum WgmmaError {
         "wgmma operand {operand} of type {element:?} cannot be MN-major: only f16 and bf16 can be transposed"
     )]
     Transposed { operand: char, element: Element },
+    #[error(transparent)]
+    Sparse(#[from] SparseError),
+    #[error(
+        "a sparse wgmma reads 64 bytes of each row of B, and a 32-byte swizzle has 32: use 64 or 128"
+    )]
+    SparseSwizzle,
     #[error("wgmma m64n{n} has {expected} accumulator registers per warp, not {got}")]
     Registers { n: u32, expected: usize, got: usize },
 }

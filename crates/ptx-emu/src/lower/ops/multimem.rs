@@ -1,0 +1,84 @@
+//! `multimem`: memory that several devices hold copies of. Here there is one device, so a
+//! multimem address is that of ordinary global memory and a reduction over all copies is a load.
+
+use super::Form;
+use super::atomic::{self, OPERATIONS};
+use super::memory::{self, Access};
+use crate::lower::emit::Emitter;
+use crate::lower::error::{Lowered, Problem, illegal};
+use crate::lower::operands::exactly;
+use crate::lower::words::Format;
+use crate::op::*;
+
+const VECTORS: &[(&str, usize)] = &[("v2", 2), ("v4", 4), ("v8", 8)];
+
+pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    let kinds = &[("ld_reduce", 0), ("st", 1), ("red", 2)];
+    let kind = form.words.need(kinds, "ld_reduce, st or red")?;
+    let orders = memory::ORDERS;
+    let order = form.words.pick(orders).unwrap_or(match kind {
+        2 => Order::Relaxed,
+        _ => Order::Weak,
+    });
+    form.words.scope();
+    let space = match form.words.take("global") {
+        true => Space::Global,
+        false => Space::Generic,
+    };
+    let op = match kind {
+        1 => None,
+        _ => Some(form.words.need(OPERATIONS, "an operation")?),
+    };
+    form.words.pick(&[("acc::f32", ()), ("acc::f16", ())]);
+    let vector = form.words.pick(VECTORS).unwrap_or(1);
+    let ty = form.words.ty()?;
+    form.words.finish()?;
+    check(op, ty, vector)?;
+    let [first, second] = exactly(form.operands)?;
+    if let (2, Some(op)) = (kind, op) {
+        if !matches!(order, Order::Relaxed | Order::Release) {
+            return illegal("multimem.red is relaxed or releases");
+        }
+        return atomic::reduce(emitter, (op, ty, vector), (space, order), (first, second));
+    }
+    let access = Access {
+        space,
+        order,
+        vector,
+        // In memory a packed pair is 32 bits and a bf16 16.
+        ty: match ty.bits() {
+            16 if !ty.is_integer() => Num::B16,
+            32 if !ty.is_integer() => Num::B32,
+            _ => ty,
+        },
+        hint: false,
+    };
+    match kind {
+        0 => memory::load_from(emitter, &access, first, second),
+        _ => memory::store_to(emitter, &access, first, second),
+    }
+}
+
+fn check(op: Option<AtomOp>, ty: Num, vector: usize) -> Lowered<()> {
+    use AtomOp::*;
+    use Num::*;
+    let half = matches!(ty, F16 | F16x2 | Bf16 | Bf16x2);
+    let float = half || matches!(ty, F32 | F64);
+    let integer = matches!(ty, B32 | B64 | U32 | S32 | U64 | S64);
+    let fits = match op {
+        None => float || integer,
+        Some(Min | Max) => half || matches!(ty, U32 | S32 | U64 | S64),
+        Some(Add) => float || matches!(ty, U32 | S32 | U64 | S64),
+        Some(And | Or | Xor) => matches!(ty, B32 | B64),
+        Some(_) => false,
+    };
+    // Vectors are of floats, and 16 bytes at most.
+    let sized = vector == 1 || (float && ty != F64 && vector as u32 * ty.bits() <= 128);
+    match fits && sized {
+        true => Ok(()),
+        false if matches!(ty, E4m3 | E5m2) => Err(Problem::UnknownInstruction(
+            "multimem of fp8, which needs sm_100a,".into(),
+        )),
+        false => illegal("multimem has no such operation for this type"),
+    }
+}

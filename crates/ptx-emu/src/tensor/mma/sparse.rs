@@ -1,0 +1,146 @@
+//! `mma.sp`: as `mma.sync`, with half of A's elements and metadata that places them.
+
+use thiserror::Error;
+
+use super::super::fused::{Fused, Term};
+use super::super::sparse::{Pattern, SparseError, dot_floats, dot_integers, pick};
+use super::super::{Element, Numerics};
+use super::{Accumulator, BitProduct, Form, MAX_D, MmaError};
+use crate::numeric::Lanes;
+
+/// The deepest product, of 4-bit integers.
+const MAX_K: usize = 128;
+
+/// What is wrong with an `mma.sp`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Error {
+    #[error(transparent)]
+    Form(#[from] MmaError),
+    #[error(transparent)]
+    Sparse(#[from] SparseError),
+}
+
+/// Everything about an `mma.sp` but its registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sparse {
+    /// With the depth of B; A has half of it.
+    form: Form,
+    pattern: Pattern,
+}
+
+/// Register fragments of a sparse product.
+pub struct Operands<'a> {
+    pub a: &'a [&'a Lanes],
+    pub b: &'a [&'a Lanes],
+    pub c: &'a [&'a Lanes],
+    pub metadata: &'a Lanes,
+}
+
+impl Sparse {
+    /// Checks shape, types and selector; the shape is m16n8 with this `k`.
+    pub fn new(
+        k: u32,
+        (a, b): (Element, Element),
+        d: Accumulator,
+        satfinite: bool,
+        (selector, ordered): (u8, bool),
+    ) -> Result<Self, Error> {
+        use Accumulator::{F16, F32, S32};
+        use Element::{Bf16, E4m3, E5m2, S4, S8, Tf32, U4, U8};
+        let fits = match (a, b, d, k) {
+            (Element::F16, Element::F16, F16 | F32, 16 | 32) => true,
+            (Bf16, Bf16, F32, 16 | 32) | (Tf32, Tf32, F32, 8 | 16) => true,
+            (E4m3 | E5m2, E4m3 | E5m2, F16 | F32, 64) => true,
+            (S8 | U8, S8 | U8, S32, 32 | 64) => true,
+            (S4 | U4, S4 | U4, S32, 64 | 128) => true,
+            _ => false,
+        };
+        if !fits {
+            let (m, n) = (16, 8);
+            return Err(MmaError::Form { m, n, k, a, b, d }.into());
+        }
+        let form = Form {
+            m: 16,
+            k: k as usize,
+            a,
+            b,
+            d,
+            bits: BitProduct::And,
+            satfinite,
+        };
+        let pattern = Pattern::new(a, k as usize, selector, ordered)?;
+        Ok(Self { form, pattern })
+    }
+
+    /// Multiplications and additions done: those of the stored elements.
+    pub fn flops(&self) -> u64 {
+        self.form.flops() / 2
+    }
+
+    /// D = A·B + C.
+    pub fn run(
+        &self,
+        operands: &Operands<'_>,
+        numerics: Numerics,
+    ) -> Result<[Lanes; MAX_D], Error> {
+        let form = &self.form;
+        let counts = [
+            ('A', form.a_registers() / 2, operands.a.len()),
+            ('B', form.b_registers(), operands.b.len()),
+            ('C', form.d_registers(), operands.c.len()),
+        ];
+        for (operand, expected, got) in counts {
+            if expected != got {
+                let wrong = MmaError::Registers {
+                    operand,
+                    expected,
+                    got,
+                };
+                return Err(wrong.into());
+            }
+        }
+        let half = form.d == Accumulator::F16;
+        let fused = Fused::new(form.a).zip(Fused::new(form.b));
+        match (fused, numerics) {
+            (None, _) => self.products(
+                operands,
+                |x| form.a.integer(x),
+                |x| form.b.integer(x),
+                |x, y, old| dot_integers(x, y, old, form.satfinite),
+            ),
+            (Some(_), Numerics::Fast) => self.products(
+                operands,
+                |x| form.a.value(x),
+                |x| form.b.value(x),
+                |x, y, old| dot_floats(x, y, old, half),
+            ),
+            (Some((left, right)), Numerics::Exact) => {
+                let (left, right) = (left.on_halves(), right.on_halves());
+                self.products(
+                    operands,
+                    |x| left.term(x, false),
+                    |x| right.term(x, false),
+                    |x: &[Term], y, old| form.fused_sum((&left, &right), x, y, old),
+                )
+            }
+        }
+    }
+
+    fn products<T: Copy + Default>(
+        &self,
+        operands: &Operands<'_>,
+        left: impl Fn(u32) -> T,
+        right: impl Fn(u32) -> T,
+        dot: impl Fn(&[T], &[T], u32) -> u32,
+    ) -> Result<[Lanes; MAX_D], Error> {
+        let places = self.pattern.places(operands.metadata)?;
+        let (rows, columns) =
+            self.form
+                .operands::<T, MAX_K>(operands.a, operands.b, T::default(), left, right);
+        let stored = self.pattern.stored();
+        Ok(self.form.accumulate(operands.c, |row, column, old| {
+            let picked = pick(&columns[column], &places[row][..stored]);
+            dot(&rows[row][..stored], &picked[..stored], old)
+        }))
+    }
+}

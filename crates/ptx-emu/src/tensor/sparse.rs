@@ -1,0 +1,191 @@
+//! Structured sparsity: A stores half of its elements, and metadata says which.
+//!
+//! Four bits of metadata speak of one chunk of a row: of four elements, two are stored, and the
+//! bits are their two numbers, the first in the low half. Of eight 4-bit elements two pairs are
+//! stored, numbered alike; of two tf32 elements one is, written `0b0100` or `0b1110`. A product
+//! with such an A is one of half the depth in which every row picks its own elements of B.
+//!
+//! Which lane holds which bits follows the PTX ISA ("Sparse matrix storage"). With g = lane / 4:
+//! - elements of 16 and 32 bits: a lane has four chunks of row g in its low and of row g + 8 in its
+//!   high half; a selector names the lane of four, or the pair of lanes (the lower chunks first);
+//! - elements of 8 and 4 bits: a lane has eight chunks of one row, row g in the even lane of a pair
+//!   and g + 8 in the odd one; a selector names the pair, or both hold one half of the chunks each.
+
+use thiserror::Error;
+
+use super::Element;
+use crate::numeric::halves::Half;
+use crate::numeric::{Lanes, arith};
+
+/// Most elements a row stores.
+pub const MAX_STORED: usize = 64;
+
+/// For each of a warp's 16 rows, the dense k of every element it stores.
+pub type Places = [[u8; MAX_STORED]; 16];
+
+/// What is wrong with a sparse operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum SparseError {
+    #[error(
+        "a sparse product of {element:?} with k = {k} has no selector {selector}: it has 0 to {most}"
+    )]
+    Selector {
+        element: Element,
+        k: usize,
+        selector: u8,
+        most: u8,
+    },
+    #[error(
+        "sparsity metadata {bits:#06b} of row {row}, chunk {chunk} is undefined: {}",
+        if *.tf32 { "tf32 has 0b0100 and 0b1110" } else { "ordered indices must increase" }
+    )]
+    Metadata {
+        bits: u32,
+        row: usize,
+        chunk: usize,
+        tf32: bool,
+    },
+    #[error("there is no sparse product of {element:?} with k = {k}")]
+    Shape { element: Element, k: usize },
+}
+
+/// How one instruction's metadata is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Pattern {
+    element: Element,
+    k: usize,
+    selector: u8,
+    /// `sp::ordered_metadata`: indices increase.
+    ordered: bool,
+}
+
+impl Pattern {
+    /// Checks depth and selector.
+    pub fn new(
+        element: Element,
+        k: usize,
+        selector: u8,
+        ordered: bool,
+    ) -> Result<Self, SparseError> {
+        let pattern = Self {
+            element,
+            k,
+            selector,
+            ordered,
+        };
+        let most = match (element.bits(), pattern.chunks()) {
+            (16 | 32, 4) => 3,
+            (16 | 32, 8) | (4 | 8, 8) => 1,
+            (4 | 8, 16) => 0,
+            _ => return Err(SparseError::Shape { element, k }),
+        };
+        match selector <= most {
+            true => Ok(pattern),
+            false => Err(SparseError::Selector {
+                element,
+                k,
+                selector,
+                most,
+            }),
+        }
+    }
+
+    /// Elements a row stores.
+    pub fn stored(&self) -> usize {
+        self.k / 2
+    }
+
+    fn chunks(&self) -> usize {
+        self.k
+            / match self.element.bits() {
+                32 => 2,
+                4 => 8,
+                _ => 4,
+            }
+    }
+
+    /// The four bits of a row's chunk.
+    fn bits(&self, metadata: &Lanes, row: usize, chunk: usize) -> u32 {
+        let selector = usize::from(self.selector);
+        let (g, upper) = (row % 8, row / 8);
+        let (lane, shift) = match (self.element.bits(), self.chunks()) {
+            (16 | 32, 4) => (selector, 16 * upper + 4 * chunk),
+            (16 | 32, _) => (2 * selector + chunk / 4, 16 * upper + 4 * (chunk % 4)),
+            (_, 8) => (2 * selector + upper, 4 * chunk),
+            (..) => (2 * (chunk / 8) + upper, 4 * (chunk % 8)),
+        };
+        metadata[4 * g + lane] >> shift & 0xf
+    }
+
+    /// Where a warp's stored elements belong.
+    pub fn places(&self, metadata: &Lanes) -> Result<Places, SparseError> {
+        let mut places = [[0; MAX_STORED]; 16];
+        for (row, places) in places.iter_mut().enumerate() {
+            for chunk in 0..self.chunks() {
+                let bits = self.bits(metadata, row, chunk);
+                let undefined = SparseError::Metadata {
+                    bits,
+                    row,
+                    chunk,
+                    tf32: self.element == Element::Tf32,
+                };
+                let (first, second) = ((bits & 3) as u8, (bits >> 2) as u8);
+                match self.element.bits() {
+                    32 => {
+                        places[chunk] = match bits {
+                            0b0100 => 2 * chunk as u8,
+                            0b1110 => 2 * chunk as u8 + 1,
+                            _ => return Err(undefined),
+                        };
+                        continue;
+                    }
+                    _ if self.ordered && first >= second => return Err(undefined),
+                    4 => {
+                        let pair = |index: u8| [2 * index, 2 * index + 1];
+                        let four = [pair(first), pair(second)].concat();
+                        for (place, index) in places[4 * chunk..].iter_mut().zip(four) {
+                            *place = 8 * chunk as u8 + index;
+                        }
+                    }
+                    _ => {
+                        places[2 * chunk] = 4 * chunk as u8 + first;
+                        places[2 * chunk + 1] = 4 * chunk as u8 + second;
+                    }
+                }
+            }
+        }
+        Ok(places)
+    }
+}
+
+/// The elements of a column that a row picks.
+pub fn pick<T: Copy + Default>(column: &[T], places: &[u8]) -> [T; MAX_STORED] {
+    let mut picked = [T::default(); MAX_STORED];
+    for (picked, &place) in picked.iter_mut().zip(places) {
+        *picked = column[usize::from(place)];
+    }
+    picked
+}
+
+/// x·y + old in 32 bits, wrapping or held at the ends.
+pub fn dot_integers(x: &[i32], y: &[i32], old: u32, satfinite: bool) -> u32 {
+    let dot: i32 = x.iter().zip(y).map(|(x, y)| x * y).sum();
+    let sum = match satfinite {
+        true => (old as i32).saturating_add(dot),
+        false => (old as i32).wrapping_add(dot),
+    };
+    sum as u32
+}
+
+/// x·y + old in order, in f32; `half` has the sum in f16 and rounds it once.
+pub fn dot_floats(x: &[f32], y: &[f32], old: u32, half: bool) -> u32 {
+    let first = match half {
+        true => Half::F16.widen(old as u16),
+        false => f32::from_bits(old),
+    };
+    let sum = x.iter().zip(y).fold(first, |sum, (x, y)| sum + x * y);
+    match half {
+        true => u32::from(Half::F16.narrow(sum)),
+        false => arith::canonical_f32(sum),
+    }
+}
