@@ -1,11 +1,13 @@
 //! Where a compiled contender runs. One trait, two implementations: `cuda` on
 //! a GPU, `emu` on the CPU. Both obey the same [`OperatorCall`], in memory that
 //! is guarded by canaries and poisoned, and hand back what a validator needs.
-//! Nothing here knows what a right answer is.
+//! Nothing here works out what a right answer is.
 
 pub mod abi;
 pub mod cuda;
 pub mod emu;
+mod pieces;
+mod salt;
 mod tables;
 mod zones;
 
@@ -20,10 +22,8 @@ use crate::operator::{Operands, Oracle};
 use crate::plan::OperatorCall;
 use crate::record::schema::Device;
 pub use crate::validate::POISON;
+pub use salt::Salt;
 
-/// Fills the zones around every buffer: NaN as fp16 and as e4m3, so that
-/// reading past an end shows as well as writing there.
-pub const CANARY: u8 = 0x7f;
 /// Width of the zone before and after every buffer.
 pub const GUARD: u64 = 16 * 1024;
 
@@ -32,9 +32,8 @@ pub trait Backend {
     /// What the record says of it.
     fn device(&self) -> &Device;
 
-    /// Runs one operator call once and reports everything it did to memory.
-    /// Outputs and scratch are poisoned before, canaries and inputs compared after.
-    fn run(&mut self, job: &Job<'_>) -> Result<Observation, RunFailure>;
+    /// Makes one contender ready for calls on one shape, its module as new.
+    fn load<'a>(&'a mut self, job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure>;
 
     /// The right answer, from whatever multiplies fastest here.
     fn answer(&mut self, operands: &Operands) -> Result<Oracle, String> {
@@ -47,15 +46,29 @@ pub trait Backend {
     }
 }
 
-/// One call of one contender on one set of operands.
+/// A contender that can be called more than once. What its calls leave in the
+/// variables of their module stays, as it does for whoever uses a kernel.
+pub trait Loaded {
+    /// Runs the operator call once and reports everything it did to memory.
+    /// All of it is laid out before, and compared after.
+    fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure>;
+}
+
+/// One contender on one shape.
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
     pub image: &'a Image,
     pub call: &'a OperatorCall,
+}
+
+/// What one call is made with.
+#[derive(Clone, Copy)]
+pub struct Data<'a> {
     pub operands: &'a Operands,
     /// Names the operands (shape, distribution, seed): a backend may keep what
-    /// it uploaded for the next job with the same name.
-    pub operands_key: &'a str,
+    /// it uploaded for the next call with the same name.
+    pub key: &'a str,
+    pub salt: Salt,
     /// How long the call may take. A backend that can stop a kernel does so,
     /// and says where it was; the supervisor ends the others with their process.
     pub time_limit: Duration,
@@ -76,13 +89,16 @@ pub struct Emulation {
 /// What a run left behind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
-    /// fp16 bits of C, row-major, for each group in the shape's order.
+    /// fp16 bits of C, row-major, for each group in the shape's order: signs as
+    /// they are without the salt, and [`POISON`] where nothing was written.
     pub c: Vec<Vec<u16>>,
     /// Memory that changed and should not have; empty for a well-behaved run.
     pub trespasses: Vec<Trespass>,
     /// The first thing read before it had arrived, where the backend can tell:
     /// the likely cause if the answer is wrong.
     pub read_early: Option<String>,
+    /// What the kernels printed, where the backend has it.
+    pub printed: String,
     /// Emulator counters, by name.
     pub counters: BTreeMap<String, f64>,
     /// The emulator's time for this call.

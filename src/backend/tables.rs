@@ -3,14 +3,17 @@
 
 use std::borrow::Cow;
 
+use rayon::prelude::*;
+
+use super::salt::Salt;
 use super::zones::Zones;
-use super::{RunFailure, abi};
+use super::{POISON, RunFailure, abi};
 use crate::domain::Group;
 use crate::operator::{GroupOperands, Operands};
 use crate::plan::{MapGeometry, OperandRef, OperatorCall, ScratchSize};
 
 /// Inputs of a group, in this order.
-const INPUTS: [&str; 9] = [
+pub const INPUTS: [&str; 9] = [
     "a",
     "b1",
     "b2",
@@ -60,18 +63,30 @@ pub fn reserve_outputs(groups: &[Group]) -> Zones {
     zones
 }
 
-/// fp16 bits of every output zone in a copy of the allocation.
-pub fn split_outputs(zones: &Zones, copy: &[u8]) -> Vec<Vec<u16>> {
-    let halves = |bytes: &[u8]| {
-        bytes
-            .chunks_exact(2)
-            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+/// fp16 bits of every output zone in a copy of the allocation, as they would
+/// be without the salt: signs as the oracle has them, and [`POISON`] where
+/// nobody wrote.
+pub fn split_outputs(zones: &Zones, copy: &[u8], groups: &[Group], salt: Salt) -> Vec<Vec<u16>> {
+    let poison = salt.poison();
+    let places = zones.all().iter().zip(groups).enumerate();
+    places
+        .map(|(index, (zone, group))| {
+            let flips: Vec<u16> = (0..u64::from(group.n))
+                .map(|column| u16::from(salt.negates(index, column)) << 15)
+                .collect();
+            let bytes = &copy[zone.offset as usize..(zone.offset + zone.bytes) as usize];
+            let rows = bytes.par_chunks_exact(2 * flips.len().max(1));
+            rows.flat_map_iter(|row| {
+                let halves = row.chunks_exact(2).zip(&flips);
+                halves.map(
+                    |(pair, flip)| match u16::from_le_bytes([pair[0], pair[1]]) {
+                        bits if bits == poison => POISON,
+                        bits => bits ^ flip,
+                    },
+                )
+            })
             .collect()
-    };
-    zones
-        .all()
-        .iter()
-        .map(|z| halves(&copy[z.offset as usize..(z.offset + z.bytes) as usize]))
+        })
         .collect()
 }
 
@@ -91,7 +106,7 @@ pub struct Private {
     pub maps_zone: usize,
     pub deal_zone: usize,
     /// For each scratch layout, its zones: one per kernel group, or one in all.
-    slots: Vec<Vec<usize>>,
+    pub slots: Vec<Vec<usize>>,
 }
 
 impl Private {

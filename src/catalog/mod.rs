@@ -216,6 +216,12 @@ fn check_name(name: &str) -> Result<(), &'static str> {
     if name.starts_with('-') {
         return Err("a name that begins with - reads as a flag");
     }
+    // However it is spelt: a reader must not take one for the other.
+    let letters = |c: &char| c.is_ascii_alphanumeric();
+    let spelling: String = name.chars().filter(letters).collect();
+    if spelling.eq_ignore_ascii_case(YARDSTICK) {
+        return Err("that is what the yardstick is called");
+    }
     Ok(())
 }
 

@@ -89,6 +89,23 @@ fn names_are_never_paths() {
 }
 
 #[test]
+fn nobody_is_called_as_the_yardstick_is() {
+    for name in ["cublas", "cuBLAS", "CUBLAS", "cu-blas", "cublas."] {
+        let folder = folder(&[("x.cu", GOOD), (&format!("{name}.cu"), GOOD)]);
+        let refused = match Catalog::open(&[folder.path().to_owned()]) {
+            Ok(catalog) => catalog.variant(name).unwrap_err(),
+            Err(refused) => refused,
+        };
+        let message = refused.message();
+        assert!(
+            message.contains("what the yardstick is called"),
+            "{message}"
+        );
+        assert!(message.contains(name), "{message}");
+    }
+}
+
+#[test]
 fn mistakes_are_placed_in_the_cu() {
     let cases = [
         (("ZED = 4", "ZED = \"BM\""), "unknown name `BM`"),

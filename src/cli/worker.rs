@@ -1,4 +1,6 @@
-use std::io::{stdin, stdout};
+use std::io::{BufReader, stdin};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use super::Globals;
@@ -6,7 +8,7 @@ use crate::diagnostic::CommandError;
 use crate::domain::Exit;
 use crate::worker::serve;
 
-/// Runs contenders for a sweep; speaks JSON lines on stdin and stdout.
+/// Runs contenders for a sweep; speaks JSON lines over the socket on stdin.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Backend to open: cuda or emu
@@ -24,12 +26,20 @@ pub fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
     // A signal to everybody (a batch system's, a closed session's) is for the
     // supervisor to act on: a worker that died of it would look crashed.
     let _ = ctrlc::set_handler(|| {});
+    let line = || stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
+    let (requests, replies) = line().and_then(|one| Ok((one, line()?))).map_err(|e| {
+        CommandError::new(
+            Exit::CouldNotRun,
+            format!("a worker has nobody to talk to: {e}"),
+            "`dgx sweep` starts its workers itself",
+        )
+    })?;
     serve(
         &args.backend,
         args.tools.as_deref(),
         &args.cache,
-        stdin().lock(),
-        stdout().lock(),
+        BufReader::new(requests),
+        replies,
     );
     Ok(Exit::Done)
 }

@@ -4,11 +4,11 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
+use super::lineup::{Lane, Lineup};
 use crate::backend::RunFailure;
 use crate::domain::{ContenderId, Micros};
 use crate::record::schema::{Block, Sample};
 use crate::stats::decision::{Rule, decide};
-use crate::validate::Passed;
 
 /// A sample at less than this share of the usual clock was throttled.
 const THROTTLED: f64 = 0.75;
@@ -17,48 +17,9 @@ const RETAKES: u32 = 3;
 /// Blocks between two looks at what is decided.
 const STRIDE: u32 = 5;
 
-/// One entry of a block.
-#[derive(Clone, Debug)]
-pub struct Lane {
-    pub contender: ContenderId,
-    /// 0, or 1 for the baseline's second entry.
-    pub arm: u32,
-    /// Which thing the stopwatch times.
-    pub entry: usize,
-}
-
-impl Lane {
-    /// A contender that was validated.
-    pub fn contender(passed: &Passed, entry: usize) -> Self {
-        Self {
-            contender: passed.contender().clone(),
-            arm: 0,
-            entry,
-        }
-    }
-
-    /// The same contender a second time: the A/A arm.
-    pub fn again(&self) -> Self {
-        Self {
-            arm: 1,
-            ..self.clone()
-        }
-    }
-
-    /// The yardstick, which is the harness's own and not a contender.
-    pub fn yardstick(name: ContenderId, entry: usize) -> Self {
-        Self {
-            contender: name,
-            arm: 0,
-            entry,
-        }
-    }
-}
-
 /// How much to measure in this process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
-    pub shape: String,
     pub process: u32,
     pub seed: u64,
     pub warmup: u32,
@@ -66,10 +27,35 @@ pub struct Schedule {
     pub max_seconds: f64,
 }
 
-/// Times one entry once.
-pub trait Stopwatch {
+/// Times one lane once.
+pub trait Stopwatch<E> {
     /// The time, and the SM clock where it could be read.
-    fn sample(&mut self, entry: usize) -> Result<(Micros, Option<f64>), RunFailure>;
+    fn sample(&mut self, lane: &Lane<E>) -> Result<(Micros, Option<f64>), RunFailure>;
+}
+
+/// One entry of a block.
+struct Arm<'a, E> {
+    lane: &'a Lane<E>,
+    /// 0, or 1 for the baseline's second entry.
+    arm: u32,
+}
+
+impl<E> Clone for Arm<'_, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E> Copy for Arm<'_, E> {}
+
+/// Every lane, and once more those that are entered twice.
+fn arms<E>(lanes: &[Lane<E>]) -> Vec<Arm<'_, E>> {
+    let arm = |lane, arm| Arm { lane, arm };
+    let of_lane = |lane: &'_ Lane<E>| if lane.twice() { 2 } else { 1 };
+    lanes
+        .iter()
+        .flat_map(|lane| (0..of_lane(lane)).map(move |place| arm(lane, place)))
+        .collect()
 }
 
 /// How measuring a shape in one process ended.
@@ -86,9 +72,9 @@ pub struct Outcome {
 /// Blocks over all lanes until the minimum is reached, then over the contested
 /// ones, until every pair is decided or time is up. `emit` gets each block as
 /// it is finished.
-pub fn run(
-    stopwatch: &mut dyn Stopwatch,
-    lanes: &[Lane],
+pub fn run<E>(
+    stopwatch: &mut dyn Stopwatch<E>,
+    lineup: &Lineup<E>,
     schedule: &Schedule,
     mut emit: impl FnMut(&Block),
 ) -> Result<Outcome, (ContenderId, RunFailure)> {
@@ -98,27 +84,25 @@ pub fn run(
         clocks: Vec::new(),
         retaken: 0,
     };
+    let lanes = lineup.lanes();
     for _ in 0..schedule.warmup {
-        for lane in lanes.iter().filter(|l| l.arm == 0) {
-            taking.sample(lane)?;
+        for lane in lanes {
+            taking.sample(Arm { lane, arm: 0 })?;
         }
     }
     let mut rng = ChaCha8Rng::seed_from_u64(schedule.seed ^ u64::from(schedule.process) << 32);
-    let contenders: Vec<ContenderId> = lanes
-        .iter()
-        .filter(|l| l.arm == 0)
-        .map(|l| l.contender.clone())
-        .collect();
+    let contenders: Vec<ContenderId> = lanes.iter().map(|l| l.contender().clone()).collect();
     let mut blocks: Vec<Block> = Vec::new();
-    let mut active = lanes.to_vec();
+    let all = arms(lanes);
+    let mut active = all.clone();
     let decision = loop {
         active.shuffle(&mut rng);
         let samples = active
             .iter()
-            .map(|lane| taking.sample(lane))
+            .map(|arm| taking.sample(*arm))
             .collect::<Result<_, _>>()?;
         let block = Block {
-            shape: schedule.shape.clone(),
+            shape: lineup.shape().to_owned(),
             process: schedule.process,
             block: blocks.len() as u32,
             samples,
@@ -139,10 +123,10 @@ pub fn run(
             break decision.summary(seconds / f64::from(count));
         }
         let contested = decision.contested();
-        active = lanes
+        active = all
             .iter()
-            .filter(|l| contested.contains(&&l.contender))
-            .cloned()
+            .filter(|a| contested.contains(&a.lane.contender()))
+            .copied()
             .collect();
     };
     Ok(Outcome {
@@ -154,24 +138,27 @@ pub fn run(
 }
 
 /// Takes samples and watches the clock.
-struct Taking<'a> {
-    stopwatch: &'a mut dyn Stopwatch,
+struct Taking<'a, E> {
+    stopwatch: &'a mut dyn Stopwatch<E>,
     /// Every clock read so far, sorted.
     clocks: Vec<f64>,
     retaken: u32,
 }
 
-impl Taking<'_> {
-    fn sample(&mut self, lane: &Lane) -> Result<Sample, (ContenderId, RunFailure)> {
+impl<E> Taking<'_, E> {
+    fn sample(
+        &mut self,
+        Arm { lane, arm }: Arm<'_, E>,
+    ) -> Result<Sample, (ContenderId, RunFailure)> {
         let mut tries = 0;
         loop {
             let (micros, clock_mhz) = self
                 .stopwatch
-                .sample(lane.entry)
-                .map_err(|failure| (lane.contender.clone(), failure))?;
+                .sample(lane)
+                .map_err(|failure| (lane.contender().clone(), failure))?;
             let sample = Sample {
-                contender: lane.contender.clone(),
-                arm: lane.arm,
+                contender: lane.contender().clone(),
+                arm,
                 micros,
                 clock_mhz,
             };
@@ -195,16 +182,21 @@ impl Taking<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::lineup::tests::{Named, lineup};
 
-    /// Entry i takes `base[i]` µs with a little noise.
+    /// Contenders a, b and c take 100, 90 and 80 µs with a little noise.
     struct Fake {
-        base: Vec<f64>,
         calls: u32,
         slow_call: Option<u32>,
     }
 
-    impl Stopwatch for Fake {
-        fn sample(&mut self, entry: usize) -> Result<(Micros, Option<f64>), RunFailure> {
+    impl Stopwatch<Named> for Fake {
+        fn sample(&mut self, lane: &Lane<Named>) -> Result<(Micros, Option<f64>), RunFailure> {
+            let base = match lane.entry().name() {
+                "a" => 100.0,
+                "b" => 90.0,
+                _ => 80.0,
+            };
             self.calls += 1;
             let noise = 1.0 + 1e-3 * f64::from(self.calls * 7919 % 11 % 5);
             let clock = if Some(self.calls) == self.slow_call {
@@ -212,19 +204,12 @@ mod tests {
             } else {
                 1700.0
             };
-            Ok((Micros(self.base[entry] * noise), Some(clock)))
+            Ok((Micros(base * noise), Some(clock)))
         }
-    }
-
-    fn lanes() -> Vec<Lane> {
-        let lane = |name: &str, entry| Lane::yardstick(ContenderId::from_text(name), entry);
-        let first = lane("a", 0);
-        vec![first.again(), first, lane("b", 1), lane("c", 2)]
     }
 
     fn schedule() -> Schedule {
         Schedule {
-            shape: "s".to_owned(),
             process: 0,
             seed: 1,
             warmup: 1,
@@ -236,12 +221,14 @@ mod tests {
     #[test]
     fn complete_blocks_in_changing_order_until_decided() {
         let mut fake = Fake {
-            base: vec![100.0, 90.0, 80.0],
             calls: 0,
             slow_call: None,
         };
         let mut blocks = Vec::new();
-        let outcome = run(&mut fake, &lanes(), &schedule(), |b| blocks.push(b.clone())).unwrap();
+        let outcome = run(&mut fake, &lineup(&["a", "b", "c"]), &schedule(), |b| {
+            blocks.push(b.clone())
+        })
+        .unwrap();
         assert_eq!(outcome.decision, "decided");
         assert_eq!(outcome.blocks as usize, blocks.len());
         assert!(blocks.len() >= 20);
@@ -256,12 +243,11 @@ mod tests {
     #[test]
     fn a_throttled_sample_is_taken_again() {
         let mut fake = Fake {
-            base: vec![100.0, 90.0, 80.0],
             calls: 0,
             slow_call: Some(30),
         };
         let mut clocks = Vec::new();
-        let outcome = run(&mut fake, &lanes(), &schedule(), |b| {
+        let outcome = run(&mut fake, &lineup(&["a", "b", "c"]), &schedule(), |b| {
             clocks.extend(b.samples.iter().filter_map(|s| s.clock_mhz));
         })
         .unwrap();

@@ -63,6 +63,15 @@ pub struct Operands {
 }
 
 impl Operands {
+    /// What they take on a device, the blocked scales not counted.
+    pub fn bytes(&self) -> u64 {
+        let of_group = |g: &GroupOperands| {
+            let tensors = [&g.a, &g.b1, &g.b2, &g.sfa, &g.sfb1, &g.sfb2];
+            tensors.iter().map(|t| t.len() as u64).sum::<u64>()
+        };
+        self.groups.iter().map(of_group).sum()
+    }
+
     pub fn draw(shape: &Shape, distribution: Distribution, seed: u64) -> Self {
         let groups = shape.groups.iter().enumerate();
         Self {

@@ -5,6 +5,9 @@ use crate::domain::Status;
 use crate::rank::{Cell, Ranking, Row};
 use crate::record::Run;
 
+/// Characters shown of what kernels printed; the report has the rest.
+const QUOTED: usize = 60;
+
 /// Every failure with its reason, like ones on several shapes told once.
 /// Empty where nothing failed.
 pub fn failures(run: &Run, ranking: &Ranking, style: &Style) -> String {
@@ -54,7 +57,15 @@ fn line(
     // The whole compiler output is in the report; a table shows its first line.
     let reason = reason.unwrap_or("no reason recorded");
     let reason = reason.lines().next().unwrap_or_default();
-    let text = format!("{} {status} {where_}{expected}: {reason}", row.contender);
+    let mut text = format!("{} {status} {where_}{expected}: {reason}", row.contender);
+    let printed = shapes
+        .iter()
+        .filter_map(|shape| run.verdict(&row.contender, shape))
+        .find_map(|verdict| verdict.printed.as_deref());
+    if let Some(first) = printed.and_then(|words| words.lines().next()) {
+        let quoted: String = first.chars().take(QUOTED).collect();
+        text.push_str(&format!("; its kernels printed {quoted:?}"));
+    }
     let folded = Style {
         width: style.width.saturating_sub(2),
         ..*style

@@ -196,6 +196,9 @@ pub struct Verdict {
     /// Largest error seen over the tolerance allowed there; ≤ 1 passes.
     pub worst: Option<f64>,
     pub millis: f64,
+    /// What the contender's kernels printed, up to a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed: Option<String>,
     /// Emulator counters, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, f64>,

@@ -281,6 +281,7 @@ impl Synthetic {
                 900.0
             }),
             millis: 40.0,
+            printed: None,
             counters: self.counters(entry, shape),
         })
     }

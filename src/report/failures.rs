@@ -49,7 +49,10 @@ fn stories(subject: &Subject) -> BTreeMap<Story, Vec<String>> {
         let verdict = subject.run.verdict(&cell.contender, &cell.shape);
         let detail = verdict.and_then(|v| v.detail.clone());
         let story = detail.or(cell.reason.clone());
-        let story = story.unwrap_or_else(|| "no reason was recorded".to_owned());
+        let mut story = story.unwrap_or_else(|| "no reason was recorded".to_owned());
+        if let Some(printed) = verdict.and_then(|v| v.printed.as_ref()) {
+            story.push_str(&format!("\n\nits kernels printed:\n{printed}"));
+        }
         let key = (cell.contender.to_string(), status, story);
         stories.entry(key).or_default().push(cell.shape.clone());
     }

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use super::oracles::timing_key;
+use super::oracles::timing_keys;
 use super::progress::Bar;
 use super::validate::verdict;
 use super::{Session, could_not_run, interrupt, yardstick_id};
@@ -100,7 +100,7 @@ fn passed(writer: &Writer) -> Result<Vec<Verdict>, CommandError> {
             let shapes = run.header.shapes.iter();
             shapes.filter_map(|s| run.verdict(id, &s.name))
         })
-        .filter(|v| v.status == Status::Ok)
+        .filter(|v| v.status == Status::Ok && v.worst.is_some_and(|worst| worst <= 1.0))
         .cloned()
         .collect())
 }
@@ -127,15 +127,24 @@ impl Timing<'_, '_> {
     /// verdict and the others are timed without them.
     fn shape(&mut self, shape: usize, process: u32, bar: &Bar<'_>) -> Result<(), CommandError> {
         let mut process = process;
+        let mut lost_before = false;
         loop {
             let before = self.blocks;
             let job = self.job(shape, process);
             if job.entries.is_empty() || interrupt::requested() {
                 return Ok(());
             }
-            match self.attempt(job, bar)? {
+            match self.attempt(&job, bar)? {
                 Attempt::Done => return Ok(()),
                 Attempt::Without(verdict) => self.reject(verdict)?,
+                // Somebody else may have killed it: once is no reason to give up.
+                Attempt::Lost(how) if lost_before => return Err(could_not_run(&how)),
+                Attempt::Lost(how) => {
+                    self.session
+                        .progress
+                        .warn(&format!("{how}; it is timed once more"));
+                    lost_before = true;
+                }
             }
             // Another process takes over: its blocks must not be taken for
             // those of the one that was lost.
@@ -154,7 +163,8 @@ impl Timing<'_, '_> {
         } = &*self.session;
         let yardstick = plan.round.yardstick && stage.yardstick().is_ok();
         MeasureJob {
-            problem: timing_key(&plan.shapes[shape], plan, settings),
+            shape: plan.shapes[shape].clone(),
+            problems: timing_keys(&plan.shapes[shape], plan, settings),
             tolerance: self.session.tolerance(),
             entries: self.entries(shape),
             baseline: plan.baseline.clone(),
@@ -176,12 +186,13 @@ impl Timing<'_, '_> {
             .filter_map(|cell| {
                 let id = &plan.contenders[cell.contender].id;
                 let of_cell = |v: &&Verdict| v.contender == *id && v.shape == *name;
-                let verdict = self.verdicts.iter().find(of_cell)?.clone();
+                // Only who passed is timed.
+                self.verdicts.iter().find(of_cell)?;
                 let Work::Run { build, call } = &cell.work else {
                     return None;
                 };
                 Some(MeasureEntry {
-                    verdict,
+                    contender: id.clone(),
                     image: self.session.images[*build].clone().ok()?,
                     call: call.clone(),
                 })
@@ -189,11 +200,12 @@ impl Timing<'_, '_> {
             .collect()
     }
 
-    fn attempt(&mut self, job: MeasureJob, bar: &Bar<'_>) -> Result<Attempt, CommandError> {
-        let shape = job.problem.shape.name.clone();
+    fn attempt(&mut self, job: &MeasureJob, bar: &Bar<'_>) -> Result<Attempt, CommandError> {
+        let shape = &job.shape.name;
         let patience = ALLOWANCE + Duration::from_secs_f64(job.max_seconds);
         let worker = self.session.stage.worker()?;
-        let mut lost = worker.send(&Request::Measure(Box::new(job))).err();
+        let mut lost = worker.send(Request::Measure(Box::new(job.clone()))).err();
+        let mut blocks = 0;
         while lost.is_none() {
             let worker = self.session.stage.worker()?;
             let reply = match worker.receive(patience, &interrupt::requested) {
@@ -203,10 +215,15 @@ impl Timing<'_, '_> {
                     break;
                 }
             };
+            if let Some(misfit) = misfit(job, &reply, blocks) {
+                lost = Some(worker.garbled(&misfit));
+                break;
+            }
             match reply {
                 Reply::Block { block } => {
+                    blocks += 1;
                     self.blocks += 1;
-                    bar.at(format!("{shape}, block {}", block.block + 1));
+                    bar.at(format!("{shape}, block {blocks}"));
                     self.session.append(&Line::Block(block))?;
                 }
                 Reply::Measured {
@@ -222,12 +239,14 @@ impl Timing<'_, '_> {
                     return Ok(Attempt::Done);
                 }
                 Reply::Fault { contender, failure } => {
+                    let printed = worker.printed();
                     if failure.fatal {
                         self.session.stage.replace();
                     }
                     let reason = format!("while it was timed: {}", failure.message);
-                    let found =
-                        verdict(&contender, &shape, failure.status, &reason, failure.detail);
+                    let mut found =
+                        verdict(&contender, shape, failure.status, &reason, failure.detail);
+                    found.printed = printed;
                     return Ok(Attempt::Without(found));
                 }
                 Reply::Note { text } => self.session.progress.warn(&text),
@@ -237,11 +256,12 @@ impl Timing<'_, '_> {
         }
         self.session.stage.replace();
         match lost {
-            Some(Lost::Died(how)) => Err(could_not_run(&format!("while timing {shape}, {how}"))),
+            Some(Lost::Died(how)) => Ok(Attempt::Lost(format!("while timing {shape}, {how}"))),
             Some(Lost::TimedOut) => Err(could_not_run(&format!(
                 "timing {shape} took longer than {} s and was stopped",
                 patience.as_secs()
             ))),
+            Some(Lost::Garbled(message)) => Err(could_not_run(&message)),
             Some(Lost::Stopped) | None => Ok(Attempt::Done),
         }
     }
@@ -258,4 +278,17 @@ enum Attempt {
     Done,
     /// One contender failed; the rest must be timed again without it.
     Without(Verdict),
+    /// The worker died, and nobody knows of whom.
+    Lost(String),
+}
+
+/// Why a reply cannot belong to what was asked, if so.
+fn misfit(job: &MeasureJob, reply: &Reply, blocks: u32) -> Option<String> {
+    match reply {
+        Reply::Block { block } => job.doubt_block(block, blocks),
+        Reply::Measured { rejected, .. } => rejected.iter().find_map(|v| job.doubt_verdict(v)),
+        Reply::Fault { contender, .. } => job.doubt_contender(contender),
+        Reply::Running | Reply::Note { .. } | Reply::Failed { .. } => None,
+        other => Some(format!("{other:?}")),
+    }
 }

@@ -29,7 +29,7 @@ use crate::domain::{ContenderId, Exit, Status};
 use crate::plan::{Machine, Plan};
 use crate::record::schema::{End, Line, Settings};
 use crate::record::{Run, WriteError, Writer};
-use crate::worker::Tolerance;
+use crate::validate::Tolerance;
 use backend::Stage;
 use build::Images;
 use oracles::Oracles;

@@ -19,6 +19,9 @@ const GLANCE: Duration = Duration::from_millis(200);
 /// No single answer takes longer on a GPU.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// Data sets that timed calls change between.
+const TIMING_SETS: u64 = 3;
+
 /// Computes the answers in the background while the compiler runs, in the
 /// order they will be asked for, and lets the stages wait for one.
 pub struct Oracles {
@@ -37,8 +40,8 @@ impl Oracles {
             }
         }
         if stage.measures() {
-            let timing = |shape| timing_key(shape, plan, settings);
-            keys.extend(plan.shapes.iter().map(timing));
+            let timing = |shape| timing_keys(shape, plan, settings);
+            keys.extend(plan.shapes.iter().flat_map(timing));
         }
         let planned = keys.iter().map(text).collect();
         let desk = Arc::new(Desk::default());
@@ -164,7 +167,7 @@ impl Solver {
 /// Nothing where the worker was lost.
 fn ask(worker: &mut Worker, key: &ProblemKey) -> Option<Result<(), String>> {
     let request = Request::Answer(Box::new(key.clone()));
-    worker.send(&request).ok()?;
+    worker.send(request).ok()?;
     match worker.receive(PATIENCE, &interrupt::requested).ok()? {
         Reply::Answered => Some(Ok(())),
         Reply::Failed { message } => Some(Err(message)),
@@ -184,14 +187,16 @@ pub fn validation_key(
     }
 }
 
-/// Data nobody was validated on. Every process times the same: before each
-/// call their rows are moved, so that no call ever sees them twice alike.
-pub fn timing_key(shape: &Shape, plan: &Plan, settings: &Settings) -> ProblemKey {
-    ProblemKey {
+/// Data nobody was validated on. Every process times the same sets: which of
+/// them a call gets is drawn before it, and the signs of their rows are drawn
+/// anew, so that no two calls see them alike.
+pub fn timing_keys(shape: &Shape, plan: &Plan, settings: &Settings) -> Vec<ProblemKey> {
+    let key = |set| ProblemKey {
         shape: shape.clone(),
         distribution: plan.round.measurement.distribution,
-        seed: settings.seed.wrapping_add(1),
-    }
+        seed: settings.seed.wrapping_add(1 + set),
+    };
+    (0..TIMING_SETS).map(key).collect()
 }
 
 fn text(key: &ProblemKey) -> String {

@@ -1,5 +1,6 @@
 use std::time::{Duration, Instant};
 
+use super::backend::Stage;
 use super::oracles::validation_key;
 use super::{Session, could_not_run, interrupt};
 use crate::backend::Modelled;
@@ -7,7 +8,7 @@ use crate::diagnostic::CommandError;
 use crate::domain::{ContenderId, Group, Status};
 use crate::plan::{Cell, OperatorCall, Plan, Work};
 use crate::record::schema::{Estimate, Line, Verdict};
-use crate::worker::{Lost, Reply, Request, ValidateJob, Worker};
+use crate::worker::{Lost, Reply, Request, ValidateJob, Worker, trace};
 
 /// Drawing operands and comparing outputs may take this long; a kernel's own
 /// limit is the round's.
@@ -130,71 +131,128 @@ fn judge(
         false => time_limit + EMULATION_GRACE,
     };
     let began = Instant::now();
-    let answer = ask(session.stage.worker()?, job, patience);
+    let answer = ask_twice(session.stage, &job, patience);
     let millis = began.elapsed().as_secs_f64() * 1e3;
     match answer {
-        Ok((mut verdict, modelled, fatal)) => {
+        Ok(Judged {
+            mut verdict,
+            modelled,
+            fatal,
+        }) => {
             verdict.millis = millis;
             if fatal {
                 session.stage.replace();
             }
             Ok(Some((verdict, modelled)))
         }
-        Err(Unanswered::Harness(message)) => Err(could_not_run(&message)),
-        Err(Unanswered::Lost(Lost::Stopped)) => {
+        Err(Unanswered::Command(error)) => Err(error),
+        Err(Unanswered::Lost(Lost::Garbled(message), _)) => {
+            session.stage.replace();
+            Err(could_not_run(&message))
+        }
+        Err(Unanswered::Lost(Lost::Stopped, _)) => {
             session.stage.replace();
             Ok(None)
         }
-        Err(Unanswered::Lost(lost)) => {
+        Err(Unanswered::Lost(lost, printed)) => {
             session.stage.replace();
             let mut verdict = lost_verdict(contender, &shape.name, lost, patience);
             verdict.millis = millis;
+            verdict.printed = printed;
             Ok(Some((verdict, None)))
         }
     }
 }
 
 enum Unanswered {
-    Lost(Lost),
-    Harness(String),
+    /// And what was printed before.
+    Lost(Lost, Option<String>),
+    Command(CommandError),
+}
+
+struct Judged {
+    verdict: Verdict,
+    modelled: Option<Modelled>,
+    /// The worker can do nothing more.
+    fatal: bool,
+}
+
+/// Asks for one cell. A worker that died may have been killed by somebody
+/// else (a user, a watchdog, the host short of memory), so a fresh one is
+/// asked once more before it is the contender's fault.
+fn ask_twice(
+    stage: &mut Stage,
+    job: &ValidateJob,
+    patience: Duration,
+) -> Result<Judged, Unanswered> {
+    let ask_once = |stage: &mut Stage| {
+        let worker = stage.worker().map_err(Unanswered::Command)?;
+        ask(worker, job, patience)
+    };
+    match ask_once(stage) {
+        Err(Unanswered::Lost(Lost::Died(how), _)) => {
+            trace(|| format!("{} is tried once more: {how}", job.contender));
+            stage.replace();
+            ask_once(stage)
+        }
+        answered => answered,
+    }
 }
 
 /// Sends one cell to the worker and waits; the kernel's time limit runs from
 /// the moment it is started.
-fn ask(
-    worker: &mut Worker,
-    job: ValidateJob,
-    patience: Duration,
-) -> Result<(Verdict, Option<Modelled>, bool), Unanswered> {
-    worker
-        .send(&Request::Validate(Box::new(job)))
-        .map_err(Unanswered::Lost)?;
+fn ask(worker: &mut Worker, job: &ValidateJob, patience: Duration) -> Result<Judged, Unanswered> {
+    let request = Request::Validate(Box::new(job.clone()));
+    if let Err(lost) = worker.send(request) {
+        return Err(Unanswered::Lost(lost, worker.printed()));
+    }
     let mut limit = PREPARATION;
     loop {
-        let reply = worker
-            .receive(limit, &interrupt::requested)
-            .map_err(Unanswered::Lost)?;
-        match reply {
-            Reply::Running => limit = patience,
-            Reply::Ran => limit = PREPARATION,
+        let reply = match worker.receive(limit, &interrupt::requested) {
+            Ok(reply) => reply,
+            Err(lost) => return Err(Unanswered::Lost(lost, worker.printed())),
+        };
+        let misfit = match reply {
+            Reply::Running => {
+                limit = patience;
+                continue;
+            }
+            Reply::Ran => {
+                limit = PREPARATION;
+                continue;
+            }
             Reply::Judged {
-                verdict,
+                mut verdict,
                 modelled,
                 fatal,
-            } => return Ok((verdict, modelled, fatal)),
-            Reply::Failed { message } => return Err(Unanswered::Harness(message)),
-            _ => {}
-        }
+            } => match job.doubt(&verdict) {
+                Some(misfit) => misfit,
+                None => {
+                    verdict.printed = worker.printed();
+                    return Ok(Judged {
+                        verdict,
+                        modelled,
+                        fatal,
+                    });
+                }
+            },
+            Reply::Failed { message } => {
+                return Err(Unanswered::Command(could_not_run(&message)));
+            }
+            other => format!("{other:?}"),
+        };
+        return Err(Unanswered::Lost(worker.garbled(&misfit), None));
     }
 }
 
 fn lost_verdict(contender: &ContenderId, shape: &str, lost: Lost, patience: Duration) -> Verdict {
     match lost {
         Lost::Died(how) => {
-            let reason = how.lines().next().unwrap_or("the worker died").to_owned();
+            let reason = how.lines().next().unwrap_or("the worker died");
+            let reason = format!("twice, {reason}");
             verdict(contender, shape, Status::Crashed, &reason, Some(how))
         }
-        Lost::TimedOut | Lost::Stopped => {
+        Lost::TimedOut | Lost::Stopped | Lost::Garbled(_) => {
             let reason = format!("did not return within {} s", patience.as_secs_f64());
             verdict(contender, shape, Status::Hung, &reason, None)
         }
@@ -217,6 +275,7 @@ pub fn verdict(
         detail,
         worst: None,
         millis: 0.0,
+        printed: None,
         counters: Default::default(),
     }
 }

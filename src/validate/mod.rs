@@ -9,9 +9,10 @@ mod reduction;
 
 use half::f16;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 pub use mismatch::{Element, Mismatch};
-pub use passed::Passed;
+pub use passed::{Exhibit, Finding, Passed, Subject, examine, prove};
 
 use crate::operator::{GroupOracle, Operands, Oracle};
 
@@ -25,7 +26,7 @@ const FP16_OVERFLOW: f64 = 65520.0;
 const FP16_MAX: f64 = 65504.0;
 
 /// An element passes if |got − expected| ≤ atol + rtol·|expected|.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
     pub rtol: f64,
     pub atol: f64,

@@ -1,60 +1,147 @@
-use crate::domain::{ContenderId, Status};
-use crate::record::schema::Verdict;
+use super::{Judgement, Tolerance, judge};
+use crate::domain::ContenderId;
+use crate::operator::{Operands, Oracle};
 
-/// Proof that a contender's output on a shape was checked and found right.
-/// Measuring asks for it: timing a kernel that was not validated does not
-/// type-check. The only way to one is a verdict that says `ok`, from this run
-/// or from the run file it resumes.
+/// What a verdict is about: one image of one contender on one shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    pub contender: ContenderId,
+    pub shape: String,
+    /// Names the code that ran.
+    pub image: String,
+}
+
+/// Proof that this very code gave a right output on this shape, here and now.
+/// Whatever reads the clock asks for it. [`prove`] makes it, by judging an
+/// output, and nothing else can; it is not copied, and there is no other way
+/// to one:
+///
+/// ```compile_fail
+/// # use dgx::validate::{Passed, Subject};
+/// fn forge(subject: Subject) -> Passed {
+///     Passed { subject }
+/// }
+/// ```
+///
+/// ```compile_fail
+/// # use dgx::validate::Passed;
+/// fn copy(passed: &Passed) -> Passed {
+///     passed.clone()
+/// }
+/// ```
+#[derive(Debug, PartialEq, Eq)]
 pub struct Passed {
-    contender: ContenderId,
-    shape: String,
+    subject: Subject,
 }
 
 impl Passed {
-    /// The proof in `verdict`, if it is one.
-    pub fn from_verdict(verdict: &Verdict) -> Option<Self> {
-        let within = verdict.worst.is_some_and(|worst| worst <= 1.0);
-        (verdict.status == Status::Ok && within).then(|| Self {
-            contender: verdict.contender.clone(),
-            shape: verdict.shape.clone(),
-        })
+    pub fn subject(&self) -> &Subject {
+        &self.subject
     }
+}
 
-    pub fn contender(&self) -> &ContenderId {
-        &self.contender
+/// What a call did, as far as it is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Exhibit<'a> {
+    /// fp16 bits of each group, in the shape's order.
+    pub c: &'a [Vec<u16>],
+    /// What it changed and should not have, in words.
+    pub trespasses: &'a [String],
+}
+
+/// What judging it shows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finding {
+    /// Right; the largest error over its tolerance.
+    Right { worst: f64 },
+    Wrong {
+        reason: String,
+        detail: Option<String>,
+        worst: Option<f64>,
+    },
+}
+
+/// Holds a call against the oracle, and against what it may touch.
+pub fn examine(
+    exhibit: Exhibit<'_>,
+    operands: &Operands,
+    oracle: &Oracle,
+    tolerance: Tolerance,
+) -> Finding {
+    if let Some(first) = exhibit.trespasses.first() {
+        return Finding::Wrong {
+            reason: first.clone(),
+            detail: (exhibit.trespasses.len() > 1).then(|| exhibit.trespasses.join("\n")),
+            worst: None,
+        };
     }
+    match judge(exhibit.c, operands, oracle, tolerance) {
+        Judgement::Right { worst } => Finding::Right { worst },
+        Judgement::Wrong(mismatch) => Finding::Wrong {
+            reason: mismatch.reason(),
+            detail: Some(mismatch.detail()),
+            // JSON has no infinity: NaN in the output is past any number.
+            worst: Some(mismatch.worst.min(f64::MAX)),
+        },
+    }
+}
 
-    pub fn shape(&self) -> &str {
-        &self.shape
+/// The proof that `subject` is right, if the call shows it; else why not.
+pub fn prove(
+    subject: Subject,
+    exhibit: Exhibit<'_>,
+    operands: &Operands,
+    oracle: &Oracle,
+    tolerance: Tolerance,
+) -> Result<Passed, Finding> {
+    match examine(exhibit, operands, oracle, tolerance) {
+        Finding::Right { worst } if worst <= 1.0 => Ok(Passed { subject }),
+        finding => Err(finding),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use half::f16;
 
-    fn verdict(status: Status, worst: Option<f64>) -> Verdict {
-        Verdict {
-            contender: ContenderId::from_text("x"),
-            shape: "s".to_owned(),
-            status,
-            reason: None,
-            detail: None,
-            worst,
-            millis: 1.0,
-            counters: Default::default(),
-        }
-    }
+    use super::*;
+    use crate::domain::{Group, Shape};
+    use crate::operator::Distribution;
 
     #[test]
-    fn only_an_ok_verdict_within_tolerance_is_proof() {
-        assert!(Passed::from_verdict(&verdict(Status::Ok, Some(0.5))).is_some());
-        for status in Status::ALL.into_iter().filter(|s| *s != Status::Ok) {
-            assert!(Passed::from_verdict(&verdict(status, Some(0.5))).is_none());
-        }
-        for worst in [None, Some(1.5), Some(f64::NAN), Some(f64::INFINITY)] {
-            assert!(Passed::from_verdict(&verdict(Status::Ok, worst)).is_none());
+    fn only_a_right_output_that_left_the_rest_alone_is_proof() {
+        let shape = Shape {
+            name: "s".to_owned(),
+            groups: vec![Group {
+                m: 3,
+                n: 128,
+                k: 256,
+            }],
+        };
+        let subject = || Subject {
+            contender: ContenderId::from_text("x"),
+            shape: "s".to_owned(),
+            image: "i".to_owned(),
+        };
+        let tolerance = Tolerance {
+            rtol: 1e-3,
+            atol: 1e-3,
+        };
+        let operands = Operands::draw(&shape, Distribution::Benchmark, 1);
+        let oracle = Oracle::compute(&operands);
+        let answer = &oracle.groups[0];
+        let bits = |i| f16::from_f64(answer.c(i)).to_bits();
+        let mut c = vec![(0..3 * 128).map(bits).collect::<Vec<u16>>()];
+        let proof = |c: &[Vec<u16>], trespasses: &[String]| {
+            let exhibit = Exhibit { c, trespasses };
+            prove(subject(), exhibit, &operands, &oracle, tolerance)
+        };
+        assert_eq!(proof(&c, &[]).unwrap().subject(), &subject());
+        assert!(proof(&c, &["wrote out of bounds".to_owned()]).is_err());
+        for wrong in [0x7fff, 0x7c00, bits(7) ^ 0x8000] {
+            let right = std::mem::replace(&mut c[0][7], wrong);
+            assert!(proof(&c, &[]).is_err(), "{wrong:#x}");
+            c[0][7] = right;
         }
     }
 }

@@ -1,59 +1,39 @@
+use std::io::Write;
 use std::time::Instant;
 
 use super::problems::{Problem, Problems};
-use super::protocol::{ProblemKey, Reply, Tolerance, ValidateJob};
-use crate::backend::{Backend, Job, Modelled, Observation, RunFailure};
-use crate::compile::{Cache, Image};
+use super::protocol::{ProblemKey, Reply, ValidateJob};
+use crate::backend::{
+    Backend, Data, Emulation, Job, Loaded, Modelled, Observation, RunFailure, Salt,
+};
+use crate::compile::Cache;
 use crate::domain::Status;
+use crate::operator::Distribution;
 use crate::record::schema::Verdict;
-use crate::validate::{self, Judgement};
+use crate::validate::{self, Exhibit, Finding, Tolerance};
 
-/// What one output shows.
-pub enum Finding {
-    /// Right; the largest error over its tolerance.
-    Right { worst: f64 },
-    Wrong {
-        reason: String,
-        detail: Option<String>,
-        worst: Option<f64>,
-    },
-}
+/// Calls of a validation at the least: what the first leaves behind, in the
+/// variables of its module or elsewhere, is there for the second to stumble
+/// over.
+const LEAST_CALLS: usize = 2;
 
 /// Holds a run against the oracle, and against what it may touch.
 pub fn examine(observation: &Observation, problem: &Problem, tolerance: Tolerance) -> Finding {
-    if let Some(first) = observation.trespasses.first() {
-        let all: Vec<String> = observation
-            .trespasses
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        return Finding::Wrong {
-            reason: first.to_string(),
-            detail: (all.len() > 1).then(|| all.join("\n")),
-            worst: None,
-        };
-    }
-    let tolerance = validate::Tolerance {
-        rtol: tolerance.rtol,
-        atol: tolerance.atol,
+    let trespasses = words(observation);
+    let exhibit = Exhibit {
+        c: &observation.c,
+        trespasses: &trespasses,
     };
-    match validate::judge(
-        &observation.c,
-        &problem.operands,
-        &problem.oracle,
-        tolerance,
-    ) {
-        Judgement::Right { worst } => Finding::Right { worst },
-        Judgement::Wrong(mismatch) => Finding::Wrong {
-            reason: mismatch.reason(),
-            detail: Some(mismatch.detail()),
-            // JSON has no infinity: NaN in the output is past any number.
-            worst: Some(mismatch.worst.min(f64::MAX)),
-        },
-    }
+    validate::examine(exhibit, &problem.operands, &problem.oracle, tolerance)
 }
 
-/// Runs one cell on every distribution until one shows it wrong, and answers
+/// What a run changed and should not have.
+pub fn words(observation: &Observation) -> Vec<String> {
+    let trespasses = observation.trespasses.iter();
+    trespasses.map(ToString::to_string).collect()
+}
+
+/// Calls one cell with every distribution until one shows it wrong, and answers
 /// with its verdict. False when this process can do nothing more.
 pub fn judge(
     backend: &mut dyn Backend,
@@ -75,25 +55,20 @@ pub fn judge(
             detail: None,
             worst: None,
             millis: 0.0,
+            printed: None,
             counters: Default::default(),
         },
         modelled: None,
         fatal: false,
     };
     let began = Instant::now();
-    for &distribution in &job.distributions {
-        let problem = problems.get(&ProblemKey {
-            shape: job.shape.clone(),
-            distribution,
-            seed: job.seed,
-        });
-        send(&Reply::Running);
-        let ran = run(backend, &image, job, &problem);
-        send(&Reply::Ran);
-        state.take(ran, &problem, distribution.as_str(), job.tolerance);
-        if state.verdict.status != Status::Ok {
-            break;
-        }
+    let loaded = backend.load(Job {
+        image: &image,
+        call: &job.call,
+    });
+    match loaded {
+        Ok(mut loaded) => call_all(loaded.as_mut(), problems, job, &mut state, send),
+        Err(failure) => state.fail(failure),
     }
     state.verdict.millis = began.elapsed().as_secs_f64() * 1e3;
     let fatal = state.fatal;
@@ -105,20 +80,46 @@ pub fn judge(
     !fatal
 }
 
-fn run(
-    backend: &mut dyn Backend,
-    image: &Image,
+/// The distributions of a validation's calls, one after another.
+fn calls(distributions: &[Distribution]) -> impl Iterator<Item = Distribution> {
+    let count = match distributions.len() {
+        0 => 0,
+        some => some.max(LEAST_CALLS),
+    };
+    distributions.iter().copied().cycle().take(count)
+}
+
+fn call_all(
+    loaded: &mut dyn Loaded,
+    problems: &mut Problems,
     job: &ValidateJob,
-    problem: &Problem,
-) -> Result<Observation, RunFailure> {
-    backend.run(&Job {
-        image,
-        call: &job.call,
-        operands: &problem.operands,
-        operands_key: &problem.name,
-        time_limit: job.time_limit,
-        emulation: job.emulation,
-    })
+    state: &mut Judging,
+    send: &mut dyn FnMut(&Reply),
+) {
+    for (place, distribution) in calls(&job.distributions).enumerate() {
+        let problem = problems.get(&ProblemKey {
+            shape: job.shape.clone(),
+            distribution,
+            seed: job.seed,
+        });
+        send(&Reply::Running);
+        let ran = loaded.call(&Data {
+            operands: &problem.operands,
+            key: &problem.name,
+            salt: Salt::of_call(job.seed, place as u64),
+            time_limit: job.time_limit,
+            emulation: Emulation {
+                // Every call in another order: what one hides, the next may show.
+                schedule: job.emulation.schedule.wrapping_add(place as u64),
+                ..job.emulation
+            },
+        });
+        send(&Reply::Ran);
+        state.take(ran, &problem, distribution.as_str(), job.tolerance);
+        if state.verdict.status != Status::Ok {
+            break;
+        }
+    }
 }
 
 fn unreadable(job: &ValidateJob, why: &str, send: &mut dyn FnMut(&Reply)) -> bool {
@@ -135,6 +136,13 @@ struct Judging {
 }
 
 impl Judging {
+    fn fail(&mut self, failure: RunFailure) {
+        self.verdict.status = failure.status;
+        self.verdict.reason = Some(failure.message);
+        self.verdict.detail = failure.detail;
+        self.fatal = failure.fatal;
+    }
+
     fn take(
         &mut self,
         ran: Result<Observation, RunFailure>,
@@ -144,14 +152,10 @@ impl Judging {
     ) {
         let observation = match ran {
             Ok(observation) => observation,
-            Err(failure) => {
-                self.verdict.status = failure.status;
-                self.verdict.reason = Some(failure.message);
-                self.verdict.detail = failure.detail;
-                self.fatal = failure.fatal;
-                return;
-            }
+            Err(failure) => return self.fail(failure),
         };
+        // Where a GPU's kernels print to. What cannot be said is not missed.
+        let _ = std::io::stdout().write_all(observation.printed.as_bytes());
         let finding = examine(&observation, problem, tolerance);
         let cause = observation.read_early;
         // The first distribution speaks for the call: its counters and time are
@@ -186,5 +190,19 @@ impl Judging {
                 self.verdict.worst = worst;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_validation_calls_twice_at_least() {
+        let names = |distributions: &[Distribution]| -> Vec<&str> {
+            calls(distributions).map(Distribution::as_str).collect()
+        };
+        assert_eq!(names(&Distribution::ALL), ["benchmark", "full"]);
+        assert_eq!(names(&[Distribution::Full]), ["full", "full"]);
     }
 }

@@ -1,6 +1,7 @@
 //! Contenders run in worker processes, so that one that crashes, hangs or
 //! breaks its context costs a process and not the sweep. [`Worker`] is the
-//! supervisor's end of the pipe; [`serve`] is the worker's.
+//! supervisor's end of the line; [`serve`] is the worker's. They speak over a
+//! socket that is the worker's stdin; its stdout belongs to what kernels print.
 
 mod judge;
 mod problems;
@@ -9,9 +10,10 @@ mod protocol;
 mod serve;
 mod timing;
 mod trace;
+mod words;
 
 pub use problems::answers;
 pub use process::{Lost, Worker};
-pub use protocol::{MeasureEntry, MeasureJob, ProblemKey, Reply, Request, Tolerance, ValidateJob};
+pub use protocol::{MeasureEntry, MeasureJob, ProblemKey, Reply, Request, ValidateJob};
 pub use serve::{end_with_supervisor, serve};
 pub use trace::trace;

@@ -1,20 +1,26 @@
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::protocol::{Reply, Request};
+use super::protocol::{Answer, Asked, Reply, Request};
 use super::trace::trace;
+use super::words::Words;
 use crate::record::schema::Device;
 
 /// Opening a backend (context, module loading) may take this long.
 const START: Duration = Duration::from_secs(60);
 /// Between two looks at whether to go on waiting.
 const GLANCE: Duration = Duration::from_millis(100);
+/// How long what a kernel printed may be on its way.
+const HEARING: Duration = Duration::from_secs(2);
 /// How long a worker that closed its output may take to end.
 const REAP: Duration = Duration::from_secs(10);
 /// Lines of a worker's stderr kept for its obituary.
@@ -29,13 +35,21 @@ pub enum Lost {
     TimedOut,
     /// The user asked to stop, and it was killed.
     Stopped,
+    /// Said something that is no answer to what it was asked, and was killed.
+    Garbled(String),
 }
 
-/// A worker process and the pipes to it. Killed when dropped.
+/// A line from a worker, or what came instead of one.
+type Heard = Result<Answer, String>;
+
+/// A worker process and the line to it. Killed when dropped.
 pub struct Worker {
     child: Child,
-    stdin: Option<ChildStdin>,
-    replies: Receiver<Reply>,
+    line: UnixStream,
+    replies: Receiver<Heard>,
+    /// The request it is at.
+    number: u64,
+    words: Words,
     last_words: Arc<Mutex<VecDeque<String>>>,
     device: Device,
     yardstick: Result<String, String>,
@@ -53,16 +67,24 @@ impl Worker {
         if let Some(tools) = tools {
             command.arg("--tools").arg(tools);
         }
+        // Requests and replies share a socket, which is the worker's stdin:
+        // nothing a kernel can print to.
+        let (line, theirs) =
+            UnixStream::pair().map_err(|e| format!("cannot talk to a worker: {e}"))?;
         command
-            .stdin(Stdio::piped())
+            .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         own_process_group(&mut command);
         let mut child = command
             .spawn()
             .map_err(|e| format!("cannot start a worker: {e}"))?;
-        let replies = listen(&mut child);
+        // The worker's end must be its alone, for its death to end the line.
+        drop(command);
+        let words = Words::default();
+        listen_to_kernels(&mut child, &words);
         let last_words = overhear(&mut child);
+        let replies = listen(&line).map_err(|e| format!("cannot talk to a worker: {e}"))?;
         let mut starting = Starting {
             child: Some(child),
             replies,
@@ -70,7 +92,7 @@ impl Worker {
         };
         let (device, yardstick) = starting.greet()?;
         trace(|| format!("worker ready on {}", device.name));
-        starting.ready(device, yardstick)
+        starting.ready(line, words, device, yardstick)
     }
 
     pub fn device(&self) -> &Device {
@@ -82,26 +104,39 @@ impl Worker {
         &self.yardstick
     }
 
+    /// Its process, by which anybody can end it.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Hands over one request.
-    pub fn send(&mut self, request: &Request) -> Result<(), Lost> {
-        let mut line = serde_json::to_string(request).unwrap_or_default();
-        line.push('\n');
-        let sent = match &mut self.stdin {
-            Some(stdin) => stdin
-                .write_all(line.as_bytes())
-                .and_then(|()| stdin.flush()),
-            None => Err(std::io::ErrorKind::BrokenPipe.into()),
+    pub fn send(&mut self, request: Request) -> Result<(), Lost> {
+        self.number += 1;
+        let mark = format!("{:032x}", rand::random::<u128>());
+        self.words.expect(&mark);
+        let asked = Asked {
+            number: self.number,
+            mark,
+            request,
         };
+        let mut text = serde_json::to_string(&asked).unwrap_or_default();
+        text.push('\n');
+        let sent = self.line.write_all(text.as_bytes());
         sent.map_err(|_| Lost::Died(self.obituary()))
     }
 
-    /// The next reply, waited for until `patience` is over or `stop` says so;
-    /// then the worker is killed.
+    /// The next reply to the request at hand, waited for until `patience` is
+    /// over or `stop` says so; then the worker is killed.
     pub fn receive(&mut self, patience: Duration, stop: &dyn Fn() -> bool) -> Result<Reply, Lost> {
         let began = Instant::now();
         loop {
             match self.replies.recv_timeout(GLANCE) {
-                Ok(reply) => return Ok(reply),
+                Ok(Ok(answer)) if answer.to == self.number => return Ok(answer.reply),
+                Ok(Ok(answer)) => {
+                    let what = format!("request {} was answered", answer.to);
+                    return Err(self.garbled(&format!("asked request {}, {what}", self.number)));
+                }
+                Ok(Err(line)) => return Err(self.garbled(&format!("it said {line}"))),
                 Err(RecvTimeoutError::Disconnected) => return Err(Lost::Died(self.obituary())),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -114,6 +149,18 @@ impl Worker {
                 return Err(Lost::TimedOut);
             }
         }
+    }
+
+    /// Ends a worker that cannot be believed.
+    pub fn garbled(&mut self, what: &str) -> Lost {
+        self.kill();
+        Lost::Garbled(format!("a worker's reply does not fit: {what}"))
+    }
+
+    /// What kernels printed during the request that was just answered, or
+    /// during which the worker was lost.
+    pub fn printed(&self) -> Option<String> {
+        self.words.take(HEARING)
     }
 
     fn kill(&mut self) {
@@ -140,8 +187,8 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // A closed stdin tells a healthy worker to end; one in a kernel needs more.
-        self.stdin.take();
+        // A closed line tells a healthy worker to end; one in a kernel needs more.
+        let _ = self.line.shutdown(Shutdown::Write);
         let began = Instant::now();
         while began.elapsed() < Duration::from_millis(500) {
             if matches!(self.child.try_wait(), Ok(Some(_))) {
@@ -156,15 +203,16 @@ impl Drop for Worker {
 /// A worker that has not said yet whether it can work.
 struct Starting {
     child: Option<Child>,
-    replies: Receiver<Reply>,
+    replies: Receiver<Heard>,
     last_words: Arc<Mutex<VecDeque<String>>>,
 }
 
 impl Starting {
     fn greet(&mut self) -> Result<(Device, Result<String, String>), String> {
-        match self.replies.recv_timeout(START) {
-            Ok(Reply::Ready { device, yardstick }) => Ok((*device, yardstick)),
-            Ok(Reply::Failed { message }) => Err(message),
+        let heard = self.replies.recv_timeout(START);
+        match heard.map(|heard| heard.map(|answer| answer.reply)) {
+            Ok(Ok(Reply::Ready { device, yardstick })) => Ok((*device, yardstick)),
+            Ok(Ok(Reply::Failed { message })) => Err(message),
             Ok(other) => Err(format!("a worker spoke out of turn: {other:?}")),
             Err(RecvTimeoutError::Timeout) => Err(format!(
                 "a worker was not ready within {} s",
@@ -179,14 +227,18 @@ impl Starting {
 
     fn ready(
         mut self,
+        line: UnixStream,
+        words: Words,
         device: Device,
         yardstick: Result<String, String>,
     ) -> Result<Worker, String> {
-        let mut child = self.child.take().ok_or("a worker was lost at its start")?;
+        let child = self.child.take().ok_or("a worker was lost at its start")?;
         let (_, none) = channel();
         Ok(Worker {
-            stdin: child.stdin.take(),
             child,
+            line,
+            number: 0,
+            words,
             replies: std::mem::replace(&mut self.replies, none),
             last_words: Arc::clone(&self.last_words),
             device,
@@ -211,28 +263,36 @@ fn own_process_group(command: &mut Command) {
     std::os::unix::process::CommandExt::process_group(command, 0);
 }
 
-/// Reads replies on a thread of their own. A kernel that prints writes to the
-/// same pipe: what is not a reply is passed over.
-fn listen(child: &mut Child) -> Receiver<Reply> {
+/// Reads replies on a thread of their own.
+fn listen(line: &UnixStream) -> std::io::Result<Receiver<Heard>> {
+    let line = line.try_clone()?;
     let (sender, replies) = channel();
-    if let Some(stdout) = child.stdout.take() {
-        thread::spawn(move || {
-            for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
-                match serde_json::from_slice(&line) {
-                    Ok(reply) => {
-                        if sender.send(reply).is_err() {
-                            return;
-                        }
-                    }
-                    Err(_) if line.is_empty() => {}
-                    Err(_) => {
-                        trace(|| format!("worker printed: {}", String::from_utf8_lossy(&line)));
-                    }
-                }
+    thread::spawn(move || {
+        for text in BufReader::new(line).split(b'\n').map_while(Result::ok) {
+            let heard = serde_json::from_slice(&text).map_err(|e| {
+                let start: String = String::from_utf8_lossy(&text).chars().take(200).collect();
+                format!("{start:?}, which is no reply: {e}")
+            });
+            if sender.send(heard).is_err() {
+                return;
             }
+        }
+    });
+    Ok(replies)
+}
+
+/// Keeps reading what kernels print, however much it is.
+fn listen_to_kernels(child: &mut Child, words: &Words) {
+    if let Some(mut stdout) = child.stdout.take() {
+        let words = words.clone();
+        thread::spawn(move || {
+            let mut buffer = vec![0; 64 << 10];
+            while let Ok(count @ 1..) = stdout.read(&mut buffer) {
+                words.hear(&buffer[..count]);
+            }
+            words.close();
         });
     }
-    replies
 }
 
 fn overhear(child: &mut Child) -> Arc<Mutex<VecDeque<String>>> {

@@ -8,8 +8,27 @@ use crate::domain::{ContenderId, Shape};
 use crate::operator::Distribution;
 use crate::plan::OperatorCall;
 use crate::record::schema::{Block, Device, Verdict};
+use crate::validate::Tolerance;
 
-/// What the supervisor asks, one JSON object a line on the worker's stdin.
+/// A request under its number, one JSON object a line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Asked {
+    pub number: u64,
+    /// What the worker writes to stdout when it is done: between two marks
+    /// stands what kernels printed.
+    pub mark: String,
+    pub request: Request,
+}
+
+/// A reply and the number of the request it is to, one JSON object a line; 0
+/// before the first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Answer {
+    pub to: u64,
+    pub reply: Reply,
+}
+
+/// What the supervisor asks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
 pub enum Request {
@@ -43,18 +62,14 @@ pub struct ValidateJob {
     pub emulation: Emulation,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Tolerance {
-    pub rtol: f64,
-    pub atol: f64,
-}
-
 /// Time the contenders of one shape that were found right.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MeasureJob {
-    pub problem: ProblemKey,
+    pub shape: Shape,
+    /// Data sets to change between, from call to call.
+    pub problems: Vec<ProblemKey>,
     pub tolerance: Tolerance,
-    /// Verdicts that say ok: without one nothing is timed.
+    /// Contenders that were found right.
     pub entries: Vec<MeasureEntry>,
     pub baseline: ContenderId,
     /// Name of the yardstick, if it is to be timed along.
@@ -69,12 +84,12 @@ pub struct MeasureJob {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MeasureEntry {
-    pub verdict: Verdict,
+    pub contender: ContenderId,
     pub image: PathBuf,
     pub call: OperatorCall,
 }
 
-/// What a worker answers, one JSON object a line on its stdout.
+/// What a worker answers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "kebab-case")]
 pub enum Reply {
@@ -115,4 +130,159 @@ pub enum Reply {
     Answered,
     /// The worker cannot do what was asked, through no contender's fault.
     Failed { message: String },
+}
+
+impl Reply {
+    /// Whether the request is done with it.
+    pub fn is_last(&self) -> bool {
+        match self {
+            Self::Judged { .. }
+            | Self::Fault { .. }
+            | Self::Measured { .. }
+            | Self::Answered
+            | Self::Failed { .. } => true,
+            Self::Ready { .. }
+            | Self::Running
+            | Self::Ran
+            | Self::Block { .. }
+            | Self::Note { .. } => false,
+        }
+    }
+}
+
+impl ValidateJob {
+    /// Why this cannot be the verdict that was asked for, if so.
+    pub fn doubt(&self, verdict: &Verdict) -> Option<String> {
+        let fits = verdict.contender == self.contender && verdict.shape == self.shape.name;
+        (!fits).then(|| {
+            format!(
+                "asked about {} on {}, it spoke of {} on {}",
+                self.contender, self.shape.name, verdict.contender, verdict.shape
+            )
+        })
+    }
+}
+
+impl MeasureJob {
+    fn timed(&self, contender: &ContenderId) -> bool {
+        let entered = |entry: &MeasureEntry| entry.contender == *contender;
+        self.yardstick.as_ref() == Some(contender) || self.entries.iter().any(entered)
+    }
+
+    /// Why this cannot be block number `next` of what was asked for, if so.
+    pub fn doubt_block(&self, block: &Block, next: u32) -> Option<String> {
+        let stranger = block.samples.iter().find(|s| !self.timed(&s.contender));
+        if let Some(sample) = stranger {
+            return Some(format!("nobody asked for {}", sample.contender));
+        }
+        let fits = block.shape == self.shape.name
+            && block.process == self.process
+            && block.block == next
+            && !block.samples.is_empty();
+        (!fits).then(|| {
+            format!(
+                "block {next} of process {} on {} was due, and block {} of process {} on {} came",
+                self.process, self.shape.name, block.block, block.process, block.shape
+            )
+        })
+    }
+
+    /// Why this contender cannot have failed in what was asked for, if so.
+    pub fn doubt_contender(&self, contender: &ContenderId) -> Option<String> {
+        (!self.timed(contender)).then(|| format!("nobody asked for {contender}"))
+    }
+
+    /// Why this verdict cannot come of what was asked for, if so.
+    pub fn doubt_verdict(&self, verdict: &Verdict) -> Option<String> {
+        let elsewhere = (verdict.shape != self.shape.name).then(|| {
+            format!(
+                "a verdict on {} came for {}",
+                verdict.shape, self.shape.name
+            )
+        });
+        elsewhere.or_else(|| self.doubt_contender(&verdict.contender))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Group, Micros};
+    use crate::record::schema::Sample;
+
+    fn shape() -> Shape {
+        Shape {
+            name: "s".to_owned(),
+            groups: vec![Group { m: 1, n: 8, k: 16 }],
+        }
+    }
+
+    fn job() -> MeasureJob {
+        MeasureJob {
+            shape: shape(),
+            problems: Vec::new(),
+            tolerance: Tolerance {
+                rtol: 1e-3,
+                atol: 1e-3,
+            },
+            entries: Vec::new(),
+            baseline: ContenderId::from_text("x"),
+            yardstick: Some(ContenderId::from_text("cublas")),
+            process: 2,
+            order_seed: 1,
+            warmup: 1,
+            min_blocks: 2,
+            max_seconds: 1.0,
+            cold_l2: true,
+        }
+    }
+
+    fn block(contender: &str) -> Block {
+        Block {
+            shape: "s".to_owned(),
+            process: 2,
+            block: 0,
+            samples: vec![Sample {
+                contender: ContenderId::from_text(contender),
+                arm: 0,
+                micros: Micros(1.0),
+                clock_mhz: None,
+            }],
+        }
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_believed() {
+        let job = job();
+        assert_eq!(job.doubt_block(&block("cublas"), 0), None);
+        let doubted = [
+            (block("x"), 0),
+            (block("cublas"), 1),
+            (
+                Block {
+                    process: 3,
+                    ..block("cublas")
+                },
+                0,
+            ),
+            (
+                Block {
+                    shape: "t".to_owned(),
+                    ..block("cublas")
+                },
+                0,
+            ),
+            (
+                Block {
+                    samples: Vec::new(),
+                    ..block("cublas")
+                },
+                0,
+            ),
+        ];
+        for (block, next) in doubted {
+            assert!(job.doubt_block(&block, next).is_some(), "{block:?}");
+        }
+        assert!(job.doubt_contender(&ContenderId::from_text("x")).is_some());
+    }
 }

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use super::judge::judge;
 use super::problems::Problems;
-use super::protocol::{Reply, Request};
+use super::protocol::{Answer, Asked, Reply, Request};
 use super::timing;
 use super::trace::trace;
 use crate::backend::Backend;
@@ -11,8 +11,9 @@ use crate::backend::cuda::{self, CudaBackend};
 use crate::backend::emu::EmuBackend;
 use crate::compile::Cache;
 
-/// The worker's side: opens its backend, then answers requests from stdin
-/// until it is closed. Returns early when the backend can do nothing more.
+/// The worker's side: opens its backend, then answers requests until there are
+/// no more. Returns early when the backend can do nothing more. Stdout is left
+/// to what kernels print.
 pub fn serve(
     backend: &str,
     tools: Option<&Path>,
@@ -21,7 +22,11 @@ pub fn serve(
     replies: impl Write,
 ) {
     end_with_supervisor();
-    let mut line = Outbox(replies);
+    let mut line = Outbox {
+        replies,
+        number: 0,
+        mark: String::new(),
+    };
     let mut opened = match open(backend, tools) {
         Ok(opened) => opened,
         Err(message) => {
@@ -40,7 +45,14 @@ pub fn serve(
     let mut problems = Problems::new(cache);
     for text in requests.lines().map_while(Result::ok) {
         let request = match serde_json::from_str(&text) {
-            Ok(request) => request,
+            Ok(Asked {
+                number,
+                mark,
+                request,
+            }) => {
+                (line.number, line.mark) = (number, mark);
+                request
+            }
             Err(error) => {
                 line.send(&Reply::Failed {
                     message: format!("a request that is none: {error}"),
@@ -62,7 +74,7 @@ pub fn serve(
                 true
             }
             Request::Measure(job) => {
-                trace(|| format!("measure {}", job.problem.shape.name));
+                trace(|| format!("measure {}", job.shape.name));
                 match opened.cuda() {
                     Some(gpu) => timing::measure(gpu, &mut problems, &job, &mut |r| line.send(r)),
                     None => {
@@ -94,21 +106,39 @@ pub fn end_with_supervisor() {
     });
 }
 
-/// Writes replies, each on a line of its own even where a kernel's printing
-/// left an unfinished one.
-struct Outbox<W: Write>(W);
+/// Writes replies to the request at hand.
+struct Outbox<W: Write> {
+    replies: W,
+    number: u64,
+    mark: String,
+}
 
 impl<W: Write> Outbox<W> {
     fn send(&mut self, reply: &Reply) {
-        let text = serde_json::to_string(reply).unwrap_or_default();
+        if reply.is_last() {
+            self.end_words();
+        }
+        let answer = Answer {
+            to: self.number,
+            reply: reply.clone(),
+        };
+        let mut text = serde_json::to_string(&answer).unwrap_or_default();
+        text.push('\n');
         let sent = self
-            .0
-            .write_all(format!("\n{text}\n").as_bytes())
-            .and_then(|()| self.0.flush());
+            .replies
+            .write_all(text.as_bytes())
+            .and_then(|()| self.replies.flush());
         if sent.is_err() {
             // The supervisor is gone; nobody is left to work for.
             std::process::exit(0);
         }
+    }
+
+    /// Tells the supervisor that all the kernels printed is out.
+    fn end_words(&self) {
+        let mut stdout = std::io::stdout().lock();
+        // Words that cannot be delivered are no reason to lose the answer.
+        let _ = writeln!(stdout, "\n{}", self.mark).and_then(|()| stdout.flush());
     }
 }
 

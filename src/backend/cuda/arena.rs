@@ -1,8 +1,8 @@
 use super::driver::{DeviceMemory, Result, Stream};
 use crate::backend::zones::Zones;
-use crate::backend::{CANARY, Trespass};
 
-/// One allocation holding many guarded buffers.
+/// One allocation holding many guarded buffers. What lies in it is laid there
+/// before each call.
 #[derive(Debug)]
 pub struct Arena {
     memory: DeviceMemory,
@@ -10,19 +10,13 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Allocates the buffers, canaries everywhere.
-    pub fn new(zones: Zones, stream: &Stream) -> Result<Self> {
+    pub fn new(zones: Zones) -> Result<Self> {
         let memory = DeviceMemory::new(zones.bytes())?;
-        stream.fill(memory.address, CANARY, memory.bytes)?;
         Ok(Self { memory, zones })
     }
 
     pub fn base(&self) -> u64 {
         self.memory.address
-    }
-
-    pub fn bytes(&self) -> u64 {
-        self.memory.bytes
     }
 
     pub fn zones(&self) -> &Zones {
@@ -38,16 +32,5 @@ impl Arena {
         let mut bytes = vec![0; self.memory.bytes as usize];
         stream.download(&mut bytes, self.memory.address)?;
         Ok(bytes)
-    }
-
-    /// Copies back only the guards and reports those that were written to.
-    pub fn trespasses(&self, stream: &Stream) -> Result<Vec<Trespass>> {
-        let mut found = Vec::new();
-        for (begin, end) in self.zones.guards() {
-            let mut guard = vec![0; (end - begin) as usize];
-            stream.download(&mut guard, self.memory.address + begin)?;
-            found.extend(self.zones.trespass_in(begin, &guard));
-        }
-        Ok(found)
     }
 }

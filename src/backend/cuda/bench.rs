@@ -2,12 +2,17 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::cublas::Yardstick;
-use super::driver::{
-    CudaError, DeviceMemory, Event, Flag, Function, Graph, Launch, Module, Stream, cu,
-};
+use super::driver::{CudaError, DeviceMemory, Event, Flag, Graph, Launch, Stream, cu};
+use super::ground::{Ground, Judge};
+use super::instance::DataSet;
 use super::prepared::Prepared;
+use super::program::Program;
+use super::tools::{Tools, argument};
+use crate::backend::salt::Salt;
 use crate::backend::{Observation, RunFailure};
+use crate::measure::{Lane, Timeable};
 use crate::record::schema::Device;
+use crate::validate::{Subject, Tolerance};
 
 /// A timed call that has not ended by now never will.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -15,37 +20,100 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A cycle count and a time for each SM; their numbers may have gaps, so there
 /// is room for more than any device has. Keep in step with tools.cu.
 const STAMP_BYTES: u64 = 1024 * 16;
+/// After the stamps: the lowest changed address and the count of wrong elements.
+const FINDINGS: u64 = 2 * STAMP_BYTES;
 
-/// Something to time: a contender's call, or the yardstick, as a graph.
+/// Something to time: a contender's call, or the yardstick, as a graph, with
+/// all that is needed to lay memory out for it and to judge what it did.
 #[derive(Debug)]
-pub enum Entry {
-    Contender(Box<Prepared>, Graph),
-    Yardstick(Box<Yardstick>, Graph),
+pub struct Entry {
+    subject: Subject,
+    runner: Runner,
+    graph: Graph,
+    tolerance: Tolerance,
+    /// One for each data set.
+    rounds: Vec<(Program, Option<Judge>)>,
+}
+
+#[derive(Debug)]
+enum Runner {
+    Contender(Box<Prepared>),
+    Yardstick(Box<Yardstick>),
 }
 
 impl Entry {
-    pub fn contender(prepared: Prepared) -> Result<Self, RunFailure> {
+    pub fn contender(
+        subject: Subject,
+        prepared: Prepared,
+        sets: &[Rc<DataSet>],
+        tolerance: Tolerance,
+    ) -> Result<Self, RunFailure> {
         let graph = prepared.capture()?;
-        Ok(Self::Contender(Box::new(prepared), graph))
+        let runner = Runner::Contender(Box::new(prepared));
+        Self::new(subject, runner, graph, sets, tolerance)
     }
 
-    pub fn yardstick(yardstick: Yardstick) -> Result<Self, RunFailure> {
+    pub fn yardstick(
+        subject: Subject,
+        yardstick: Yardstick,
+        sets: &[Rc<DataSet>],
+        tolerance: Tolerance,
+    ) -> Result<Self, RunFailure> {
         let graph = yardstick.capture()?;
-        Ok(Self::Yardstick(Box::new(yardstick), graph))
+        let runner = Runner::Yardstick(Box::new(yardstick));
+        Self::new(subject, runner, graph, sets, tolerance)
     }
 
-    fn graph(&self) -> &Graph {
-        match self {
-            Self::Contender(_, graph) | Self::Yardstick(_, graph) => graph,
-        }
+    fn new(
+        subject: Subject,
+        runner: Runner,
+        graph: Graph,
+        sets: &[Rc<DataSet>],
+        tolerance: Tolerance,
+    ) -> Result<Self, RunFailure> {
+        let ground = runner.ground();
+        let rounds = sets
+            .iter()
+            .map(|set| Ok((ground.program(set)?, ground.bench_judge(set)?)))
+            .collect::<Result<_, CudaError>>()?;
+        Ok(Self {
+            subject,
+            runner,
+            graph,
+            tolerance,
+            rounds,
+        })
     }
 
-    fn poison(&self) -> Result<(), CudaError> {
+    fn ground(&self) -> &Ground {
+        self.runner.ground()
+    }
+
+    pub fn tolerance(&self) -> Tolerance {
+        self.tolerance
+    }
+}
+
+impl Runner {
+    fn ground(&self) -> &Ground {
         match self {
-            Self::Contender(prepared, _) => prepared.poison(),
-            Self::Yardstick(yardstick, _) => yardstick.poison(),
+            Self::Contender(prepared) => prepared.ground(),
+            Self::Yardstick(yardstick) => yardstick.ground(),
         }
     }
+}
+
+impl Timeable for Entry {
+    fn subject(&self) -> &Subject {
+        &self.subject
+    }
+}
+
+/// The data of one call: which set, and what makes this call unlike the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deal {
+    pub set: usize,
+    pub salt: Salt,
 }
 
 /// One timed call.
@@ -54,22 +122,25 @@ pub struct Timed {
     pub micros: f64,
     /// Mean SM clock over the call, where it could be read.
     pub clock_mhz: Option<f64>,
+    /// The device is not sure that its output is right, or that it left alone
+    /// what it must.
+    pub suspect: bool,
 }
 
-/// Times calls one at a time on an otherwise idle stream: output poisoned, L2
-/// flushed, the stream held while everything is queued, events around the
-/// graph, clock stamps around the events.
+/// Times calls one at a time on an otherwise idle stream: memory laid out
+/// anew, L2 flushed, the stream held while everything is queued, events around
+/// the graph, clock stamps around the events, and every output judged before
+/// the next call.
 pub struct Bench {
     stream: Rc<Stream>,
-    tools: Rc<Module>,
-    hold: Function,
-    stamp: Function,
+    tools: Rc<Tools>,
     flag: Flag,
     ticket: u32,
     start: Event,
     stop: Event,
     /// Written before each sample; as large as twice the L2.
     flush: Option<DeviceMemory>,
+    /// Two sets of stamps and the findings.
     stamps: DeviceMemory,
     sms: u32,
 }
@@ -77,7 +148,7 @@ pub struct Bench {
 impl Bench {
     pub fn new(
         device: &Device,
-        tools: &Rc<Module>,
+        tools: &Rc<Tools>,
         stream: Rc<Stream>,
         cold_l2: bool,
     ) -> Result<Self, CudaError> {
@@ -86,44 +157,72 @@ impl Bench {
             false => None,
         };
         Ok(Self {
-            hold: tools.function("dgx_hold")?,
-            stamp: tools.function("dgx_stamp")?,
             tools: Rc::clone(tools),
             flag: Flag::new()?,
             ticket: 0,
             start: Event::new()?,
             stop: Event::new()?,
             flush,
-            stamps: DeviceMemory::new(STAMP_BYTES * 2)?,
+            stamps: DeviceMemory::new(FINDINGS + 16)?,
             sms: device.sms,
             stream,
         })
     }
 
-    /// Times one call. Errors say whether the device survived.
-    pub fn sample(&mut self, entry: &Entry) -> Result<Timed, RunFailure> {
-        self.queue(entry)?;
+    /// Times one call of a lane, which holds the proof that it may be timed.
+    /// Errors say whether the device survived.
+    pub fn sample(&mut self, lane: &Lane<Entry>, deal: Deal) -> Result<Timed, RunFailure> {
+        self.queue(lane.entry(), deal)?;
         self.flag.set(self.ticket);
         self.wait()?;
         let micros = self
             .stop
             .micros_since(&self.start)
             .map_err(CudaError::crashed)?;
-        let clock_mhz = self.clock().map_err(CudaError::crashed)?;
-        Ok(Timed { micros, clock_mhz })
+        let (clock_mhz, suspect) = self.read_back().map_err(CudaError::crashed)?;
+        Ok(Timed {
+            micros,
+            clock_mhz,
+            suspect,
+        })
     }
 
-    /// Reads back what the last sample of this entry left in memory.
-    pub fn observe(&self, entry: &Entry) -> Result<Observation, RunFailure> {
-        match entry {
-            Entry::Contender(prepared, _) => prepared.observe(&self.tools),
-            Entry::Yardstick(yardstick, _) => yardstick.observe(),
+    /// Calls an entry once without looking at the clock, and says whether the
+    /// device has doubts about what it did. What earlier calls left in the
+    /// variables of its module stays there.
+    pub fn rehearse(&self, entry: &Entry, deal: Deal) -> Result<bool, RunFailure> {
+        self.lay(entry, deal, false)?;
+        self.stream
+            .fill(self.stamps.address, 0, self.stamps.bytes)?;
+        entry.graph.launch(&self.stream)?;
+        self.stop.record(&self.stream)?;
+        self.look(entry, deal)?;
+        self.wait()?;
+        let (_, suspect) = self.read_back().map_err(CudaError::crashed)?;
+        Ok(suspect)
+    }
+
+    /// Reads back what the call just made left in memory.
+    pub fn observe(&self, entry: &Entry, deal: Deal) -> Result<Observation, RunFailure> {
+        let (program, _) = &entry.rounds[deal.set];
+        entry
+            .ground()
+            .observe(program, &self.tools, deal.salt)
+            .map_err(CudaError::crashed)
+    }
+
+    /// Queues putting the data in place, in the one place they ever have.
+    fn lay(&self, entry: &Entry, deal: Deal, forget: bool) -> Result<(), CudaError> {
+        let (program, _) = &entry.rounds[deal.set];
+        program.lay(&self.tools, &self.stream, deal.salt, forget)?;
+        match &entry.runner {
+            Runner::Contender(_) => Ok(()),
+            Runner::Yardstick(yardstick) => yardstick.dequantise(),
         }
-        .map_err(CudaError::crashed)
     }
 
-    fn queue(&mut self, entry: &Entry) -> Result<(), RunFailure> {
-        entry.poison()?;
+    fn queue(&mut self, entry: &Entry, deal: Deal) -> Result<(), RunFailure> {
+        self.lay(entry, deal, true)?;
         cu!(cuCtxResetPersistingL2Cache())?;
         self.stream
             .fill(self.stamps.address, 0, self.stamps.bytes)?;
@@ -133,22 +232,44 @@ impl Bench {
         }
         self.ticket = self.ticket.wrapping_add(1);
         let (mut flag, mut ticket) = (self.flag.device, self.ticket);
-        let mut parameters = [(&raw mut flag).cast(), (&raw mut ticket).cast()];
-        self.hold
+        let mut parameters = [argument(&mut flag), argument(&mut ticket)];
+        self.tools
+            .hold
             .launch(&self.stream, &Launch::flat(1, 1), &mut parameters)?;
         self.stamp_at(0)?;
         self.start.record(&self.stream)?;
-        entry.graph().launch(&self.stream)?;
+        entry.graph.launch(&self.stream)?;
         self.stop.record(&self.stream)?;
         self.stamp_at(1)?;
+        self.look(entry, deal)?;
         Ok(())
+    }
+
+    /// Queues judging the output, and looking at all that is not an operand:
+    /// operands are laid anew for everybody.
+    fn look(&self, entry: &Entry, deal: Deal) -> Result<(), CudaError> {
+        let (program, judge) = &entry.rounds[deal.set];
+        let findings = self.stamps.address + FINDINGS;
+        program.check(&self.tools, &self.stream, deal.salt, false, findings)?;
+        let Some(judge) = judge else {
+            return Ok(());
+        };
+        let tolerance = (entry.tolerance.rtol, entry.tolerance.atol);
+        judge.queue(
+            &self.tools,
+            &self.stream,
+            deal.salt,
+            tolerance,
+            findings + 8,
+        )
     }
 
     fn stamp_at(&self, place: u64) -> Result<(), CudaError> {
         let mut address = self.stamps.address + place * STAMP_BYTES;
         let launch = Launch::flat(self.sms, 32);
-        self.stamp
-            .launch(&self.stream, &launch, &mut [(&raw mut address).cast()])
+        self.tools
+            .stamp
+            .launch(&self.stream, &launch, &mut [argument(&mut address)])
     }
 
     fn wait(&self) -> Result<(), RunFailure> {
@@ -156,7 +277,7 @@ impl Bench {
         while !self.stop.reached().map_err(CudaError::crashed)? {
             if began.elapsed() > PATIENCE {
                 return Err(RunFailure::hung(format!(
-                    "a timed call did not end within {} s",
+                    "a call did not end within {} s",
                     PATIENCE.as_secs()
                 )));
             }
@@ -165,22 +286,28 @@ impl Bench {
         Ok(())
     }
 
-    /// Median over the SMs of cycles passed per time passed.
-    fn clock(&self) -> Result<Option<f64>, CudaError> {
+    /// The clock of the sample, and whether anything was found amiss.
+    fn read_back(&self) -> Result<(Option<f64>, bool), CudaError> {
         let mut bytes = vec![0; self.stamps.bytes as usize];
         self.stream.download(&mut bytes, self.stamps.address)?;
         let words: Vec<u64> = bytes
             .chunks_exact(8)
             .map(|w| u64::from_le_bytes(w.try_into().unwrap_or_default()))
             .collect();
-        let (before, after) = words.split_at(words.len() / 2);
-        let mut clocks: Vec<f64> = before
-            .chunks_exact(2)
-            .zip(after.chunks_exact(2))
-            .filter(|(b, a)| b[1] != 0 && a[1] > b[1] && a[0] > b[0])
-            .map(|(b, a)| (a[0] - b[0]) as f64 * 1e3 / (a[1] - b[1]) as f64)
-            .collect();
-        clocks.sort_by(f64::total_cmp);
-        Ok(clocks.get(clocks.len() / 2).copied())
+        let (stamps, findings) = words.split_at(FINDINGS as usize / 8);
+        Ok((clock(stamps), findings.iter().any(|word| *word != 0)))
     }
+}
+
+/// Median over the SMs of cycles passed per time passed, in MHz.
+fn clock(stamps: &[u64]) -> Option<f64> {
+    let (before, after) = stamps.split_at(stamps.len() / 2);
+    let mut clocks: Vec<f64> = before
+        .chunks_exact(2)
+        .zip(after.chunks_exact(2))
+        .filter(|(b, a)| b[1] != 0 && a[1] > b[1] && a[0] > b[0])
+        .map(|(b, a)| (a[0] - b[0]) as f64 * 1e3 / (a[1] - b[1]) as f64)
+        .collect();
+    clocks.sort_by(f64::total_cmp);
+    clocks.get(clocks.len() / 2).copied()
 }

@@ -7,9 +7,11 @@ use std::rc::Rc;
 
 use cudarc::cublaslt::{result, sys};
 
-use super::driver::{CudaError, DeviceMemory, Event, Graph, Launch, Module, Stream};
+use super::driver::{CudaError, DeviceMemory, Event, Graph, Launch, Stream};
+use super::ground::Ground;
 use super::instance::Instance;
-use crate::backend::{Observation, POISON, RunFailure};
+use super::tools::{Tools, argument, uploaded};
+use crate::backend::RunFailure;
 use crate::compile;
 use crate::domain::Group;
 use crate::plan::OperandRef;
@@ -63,15 +65,14 @@ struct GateGroup {
 pub struct Yardstick {
     handle: Handle,
     gemms: Vec<Gemm>,
-    gate: super::driver::Function,
     gate_launch: Launch,
     gate_groups: DeviceMemory,
     workspace: DeviceMemory,
-    outputs: Vec<DeviceMemory>,
+    ground: Ground,
+    /// Dequantised operands and products of each group.
+    buffers: Vec<Buffers>,
     stream: Rc<Stream>,
-    /// Dequantised operands and products, kept alive for the GEMMs.
-    _memory: Vec<DeviceMemory>,
-    _tools: Rc<Module>,
+    tools: Rc<Tools>,
 }
 
 #[derive(Debug)]
@@ -116,10 +117,10 @@ impl Drop for Gemm {
 }
 
 impl Yardstick {
-    /// Dequantises the operands, then takes the fastest of cuBLASLt's first
-    /// candidates for every group, as a user who autotunes would.
+    /// Takes the fastest of cuBLASLt's first candidates for every group, as a
+    /// user who autotunes would, on the operands that lie in the instance.
     pub fn new(
-        tools: &Rc<Module>,
+        tools: &Rc<Tools>,
         stream: Rc<Stream>,
         instance: &Rc<Instance>,
     ) -> Result<Self, String> {
@@ -127,81 +128,66 @@ impl Yardstick {
         let say = |e: CudaError| e.to_string();
         let handle = Handle(result::create_handle().map_err(|e| format!("cublasLtCreate: {e}"))?);
         let workspace = DeviceMemory::new(WORKSPACE).map_err(say)?;
-        let mut memory = Vec::new();
-        let (mut gemms, mut outputs, mut gates) = (Vec::new(), Vec::new(), Vec::new());
+        let ground = Ground::bare(Rc::clone(instance), Rc::clone(&stream)).map_err(say)?;
+        let (mut gemms, mut buffers, mut gates) = (Vec::new(), Vec::new(), Vec::new());
         for (index, group) in instance.groups().iter().enumerate() {
-            let buffers = Buffers::new(tools, &stream, instance, index).map_err(say)?;
-            let gemm = Gemm::new(&handle, group, &buffers, &workspace, &stream)?;
-            let Buffers { a, b, d, c } = buffers;
+            let own = Buffers::new(group).map_err(say)?;
+            own.dequantise(tools, &stream, instance, index)
+                .map_err(say)?;
+            gemms.push(Gemm::new(&handle, group, &own, &workspace, &stream)?);
             gates.push(GateGroup {
-                products: d.address,
-                c: c.address,
+                products: own.d.address,
+                c: ground.outputs.address(index),
                 m: u64::from(group.m),
                 n: u64::from(group.n),
             });
-            memory.extend([a, b, d]);
-            outputs.push(c);
-            gemms.push(gemm);
+            buffers.push(own);
         }
-        let gate_groups =
-            DeviceMemory::new((gates.len() * size_of::<GateGroup>()) as u64).map_err(say)?;
-        stream
-            .upload(gate_groups.address, gate_bytes(&gates))
-            .and_then(|()| stream.synchronize())
-            .map_err(say)?;
         let most = gates.iter().map(|g| g.m * g.n).max().unwrap_or(0);
         let mut gate_launch = Launch::flat(most.div_ceil(8 * 256) as u32, 256);
         gate_launch.grid[1] = gates.len() as u32;
         Ok(Self {
             handle,
             gemms,
-            gate: tools.function("dgx_gate").map_err(say)?,
             gate_launch,
-            gate_groups,
+            gate_groups: uploaded(gate_bytes(&gates), &stream).map_err(say)?,
             workspace,
-            outputs,
+            ground,
+            buffers,
             stream,
-            _memory: memory,
-            _tools: Rc::clone(tools),
+            tools: Rc::clone(tools),
         })
     }
 
-    pub fn poison(&self) -> Result<(), CudaError> {
-        self.outputs
-            .iter()
-            .try_for_each(|c| self.stream.fill_halves(c.address, POISON, c.bytes))
+    pub fn ground(&self) -> &Ground {
+        &self.ground
+    }
+
+    /// Queues dequantising what lies in the instance now: its users have their
+    /// operands in fp16 beforehand, so that is not timed.
+    pub fn dequantise(&self) -> Result<(), CudaError> {
+        let groups = self.buffers.iter().enumerate();
+        groups.into_iter().try_for_each(|(index, buffers)| {
+            buffers.dequantise(&self.tools, &self.stream, &self.ground.instance, index)
+        })
     }
 
     pub fn capture(&self) -> Result<Graph, RunFailure> {
-        self.stream.capture(|| {
-            for gemm in &self.gemms {
-                gemm.queue(&self.handle, &gemm.algo, &self.workspace, &self.stream)
-                    .map_err(RunFailure::refused)?;
-            }
-            let mut groups = self.gate_groups.address;
-            let mut parameters = [(&raw mut groups).cast()];
-            self.gate
-                .launch(&self.stream, &self.gate_launch, &mut parameters)
-                .map_err(CudaError::refused)
-        })
+        self.stream.capture(|| self.queue())
     }
 
-    pub fn observe(&self) -> Result<Observation, CudaError> {
-        let mut c = Vec::new();
-        for output in &self.outputs {
-            let mut bytes = vec![0; output.bytes as usize];
-            self.stream.download(&mut bytes, output.address)?;
-            c.push(
-                bytes
-                    .chunks_exact(2)
-                    .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-                    .collect(),
-            );
+    /// Queues the GEMMs and the gate.
+    pub fn queue(&self) -> Result<(), RunFailure> {
+        for gemm in &self.gemms {
+            gemm.queue(&self.handle, &gemm.algo, &self.workspace, &self.stream)
+                .map_err(RunFailure::refused)?;
         }
-        Ok(Observation {
-            c,
-            ..Observation::default()
-        })
+        let mut groups = self.gate_groups.address;
+        let mut parameters = [argument(&mut groups)];
+        self.tools
+            .gate
+            .launch(&self.stream, &self.gate_launch, &mut parameters)
+            .map_err(CudaError::refused)
     }
 }
 
@@ -210,50 +196,54 @@ fn gate_bytes(gates: &[GateGroup]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(gates.as_ptr().cast(), size_of_val(gates)) }
 }
 
-/// fp16 operands, products and output of one group.
+/// fp16 operands and products of one group.
+#[derive(Debug)]
 struct Buffers {
     a: DeviceMemory,
     b: DeviceMemory,
     d: DeviceMemory,
-    c: DeviceMemory,
 }
 
 impl Buffers {
-    fn new(
-        tools: &Module,
-        stream: &Stream,
-        instance: &Instance,
-        index: usize,
-    ) -> Result<Self, CudaError> {
-        let Group { m, n, k } = instance.groups()[index];
-        let (m, n, k) = (u64::from(m), u64::from(n), u64::from(k));
-        let buffers = Self {
+    fn new(group: &Group) -> Result<Self, CudaError> {
+        let (m, n, k) = (u64::from(group.m), u64::from(group.n), u64::from(group.k));
+        Ok(Self {
             a: DeviceMemory::new(m * k * 2)?,
             b: DeviceMemory::new(2 * n * k * 2)?,
             d: DeviceMemory::new(m * 2 * n * 2)?,
-            c: DeviceMemory::new(m * n * 2)?,
-        };
-        let half = buffers.b.address + n * k * 2;
+        })
+    }
+
+    fn dequantise(
+        &self,
+        tools: &Tools,
+        stream: &Stream,
+        instance: &Instance,
+        index: usize,
+    ) -> Result<(), CudaError> {
+        let Group { m, n, k } = instance.groups()[index];
+        let (m, n, k) = (u64::from(m), u64::from(n), u64::from(k));
+        let half = self.b.address + n * k * 2;
         let work = [
-            (OperandRef::A, OperandRef::Sfa, buffers.a.address, m),
-            (OperandRef::B1, OperandRef::Sfb1, buffers.b.address, n),
+            (OperandRef::A, OperandRef::Sfa, self.a.address, m),
+            (OperandRef::B1, OperandRef::Sfb1, self.b.address, n),
             (OperandRef::B2, OperandRef::Sfb2, half, n),
         ];
-        let dequantise = tools.function("dgx_dequantise")?;
         for (codes, scales, mut out, rows) in work {
             let mut codes = instance.address(index, codes);
             let mut scales = instance.address(index, scales);
             let mut blocks = rows * k / 16;
             let mut parameters = [
-                (&raw mut codes).cast(),
-                (&raw mut scales).cast(),
-                (&raw mut out).cast(),
-                (&raw mut blocks).cast(),
+                argument(&mut codes),
+                argument(&mut scales),
+                argument(&mut out),
+                argument(&mut blocks),
             ];
-            dequantise.launch(stream, &Launch::flat(1024, 256), &mut parameters)?;
+            tools
+                .dequantise
+                .launch(stream, &Launch::flat(1024, 256), &mut parameters)?;
         }
-        stream.synchronize()?;
-        Ok(buffers)
+        Ok(())
     }
 }
 

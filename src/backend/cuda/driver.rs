@@ -105,6 +105,13 @@ impl DeviceMemory {
     }
 }
 
+/// Bytes of device memory nobody has yet.
+pub fn free_memory() -> Result<u64> {
+    let (mut free, mut total) = (0, 0);
+    cu!(cuMemGetInfo_v2(&mut free, &mut total))?;
+    Ok(free as u64)
+}
+
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
         let _ = cu!(cuMemFree_v2(self.address));
@@ -134,15 +141,6 @@ impl Stream {
         cu!(cuMemsetD8Async(address, byte, bytes as usize, self.0))
     }
 
-    /// Fills with a 16-bit pattern; an odd last byte keeps what it had.
-    pub fn fill_halves(&self, address: u64, pattern: u16, bytes: u64) -> Result<()> {
-        if bytes < 2 {
-            return Ok(());
-        }
-        let count = (bytes / 2) as usize;
-        cu!(cuMemsetD16Async(address, pattern, count, self.0))
-    }
-
     pub fn upload(&self, address: u64, bytes: &[u8]) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -158,10 +156,6 @@ impl Stream {
             cu!(cuMemcpyDtoHAsync_v2(target, address, into.len(), self.0))?;
         }
         self.synchronize()
-    }
-
-    pub fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<()> {
-        cu!(cuMemcpyDtoDAsync_v2(to, from, bytes as usize, self.0))
     }
 
     /// Records what `queue` puts on this stream as a graph.
@@ -263,6 +257,19 @@ impl Module {
         let mut function = ptr::null_mut();
         cu!(cuModuleGetFunction(&mut function, self.0, name.as_ptr()))?;
         Ok(Function(function))
+    }
+
+    /// Address and size of a variable.
+    pub fn variable(&self, name: &str) -> Result<(u64, u64)> {
+        let name = CString::new(name).unwrap_or_default();
+        let (mut address, mut bytes) = (0, 0);
+        cu!(cuModuleGetGlobal_v2(
+            &mut address,
+            &mut bytes,
+            self.0,
+            name.as_ptr()
+        ))?;
+        Ok((address, bytes as u64))
     }
 }
 

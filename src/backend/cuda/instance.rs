@@ -1,41 +1,31 @@
 use super::arena::Arena;
-use super::driver::{DeviceMemory, Function, Launch, Module, Result, Stream};
+use super::driver::{DeviceMemory, Result, Stream};
+use super::tools::uploaded;
+use crate::backend::abi;
+use crate::backend::pieces::{self, Piece};
+use crate::backend::salt::mix;
+use crate::backend::tables;
 use crate::backend::zones::Zones;
-use crate::backend::{Trespass, tables};
 use crate::domain::Group;
 use crate::operator::Operands;
 use crate::plan::OperandRef;
 
-/// One shape's operands on the device, between canaries, with a second copy
-/// that no kernel is told of: what the first is compared with after each run.
+/// The one place on the device where contenders of a shape find their
+/// operands, whichever data set lies there: addresses tell nothing.
 #[derive(Debug)]
 pub struct Instance {
-    key: String,
     groups: Vec<Group>,
     inputs: Arena,
-    pristine: DeviceMemory,
 }
 
 impl Instance {
-    pub fn upload(key: &str, operands: &Operands, stream: &Stream) -> Result<Self> {
-        let (zones, tensors) = tables::reserve_inputs(operands);
-        let inputs = Arena::new(zones, stream)?;
-        for (zone, bytes) in tensors.iter().enumerate() {
-            stream.upload(inputs.address(zone), bytes)?;
-        }
-        let pristine = DeviceMemory::new(inputs.bytes())?;
-        stream.copy(pristine.address, inputs.base(), inputs.bytes())?;
-        stream.synchronize()?;
+    /// Room for operands like these.
+    pub fn new(operands: &Operands) -> Result<Self> {
+        let (zones, _) = tables::reserve_inputs(operands);
         Ok(Self {
-            key: key.to_owned(),
             groups: operands.groups.iter().map(|g| g.group).collect(),
-            inputs,
-            pristine,
+            inputs: Arena::new(zones)?,
         })
-    }
-
-    pub fn key(&self) -> &str {
-        &self.key
     }
 
     /// In the shape's order.
@@ -51,39 +41,77 @@ impl Instance {
         self.inputs.base()
     }
 
+    pub fn pieces(&self) -> Vec<Piece> {
+        pieces::inputs(self.zones(), self.base(), &self.groups)
+    }
+
     /// Address of one input of a group, by its place in the shape.
     pub fn address(&self, group: usize, operand: OperandRef) -> u64 {
         let group = tables::group_inputs(self.groups[group], group, self.zones(), self.base());
         tables::tensor(&group, operand)
     }
+}
 
-    /// Whether any input or canary changed since the upload; puts it right
-    /// again if so, because other contenders read the same operands.
-    pub fn verify(&self, tools: &Module, stream: &Stream) -> Result<Option<Trespass>> {
-        let first = DeviceMemory::new(8)?;
-        stream.fill(first.address, 0xff, 8)?;
-        let differ: Function = tools.function("dgx_differ")?;
-        let (mut a, mut b) = (self.inputs.base(), self.pristine.address);
-        let (mut words, mut out) = (self.inputs.bytes() / 16, first.address);
-        let mut parameters = [
-            (&raw mut a).cast(),
-            (&raw mut b).cast(),
-            (&raw mut words).cast(),
-            (&raw mut out).cast(),
-        ];
-        differ.launch(stream, &Launch::flat(2048, 256), &mut parameters)?;
-        let mut offset = [0; 8];
-        stream.download(&mut offset, first.address)?;
-        let offset = u64::from_le_bytes(offset);
-        if offset == u64::MAX {
-            return Ok(None);
+/// One data set on the device, in memory no kernel is told of: what is laid
+/// into the [`Instance`], and the answer to it.
+#[derive(Debug)]
+pub struct DataSet {
+    key: String,
+    zones: Zones,
+    pristine: DeviceMemory,
+    expected: Option<Expected>,
+}
+
+/// C as it should be, every element hidden under a key.
+#[derive(Debug)]
+pub struct Expected {
+    pub memory: DeviceMemory,
+    pub seal: u64,
+}
+
+impl DataSet {
+    pub fn upload(key: &str, operands: &Operands, stream: &Stream) -> Result<Self> {
+        let (zones, tensors) = tables::reserve_inputs(operands);
+        let pristine = DeviceMemory::new(zones.bytes())?;
+        for (zone, bytes) in zones.all().iter().zip(&tensors) {
+            stream.upload(pristine.address + zone.offset, bytes)?;
         }
-        stream.copy(
-            self.inputs.base(),
-            self.pristine.address,
-            self.inputs.bytes(),
-        )?;
         stream.synchronize()?;
-        Ok(Some(self.inputs.zones().explain(offset)))
+        Ok(Self {
+            key: key.to_owned(),
+            zones,
+            pristine,
+            expected: None,
+        })
     }
+
+    /// The same with its answer, the groups' elements one after another.
+    pub fn with_answer(self, c: &[f32], seal: u64, stream: &Stream) -> Result<Self> {
+        let memory = uploaded(abi::bytes_of(&sealed(c, seal)), stream)?;
+        Ok(Self {
+            expected: Some(Expected { memory, seal }),
+            ..self
+        })
+    }
+
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Where the bytes of an input lie.
+    pub fn address(&self, zone: usize) -> u64 {
+        self.pristine.address + self.zones.zone(zone).offset
+    }
+
+    pub fn expected(&self) -> Option<&Expected> {
+        self.expected.as_ref()
+    }
+}
+
+/// Elements under a key: `dgx_judge` lifts it.
+pub fn sealed(c: &[f32], seal: u64) -> Vec<u32> {
+    let places = c.iter().enumerate();
+    places
+        .map(|(i, value)| value.to_bits() ^ mix(seal ^ mix(i as u64)) as u32)
+        .collect()
 }

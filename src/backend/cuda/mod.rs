@@ -6,27 +6,34 @@ mod bench;
 mod cublas;
 mod device;
 mod driver;
+mod ground;
 mod instance;
 mod oracle;
 mod prepared;
+mod program;
 mod tensor_map;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod variables;
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
-pub use bench::{Bench, Entry, Timed};
+pub use bench::{Bench, Deal, Entry, Timed};
 pub use cublas::{Yardstick, find as find_cublas};
 pub use device::{Presence, presence};
-pub use driver::CudaError;
-pub use instance::Instance;
+pub use driver::{CudaError, free_memory};
+pub use instance::{DataSet, Instance};
 pub use prepared::Prepared;
 
-use super::{Backend, Job, Observation, RunFailure};
+use super::{Backend, Data, Job, Loaded, Observation, RunFailure};
 use crate::compile::{Image, Unit};
+use crate::domain::Group;
 use crate::operator::{Operands, Oracle};
 use crate::record::schema::Device;
 use device::Context;
-use driver::{Module, Stream};
+use driver::Stream;
+use tools::Tools;
 
 /// The source of the harness's own kernels, to be compiled like a variant.
 pub fn tools_unit(arch: &str) -> Unit {
@@ -39,16 +46,17 @@ pub fn tools_unit(arch: &str) -> Unit {
     }
 }
 
-/// How many sets of operands stay on the device: the distributions of one shape.
-const KEPT_INSTANCES: usize = 4;
+/// How many data sets validation keeps on the device: the distributions of one shape.
+const KEPT_SETS: usize = 4;
 
 /// One GPU, one context, one stream.
 pub struct CudaBackend {
     device: Device,
-    tools: Rc<Module>,
-    modules: HashMap<String, Rc<Module>>,
-    /// Most recently used last.
-    instances: Vec<Rc<Instance>>,
+    tools: Rc<Tools>,
+    /// Where the operands of the shape at hand lie.
+    instance: Option<Rc<Instance>>,
+    /// Its data sets, most recently used last.
+    sets: Vec<Rc<DataSet>>,
     stream: Rc<Stream>,
     // Dropped last: everything above lives in it.
     _context: Context,
@@ -61,9 +69,9 @@ impl CudaBackend {
         let device = context.describe()?;
         Ok(Self {
             device,
-            tools: Rc::new(Module::load(&tools.cubin)?),
-            modules: HashMap::new(),
-            instances: Vec::new(),
+            tools: Rc::new(Tools::load(&tools.cubin)?),
+            instance: None,
+            sets: Vec::new(),
             stream: Rc::new(Stream::new()?),
             _context: context,
         })
@@ -79,41 +87,54 @@ impl CudaBackend {
         Bench::new(&self.device, &self.tools, Rc::clone(&self.stream), cold_l2)
     }
 
-    /// The yardstick for operands already on the device, its GEMMs tuned.
+    /// The yardstick for the operands that lie in the instance, its GEMMs tuned.
     pub fn yardstick(&self, instance: &Rc<Instance>) -> Result<Yardstick, String> {
         Yardstick::new(&self.tools, Rc::clone(&self.stream), instance)
     }
 
-    /// Operands on the device, uploaded unless they are there already.
-    pub fn instance(&mut self, job: &Job<'_>) -> Result<Rc<Instance>, CudaError> {
-        let key = job.operands_key;
-        if let Some(at) = self.instances.iter().position(|i| i.key() == key) {
-            let instance = self.instances.remove(at);
-            self.instances.push(Rc::clone(&instance));
-            return Ok(instance);
+    /// The place of operands like these. A new shape takes the old one's place.
+    pub fn instance(&mut self, operands: &Operands) -> Result<Rc<Instance>, CudaError> {
+        let groups: Vec<Group> = operands.groups.iter().map(|g| g.group).collect();
+        if let Some(instance) = self.instance.as_ref().filter(|i| i.groups() == groups) {
+            return Ok(Rc::clone(instance));
         }
-        if self.instances.len() >= KEPT_INSTANCES {
-            self.instances.remove(0);
+        // Given back first: two shapes' operands need not fit side by side.
+        self.instance = None;
+        self.sets.clear();
+        let instance = Rc::new(Instance::new(operands)?);
+        Ok(Rc::clone(self.instance.insert(instance)))
+    }
+
+    /// A data set on the device, uploaded unless it is there already.
+    fn set(&mut self, data: &Data<'_>) -> Result<Rc<DataSet>, CudaError> {
+        if let Some(at) = self.sets.iter().position(|s| s.key() == data.key) {
+            let set = self.sets.remove(at);
+            self.sets.push(Rc::clone(&set));
+            return Ok(set);
         }
-        let instance = Rc::new(Instance::upload(key, job.operands, &self.stream)?);
-        self.instances.push(Rc::clone(&instance));
-        Ok(instance)
+        if self.sets.len() >= KEPT_SETS {
+            self.sets.remove(0);
+        }
+        let set = Rc::new(DataSet::upload(data.key, data.operands, &self.stream)?);
+        self.sets.push(Rc::clone(&set));
+        Ok(set)
+    }
+
+    /// A data set for timing, with the answer that its timed calls are judged by.
+    pub fn set_with_answer(
+        &self,
+        data: &Data<'_>,
+        c: &[f32],
+        seal: u64,
+    ) -> Result<Rc<DataSet>, CudaError> {
+        let set = DataSet::upload(data.key, data.operands, &self.stream)?;
+        Ok(Rc::new(set.with_answer(c, seal, &self.stream)?))
     }
 
     /// Everything for a call but the launch: module, scratch, maps, arguments.
-    pub fn prepare(&mut self, job: &Job<'_>) -> Result<Prepared, RunFailure> {
-        let module = self.module(job.image).map_err(CudaError::refused)?;
-        let instance = self.instance(job).map_err(CudaError::refused)?;
-        Prepared::new(module, instance, job.call, Rc::clone(&self.stream))
-    }
-
-    fn module(&mut self, image: &Image) -> Result<Rc<Module>, CudaError> {
-        if let Some(module) = self.modules.get(&image.key) {
-            return Ok(Rc::clone(module));
-        }
-        let module = Rc::new(Module::load(&image.cubin)?);
-        self.modules.insert(image.key.clone(), Rc::clone(&module));
-        Ok(module)
+    pub fn prepare(&mut self, job: &Job<'_>, operands: &Operands) -> Result<Prepared, RunFailure> {
+        let instance = self.instance(operands)?;
+        Prepared::new(job.image, instance, job.call, Rc::clone(&self.stream))
     }
 }
 
@@ -122,12 +143,12 @@ impl Backend for CudaBackend {
         &self.device
     }
 
-    fn run(&mut self, job: &Job<'_>) -> Result<Observation, RunFailure> {
-        let prepared = self.prepare(job)?;
-        prepared.poison().map_err(CudaError::refused)?;
-        prepared.queue()?;
-        self.stream.synchronize().map_err(CudaError::crashed)?;
-        prepared.observe(&self.tools).map_err(CudaError::crashed)
+    fn load<'a>(&'a mut self, job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure> {
+        Ok(Box::new(Cell {
+            backend: self,
+            job,
+            prepared: None,
+        }))
     }
 
     fn answer(&mut self, operands: &Operands) -> Result<Oracle, String> {
@@ -137,4 +158,41 @@ impl Backend for CudaBackend {
     fn cuda(&mut self) -> Option<&mut CudaBackend> {
         Some(self)
     }
+}
+
+/// A contender on a shape, loaded with its first call: the module stays, and
+/// with it what the calls leave in its variables.
+struct Cell<'a> {
+    backend: &'a mut CudaBackend,
+    job: Job<'a>,
+    prepared: Option<Prepared>,
+}
+
+impl Loaded for Cell<'_> {
+    fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
+        let prepared = match self.prepared.take() {
+            Some(prepared) => prepared,
+            None => self.backend.prepare(&self.job, data.operands)?,
+        };
+        let prepared = self.prepared.insert(prepared);
+        let (tools, stream) = (&self.backend.tools.clone(), &self.backend.stream.clone());
+        let set = self.backend.set(data)?;
+        let program = prepared.ground().program(&set)?;
+        program.lay(tools, stream, data.salt, false)?;
+        prepared.queue()?;
+        stream.synchronize().map_err(CudaError::crashed)?;
+        let observed = prepared.ground().observe(&program, tools, data.salt);
+        flush_printed();
+        observed.map_err(CudaError::crashed)
+    }
+}
+
+/// The driver prints what kernels print through the C library, which keeps it
+/// to itself while stdout is a pipe.
+fn flush_printed() {
+    unsafe extern "C" {
+        fn fflush(stream: *mut std::ffi::c_void) -> std::ffi::c_int;
+    }
+    // SAFETY: a null stream means all of them.
+    unsafe { fflush(std::ptr::null_mut()) };
 }

@@ -2,7 +2,8 @@
 //! faster. Whoever keeps the answer holds it against the CPU's first
 //! ([`Oracle::spot_check`]).
 
-use super::driver::{DeviceMemory, Launch, Module, Result, Stream};
+use super::driver::{DeviceMemory, Launch, Result, Stream};
+use super::tools::Tools;
 use crate::domain::Group;
 use crate::operator::{GroupOperands, GroupOracle, Operands, Oracle};
 
@@ -26,7 +27,7 @@ struct Products {
 }
 
 /// Both products of every group.
-pub fn solve(tools: &Module, stream: &Stream, operands: &Operands) -> Result<Oracle> {
+pub fn solve(tools: &Tools, stream: &Stream, operands: &Operands) -> Result<Oracle> {
     let groups = operands.groups.iter();
     let solved = groups.map(|group| solve_group(tools, stream, group));
     Ok(Oracle {
@@ -34,7 +35,7 @@ pub fn solve(tools: &Module, stream: &Stream, operands: &Operands) -> Result<Ora
     })
 }
 
-fn solve_group(tools: &Module, stream: &Stream, operands: &GroupOperands) -> Result<GroupOracle> {
+fn solve_group(tools: &Tools, stream: &Stream, operands: &GroupOperands) -> Result<GroupOracle> {
     let group = operands.group;
     let upload = |bytes: &[u8]| {
         let memory = DeviceMemory::new(bytes.len() as u64)?;
@@ -62,8 +63,9 @@ fn solve_group(tools: &Module, stream: &Stream, operands: &GroupOperands) -> Res
         grid: grid(group),
         ..Launch::flat(1, THREADS)
     };
-    let function = tools.function("dgx_products")?;
-    function.launch(stream, &launch, &mut [(&raw mut products).cast()])?;
+    tools
+        .products
+        .launch(stream, &launch, &mut [(&raw mut products).cast()])?;
     let fetch = |memory: &DeviceMemory| {
         let mut bytes = vec![0; 4 * elements];
         stream.download(&mut bytes, memory.address)?;

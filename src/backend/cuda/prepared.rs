@@ -1,11 +1,13 @@
 use std::rc::Rc;
 
-use super::arena::Arena;
 use super::driver::{CudaError, Function, Graph, Launch, Module, Stream};
+use super::ground::{Ground, Variable};
 use super::instance::Instance;
-use super::tensor_map;
-use crate::backend::tables::{self, Bases, Private, ScratchZone, Tables};
-use crate::backend::{Observation, POISON, RunFailure, Trespass, TrespassKind, abi};
+use super::tools::uploaded;
+use super::{tensor_map, variables};
+use crate::backend::tables::{Bases, Private, Tables};
+use crate::backend::{RunFailure, abi};
+use crate::compile::Image;
 use crate::plan::OperatorCall;
 
 /// A call with everything in place: it can be queued, again and again.
@@ -13,77 +15,71 @@ use crate::plan::OperatorCall;
 pub struct Prepared {
     launches: Vec<(Function, Launch, String)>,
     args: abi::Args,
-    /// C of every group, in the shape's order.
-    outputs: Arena,
-    /// Scratch, and the tables the kernels read.
-    private: Arena,
-    scratch: Vec<ScratchZone>,
-    instance: Rc<Instance>,
+    ground: Ground,
     stream: Rc<Stream>,
-    _module: Rc<Module>,
+    module: Module,
 }
 
 impl Prepared {
+    /// Loads the image anew: what an earlier call left in its variables is
+    /// not there.
     pub fn new(
-        module: Rc<Module>,
+        image: &Image,
         instance: Rc<Instance>,
         call: &OperatorCall,
         stream: Rc<Stream>,
     ) -> Result<Self, RunFailure> {
+        let module = Module::load(&image.cubin)?;
         let launches = launches(&module, call)?;
+        let ground = Ground::bare(instance, Rc::clone(&stream))?;
         let places = Private::reserve(call);
-        let arena = |zones| Arena::new(zones, &stream).map_err(CudaError::refused);
-        let outputs = arena(tables::reserve_outputs(instance.groups()))?;
-        let private = arena(places.zones.clone())?;
-        let bases = Bases {
-            inputs: instance.base(),
-            outputs: outputs.base(),
-            private: private.base(),
-        };
-        let zones = (instance.zones(), outputs.zones(), &places);
-        let made = Tables::build(call, instance.groups(), zones, bases, tensor_map::encode)?;
-        let upload = |zone: usize, bytes: &[u8]| {
-            let copied = stream.upload(private.address(zone), bytes);
-            copied.map_err(CudaError::refused)
-        };
-        upload(places.groups_zone, abi::bytes_of(&made.groups))?;
-        upload(places.maps_zone, &made.maps)?;
-        upload(places.deal_zone, abi::bytes_of(&made.deal))?;
-        let scratch = places.scratch;
-        for s in &scratch {
-            let zone = private.zones().zone(s.zone);
-            let byte = if s.zero { 0 } else { 0xff };
-            stream
-                .fill(private.address(s.zone), byte, zone.bytes)
-                .map_err(CudaError::refused)?;
-        }
-        // The tables are on this stack until the copies are done.
-        stream.synchronize().map_err(CudaError::refused)?;
+        let (ground, made) = ground.with_tables(places, |ground, places, private| {
+            let bases = Bases {
+                inputs: ground.instance.base(),
+                outputs: ground.outputs.base(),
+                private,
+            };
+            let zones = (ground.instance.zones(), ground.outputs.zones(), places);
+            let groups = ground.instance.groups();
+            Tables::build(call, groups, zones, bases, tensor_map::encode)
+        })?;
         Ok(Self {
             launches,
             args: made.args,
-            outputs,
-            private,
-            scratch,
-            instance,
+            ground,
             stream,
-            _module: module,
+            module,
         })
     }
 
-    /// Queues NaN over the output and over scratch that is not promised to
-    /// stay clear: what a call does not write, it cannot have.
-    pub fn poison(&self) -> Result<(), CudaError> {
-        for (index, zone) in self.outputs.zones().all().iter().enumerate() {
-            self.stream
-                .fill_halves(self.outputs.address(index), POISON, zone.bytes)?;
-        }
-        for s in self.scratch.iter().filter(|s| !s.zero) {
-            let bytes = self.private.zones().zone(s.zone).bytes;
-            self.stream
-                .fill_halves(self.private.address(s.zone), POISON, bytes)?;
-        }
-        Ok(())
+    /// From now on every call begins with the module's variables as they were
+    /// loaded: a timed call must not live on what an earlier one left there.
+    pub fn forget_between_calls(mut self, image: &Image) -> Result<Self, RunFailure> {
+        let names = variables::variables(&image.cubin)
+            .map_err(|e| RunFailure::refused(format!("cannot read the cubin: {e}")))?;
+        let kept = names.iter().map(|name| self.variable(name));
+        let kept = kept.collect::<Result<_, _>>()?;
+        self.ground.restore(kept);
+        Ok(self)
+    }
+
+    fn variable(&self, name: &str) -> Result<Variable, RunFailure> {
+        let (address, bytes) = self.module.variable(name).map_err(|e| {
+            RunFailure::refused(format!(
+                "its variable {name} cannot be put back before each timed call: {e}"
+            ))
+        })?;
+        let mut initial = vec![0; bytes as usize];
+        self.stream.download(&mut initial, address)?;
+        Ok(Variable {
+            address,
+            bytes,
+            initial: uploaded(&initial, &self.stream)?,
+        })
+    }
+
+    pub fn ground(&self) -> &Ground {
+        &self.ground
     }
 
     /// Queues every launch of the call, in order.
@@ -100,42 +96,6 @@ impl Prepared {
     /// The same as a graph, for timing.
     pub fn capture(&self) -> Result<Graph, RunFailure> {
         self.stream.capture(|| self.queue())
-    }
-
-    pub fn instance(&self) -> &Rc<Instance> {
-        &self.instance
-    }
-
-    /// Reads back what the call did to memory.
-    pub fn observe(&self, tools: &Module) -> Result<Observation, CudaError> {
-        let copy = self.outputs.download(&self.stream)?;
-        let mut trespasses = self.outputs.zones().trespasses_in(&copy);
-        trespasses.extend(self.private.trespasses(&self.stream)?);
-        trespasses.extend(self.instance.verify(tools, &self.stream)?);
-        trespasses.extend(self.uncleared()?);
-        Ok(Observation {
-            c: tables::split_outputs(self.outputs.zones(), &copy),
-            trespasses,
-            ..Observation::default()
-        })
-    }
-
-    fn uncleared(&self) -> Result<Vec<Trespass>, CudaError> {
-        let mut found = Vec::new();
-        for s in self.scratch.iter().filter(|s| s.zero) {
-            let zone = self.private.zones().zone(s.zone);
-            let mut bytes = vec![0; zone.bytes as usize];
-            self.stream
-                .download(&mut bytes, self.private.address(s.zone))?;
-            if let Some(at) = bytes.iter().position(|&b| b != 0) {
-                found.push(Trespass {
-                    buffer: zone.name.clone(),
-                    kind: TrespassKind::NotCleared,
-                    offset: at as i64,
-                });
-            }
-        }
-        Ok(found)
     }
 }
 

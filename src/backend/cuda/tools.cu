@@ -1,5 +1,6 @@
-// Kernels of the harness itself: hold a stream, read clocks, compare memory,
-// and what the cuBLAS yardstick needs beside its GEMM.
+// Kernels of the harness itself: lay memory out before a call and look at it
+// afterwards, judge outputs, hold a stream, read clocks, and what the cuBLAS
+// yardstick needs beside its GEMM.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -41,7 +42,162 @@ __device__ float e2m1(u32 code) {
   return code & 8 ? -magnitude : magnitude;
 }
 
+// Salt::hash of salt.rs.
+__device__ u64 mix(u64 word) {
+  word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9ull;
+  word = (word ^ word >> 27) * 0x94d049bb133111ebull;
+  return word ^ word >> 31;
+}
+
+__device__ u64 salted(u64 salt, u64 what) { return mix(salt ^ mix(what)); }
+
+__device__ bool negates(u64 salt, u64 group, u64 row) { return salted(salt, 1ull << 63 | group << 40 | row) & 1; }
+
 }  // namespace
+
+// A stretch of memory and what is put there before each call: Piece of
+// pieces.rs, its sources resolved to addresses. Blocks work on chunks of
+// CHUNK bytes; `first` is the piece's first one.
+struct Piece {
+  u8* at;
+  const u8* from;
+  u64 bytes, row_bytes, first;
+  u32 kind, group;
+};
+
+namespace {
+
+constexpr u64 CHUNK = 32768;
+enum Kind : u32 { CANARY, POISON, SCRATCH, ZERO, SAME, SIGNED, VARIABLE };
+
+struct Job {
+  Piece piece;
+  u64 begin, end;  // bytes of the piece
+  bool wide;       // in words of 16 bytes
+  u64 salt;
+  u32 poison;
+
+  __device__ Job(const Piece* pieces, u32 count, u64 chunk, u64 salt, u32 poison) : salt(salt), poison(poison) {
+    u32 low = 0, high = count;  // the last piece whose first chunk is not after this one
+    while (high - low > 1) {
+      const u32 middle = (low + high) / 2;
+      if (pieces[middle].first <= chunk) low = middle;
+      else high = middle;
+    }
+    piece = pieces[low];
+    begin = (chunk - piece.first) * CHUNK;
+    end = begin + CHUNK < piece.bytes ? begin + CHUNK : piece.bytes;
+    wide = ((reinterpret_cast<u64>(piece.at) | reinterpret_cast<u64>(piece.from)) & 15) == 0;
+  }
+
+  __device__ bool negated(u64 i) const { return negates(salt, piece.group, i / piece.row_bytes); }
+
+  // What byte i of the piece is before a call.
+  __device__ u8 byte(u64 i) const {
+    const u64 address = reinterpret_cast<u64>(piece.at) + i;
+    const u8 canary = 0x7f | (salted(salt, address >> 4) >> (address & 15) & 1) << 7;
+    switch (piece.kind) {
+      case CANARY: return canary;
+      case POISON: return address & 1 ? poison >> 8 : poison;
+      case SCRATCH: return address & 1 ? canary : 0xff;
+      case ZERO: return 0;
+      case SIGNED: return piece.from[i] ^ (negated(i) ? 0x88 : 0);
+      default: return piece.from[i];
+    }
+  }
+
+  // What bytes i to i + 15 are, i a multiple of 16.
+  __device__ ulonglong2 word(u64 i) const {
+    const u64 poisons = poison * 0x0001000100010001ull, signs = 0x8888888888888888ull;
+    switch (piece.kind) {
+      case CANARY: return canaries(i, 0x7f7f7f7f7f7f7f7full, 0x8080808080808080ull);
+      case POISON: return {poisons, poisons};
+      case SCRATCH: return canaries(i, 0x7fff7fff7fff7fffull, 0x8000800080008000ull);
+      case ZERO: return {0, 0};
+      default: break;
+    }
+    ulonglong2 word = *reinterpret_cast<const ulonglong2*>(piece.from + i);
+    if (piece.kind == SIGNED) {
+      // Rows are multiples of 8 bytes, not of 16.
+      if (negated(i)) word.x ^= signs;
+      if (negated(i + 8)) word.y ^= signs;
+    }
+    return word;
+  }
+
+  __device__ ulonglong2 canaries(u64 i, u64 base, u64 mask) const {
+    const u64 bits = salted(salt, (reinterpret_cast<u64>(piece.at) + i) >> 4);
+    return {base | (spread(bits) & mask), base | (spread(bits >> 8) & mask)};
+  }
+
+  // Bit j of the lowest byte to the top of byte j.
+  __device__ static u64 spread(u64 bits) {
+    u64 tops = 0;
+    for (int j = 0; j < 8; ++j) tops |= (bits >> j & 1) << (8 * j + 7);
+    return tops;
+  }
+
+  __device__ u64 words_end() const { return wide ? end & ~15ull : begin; }
+};
+
+}  // namespace
+
+// Puts every piece in its place, from chunk `skip` on.
+extern "C" __global__ void dgx_lay(const Piece* pieces, u32 count, u64 skip, u64 salt, u32 poison) {
+  const Job job(pieces, count, skip + blockIdx.x, salt, poison);
+  u8* const at = job.piece.at;
+  for (u64 i = job.begin + threadIdx.x * 16; i < job.words_end(); i += blockDim.x * 16)
+    *reinterpret_cast<ulonglong2*>(at + i) = job.word(i);
+  for (u64 i = job.words_end() + threadIdx.x; i < job.end; i += blockDim.x) at[i] = job.byte(i);
+}
+
+// Whether what no kernel may change is still in its place. *lowest becomes
+// the complement of the lowest address that is not; it starts at 0.
+extern "C" __global__ void dgx_check(const Piece* pieces, u32 count, u64 skip, u64 salt, u64* lowest) {
+  const Job job(pieces, count, skip + blockIdx.x, salt, 0);
+  const u32 kind = job.piece.kind;
+  if (kind == POISON || kind == SCRATCH || kind == VARIABLE) return;
+  const u8* const at = job.piece.at;
+  u64 changed = ~0ull;  // lowest of this thread
+  for (u64 i = job.begin + threadIdx.x * 16; i < job.words_end(); i += blockDim.x * 16) {
+    const ulonglong2 now = *reinterpret_cast<const ulonglong2*>(at + i), laid = job.word(i);
+    if (now.x == laid.x && now.y == laid.y) continue;
+    for (u64 j = i; j < i + 16; ++j)
+      if (at[j] != job.byte(j) && j < changed) changed = j;
+  }
+  for (u64 i = job.words_end() + threadIdx.x; i < job.end; i += blockDim.x)
+    if (at[i] != job.byte(i) && i < changed) changed = i;
+  if (changed != ~0ull) atomicMax(lowest, ~(reinterpret_cast<u64>(at) + changed));
+}
+
+// A group's output and the right answer to it, which is sealed with a key: a
+// kernel that looks around in memory finds nothing to copy.
+struct Judged {
+  const u16* c;
+  const u32* expected;
+  u64 m, n;
+  u64 offset;  // of the group's first element among all
+  u64 group;
+};
+
+// Counts the elements of C (a grid row per group) that are not surely within
+// tolerance. What is close to it is left to the host.
+extern "C" __global__ void dgx_judge(const Judged* groups, u64 salt, u64 seal, float rtol, float atol, u64* wrong) {
+  const Judged group = groups[blockIdx.y];
+  const u64 stride = u64(gridDim.x) * blockDim.x;
+  u64 count = 0;
+  for (u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x; i < group.m * group.n; i += stride) {
+    float right = __uint_as_float(group.expected[i] ^ u32(salted(seal, group.offset + i)));
+    if (negates(salt, group.group, i % group.n)) right = -right;
+    const float got = half_to_float(group.c[i]);
+    bool accepted;
+    if (fabsf(right) >= 65519.0f) accepted = fabsf(got) >= 65504.0f && (got < 0.0f) == (right < 0.0f);
+    // NaN compares false, and so is wrong.
+    else accepted = fabsf(got - right) <= 0.999f * (atol + rtol * fabsf(right));
+    if (!accepted) ++count;
+  }
+  if (count != 0) atomicAdd(wrong, count);
+}
 
 // Keeps the stream busy until the host has queued everything behind it, so
 // that no launch latency is timed. Gives up after two seconds: a host that
@@ -62,15 +218,6 @@ extern "C" __global__ void dgx_stamp(u64* stamps) {
   if (sm >= 1024) return;
   stamps[2 * sm] = cycles;
   stamps[2 * sm + 1] = global_nanos();
-}
-
-// First byte at which two buffers differ, by 16-byte words; *first starts at ~0.
-extern "C" __global__ void dgx_differ(const uint4* a, const uint4* b, u64 words, u64* first) {
-  const u64 stride = u64(gridDim.x) * blockDim.x;
-  for (u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x; i < words; i += stride) {
-    const uint4 x = a[i], y = b[i];
-    if (x.x != y.x || x.y != y.y || x.z != y.z || x.w != y.w) atomicMin(first, i * 16);
-  }
 }
 
 // e2m1 with e4m3 scales to fp16, exactly: 16 elements a step.

@@ -15,13 +15,13 @@ use ptx_emu::launch::{Config, Launch, MmaMode, Params, Profile, Report};
 use ptx_emu::memory::{DevicePtr, Memory, MemoryError};
 use ptx_emu::op::Module;
 
+use super::pieces::{self, Piece, Source};
 use super::tables::{self, Bases, Private, Tables};
 use super::zones::Zones;
-use super::{
-    Backend, CANARY, Emulation, Job, Observation, POISON, RunFailure, Trespass, TrespassKind, abi,
-};
+use super::{Backend, Data, Emulation, Job, Loaded, Observation, RunFailure, Trespass, abi};
 use crate::compile::Image;
 use crate::domain::{Group, Status};
+use crate::operator::Operands;
 use crate::plan::LaunchGeometry;
 use crate::record::schema::Device;
 
@@ -29,17 +29,6 @@ use crate::record::schema::Device;
 pub struct EmuBackend {
     device: Device,
     modules: HashMap<String, Module>,
-    /// The operands of the last job: the next contender of a shape reads the same.
-    operands: Option<Loaded>,
-}
-
-/// One shape's operands in emulated memory.
-struct Loaded {
-    key: String,
-    memory: Memory,
-    groups: Vec<Group>,
-    zones: Zones,
-    base: DevicePtr,
 }
 
 impl Default for EmuBackend {
@@ -47,7 +36,6 @@ impl Default for EmuBackend {
         Self {
             device: model::device(),
             modules: HashMap::new(),
-            operands: None,
         }
     }
 }
@@ -57,31 +45,13 @@ impl Backend for EmuBackend {
         &self.device
     }
 
-    fn run(&mut self, job: &Job<'_>) -> Result<Observation, RunFailure> {
+    fn load<'a>(&'a mut self, job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure> {
         self.load_module(job.image)?;
-        if self
-            .operands
-            .as_ref()
-            .is_none_or(|o| o.key != job.operands_key)
-        {
-            // Dropped first: two shapes' operands need not fit side by side.
-            self.operands = None;
-            self.operands = Some(Loaded::new(job).map_err(|e| no_memory(&e))?);
-        }
-        let (Some(loaded), Some(module)) =
-            (self.operands.as_mut(), self.modules.get(&job.image.key))
-        else {
-            unreachable!("both were put there above");
-        };
-        let mut call = Call::place(loaded, job)?;
-        let ran = call.launch_all(module, job);
-        let observed = ran.and_then(|reports| call.observe(job, &reports));
-        call.release();
-        if observed.as_ref().map_or(true, |o| !o.trespasses.is_empty()) {
-            // Whatever was damaged must not meet the next contender.
-            self.operands = None;
-        }
-        observed
+        Ok(Box::new(Cell {
+            module: &self.modules[&job.image.key],
+            job,
+            place: None,
+        }))
     }
 }
 
@@ -100,105 +70,93 @@ impl EmuBackend {
     }
 }
 
-impl Loaded {
-    fn new(job: &Job<'_>) -> Result<Self, MemoryError> {
-        let (zones, tensors) = tables::reserve_inputs(job.operands);
-        let mut memory = Memory::new();
-        let base = guarded(&mut memory, "inputs", &zones)?;
-        for (zone, bytes) in zones.all().iter().zip(&tensors) {
-            memory.write(base.offset(zone.offset), bytes)?;
-        }
-        Ok(Self {
-            key: job.operands_key.to_owned(),
-            memory,
-            groups: job.operands.groups.iter().map(|g| g.group).collect(),
-            zones,
-            base,
-        })
-    }
+/// A contender on a shape. Its memory is made with the first call and stays,
+/// so that what a call leaves behind meets the next.
+struct Cell<'a> {
+    module: &'a Module,
+    job: Job<'a>,
+    place: Option<Place>,
+}
 
-    /// Inputs and canaries that are no longer what was put there.
-    fn changes(&self, job: &Job<'_>) -> Result<Vec<Trespass>, MemoryError> {
-        let now = self.memory.view(self.base, self.zones.bytes())?;
-        let mut found = self.zones.trespasses_in(now);
-        let (_, tensors): (_, Vec<Cow<'_, [u8]>>) = tables::reserve_inputs(job.operands);
-        for (zone, bytes) in self.zones.all().iter().zip(&tensors) {
-            let kept = &now[zone.offset as usize..(zone.offset + zone.bytes) as usize];
-            if let Some(at) = first_difference(kept, bytes) {
-                found.push(self.zones.explain(zone.offset + at as u64));
-            }
-        }
-        Ok(found)
+impl Loaded for Cell<'_> {
+    fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
+        let place = match self.place.take() {
+            Some(place) => place,
+            None => Place::new(&self.job, data.operands)?,
+        };
+        let place = self.place.insert(place);
+        let (_, tensors) = tables::reserve_inputs(data.operands);
+        place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
+        let reports = place.launch_all(self.module, &self.job, data)?;
+        place.observe(data, &tensors, &reports)
     }
 }
 
-fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
-    // Whole slices first: equal is the rule, and memcmp is fast.
-    (a != b).then(|| a.iter().zip(b).position(|(x, y)| x != y))?
-}
-
-/// Outputs, scratch and tables of one call, beside the operands it reads.
-struct Call<'a> {
-    loaded: &'a mut Loaded,
+/// Memory with everything a call needs in it.
+struct Place {
+    memory: Memory,
+    groups: Vec<Group>,
+    inputs: Zones,
     outputs: Zones,
     private: Private,
     bases: Bases,
-    args: abi::Args,
+    tables: Tables,
+    pieces: Vec<Piece>,
 }
 
-impl<'a> Call<'a> {
-    fn place(loaded: &'a mut Loaded, job: &Job<'_>) -> Result<Self, RunFailure> {
-        let outputs = tables::reserve_outputs(&loaded.groups);
+impl Place {
+    fn new(job: &Job<'_>, operands: &Operands) -> Result<Self, RunFailure> {
+        let groups: Vec<Group> = operands.groups.iter().map(|g| g.group).collect();
+        let (inputs, _) = tables::reserve_inputs(operands);
+        let outputs = tables::reserve_outputs(&groups);
         let private = Private::reserve(job.call);
-        let memory = &mut loaded.memory;
-        let bases = Bases {
-            inputs: loaded.base.0,
-            outputs: guarded(memory, "outputs", &outputs)
-                .map_err(|e| no_memory(&e))?
-                .0,
-            private: guarded(memory, "scratch", &private.zones)
-                .map_err(|e| no_memory(&e))?
-                .0,
+        let mut memory = Memory::new();
+        let mut allocate = |name: &str, zones: &Zones| {
+            let made = memory.alloc_named(name, zones.bytes());
+            made.map(|base| base.0).map_err(|e| no_memory(&e))
         };
-        let zones = (&loaded.zones, &outputs, &private);
-        let made = Tables::build(job.call, &loaded.groups, zones, bases, tensor_map::encode)?;
-        let mut call = Self {
-            loaded,
+        let bases = Bases {
+            inputs: allocate("inputs", &inputs)?,
+            outputs: allocate("outputs", &outputs)?,
+            private: allocate("scratch", &private.zones)?,
+        };
+        let zones = (&inputs, &outputs, &private);
+        let tables = Tables::build(job.call, &groups, zones, bases, tensor_map::encode)?;
+        let mut pieces = pieces::inputs(&inputs, bases.inputs, &groups);
+        pieces.extend(pieces::outputs(&outputs, bases.outputs));
+        pieces.extend(pieces::private(&private, bases.private));
+        Ok(Self {
+            memory,
+            groups,
+            inputs,
             outputs,
             private,
             bases,
-            args: made.args,
-        };
-        call.fill(&made).map_err(|e| no_memory(&e))?;
-        Ok(call)
+            tables,
+            pieces,
+        })
     }
 
-    /// Poison over outputs and scratch, then the tables.
-    fn fill(&mut self, made: &Tables) -> Result<(), MemoryError> {
-        let memory = &mut self.loaded.memory;
-        for zone in self.outputs.all() {
-            poison(memory, self.bases.outputs + zone.offset, zone.bytes)?;
+    fn lay(&mut self, data: &Data<'_>, tensors: &[Cow<'_, [u8]>]) -> Result<(), MemoryError> {
+        for piece in &self.pieces {
+            let bytes = piece.lay(data.salt, source(&self.tables, tensors, piece));
+            self.memory.write(DevicePtr(piece.at), &bytes)?;
         }
-        for scratch in &self.private.scratch {
-            let zone = self.private.zones.zone(scratch.zone);
-            let at = self.bases.private + zone.offset;
-            match scratch.zero {
-                true => memory.fill(DevicePtr(at), 0, zone.bytes)?,
-                false => poison(memory, at, zone.bytes)?,
-            }
-        }
-        memory.write(DevicePtr(self.args.groups), abi::bytes_of(&made.groups))?;
-        memory.write(DevicePtr(self.args.maps), &made.maps)?;
-        memory.write(DevicePtr(self.args.deal), abi::bytes_of(&made.deal))
+        Ok(())
     }
 
-    fn launch_all(&mut self, module: &Module, job: &Job<'_>) -> Result<Vec<Report>, RunFailure> {
+    fn launch_all(
+        &mut self,
+        module: &Module,
+        job: &Job<'_>,
+        data: &Data<'_>,
+    ) -> Result<Vec<Report>, RunFailure> {
         let began = Instant::now();
         let launches = job.call.launches.iter();
         launches
             .map(|geometry| {
-                let left = job.time_limit.saturating_sub(began.elapsed());
-                self.launch(module, geometry, config(job.emulation, left))
+                let left = data.time_limit.saturating_sub(began.elapsed());
+                self.launch(module, geometry, config(data.emulation, left))
             })
             .collect()
     }
@@ -214,62 +172,70 @@ impl<'a> Call<'a> {
             .block(geometry.block)
             .shared_bytes(geometry.smem)
             .config(config)
-            .params(Params::new().bytes(abi::bytes_of(&[self.args])));
+            .params(Params::new().bytes(abi::bytes_of(&[self.tables.args])));
         if geometry.cluster != [1; 3] {
             launch = launch.cluster(geometry.cluster);
         }
         launch
-            .run(module, &mut self.loaded.memory)
+            .run(module, &mut self.memory)
             .map_err(|error| fault::failure(&error))
     }
 
-    fn observe(&self, job: &Job<'_>, reports: &[Report]) -> Result<Observation, RunFailure> {
-        self.observe_memory(job)
-            .map(|(c, trespasses)| Observation {
-                c,
-                trespasses,
-                read_early: reports
-                    .iter()
-                    .find_map(|report| report.early_read.as_ref())
-                    .map(ToString::to_string),
-                counters: named(reports, &self.loaded.groups),
-                modelled: Some(model::modelled(reports)),
-            })
-            .map_err(|e| no_memory(&e))
+    fn observe(
+        &self,
+        data: &Data<'_>,
+        tensors: &[Cow<'_, [u8]>],
+        reports: &[Report],
+    ) -> Result<Observation, RunFailure> {
+        let base = DevicePtr(self.bases.outputs);
+        let copy = self.memory.view(base, self.outputs.bytes());
+        let copy = copy.map_err(|e| no_memory(&e))?;
+        let trespasses = self.trespasses(data, tensors).map_err(|e| no_memory(&e))?;
+        Ok(Observation {
+            c: tables::split_outputs(&self.outputs, copy, &self.groups, data.salt),
+            trespasses,
+            read_early: reports
+                .iter()
+                .find_map(|report| report.early_read.as_ref())
+                .map(ToString::to_string),
+            printed: reports.iter().map(|r| r.printed.as_str()).collect(),
+            counters: named(reports, &self.groups),
+            modelled: Some(model::modelled(reports)),
+        })
     }
 
-    fn observe_memory(&self, job: &Job<'_>) -> Result<(Vec<Vec<u16>>, Vec<Trespass>), MemoryError> {
-        let memory = &self.loaded.memory;
-        let copy = memory.view(DevicePtr(self.bases.outputs), self.outputs.bytes())?;
-        let mut trespasses = self.outputs.trespasses_in(copy);
-        let private = memory.view(DevicePtr(self.bases.private), self.private.zones.bytes())?;
-        trespasses.extend(self.private.zones.trespasses_in(private));
-        for scratch in self.private.scratch.iter().filter(|s| s.zero) {
-            let zone = self.private.zones.zone(scratch.zone);
-            let bytes = &private[zone.offset as usize..(zone.offset + zone.bytes) as usize];
-            trespasses.extend(bytes.iter().position(|&b| b != 0).map(|at| Trespass {
-                buffer: zone.name.clone(),
-                kind: TrespassKind::NotCleared,
-                offset: at as i64,
-            }));
+    fn trespasses(
+        &self,
+        data: &Data<'_>,
+        tensors: &[Cow<'_, [u8]>],
+    ) -> Result<Vec<Trespass>, MemoryError> {
+        let arenas = [
+            (&self.inputs, self.bases.inputs),
+            (&self.outputs, self.bases.outputs),
+            (&self.private.zones, self.bases.private),
+        ];
+        let mut found = Vec::new();
+        for piece in &self.pieces {
+            let now = self.memory.view(DevicePtr(piece.at), piece.bytes)?;
+            let source = source(&self.tables, tensors, piece);
+            if let Some(at) = piece.first_change(data.salt, source, now) {
+                found.push(pieces::explain(&self.pieces, &arenas, piece.at + at));
+            }
         }
-        trespasses.extend(self.loaded.changes(job)?);
-        Ok((tables::split_outputs(&self.outputs, copy), trespasses))
-    }
-
-    fn release(self) {
-        for base in [self.bases.outputs, self.bases.private] {
-            // It was allocated by `place`, so there is nothing to fail.
-            let _ = self.loaded.memory.free(DevicePtr(base));
-        }
+        Ok(found)
     }
 }
 
-/// An allocation full of canaries.
-fn guarded(memory: &mut Memory, name: &str, zones: &Zones) -> Result<DevicePtr, MemoryError> {
-    let base = memory.alloc_named(name, zones.bytes())?;
-    memory.fill(base, CANARY, zones.bytes())?;
-    Ok(base)
+/// The bytes a piece comes from.
+fn source<'a>(tables: &'a Tables, tensors: &'a [Cow<'_, [u8]>], piece: &Piece) -> &'a [u8] {
+    match piece.what.source() {
+        Some(Source::Input(zone)) => &tensors[zone],
+        Some(Source::Groups) => abi::bytes_of(&tables.groups),
+        Some(Source::Maps) => &tables.maps,
+        Some(Source::Deal) => abi::bytes_of(&tables.deal),
+        // The emulator's modules keep their variables.
+        Some(Source::Variable(_)) | None => &[],
+    }
 }
 
 fn config(emulation: Emulation, time_limit: Duration) -> Config {
@@ -282,12 +248,6 @@ fn config(emulation: Emulation, time_limit: Duration) -> Config {
         time_limit: Some(time_limit),
         ..Config::default()
     }
-}
-
-fn poison(memory: &mut Memory, at: u64, bytes: u64) -> Result<(), MemoryError> {
-    let pair = POISON.to_le_bytes();
-    let pattern: Vec<u8> = pair.iter().copied().cycle().take(bytes as usize).collect();
-    memory.write(DevicePtr(at), &pattern)
 }
 
 fn no_memory(error: &MemoryError) -> RunFailure {

@@ -1,0 +1,213 @@
+use std::rc::Rc;
+
+use super::arena::Arena;
+use super::driver::{CudaError, DeviceMemory, Stream};
+use super::instance::{DataSet, Instance};
+use super::program::Program;
+use super::tools::{Tools, argument, uploaded};
+use super::{driver::Launch, driver::Result};
+use crate::backend::abi::{self, Plain};
+use crate::backend::pieces::{self, Piece, Source, What};
+use crate::backend::salt::Salt;
+use crate::backend::tables::{self, Private, Tables};
+use crate::backend::zones::Zones;
+use crate::backend::{Observation, RunFailure};
+
+/// Blocks that judge one group.
+const JUDGING_BLOCKS: u32 = 256;
+
+/// The memory around a call: operands, output, scratch and tables, and the
+/// variables of its module.
+#[derive(Debug)]
+pub struct Ground {
+    pub instance: Rc<Instance>,
+    pub outputs: Arena,
+    own: Option<Own>,
+    variables: Vec<Variable>,
+    pub stream: Rc<Stream>,
+}
+
+/// What only a contender's call has.
+#[derive(Debug)]
+struct Own {
+    arena: Arena,
+    places: Private,
+    groups: DeviceMemory,
+    maps: DeviceMemory,
+    deal: DeviceMemory,
+}
+
+/// A variable of a module, and what it held when it was loaded.
+#[derive(Debug)]
+pub struct Variable {
+    pub address: u64,
+    pub bytes: u64,
+    pub initial: DeviceMemory,
+}
+
+impl Ground {
+    /// Around a call that reads operands and writes C, and nothing else.
+    pub fn bare(instance: Rc<Instance>, stream: Rc<Stream>) -> Result<Self> {
+        Ok(Self {
+            outputs: Arena::new(tables::reserve_outputs(instance.groups()))?,
+            instance,
+            own: None,
+            variables: Vec::new(),
+            stream,
+        })
+    }
+
+    /// Adds scratch and tables; `build` makes the tables for these places.
+    pub fn with_tables(
+        mut self,
+        places: Private,
+        build: impl FnOnce(&Self, &Private, u64) -> std::result::Result<Tables, RunFailure>,
+    ) -> std::result::Result<(Self, Tables), RunFailure> {
+        let arena = Arena::new(places.zones.clone())?;
+        let tables = build(&self, &places, arena.base())?;
+        // Every call has its tables laid out anew. They are uploaded once all
+        // the same: what TMA has read of a map by then is what it will be.
+        self.stream
+            .upload(arena.address(places.maps_zone), &tables.maps)?;
+        self.own = Some(Own {
+            groups: uploaded(abi::bytes_of(&tables.groups), &self.stream)?,
+            maps: uploaded(&tables.maps, &self.stream)?,
+            deal: uploaded(abi::bytes_of(&tables.deal), &self.stream)?,
+            arena,
+            places,
+        });
+        Ok((self, tables))
+    }
+
+    /// Variables to put back before each call.
+    pub fn restore(&mut self, variables: Vec<Variable>) {
+        self.variables = variables;
+    }
+
+    pub fn program(&self, set: &DataSet) -> Result<Program> {
+        let inputs = self.instance.pieces();
+        let mut own = pieces::outputs(self.outputs.zones(), self.outputs.base());
+        if let Some(private) = &self.own {
+            own.extend(pieces::private(&private.places, private.arena.base()));
+        }
+        let variables = self.variables.iter().enumerate();
+        let variables: Vec<Piece> = variables
+            .map(|(index, variable)| Piece {
+                at: variable.address,
+                bytes: variable.bytes,
+                what: What::Variable(Source::Variable(index)),
+            })
+            .collect();
+        let of_own =
+            |pick: fn(&Own) -> &DeviceMemory| self.own.as_ref().map_or(0, |o| pick(o).address);
+        let address = |source| match source {
+            Source::Input(zone) => set.address(zone),
+            Source::Groups => of_own(|o| &o.groups),
+            Source::Maps => of_own(|o| &o.maps),
+            Source::Deal => of_own(|o| &o.deal),
+            Source::Variable(index) => self.variables[index].initial.address,
+        };
+        Program::new([&inputs, &own, &variables], address, &self.stream)
+    }
+
+    /// Reads back what the last call did to memory. Only before anything else
+    /// is laid out: the operands are everybody's.
+    pub fn observe(&self, program: &Program, tools: &Tools, salt: Salt) -> Result<Observation> {
+        let lowest = uploaded(&[0; 8], &self.stream)?;
+        program.check(tools, &self.stream, salt, true, lowest.address)?;
+        let mut found = [0; 8];
+        self.stream.download(&mut found, lowest.address)?;
+        let copy = self.outputs.download(&self.stream)?;
+        Ok(Observation {
+            c: tables::split_outputs(self.outputs.zones(), &copy, self.instance.groups(), salt),
+            trespasses: match u64::from_le_bytes(found) {
+                0 => Vec::new(),
+                lowest => vec![pieces::explain(program.pieces(), &self.arenas(), !lowest)],
+            },
+            ..Observation::default()
+        })
+    }
+
+    fn arenas(&self) -> Vec<(&Zones, u64)> {
+        let inputs = (self.instance.zones(), self.instance.base());
+        let outputs = (self.outputs.zones(), self.outputs.base());
+        let own = self.own.as_ref().map(|o| (o.arena.zones(), o.arena.base()));
+        [inputs, outputs].into_iter().chain(own).collect()
+    }
+
+    /// What the device needs to judge the output on this data set by itself.
+    pub fn bench_judge(&self, set: &DataSet) -> Result<Option<Judge>> {
+        let Some(expected) = set.expected() else {
+            return Ok(None);
+        };
+        let mut offset = 0;
+        let mut table = Vec::new();
+        for (index, group) in self.instance.groups().iter().enumerate() {
+            let (m, n) = (u64::from(group.m), u64::from(group.n));
+            table.push(WireJudged {
+                c: self.outputs.address(index),
+                expected: expected.memory.address + offset * 4,
+                m,
+                n,
+                offset,
+                group: index as u64,
+            });
+            offset += m * n;
+        }
+        Ok(Some(Judge {
+            table: uploaded(abi::bytes_of(&table), &self.stream)?,
+            groups: table.len() as u32,
+            seal: expected.seal,
+        }))
+    }
+}
+
+/// `Judged` of tools.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct WireJudged {
+    pub c: u64,
+    pub expected: u64,
+    pub m: u64,
+    pub n: u64,
+    pub offset: u64,
+    pub group: u64,
+}
+
+// SAFETY: repr(C), six u64.
+unsafe impl Plain for WireJudged {}
+
+/// Judges one entry's output on one data set, on the device.
+#[derive(Debug)]
+pub struct Judge {
+    table: DeviceMemory,
+    groups: u32,
+    seal: u64,
+}
+
+impl Judge {
+    /// Queues counting the elements that are not surely right into `wrong`,
+    /// which must be 0 before.
+    pub fn queue(
+        &self,
+        tools: &Tools,
+        stream: &Stream,
+        salt: Salt,
+        (rtol, atol): (f64, f64),
+        wrong: u64,
+    ) -> std::result::Result<(), CudaError> {
+        let (mut table, mut word, mut seal) = (self.table.address, salt.0, self.seal);
+        let (mut rtol, mut atol, mut wrong) = (rtol as f32, atol as f32, wrong);
+        let mut launch = Launch::flat(JUDGING_BLOCKS, 256);
+        launch.grid[1] = self.groups;
+        let mut parameters = [
+            argument(&mut table),
+            argument(&mut word),
+            argument(&mut seal),
+            argument(&mut rtol),
+            argument(&mut atol),
+            argument(&mut wrong),
+        ];
+        tools.judge.launch(stream, &launch, &mut parameters)
+    }
+}

@@ -1,0 +1,134 @@
+use super::driver::{DeviceMemory, Result, Stream};
+use super::tools::{Tools, argument, blocks, uploaded};
+use crate::backend::abi::{self, Plain};
+use crate::backend::pieces::{Piece, Source, What};
+use crate::backend::salt::Salt;
+
+/// Bytes a block works on. Keep in step with tools.cu.
+const CHUNK: u64 = 32768;
+
+/// `Piece` of tools.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WirePiece {
+    pub at: u64,
+    pub from: u64,
+    pub bytes: u64,
+    pub row_bytes: u64,
+    pub first: u64,
+    pub kind: u32,
+    pub group: u32,
+}
+
+// SAFETY: repr(C), five u64 and two u32: no padding.
+unsafe impl Plain for WirePiece {}
+
+/// Pieces as the device reads them, and how many chunks they are in all;
+/// `address` says where a source lies.
+pub fn wire(pieces: &[Piece], address: impl Fn(Source) -> u64) -> (Vec<WirePiece>, u64) {
+    let mut first = 0;
+    let mut table = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let (kind, group, row_bytes) = match piece.what {
+            What::Canary => (0, 0, 1),
+            What::Poison => (1, 0, 1),
+            What::Scratch => (2, 0, 1),
+            What::Zero => (3, 0, 1),
+            What::Same(_) => (4, 0, 1),
+            What::Signed {
+                group, row_bytes, ..
+            } => (5, group as u32, row_bytes),
+            What::Variable(_) => (6, 0, 1),
+        };
+        table.push(WirePiece {
+            at: piece.at,
+            from: piece.what.source().map_or(0, &address),
+            bytes: piece.bytes,
+            row_bytes,
+            first,
+            kind,
+            group,
+        });
+        first += piece.bytes.div_ceil(CHUNK);
+    }
+    (table, first)
+}
+
+/// What to put where before a call on one data set, and to look at afterwards.
+#[derive(Debug)]
+pub struct Program {
+    /// Inputs first: they are many, and not always looked at. Variables of
+    /// the module last: they are not always put back.
+    pieces: Vec<Piece>,
+    table: DeviceMemory,
+    input_chunks: u64,
+    /// All but the variables'.
+    call_chunks: u64,
+    chunks: u64,
+}
+
+impl Program {
+    pub fn new(
+        [inputs, own, variables]: [&[Piece]; 3],
+        address: impl Fn(Source) -> u64,
+        stream: &Stream,
+    ) -> Result<Self> {
+        let pieces = [inputs, own, variables].concat();
+        let (table, chunks) = wire(&pieces, &address);
+        Ok(Self {
+            table: uploaded(abi::bytes_of(&table), stream)?,
+            pieces,
+            input_chunks: wire(inputs, &address).1,
+            call_chunks: chunks - wire(variables, &address).1,
+            chunks,
+        })
+    }
+
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// Queues putting everything in its place; the variables only if what
+    /// earlier calls left in them is to be forgotten.
+    pub fn lay(&self, tools: &Tools, stream: &Stream, salt: Salt, forget: bool) -> Result<()> {
+        let chunks = if forget {
+            self.chunks
+        } else {
+            self.call_chunks
+        };
+        let (mut table, mut count) = (self.table.address, self.pieces.len() as u32);
+        let (mut skip, mut word, mut poison) = (0u64, salt.0, u32::from(salt.poison()));
+        let mut parameters = [
+            argument(&mut table),
+            argument(&mut count),
+            argument(&mut skip),
+            argument(&mut word),
+            argument(&mut poison),
+        ];
+        tools.lay.launch(stream, &blocks(chunks), &mut parameters)
+    }
+
+    /// Queues looking whether all is where it must be; the complement of the
+    /// lowest changed address goes to `lowest`, which must be 0 before.
+    pub fn check(
+        &self,
+        tools: &Tools,
+        stream: &Stream,
+        salt: Salt,
+        inputs_too: bool,
+        lowest: u64,
+    ) -> Result<()> {
+        let mut skip = if inputs_too { 0 } else { self.input_chunks };
+        let launch = blocks(self.call_chunks - skip);
+        let (mut table, mut count) = (self.table.address, self.pieces.len() as u32);
+        let (mut word, mut lowest) = (salt.0, lowest);
+        let mut parameters = [
+            argument(&mut table),
+            argument(&mut count),
+            argument(&mut skip),
+            argument(&mut word),
+            argument(&mut lowest),
+        ];
+        tools.check.launch(stream, &launch, &mut parameters)
+    }
+}

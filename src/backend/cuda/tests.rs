@@ -1,0 +1,295 @@
+//! The harness's kernels, run by the emulator, against the same arithmetic on
+//! the host: what lies in memory before a call, what is found after it, and
+//! who is called wrong.
+
+use half::f16;
+use ptx_emu::launch::{Launch, Params};
+use ptx_emu::memory::{DevicePtr, Memory};
+use ptx_emu::op::Module;
+
+use super::ground::WireJudged;
+use super::instance::sealed;
+use super::program::wire;
+use super::tools_unit;
+use crate::backend::abi::{self, bytes_of};
+use crate::backend::pieces::{self, Piece, Source, What};
+use crate::backend::salt::Salt;
+use crate::backend::tables::{self, Private};
+use crate::backend::zones::Zones;
+use crate::compile::Nvrtc;
+use crate::domain::{Group, Shape};
+use crate::operator::{Distribution, Operands};
+
+const SALT: Salt = Salt(0x0123_4567_89ab_cdef);
+
+fn tools() -> Module {
+    let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
+    let unit = tools_unit("sm_90a");
+    let compiled = compiler.compile(&unit.name, &unit.source, &unit.flags(), &[]);
+    Module::load(&compiled.expect("the harness's kernels compile").ptx).unwrap()
+}
+
+/// Emulated memory with pieces in it and the sources they come from.
+struct Laid {
+    module: Module,
+    memory: Memory,
+    pieces: Vec<Piece>,
+    /// The bytes each piece comes from.
+    sources: Vec<Vec<u8>>,
+    table: DevicePtr,
+    chunks: u64,
+    base: u64,
+}
+
+impl Laid {
+    fn new() -> Self {
+        let mut memory = Memory::new();
+        // A K of which rows are not whole words, an M of which tensors are not.
+        let shape = Shape {
+            name: "t".to_owned(),
+            groups: vec![
+                Group {
+                    m: 5,
+                    n: 136,
+                    k: 48,
+                },
+                Group {
+                    m: 130,
+                    n: 128,
+                    k: 1024,
+                },
+            ],
+        };
+        let operands = Operands::draw(&shape, Distribution::Full, 3);
+        let (zones, tensors) = tables::reserve_inputs(&operands);
+        let base = memory.alloc(zones.bytes()).unwrap();
+        let mut pieces = pieces::inputs(&zones, base.0, &shape.groups);
+        let mut scratch = Zones::default();
+        scratch.add("tables", 1336);
+        scratch.add("scratch", 70_001);
+        scratch.add("clear", 4099);
+        scratch.add("c", 333);
+        let own = memory.alloc(scratch.bytes()).unwrap();
+        let whats = [
+            What::Same(Source::Groups),
+            What::Scratch,
+            What::Zero,
+            What::Poison,
+        ];
+        for ((begin, end), what) in scratch.guards().zip([What::Canary; 5]) {
+            pieces.push(Piece {
+                at: own.0 + begin,
+                bytes: end - begin,
+                what,
+            });
+        }
+        for (zone, what) in scratch.all().iter().zip(whats) {
+            pieces.push(Piece {
+                at: own.0 + zone.offset,
+                bytes: zone.bytes,
+                what,
+            });
+        }
+        let groups: Vec<u8> = (0..1336).map(|i| (i * 7) as u8).collect();
+        let source = |piece: &Piece| match piece.what.source() {
+            Some(Source::Input(zone)) => tensors[zone].to_vec(),
+            Some(Source::Groups) => groups.clone(),
+            _ => Vec::new(),
+        };
+        let sources: Vec<Vec<u8>> = pieces.iter().map(source).collect();
+        let mut put = |bytes: &[u8]| {
+            let at = memory.alloc(bytes.len() as u64).unwrap();
+            memory.write(at, bytes).unwrap();
+            at.0
+        };
+        let inputs: Vec<u64> = tensors.iter().map(|t| put(t)).collect();
+        let groups_at = put(&groups);
+        let (wired, chunks) = wire(&pieces, |source| match source {
+            Source::Input(zone) => inputs[zone],
+            _ => groups_at,
+        });
+        let table = DevicePtr(put(abi::bytes_of(&wired)));
+        Self {
+            module: tools(),
+            memory,
+            pieces,
+            sources,
+            table,
+            chunks,
+            base: base.0,
+        }
+    }
+
+    fn lay(&mut self, salt: Salt) {
+        let params = Params::new()
+            .u64(self.table.0)
+            .u32(self.pieces.len() as u32)
+            .u64(0)
+            .u64(salt.0)
+            .u32(u32::from(salt.poison()));
+        self.launch("dgx_lay", params);
+    }
+
+    /// The lowest address that changed.
+    fn check(&mut self, salt: Salt) -> Option<u64> {
+        let lowest = self.memory.alloc(8).unwrap();
+        let params = Params::new()
+            .u64(self.table.0)
+            .u32(self.pieces.len() as u32)
+            .u64(0)
+            .u64(salt.0)
+            .u64(lowest.0);
+        self.launch("dgx_check", params);
+        let word = self.memory.read_vec(lowest, 8).unwrap();
+        match u64::from_le_bytes(word.try_into().unwrap()) {
+            0 => None,
+            word => Some(!word),
+        }
+    }
+
+    fn launch(&mut self, kernel: &str, params: Params) {
+        Launch::new(kernel)
+            .grid([self.chunks as u32, 1, 1])
+            .block([256, 1, 1])
+            .params(params)
+            .run(&self.module, &mut self.memory)
+            .unwrap();
+    }
+
+    fn view(&self, piece: &Piece) -> &[u8] {
+        self.memory.view(DevicePtr(piece.at), piece.bytes).unwrap()
+    }
+
+    fn change(&mut self, address: u64) {
+        let old = self.memory.read_vec(DevicePtr(address), 1).unwrap()[0];
+        self.memory
+            .write(DevicePtr(address), &[old ^ 0x40])
+            .unwrap();
+    }
+}
+
+#[test]
+fn the_device_lays_out_memory_as_the_host_does() {
+    let mut laid = Laid::new();
+    for salt in [SALT, Salt(7)] {
+        laid.lay(salt);
+        for (piece, source) in laid.pieces.iter().zip(&laid.sources) {
+            assert!(laid.view(piece) == piece.lay(salt, source), "{piece:?}");
+        }
+        assert_eq!(laid.check(salt), None);
+    }
+}
+
+#[test]
+fn the_device_finds_the_first_byte_that_changed_wherever_it_is() {
+    let mut laid = Laid::new();
+    laid.lay(SALT);
+    let pieces = laid.pieces.clone();
+    for piece in &pieces {
+        let watched = piece.what.broken().is_some();
+        for place in [0, piece.bytes / 2, piece.bytes - 1] {
+            let address = piece.at + place;
+            laid.change(address);
+            assert_eq!(laid.check(SALT), watched.then_some(address), "{piece:?}");
+            laid.change(address);
+        }
+    }
+    let (first, later) = (laid.base + 5, laid.base + 5000);
+    laid.change(later);
+    laid.change(first);
+    assert_eq!(laid.check(SALT), Some(first));
+    // Nothing of an earlier call is right in a later one.
+    laid.lay(SALT);
+    assert!(laid.check(Salt(8)).is_some());
+}
+
+#[test]
+fn the_device_calls_wrong_what_the_host_does() {
+    let module = tools();
+    let (m, n) = (3_u64, 200_u64);
+    let expected: Vec<f32> = (0..2 * m * n)
+        .map(|i| match i {
+            17 => 70_000.0,
+            18 => -70_000.0,
+            _ => (i as f32 - 300.0) * 0.37,
+        })
+        .collect();
+    let right: Vec<u16> = (0..2 * m * n)
+        .map(|i| {
+            let (group, column) = ((i / (m * n)) as usize, i % (m * n) % n);
+            let value = f16::from_f32(expected[i as usize]);
+            value.to_bits() ^ u16::from(SALT.negates(group, column)) << 15
+        })
+        .collect();
+    let wrong = |c: &[u16]| -> u64 {
+        let mut memory = Memory::new();
+        let mut put = |bytes: &[u8]| {
+            let at = memory.alloc(bytes.len() as u64).unwrap();
+            memory.write(at, bytes).unwrap();
+            at.0
+        };
+        let halves: Vec<u8> = c.iter().flat_map(|h| h.to_le_bytes()).collect();
+        let (seal, c, count) = (99, put(&halves), put(&[0; 8]));
+        let answers = put(bytes_of(&sealed(&expected, seal)));
+        let groups: Vec<WireJudged> = (0..2)
+            .map(|group| WireJudged {
+                c: c + group * m * n * 2,
+                expected: answers + group * m * n * 4,
+                m,
+                n,
+                offset: group * m * n,
+                group,
+            })
+            .collect();
+        let table = put(bytes_of(&groups));
+        let params = Params::new()
+            .u64(table)
+            .u64(SALT.0)
+            .u64(seal)
+            .f32(1e-3)
+            .f32(1e-3)
+            .u64(count);
+        Launch::new("dgx_judge")
+            .grid([2, 2, 1])
+            .block([256, 1, 1])
+            .params(params)
+            .run(&module, &mut memory)
+            .unwrap();
+        let word = memory.read_vec(DevicePtr(count), 8).unwrap();
+        u64::from_le_bytes(word.try_into().unwrap())
+    };
+    assert_eq!(wrong(&right), 0);
+    // The sign of an earlier call, NaN, poison, infinity, nothing, nearly.
+    let nearly = f16::from_f32(expected[1] * 1.01).to_bits();
+    let flipped = right[1] ^ 0x8000;
+    for bits in [flipped, 0x7fff, SALT.poison(), 0x7c00, 0, nearly] {
+        let mut c = right.clone();
+        c[1] = bits;
+        c[(m * n) as usize + 1] ^= 0x8000;
+        assert_eq!(wrong(&c), 2, "{bits:#x}");
+    }
+    assert_eq!(wrong(&vec![SALT.poison(); right.len()]), 2 * m * n);
+}
+
+#[test]
+fn scratch_and_tables_of_a_call_are_all_accounted_for() {
+    let mut zones = Zones::default();
+    let scratch = zones.add("scratch counters of group 0", 64);
+    let private = Private {
+        groups_zone: zones.add("groups", 168),
+        maps_zone: zones.add("maps", 0),
+        deal_zone: zones.add("deal", 12),
+        scratch: vec![tables::ScratchZone {
+            zone: scratch,
+            zero: true,
+        }],
+        slots: vec![vec![scratch]],
+        zones,
+    };
+    let pieces = pieces::private(&private, 0x1000);
+    let mut covered: Vec<(u64, u64)> = pieces.iter().map(|p| (p.at, p.at + p.bytes)).collect();
+    covered.sort_unstable();
+    assert_eq!(covered[0].0, 0x1000);
+    assert!(covered.windows(2).all(|w| w[0].1 == w[1].0), "{covered:?}");
+    assert_eq!(covered.last().unwrap().1, 0x1000 + private.zones.bytes());
+}

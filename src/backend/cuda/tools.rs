@@ -1,0 +1,52 @@
+use std::ffi::c_void;
+
+use super::driver::{DeviceMemory, Function, Launch, Module, Result, Stream};
+
+/// The harness's own kernels, loaded.
+#[derive(Debug)]
+pub struct Tools {
+    pub lay: Function,
+    pub check: Function,
+    pub judge: Function,
+    pub hold: Function,
+    pub stamp: Function,
+    pub dequantise: Function,
+    pub gate: Function,
+    pub products: Function,
+    _module: Module,
+}
+
+impl Tools {
+    pub fn load(cubin: &[u8]) -> Result<Self> {
+        let module = Module::load(cubin)?;
+        Ok(Self {
+            lay: module.function("dgx_lay")?,
+            check: module.function("dgx_check")?,
+            judge: module.function("dgx_judge")?,
+            hold: module.function("dgx_hold")?,
+            stamp: module.function("dgx_stamp")?,
+            dequantise: module.function("dgx_dequantise")?,
+            gate: module.function("dgx_gate")?,
+            products: module.function("dgx_products")?,
+            _module: module,
+        })
+    }
+}
+
+/// A pointer to an argument, as launches take it.
+pub fn argument<T>(value: &mut T) -> *mut c_void {
+    (value as *mut T).cast()
+}
+
+/// Memory holding these bytes. Waits, so that they may go away.
+pub fn uploaded(bytes: &[u8], stream: &Stream) -> Result<DeviceMemory> {
+    let memory = DeviceMemory::new(bytes.len() as u64)?;
+    stream.upload(memory.address, bytes)?;
+    stream.synchronize()?;
+    Ok(memory)
+}
+
+/// Enough threads for `chunks` of work, one block each.
+pub fn blocks(chunks: u64) -> Launch {
+    Launch::flat(u32::try_from(chunks).unwrap_or(u32::MAX), 256)
+}

@@ -1,0 +1,57 @@
+use object::read::elf::ElfFile64;
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+
+/// The variables of a cubin that kernels can write, by name, whatever their
+/// linkage: where a kernel could keep something from one call to the next.
+pub fn variables(cubin: &[u8]) -> Result<Vec<String>, object::Error> {
+    let file: ElfFile64<'_> = ElfFile64::parse(cubin)?;
+    let mut names = Vec::new();
+    for symbol in file.symbols().filter(|s| s.kind() == SymbolKind::Data) {
+        let Some(index) = symbol.section_index() else {
+            continue;
+        };
+        let section = file.section_by_index(index)?;
+        if section.name()?.starts_with(".nv.global") {
+            names.push(symbol.name()?.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::Nvrtc;
+
+    const SOURCE: &str = "
+__device__ int counter = 3;
+static __device__ float memory[100];
+namespace { __device__ int hidden; }
+__constant__ int fixed = 5;
+extern \"C\" __global__ void k(int* p) {
+  static int calls;
+  __shared__ int shared[4];
+  shared[0] = ++calls;
+  memory[threadIdx.x] += shared[0];
+  *p = ++counter + ++hidden + fixed;
+}";
+
+    #[test]
+    fn every_variable_a_kernel_can_write_is_found() {
+        let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
+        let cubin = |source: &str| {
+            let flags = ["--gpu-architecture=sm_90a".to_owned()];
+            let compiled = compiler.compile("x.cu", source, &flags, &[]);
+            compiled.unwrap().cubin.expect("it compiles")
+        };
+        let found = variables(&cubin(SOURCE)).unwrap();
+        for name in ["counter", "memory", "hidden", "calls"] {
+            let hits = found.iter().filter(|f| f.contains(name)).count();
+            assert!(hits > 0, "no {name} in {found:?}");
+        }
+        assert_eq!(found.len(), 4, "{found:?}");
+        let none = "extern \"C\" __global__ void k(int* p) { *p = 1; }";
+        assert!(variables(&cubin(none)).unwrap().is_empty());
+        assert!(variables(b"no cubin").is_err());
+    }
+}

@@ -1,0 +1,264 @@
+//! What lies where before a call, piece by piece, and what must still lie
+//! there after it. One description for every backend: the emulator carries it
+//! out on the CPU with the code here, a GPU with the kernels of tools.cu.
+
+use super::salt::Salt;
+use super::tables::{INPUTS, Private};
+use super::zones::Zones;
+use super::{Trespass, TrespassKind};
+use crate::domain::Group;
+
+/// Which of a group's inputs changes signs from call to call.
+const SIGNED: &str = "b2";
+/// Both nibbles' signs.
+const SIGNS: u8 = 0x88;
+
+/// A stretch of memory and what is put there before each call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    pub at: u64,
+    pub bytes: u64,
+    pub what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Between buffers; nobody may write there.
+    Canary,
+    /// Output: NaN, to be overwritten.
+    Poison,
+    /// Scratch: NaN, to be used at will.
+    Scratch,
+    /// Scratch that is clear before and must be after.
+    Zero,
+    /// An input or a table, to be read only.
+    Same(Source),
+    /// An input, likewise, with the signs of whole rows changed.
+    Signed {
+        source: Source,
+        group: usize,
+        row_bytes: u64,
+    },
+    /// A variable of the module: put back to what it was when loaded.
+    Variable(Source),
+}
+
+/// Where the bytes of a piece come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A tensor, by its zone.
+    Input(usize),
+    Groups,
+    Maps,
+    Deal,
+    /// A variable of the module, by its place.
+    Variable(usize),
+}
+
+impl What {
+    pub fn source(self) -> Option<Source> {
+        match self {
+            Self::Same(source) | Self::Signed { source, .. } | Self::Variable(source) => {
+                Some(source)
+            }
+            Self::Canary | Self::Poison | Self::Scratch | Self::Zero => None,
+        }
+    }
+
+    /// What it means that such a piece changed; nothing where it may.
+    pub fn broken(self) -> Option<TrespassKind> {
+        match self {
+            Self::Canary => Some(TrespassKind::OutOfBounds),
+            Self::Zero => Some(TrespassKind::NotCleared),
+            Self::Same(_) | Self::Signed { .. } => Some(TrespassKind::InputChanged),
+            Self::Poison | Self::Scratch | Self::Variable(_) => None,
+        }
+    }
+}
+
+impl Piece {
+    /// The bytes this piece has before a call. `source` holds those it comes from.
+    pub fn lay(&self, salt: Salt, source: &[u8]) -> Vec<u8> {
+        let addresses = self.at..self.at + self.bytes;
+        match self.what {
+            What::Canary => addresses.map(|a| salt.canary(a)).collect(),
+            What::Scratch => addresses.map(|a| salt.scratch(a)).collect(),
+            What::Poison => {
+                let pair = salt.poison().to_le_bytes();
+                addresses.map(|a| pair[a as usize % 2]).collect()
+            }
+            What::Zero => vec![0; self.bytes as usize],
+            What::Same(_) | What::Variable(_) => source.to_vec(),
+            What::Signed {
+                group, row_bytes, ..
+            } => {
+                let mut bytes = source.to_vec();
+                let rows = bytes.chunks_mut(row_bytes.max(1) as usize).enumerate();
+                for (_, row) in rows.filter(|(row, _)| salt.negates(group, *row as u64)) {
+                    row.iter_mut().for_each(|byte| *byte ^= SIGNS);
+                }
+                bytes
+            }
+        }
+    }
+
+    /// The first byte of `now` that is not what [`Piece::lay`] put there, if
+    /// the piece had to be left alone.
+    pub fn first_change(&self, salt: Salt, source: &[u8], now: &[u8]) -> Option<u64> {
+        self.what.broken()?;
+        let laid = match self.what {
+            // Not copied: inputs are large, and unchanged is the rule.
+            What::Same(_) => std::borrow::Cow::Borrowed(source),
+            _ => std::borrow::Cow::Owned(self.lay(salt, source)),
+        };
+        if *laid == *now {
+            return None;
+        }
+        let at = laid.iter().zip(now).position(|(laid, now)| laid != now)?;
+        Some(at as u64)
+    }
+}
+
+/// The guards of an allocation.
+fn canaries(zones: &Zones, base: u64) -> impl Iterator<Item = Piece> {
+    zones.guards().map(move |(begin, end)| Piece {
+        at: base + begin,
+        bytes: end - begin,
+        what: What::Canary,
+    })
+}
+
+fn piece(zones: &Zones, base: u64, zone: usize, what: What) -> Piece {
+    let zone = zones.zone(zone);
+    Piece {
+        at: base + zone.offset,
+        bytes: zone.bytes,
+        what,
+    }
+}
+
+/// Every group's operands, guards and all.
+pub fn inputs(zones: &Zones, base: u64, groups: &[Group]) -> Vec<Piece> {
+    let tensors = (0..zones.all().len()).map(|zone| {
+        let (group, input) = (zone / INPUTS.len(), zone % INPUTS.len());
+        let source = Source::Input(zone);
+        let what = match INPUTS[input] == SIGNED {
+            true => What::Signed {
+                source,
+                group,
+                row_bytes: u64::from(groups[group].k) / 2,
+            },
+            false => What::Same(source),
+        };
+        piece(zones, base, zone, what)
+    });
+    some(canaries(zones, base).chain(tensors))
+}
+
+/// C of every group.
+pub fn outputs(zones: &Zones, base: u64) -> Vec<Piece> {
+    let c = (0..zones.all().len()).map(|zone| piece(zones, base, zone, What::Poison));
+    some(canaries(zones, base).chain(c))
+}
+
+/// Scratch, and the tables a kernel is given.
+pub fn private(private: &Private, base: u64) -> Vec<Piece> {
+    let zones = &private.zones;
+    let scratch = private.scratch.iter().map(|s| {
+        let what = if s.zero { What::Zero } else { What::Scratch };
+        piece(zones, base, s.zone, what)
+    });
+    let tables = [
+        (private.groups_zone, Source::Groups),
+        (private.maps_zone, Source::Maps),
+        (private.deal_zone, Source::Deal),
+    ];
+    let tables = tables.map(|(zone, source)| piece(zones, base, zone, What::Same(source)));
+    some(canaries(zones, base).chain(scratch).chain(tables))
+}
+
+fn some(pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
+    pieces.filter(|p| p.bytes > 0).collect()
+}
+
+/// What a changed byte at `address` means; `arenas` are the allocations it can
+/// be in, each with its base.
+pub fn explain(pieces: &[Piece], arenas: &[(&Zones, u64)], address: u64) -> Trespass {
+    let hit = pieces
+        .iter()
+        .find(|p| (p.at..p.at + p.bytes).contains(&address));
+    let kind = hit.and_then(|p| p.what.broken());
+    let home = arenas
+        .iter()
+        .find(|(zones, base)| (*base..base + zones.bytes()).contains(&address));
+    let (buffer, offset) = match home {
+        Some((zones, base)) => zones.nearest(address - base),
+        None => ("memory".to_owned(), 0),
+    };
+    Trespass {
+        buffer,
+        kind: kind.unwrap_or(TrespassKind::OutOfBounds),
+        offset,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SALT: Salt = Salt(0x5eed);
+
+    #[test]
+    fn what_was_laid_is_unchanged_until_somebody_writes() {
+        let source: Vec<u8> = (0..=255).collect();
+        let signed = What::Signed {
+            source: Source::Input(2),
+            group: 0,
+            row_bytes: 8,
+        };
+        for what in [What::Canary, What::Zero, What::Same(Source::Maps), signed] {
+            let piece = Piece {
+                at: 0x1003,
+                bytes: 256,
+                what,
+            };
+            let mut now = piece.lay(SALT, &source);
+            assert_eq!(now.len(), 256);
+            assert_eq!(piece.first_change(SALT, &source, &now), None);
+            now[77] ^= 0x10;
+            assert_eq!(piece.first_change(SALT, &source, &now), Some(77));
+            // What an earlier call found there is no longer right.
+            if matches!(what, What::Canary) || what == signed {
+                let earlier = piece.lay(Salt(1), &source);
+                assert!(piece.first_change(SALT, &source, &earlier).is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn what_may_be_written_is_not_compared() {
+        for what in [
+            What::Poison,
+            What::Scratch,
+            What::Variable(Source::Variable(0)),
+        ] {
+            let piece = Piece {
+                at: 256,
+                bytes: 4,
+                what,
+            };
+            assert_eq!(piece.first_change(SALT, &[1; 4], &[9; 4]), None);
+        }
+    }
+
+    #[test]
+    fn a_changed_address_names_its_buffer_and_what_it_means() {
+        let mut zones = Zones::default();
+        zones.add("c of group 0", 500);
+        let pieces = outputs(&zones, 0x10_0000);
+        let offset = zones.zone(0).offset;
+        let found = explain(&pieces, &[(&zones, 0x10_0000)], 0x10_0000 + offset + 503);
+        let text = "wrote out of bounds of c of group 0, at byte 503";
+        assert_eq!(found.to_string(), text);
+    }
+}
