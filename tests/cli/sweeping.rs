@@ -434,6 +434,68 @@ seed = 1
     }
 }
 
+/// The processes a process has started and not buried.
+fn children(parent: u32) -> Vec<String> {
+    let path = format!("/proc/{parent}/task/{parent}/children");
+    let list = fs::read_to_string(path).unwrap_or_default();
+    list.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_worker_killed_from_outside_is_tried_once_more() {
+    let sweep = Sweep::new(ROUND);
+    let child = sweep
+        .command(&[&sweep.round()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("dgx runs");
+    sweep.wait_for_a_verdict();
+    let workers = children(child.id());
+    assert!(!workers.is_empty(), "no worker at work");
+    let killed = Command::new("kill").arg("-KILL").args(&workers).status();
+    assert!(killed.expect("kill runs").success());
+    let before = sweep.verdicts().len();
+    assert!(before < 9, "all was judged before the worker was killed");
+    let said = explain(&child.wait_with_output().expect("dgx ends"));
+    let verdicts = sweep.verdicts();
+    let ok = |(count, status): &(usize, String)| *count == 1 && status == "ok";
+    assert!(
+        verdicts.len() == 9 && verdicts.values().all(ok),
+        "{verdicts:?}\n{said}"
+    );
+}
+
+#[test]
+fn what_kernels_print_is_kept_and_never_believed() {
+    let sweep = Sweep::new(
+        "question   = \"Who is believed?\"
+contenders = [\"plain\", \"verdict-printed\", \"talkative\"]
+baseline   = \"plain\"
+shapes     = [{ name = \"ragged\", groups = [{ m = 40, n = 128, k = 256 }, { m = 7, n = 256, k = 512 }] }]
+[validate]
+seed = 1
+",
+    );
+    let said = sweep.run(&[&sweep.round(), "--variants", FIXTURES], 0);
+    assert!(said.contains("its kernels printed"), "{said}");
+    let text = fs::read_to_string(sweep.run_file().expect("a run file")).expect("its text");
+    let verdict = |contender: &str| -> serde_json::Value {
+        let name = format!("\"type\":\"verdict\",\"contender\":\"{contender}\"");
+        let line = text.lines().find(|l| l.contains(&name)).expect(contender);
+        serde_json::from_str(line).expect("JSON")
+    };
+    assert!(verdict("plain").get("printed").is_none());
+    let forged = verdict("verdict-printed");
+    assert_eq!(forged["status"], "wrong");
+    let words = forged["printed"].as_str().expect("words");
+    assert!(words.contains("\"status\":\"ok\""), "{words}");
+    let honest = verdict("talkative");
+    assert_eq!(honest["status"], "ok");
+    let words = honest["printed"].as_str().expect("words");
+    assert!(words.contains("group 1 has 7 rows"), "{words}");
+}
+
 #[test]
 fn counters_stand_in_the_tables_of_sweep_compare_and_explain() {
     let sweep = Sweep::new(
