@@ -2,12 +2,13 @@ use std::path::{Path, PathBuf};
 
 use super::Globals;
 use super::runs;
-use crate::config::{Gate, Round};
-use crate::diagnostic::{CommandError, InputError, SourceFile};
+use crate::config::Gate;
+use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{Bytes, Counter, Exit};
-use crate::gate::{self, GateError, GateReport, Over};
+use crate::gate::{self, Finding, GateError, GateReport, Over, Rule, Ruling};
 use crate::rank::{Ranking, mismatch};
 use crate::record::{self, Run};
+use crate::rounds;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -26,6 +27,10 @@ pub struct Args {
     /// Least speedup on every single shape
     #[arg(long, value_name = "X", value_parser = ratio)]
     min_shape: Option<f64>,
+    /// No slower than the baseline by more than can be told, in the mean and on
+    /// every shape; the default over a run file
+    #[arg(long)]
+    not_slower: bool,
     /// Most shared memory of a kernel, bytes
     #[arg(long, value_name = "BYTES")]
     max_smem: Option<u64>,
@@ -48,7 +53,7 @@ pub struct Args {
     /// Every claim must be met
     #[arg(long)]
     claims_met: bool,
-    /// Do not ask that every cell is ok
+    /// Do not ask that every cell is ok (over a run file: that none became wrong)
     #[arg(long)]
     allow_incorrect: bool,
     /// Judge against a run of another GPU or backend all the same
@@ -97,10 +102,11 @@ impl From<GateError> for CommandError {
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
     runs::probe([&args.export_json, &args.export_junit, &args.export_markdown])?;
-    let (run, base) = sides(&args)?;
+    let Sides { run, base, alone } = sides(&args)?;
     let ranking = Ranking::of(&run);
-    let rules = rules(&args, &run)?;
-    let report = judge(&args, &run, &ranking, &rules, base.as_ref())?;
+    let rules = rules(&args, meant(&args, &run, base.is_some())?, base.is_some());
+    let mut report = judge(&args, &run, &ranking, &rules, base)?;
+    report.findings.extend(alone);
     // The files first: whoever reads the words may be gone by then.
     let written = write(&args, &report);
     say!("{}", gate::text(&report, &style));
@@ -108,24 +114,70 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Ok(report.exit())
 }
 
-/// The run to judge and, where the baseline is a file, the run to hold it against.
-fn sides(args: &Args) -> Result<(Run, Option<Run>), CommandError> {
+/// What is judged, and against what.
+struct Sides {
+    run: Run,
+    /// The run given with --baseline.
+    base: Option<Run>,
+    /// Set where that is the run itself: it is judged by its own rules, and
+    /// has not been held against anything.
+    alone: Option<Finding>,
+}
+
+fn sides(args: &Args) -> Result<Sides, CommandError> {
     let file = args.baseline.as_deref().filter(|b| runs::is_run_file(b));
     let Some(file) = file else {
-        return Ok((runs::load(args.run.as_deref())?, None));
+        return Ok(Sides {
+            run: runs::load(args.run.as_deref())?,
+            base: None,
+            alone: None,
+        });
     };
     let base = runs::load(Some(Path::new(file)))?;
     let run = match &args.run {
-        Some(path) => runs::load(Some(path))?,
-        // Without a run to judge, the newest one that can be held against the
-        // baseline; and where there is none, the file is judged by itself.
-        None => match record::newest(Path::new(runs::RESULTS)).map(|p| record::read(&p)) {
-            Ok(Ok(newest)) if mismatch(&base, &newest).is_none() || args.across_devices => newest,
-            _ => return Ok((base, None)),
-        },
+        Some(path) => Some(runs::load(Some(path))?),
+        None => fitting(&base, args.across_devices)?,
     };
-    let itself = same_file(&run.path, &base.path);
-    Ok((run, (!itself).then_some(base)))
+    let other = run.filter(|run| !same_file(&run.path, &base.path));
+    Ok(match other {
+        Some(run) => Sides {
+            run,
+            base: Some(base),
+            alone: None,
+        },
+        None => Sides {
+            alone: Some(unheld(&base)),
+            run: base,
+            base: None,
+        },
+    })
+}
+
+/// The newest run of the baseline's round, of the same kind of device.
+fn fitting(base: &Run, across_devices: bool) -> Result<Option<Run>, CommandError> {
+    for path in record::newest_first(Path::new(runs::RESULTS)) {
+        if record::header(&path)?.name != base.header.name {
+            continue;
+        }
+        let run = record::read(&path)?;
+        if across_devices || mismatch(base, &run).is_none() {
+            return Ok(Some(run));
+        }
+    }
+    Ok(None)
+}
+
+fn unheld(run: &Run) -> Finding {
+    Finding {
+        rule: Rule::Complete,
+        contender: run.header.baseline.clone(),
+        shape: None,
+        ruling: Ruling::Undecided,
+        wanted: "another run".to_owned(),
+        found: "itself".to_owned(),
+        speedup: None,
+        reason: Some("no other run was held against it; it was judged by its own rules".to_owned()),
+    }
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {
@@ -135,13 +187,30 @@ fn same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// The round's own gate, with what the command line says on top; a plain
-/// "right, and not slower" where neither says anything.
-fn rules(args: &Args, run: &Run) -> Result<Gate, CommandError> {
-    let written = round_gate(run)?;
-    let none = written.is_none();
+/// The rules the round wrote for what the run is held against: a threshold
+/// over one opponent says nothing about another, and none about an earlier run.
+fn meant(args: &Args, run: &Run, over_run: bool) -> Result<Option<Gate>, CommandError> {
+    let Some(mut gate) = rounds::rules_of(run)?.filter(|_| !over_run) else {
+        return Ok(None);
+    };
+    let named = args.baseline.as_deref().filter(|b| !runs::is_run_file(b));
+    if let Some(name) = named {
+        let written = gate.over.as_deref().unwrap_or(run.header.baseline.as_str());
+        if runs::contender(run, name)?.as_str() != written {
+            (gate.min_geomean, gate.min_shape, gate.not_slower) = (None, None, false);
+        }
+    }
+    Ok(Some(gate))
+}
+
+/// The rules with what the command line says on top. Where none are written
+/// they are "right, and not slower"; over an earlier run, what was right is
+/// right, and nobody is slower by more than both runs can tell.
+fn rules(args: &Args, written: Option<Gate>, over_run: bool) -> Gate {
+    let none = written.is_none() && !over_run;
     let mut gate = written.unwrap_or(Gate {
         correct: true,
+        not_slower: over_run,
         ..Gate::default()
     });
     if !args.contender.is_empty() {
@@ -152,6 +221,10 @@ fn rules(args: &Args, run: &Run) -> Result<Gate, CommandError> {
     }
     gate.min_geomean = args.min_geomean.or(gate.min_geomean);
     gate.min_shape = args.min_shape.or(gate.min_shape);
+    if args.min_geomean.is_some() || args.min_shape.is_some() {
+        gate.not_slower = false;
+    }
+    gate.not_slower |= args.not_slower;
     gate.max_smem = args.max_smem.map(Bytes).or(gate.max_smem);
     gate.max_registers = args.max_registers.or(gate.max_registers);
     gate.min_occupancy = args.min_occupancy.or(gate.min_occupancy);
@@ -162,23 +235,10 @@ fn rules(args: &Args, run: &Run) -> Result<Gate, CommandError> {
     gate.counters.retain(|(counter, _)| !given(counter));
     gate.counters.extend(&args.counter);
     gate.correct &= !args.allow_incorrect;
-    if none && gate.min_geomean.is_none() && gate.min_shape.is_none() {
+    if none && gate.min_geomean.is_none() && gate.min_shape.is_none() && !gate.not_slower {
         gate.min_geomean = Some(1.0);
     }
-    Ok(gate)
-}
-
-/// The `[gate]` of the config the run was made from.
-fn round_gate(run: &Run) -> Result<Option<Gate>, CommandError> {
-    let config = &run.header.config;
-    if config.text.trim().is_empty() {
-        return Ok(None);
-    }
-    let file = SourceFile {
-        path: config.path.clone().into(),
-        text: config.text.as_str().into(),
-    };
-    Ok(Round::from_source(file)?.gate)
+    gate
 }
 
 fn judge(
@@ -186,20 +246,15 @@ fn judge(
     run: &Run,
     ranking: &Ranking,
     rules: &Gate,
-    base: Option<&Run>,
+    base: Option<Run>,
 ) -> Result<GateReport, CommandError> {
     let named = args.baseline.as_deref().filter(|b| !runs::is_run_file(b));
     let over_file = rules.over.as_deref().filter(|o| runs::is_run_file(o));
-    let loaded;
     let base = match (base, over_file) {
-        (Some(base), _) => Some(base),
-        (None, Some(file)) => {
-            loaded = runs::load(Some(Path::new(file)))?;
-            Some(&loaded)
-        }
-        (None, None) => None,
+        (None, Some(file)) => Some(runs::load(Some(Path::new(file)))?),
+        (base, _) => base,
     };
-    if let Some(base) = base {
+    if let Some(base) = &base {
         let base_ranking = Ranking::of(base);
         let over = Over::Run(base, &base_ranking);
         return Ok(gate::judge(run, ranking, rules, over, args.across_devices)?);

@@ -246,6 +246,7 @@ impl Reader<'_> {
             over: wire.over,
             min_geomean: speedup("min_geomean", wire.min_geomean)?,
             min_shape: speedup("min_shape", wire.min_shape)?,
+            not_slower: wire.not_slower,
             correct: wire.correct,
             max_smem: limit("max_smem", wire.max_smem, 1 << 30)?.map(|b| Bytes(b.into())),
             max_registers: limit("max_registers", wire.max_registers, 255)?,

@@ -83,7 +83,9 @@ pub struct Gate {
     pub min_geomean: Option<f64>,
     /// Least speedup on every single shape.
     pub min_shape: Option<f64>,
-    /// Every cell must be `ok`.
+    /// Not slower by more than can be told, in the mean and on every shape.
+    pub not_slower: bool,
+    /// Every cell must be `ok`; over an earlier run, every one that was.
     pub correct: bool,
     pub max_smem: Option<Bytes>,
     pub max_registers: Option<u32>,

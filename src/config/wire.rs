@@ -94,6 +94,8 @@ pub(super) struct Gate {
     pub over: Option<String>,
     pub min_geomean: Option<Spanned<f64>>,
     pub min_shape: Option<Spanned<f64>>,
+    #[serde(default)]
+    pub not_slower: bool,
     #[serde(default = "yes")]
     pub correct: bool,
     pub max_smem: Option<Spanned<i64>>,

@@ -4,14 +4,14 @@
 use thiserror::Error;
 
 use super::ruling::{Finding, GateReport, Rule, Ruling};
-use super::{counters, resources, speed};
+use super::{completeness, counters, resources, speed};
 use crate::claims::ClaimVerdict;
 use crate::config::Gate;
 use crate::domain::{ContenderId, Status};
 use crate::present::{self, interval, speedup};
 use crate::rank::{Comparison, Ranking, Side, compare_runs, mismatch};
 use crate::record::Run;
-use crate::record::schema::Timing;
+use crate::record::schema::{ContenderRecord, Timing};
 use crate::stats::Detectable;
 
 /// What a run is held against.
@@ -30,6 +30,8 @@ pub enum GateError {
     Nobody(String),
     #[error("the two runs have no shape in common")]
     NoCommonShape,
+    #[error("the two runs have no contender in common")]
+    NoCommonContender,
     #[error("the two runs come from different devices: {0}")]
     Devices(String),
 }
@@ -39,7 +41,7 @@ impl GateError {
         match self {
             Self::NoContender(..) => "`dgx compare` and the table of the sweep list the names",
             Self::Nobody(_) => "name one with --contender, or sweep more than the baseline",
-            Self::NoCommonShape => "compare runs of the same round",
+            Self::NoCommonShape | Self::NoCommonContender => "compare runs of the same round",
             Self::Devices(_) => {
                 "times of different devices say little about a design; \
                  --across-devices compares them all the same, labelled"
@@ -53,9 +55,11 @@ pub struct Case<'a> {
     pub run: &'a Run,
     pub ranking: &'a Ranking,
     pub contender: &'a ContenderId,
+    pub over: Over<'a>,
 }
 
-/// Judges the contenders the gate names (all but the baseline by default).
+/// Judges the contenders the gate names: by default all but the baseline, and
+/// over an earlier run all that both have.
 pub fn judge(
     run: &Run,
     ranking: &Ranking,
@@ -67,6 +71,7 @@ pub fn judge(
         run: run.path.display().to_string(),
         over: describe(over),
         across_devices: None,
+        incomplete: completeness::gaps(run, ranking),
         findings: Vec::new(),
         notes: Vec::new(),
     };
@@ -77,16 +82,28 @@ pub fn judge(
             }
             report.across_devices = Some(difference.to_string());
         }
+        let theirs = completeness::gaps(base, base_ranking);
+        let theirs = theirs
+            .iter()
+            .map(|gap| format!("of the baseline run, {gap}"));
+        report.incomplete.extend(theirs);
         report
             .findings
-            .extend(completeness(run, ranking, base, base_ranking, gate)?);
+            .extend(completeness::lacking(run, base, base_ranking, gate)?);
+        if other_card(over, run) {
+            report.notes.push(format!(
+                "The runs come from two cards of one kind. Intervals cover one card, so a loss of \
+                 up to {} between them is undecided.",
+                present::percent(speed::GRAVE)
+            ));
+        }
     }
-    let contenders = select(run, gate, over)?;
-    for contender in &contenders {
+    for contender in &select(run, gate, over)? {
         let case = Case {
             run,
             ranking,
             contender,
+            over,
         };
         if let Over::Run(base, _) = over
             && base.contender(contender).is_none()
@@ -96,7 +113,7 @@ pub fn judge(
             ));
             continue;
         }
-        report.findings.extend(case.judge(gate, over));
+        report.findings.extend(case.judge(gate));
     }
     Ok(report)
 }
@@ -108,19 +125,36 @@ fn describe(over: Over) -> String {
     }
 }
 
+/// Whether an earlier run is from another card of the same kind.
+fn other_card(over: Over, run: &Run) -> bool {
+    let Over::Run(base, _) = over else {
+        return false;
+    };
+    let cards = (&base.header.device.uuid, &run.header.device.uuid);
+    matches!(cards, (Some(one), Some(other)) if one != other)
+}
+
 /// The contenders the rules are about.
 fn select(run: &Run, gate: &Gate, over: Over) -> Result<Vec<ContenderId>, GateError> {
+    let records = &run.header.contenders;
     let base = match over {
         Over::Contender(id) => Some(id),
-        Over::Run(..) => None,
+        Over::Run(base, _) => {
+            let common = |c: &ContenderRecord| base.contender(&c.id).is_some();
+            if !records.iter().any(common) {
+                return Err(GateError::NoCommonContender);
+            }
+            None
+        }
     };
-    let records = &run.header.contenders;
     if gate.contenders.is_empty() {
-        // A design that declares its failure is in the round to show it.
-        let judged = records
-            .iter()
-            .filter(|c| Some(&c.id) != base && c.expect == Status::Ok);
-        let ids: Vec<ContenderId> = judged.map(|c| c.id.clone()).collect();
+        // A design that declares its failure is in the round to show it; over
+        // an earlier run only what became worse counts.
+        let asked = |c: &&ContenderRecord| match over {
+            Over::Contender(id) => c.id != *id && c.expect == Status::Ok,
+            Over::Run(..) => true,
+        };
+        let ids: Vec<ContenderId> = records.iter().filter(asked).map(|c| c.id.clone()).collect();
         return match ids.is_empty() {
             true => Err(GateError::Nobody(
                 "the run has only its baseline".to_owned(),
@@ -130,9 +164,7 @@ fn select(run: &Run, gate: &Gate, over: Over) -> Result<Vec<ContenderId>, GateEr
     }
     let mut chosen = Vec::new();
     for name in &gate.contenders {
-        let named = |c: &&crate::record::schema::ContenderRecord| {
-            c.id.as_str() == name || c.variant == *name
-        };
+        let named = |c: &&ContenderRecord| c.id.as_str() == name || c.variant == *name;
         let ids: Vec<ContenderId> = records.iter().filter(named).map(|c| c.id.clone()).collect();
         if ids.is_empty() {
             let file = run.path.display().to_string();
@@ -140,80 +172,54 @@ fn select(run: &Run, gate: &Gate, over: Over) -> Result<Vec<ContenderId>, GateEr
         }
         chosen.extend(ids.into_iter().filter(|id| Some(id) != base));
     }
-    Ok(chosen)
+    match chosen.is_empty() {
+        true => Err(GateError::Nobody("only the baseline is named".to_owned())),
+        false => Ok(chosen),
+    }
 }
 
-/// What the baseline run has and this one lacks cannot be judged, and a gate
-/// that looked away would pass a contender that was dropped.
-fn completeness(
-    run: &Run,
-    ranking: &Ranking,
-    base: &Run,
-    base_ranking: &Ranking,
-    gate: &Gate,
-) -> Result<Vec<Finding>, GateError> {
-    let lacking = |contender: &ContenderId, shape: Option<&str>, found: &str| Finding {
-        rule: Rule::Complete,
-        contender: contender.clone(),
-        shape: shape.map(str::to_owned),
-        ruling: Ruling::Undecided,
-        wanted: "as in the baseline run".to_owned(),
-        found: found.to_owned(),
-        speedup: None,
-        reason: Some("what is not there cannot be judged".to_owned()),
-    };
-    let common = |s: &&crate::domain::Shape| run.shape(&s.name) == Some(*s);
-    if base.header.shapes.iter().filter(common).count() == 0 {
-        return Err(GateError::NoCommonShape);
-    }
-    let mut findings = Vec::new();
-    for shape in base.header.shapes.iter().filter(|s| !common(s)) {
-        let found = match run.shape(&shape.name) {
-            Some(_) => "other groups",
-            None => "absent",
-        };
-        findings.push(lacking(&run.header.baseline, Some(&shape.name), found));
-    }
-    let asked = |id: &ContenderId| {
-        let named = |n: &String| id.as_str() == n || id.variant() == n;
-        gate.contenders.is_empty() || gate.contenders.iter().any(named)
-    };
-    for row in base_ranking.rows.iter().filter(|r| r.place.is_some()) {
-        let id = &row.contender;
-        if asked(id) && run.contender(id).is_none() && ranking.row(id).is_none() {
-            findings.push(lacking(id, None, "absent"));
-        }
-    }
-    Ok(findings)
+/// A contender beside what it is held against, shape by shape.
+struct Beside<'a> {
+    comparison: Option<Comparison>,
+    /// Shapes that are to be judged.
+    asked: Vec<&'a str>,
+    /// Those the contender has no valid time on.
+    own_lacks: Vec<&'a str>,
+    /// Those the other side has no valid time on.
+    other_lacks: Vec<&'a str>,
 }
 
 impl Case<'_> {
-    fn judge(&self, gate: &Gate, over: Over) -> Vec<Finding> {
+    fn judge(&self, gate: &Gate) -> Vec<Finding> {
         let mut findings = Vec::new();
         if gate.correct {
             findings.extend(self.correct());
         }
-        let comparison = self.compare(over);
-        if let Some(threshold) = gate.min_geomean {
-            findings.push(self.geomean(threshold, comparison.as_ref(), over));
+        if gate.min_geomean.is_some() || gate.min_shape.is_some() || gate.not_slower {
+            let beside = self.beside();
+            let geomean = gate.min_geomean.map(|least| self.geomean(least, &beside));
+            findings.extend(geomean.flatten());
+            if let Some(floor) = gate.min_shape {
+                findings.extend(self.shapes(floor, &beside));
+            }
+            if gate.not_slower {
+                findings.extend(self.not_slower(&beside));
+            }
         }
-        if let Some(floor) = gate.min_shape {
-            findings.extend(self.shapes(floor, comparison.as_ref()));
-        }
-        let base = match over {
+        let base = match self.over {
             Over::Contender(id) => self.run.resources(id),
             Over::Run(run, _) => run.resources(self.contender),
         };
         findings.extend(resources::judge(gate, self, base));
-        findings.extend(counters::judge(gate, self, over));
+        findings.extend(counters::judge(gate, self, self.over));
         if gate.claims_met {
             findings.extend(self.claim());
         }
         findings
     }
 
-    fn compare(&self, over: Over) -> Option<Comparison> {
-        match over {
+    fn compare(&self) -> Option<Comparison> {
+        match self.over {
             Over::Contender(base) => self.ranking.compare(self.run, base, self.contender),
             Over::Run(run, ranking) => {
                 let base = Side {
@@ -231,6 +237,62 @@ impl Case<'_> {
         }
     }
 
+    /// Over a contender every shape is asked for; over an earlier run those it
+    /// was timed on there, for on others there is nothing to be held against.
+    fn beside(&self) -> Beside<'_> {
+        let timed = |ranking: &Ranking, id: &ContenderId, shape: &str| {
+            ranking.cell(id, shape).is_some_and(|c| c.time.is_some())
+        };
+        let shapes = self.run.header.shapes.iter();
+        let asked: Vec<&str> = shapes
+            .filter(|shape| match self.over {
+                Over::Contender(_) => true,
+                Over::Run(base, ranking) => {
+                    base.shape(&shape.name) == Some(shape)
+                        && timed(ranking, self.contender, &shape.name)
+                }
+            })
+            .map(|shape| shape.name.as_str())
+            .collect();
+        let without = |present: &dyn Fn(&str) -> bool| {
+            let lacks = asked.iter().filter(|s| !present(s));
+            lacks.copied().collect::<Vec<_>>()
+        };
+        Beside {
+            comparison: self.compare(),
+            own_lacks: without(&|s| timed(self.ranking, self.contender, s)),
+            other_lacks: match self.over {
+                Over::Contender(base) => without(&|s| timed(self.ranking, base, s)),
+                Over::Run(..) => Vec::new(),
+            },
+            asked,
+        }
+    }
+
+    /// Why there is no ratio on these shapes: the contender's own fault, or not.
+    fn no_ratio(&self, rule: Rule, wanted: String, beside: &Beside) -> Finding {
+        let shapes = beside.asked.len();
+        let (ruling, who, lacks) = match beside.own_lacks.len() {
+            0 => (
+                Ruling::Undecided,
+                describe(self.over),
+                beside.other_lacks.len(),
+            ),
+            own => (Ruling::Failed, self.contender.to_string(), own),
+        };
+        let reason = match lacks == shapes {
+            true => format!("{who} is valid on no shape"),
+            false => format!("{who} is not valid on {lacks} of {shapes} shapes"),
+        };
+        Finding {
+            ruling,
+            wanted,
+            found: "none".to_owned(),
+            reason: Some(reason),
+            ..self.plain(rule, None)
+        }
+    }
+
     pub fn plain(&self, rule: Rule, shape: Option<&str>) -> Finding {
         Finding {
             rule,
@@ -244,10 +306,19 @@ impl Case<'_> {
         }
     }
 
-    /// One finding for each cell that is not ok, or one that all are.
+    /// One finding for each cell that is not ok, or one that all are. Over an
+    /// earlier run only cells that were ok there are asked for.
     fn correct(&self) -> Vec<Finding> {
+        let asked = |shape: &&crate::domain::Shape| match self.over {
+            Over::Contender(_) => true,
+            Over::Run(base, _) => {
+                base.shape(&shape.name) == Some(*shape)
+                    && base.status(self.contender, &shape.name) == Some(Status::Ok)
+            }
+        };
+        let asked: Vec<_> = self.run.header.shapes.iter().filter(asked).collect();
         let mut findings = Vec::new();
-        for shape in &self.run.header.shapes {
+        for shape in &asked {
             let status = self.run.status(self.contender, &shape.name);
             let (ruling, found) = match status {
                 Some(Status::Ok) => continue,
@@ -265,83 +336,64 @@ impl Case<'_> {
                 ..self.plain(Rule::Correct, Some(&shape.name))
             });
         }
-        if findings.is_empty() {
+        if findings.is_empty() && !asked.is_empty() {
+            let wanted = match (self.over, asked.len() == self.run.header.shapes.len()) {
+                (_, true) => "ok on every shape".to_owned(),
+                (_, false) => format!("ok on the {} it was", asked.len()),
+            };
             findings.push(Finding {
-                wanted: "ok on every shape".to_owned(),
+                wanted,
                 ..self.plain(Rule::Correct, None)
             });
         }
-        let same = |f: &Finding| (f.found == findings[0].found) && f.reason == findings[0].reason;
         // Alike on every shape is one finding, not eight.
-        if findings.len() == self.run.header.shapes.len() && findings.iter().all(same) {
+        let alike = |f: &Finding| f.found == findings[0].found && f.reason == findings[0].reason;
+        if findings.len() == asked.len() && findings.iter().all(alike) {
             findings.truncate(1);
-            findings[0].shape = None;
+            findings.iter_mut().for_each(|f| f.shape = None);
         }
         findings
     }
 
-    fn geomean(&self, threshold: f64, comparison: Option<&Comparison>, over: Over) -> Finding {
-        let mut finding = Finding {
-            wanted: format!("≥ {}", present::threshold(threshold)),
-            ..self.plain(Rule::MinGeomean, None)
-        };
-        let base_shapes = match over {
-            Over::Contender(_) => self.run.header.shapes.len(),
-            Over::Run(base, _) => {
-                let common = |s: &&crate::domain::Shape| base.shape(&s.name) == Some(*s);
-                self.run.header.shapes.iter().filter(common).count()
-            }
-        };
-        let Some(comparison) = comparison.filter(|c| c.shapes.len() == base_shapes) else {
-            let valid = comparison.map_or(0, |c| c.shapes.len());
-            finding.ruling = Ruling::Failed;
-            finding.found = "none".to_owned();
-            finding.reason = Some(format!(
-                "both are valid on {valid} of {base_shapes} shapes, and a mean over some is not the mean"
-            ));
-            return finding;
+    /// None where an earlier run has nothing to hold the contender against.
+    fn geomean(&self, threshold: f64, beside: &Beside) -> Option<Finding> {
+        let wanted = format!("≥ {}", present::threshold(threshold));
+        if beside.asked.is_empty() {
+            return None;
+        }
+        let whole = |c: &&Comparison| c.shapes.len() == beside.asked.len();
+        let Some(comparison) = beside.comparison.as_ref().filter(whole) else {
+            return Some(self.no_ratio(Rule::MinGeomean, wanted, beside));
         };
         let limit = self.ranking.detectable.as_ref();
         let judged = speed::judge(&comparison.geomean, threshold, limit, self.run.timing());
-        finding.ruling = judged.ruling;
-        finding.found = judged.found;
-        finding.speedup = Some(judged.ratio);
-        finding.reason = judged.reason;
-        finding
+        Some(self.judged(Rule::MinGeomean, None, wanted, judged))
     }
 
-    fn shapes(&self, floor: f64, comparison: Option<&Comparison>) -> Vec<Finding> {
-        let Some(comparison) = comparison else {
-            return vec![Finding {
-                ruling: Ruling::Failed,
-                wanted: format!("≥ {}", present::threshold(floor)),
-                found: "none".to_owned(),
-                reason: Some("both are valid on no shape".to_owned()),
-                ..self.plain(Rule::MinShape, None)
-            }];
-        };
+    fn shapes(&self, floor: f64, beside: &Beside) -> Vec<Finding> {
+        let wanted = || format!("≥ {}", present::threshold(floor));
+        if beside.asked.is_empty() {
+            return Vec::new();
+        }
         let mut findings = Vec::new();
+        if !beside.own_lacks.is_empty() || !beside.other_lacks.is_empty() {
+            findings.push(self.no_ratio(Rule::MinShape, wanted(), beside));
+        }
         let mut worst: Option<(&str, f64)> = None;
-        for (shape, estimate) in &comparison.shapes {
-            let limit = self.shape_limit(shape);
+        let compared = beside.comparison.iter().flat_map(|c| &c.shapes);
+        for (shape, estimate) in compared {
+            let limit = shape_limit(self.run, self.ranking, shape);
             let judged = speed::judge(estimate, floor, limit, self.run.timing());
             if worst.is_none_or(|(_, least)| estimate.mean < least) {
                 worst = Some((shape, estimate.mean));
             }
             if judged.ruling != Ruling::Passed {
-                findings.push(Finding {
-                    ruling: judged.ruling,
-                    wanted: format!("≥ {}", present::threshold(floor)),
-                    found: judged.found,
-                    speedup: Some(judged.ratio),
-                    reason: judged.reason,
-                    ..self.plain(Rule::MinShape, Some(shape))
-                });
+                findings.push(self.judged(Rule::MinShape, Some(shape), wanted(), judged));
             }
         }
         if let (true, Some((shape, least))) = (findings.is_empty(), worst) {
             findings.push(Finding {
-                wanted: format!("≥ {} on every shape", present::threshold(floor)),
+                wanted: format!("{} on every shape", wanted()),
                 found: format!("≥ {} (on {shape})", speedup(least.exp())),
                 ..self.plain(Rule::MinShape, None)
             });
@@ -349,14 +401,58 @@ impl Case<'_> {
         findings
     }
 
-    fn shape_limit(&self, shape: &str) -> Option<&Detectable> {
-        let index = self
-            .run
-            .header
-            .shapes
-            .iter()
-            .position(|s| s.name == shape)?;
-        self.ranking.shape_detectable.get(index)?.as_ref()
+    /// The mean, and every shape that does not pass.
+    fn not_slower(&self, beside: &Beside) -> Vec<Finding> {
+        if beside.asked.is_empty() {
+            return Vec::new();
+        }
+        let mut findings = Vec::new();
+        let whole = |c: &&Comparison| c.shapes.len() == beside.asked.len();
+        let slack = match self.over {
+            Over::Contender(_) => [self.ranking.detectable.as_ref(), None],
+            Over::Run(_, base) => [&self.ranking.detectable, &base.detectable].map(Option::as_ref),
+        };
+        let slack = self.slack(slack);
+        findings.push(match beside.comparison.as_ref().filter(whole) {
+            Some(comparison) => {
+                let judged = speed::not_slower(&comparison.geomean, &slack, self.run.timing());
+                self.judged(Rule::NotSlower, None, slack.wanted(), judged)
+            }
+            None => self.no_ratio(Rule::NotSlower, slack.wanted(), beside),
+        });
+        for (shape, estimate) in beside.comparison.iter().flat_map(|c| &c.shapes) {
+            let own = shape_limit(self.run, self.ranking, shape);
+            let slack = self.slack(match self.over {
+                Over::Contender(_) => [own, None],
+                Over::Run(base, ranking) => [own, shape_limit(base, ranking, shape)],
+            });
+            let judged = speed::not_slower(estimate, &slack, self.run.timing());
+            if judged.ruling != Ruling::Passed {
+                findings.push(self.judged(Rule::NotSlower, Some(shape), slack.wanted(), judged));
+            }
+        }
+        findings
+    }
+
+    fn slack(&self, limits: [Option<&Detectable>; 2]) -> speed::Slack {
+        speed::Slack::of(limits, other_card(self.over, self.run))
+    }
+
+    fn judged(
+        &self,
+        rule: Rule,
+        shape: Option<&str>,
+        wanted: String,
+        judged: speed::Judged,
+    ) -> Finding {
+        Finding {
+            ruling: judged.ruling,
+            wanted,
+            found: judged.found,
+            speedup: Some(judged.ratio),
+            reason: judged.reason,
+            ..self.plain(rule, shape)
+        }
     }
 
     fn claim(&self) -> Option<Finding> {
@@ -381,4 +477,9 @@ impl Case<'_> {
             ..self.plain(Rule::ClaimsMet, None)
         })
     }
+}
+
+fn shape_limit<'a>(run: &Run, ranking: &'a Ranking, shape: &str) -> Option<&'a Detectable> {
+    let index = run.header.shapes.iter().position(|s| s.name == shape)?;
+    ranking.shape_detectable.get(index)?.as_ref()
 }

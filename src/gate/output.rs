@@ -44,7 +44,7 @@ pub fn text(report: &GateReport, style: &Style) -> String {
         parts.push(reasons);
     }
     parts.extend(report.notes.iter().map(|n| style.fold(n, 2)));
-    parts.push(style.bold(outcome(report)));
+    parts.push(style.bold(style.fold(&outcome(report), 2)));
     parts.join("\n\n")
 }
 
@@ -70,6 +70,9 @@ pub fn outcome(report: &GateReport) -> String {
     let all = report.findings.len();
     let failed = report.count(Ruling::Failed);
     let open = report.count(Ruling::Refused) + report.count(Ruling::Undecided);
+    if !report.incomplete.is_empty() {
+        return format!("gate incomplete: {}", report.incomplete.join("; "));
+    }
     match (all, failed, open) {
         (0, _, _) => "gate inconclusive: nothing was asked".to_owned(),
         (_, 0, 0) => format!("gate passed: {all} of {all} checks"),
@@ -88,22 +91,32 @@ pub fn json(report: &GateReport) -> String {
         "run": report.run,
         "over": report.over,
         "across_devices": report.across_devices,
+        "incomplete": report.incomplete,
         "findings": report.findings,
         "notes": report.notes,
     });
     format!("{value:#}\n")
 }
 
-/// JUnit XML: a test case per finding; what cannot be judged is an error.
+/// JUnit XML: a test case per finding; what cannot be judged is an error, and
+/// so is half a run.
 pub fn junit(report: &GateReport) -> String {
-    let errors = report.count(Ruling::Refused) + report.count(Ruling::Undecided);
+    let gaps = usize::from(!report.incomplete.is_empty());
+    let errors = report.count(Ruling::Refused) + report.count(Ruling::Undecided) + gaps;
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     xml.push_str(&format!(
         "<testsuites>\n  <testsuite name=\"dgx gate over {}\" tests=\"{}\" failures=\"{}\" errors=\"{errors}\">\n",
         xml_text(&report.over),
-        report.findings.len(),
+        report.findings.len() + gaps,
         report.count(Ruling::Failed),
     ));
+    if gaps > 0 {
+        xml.push_str(&format!(
+            "    <testcase classname=\"run\" name=\"complete\">\n      \
+             <error type=\"incomplete\" message=\"{}\"/>\n    </testcase>\n",
+            xml_text(&report.incomplete.join("; "))
+        ));
+    }
     for finding in &report.findings {
         let name = match &finding.shape {
             Some(shape) => format!("{} {shape}", finding.rule),

@@ -9,6 +9,7 @@ use crate::domain::{ContenderId, Counter, Exit, Interval};
 pub enum Rule {
     MinGeomean,
     MinShape,
+    NotSlower,
     Correct,
     MaxSmem,
     MaxRegisters,
@@ -27,6 +28,7 @@ impl Rule {
         match self {
             Self::MinGeomean => "min-geomean",
             Self::MinShape => "min-shape",
+            Self::NotSlower => "not-slower",
             Self::Correct => "correct",
             Self::MaxSmem => "max-smem",
             Self::MaxRegisters => "max-registers",
@@ -57,7 +59,7 @@ impl fmt::Display for Rule {
 pub enum Ruling {
     Passed,
     Failed,
-    /// The rule asks for less than the run can see.
+    /// The answer hangs on less than the run can see.
     Refused,
     /// The interval holds the threshold, or the record lacks what was asked.
     Undecided,
@@ -97,6 +99,9 @@ pub struct GateReport {
     pub over: String,
     /// Set where the two sides come from different devices.
     pub across_devices: Option<String>,
+    /// What keeps the run from being judged as a whole: half a run neither
+    /// passes nor fails.
+    pub incomplete: Vec<String>,
     pub findings: Vec<Finding>,
     pub notes: Vec<String>,
 }
@@ -108,7 +113,9 @@ impl GateReport {
 
     /// A failure outweighs doubt, and doubt is never a pass.
     pub fn exit(&self) -> Exit {
-        if self.count(Ruling::Failed) > 0 {
+        if !self.incomplete.is_empty() {
+            Exit::Inconclusive
+        } else if self.count(Ruling::Failed) > 0 {
             Exit::GateFailed
         } else if self.count(Ruling::Passed) < self.findings.len() || self.findings.is_empty() {
             Exit::Inconclusive

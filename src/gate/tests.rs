@@ -137,10 +137,188 @@ fn a_rule_finer_than_the_run_can_see_is_refused() {
     let mut field = Synthetic::round4();
     field.noise = 0.05;
     let run = field.run();
-    let report = over_baseline(&run, &at_least(1.01));
-    assert!(report.findings.iter().all(|f| f.ruling == Ruling::Refused));
+    // Designs far from the threshold are judged all the same.
+    let report = over_baseline(&run, &at_least(1.001));
+    assert_eq!(report.exit(), Exit::Done);
+    let mut near = Synthetic::round4();
+    near.noise = 0.05;
+    near.entries[2].time = near.entries[0].time;
+    let report = over_baseline(&near.run(), &at_least(1.001));
+    let refused: Vec<_> = report.findings.iter().map(|f| f.ruling).collect();
+    assert_eq!(refused, [Ruling::Passed, Ruling::Refused]);
     assert_eq!(report.exit(), Exit::Inconclusive);
     insta::assert_snapshot!(text(&report, &Style::PLAIN));
+}
+
+/// What a gate over an earlier run asks where nothing else is written.
+fn as_before() -> Gate {
+    Gate {
+        correct: true,
+        not_slower: true,
+        ..Gate::default()
+    }
+}
+
+#[test]
+fn over_an_earlier_run_only_what_got_worse_fails() {
+    let base = Synthetic::round4();
+    let again = Synthetic {
+        seed: base.seed + 1,
+        ..base.clone()
+    };
+    // Everybody is judged, the baseline and the declared failure too.
+    let report = over_run(&again.run(), &base.run(), &as_before()).unwrap();
+    assert_eq!(
+        report.exit(),
+        Exit::Done,
+        "{}",
+        text(&report, &Style::PLAIN)
+    );
+    let judged = |name: &str| report.findings.iter().any(|f| f.contender.as_str() == name);
+    assert!(
+        ["two-pass", "sequential", "interleaved"]
+            .into_iter()
+            .all(judged)
+    );
+
+    let mut slowed = again.clone();
+    slowed.entries[2].time *= 1.02;
+    let report = over_run(&slowed.run(), &base.run(), &as_before()).unwrap();
+    assert_eq!(report.exit(), Exit::GateFailed);
+    let guilty = report
+        .findings
+        .iter()
+        .filter(|f| f.ruling == Ruling::Failed);
+    assert!(guilty.clone().count() > 0);
+    assert!(
+        guilty
+            .clone()
+            .all(|f| f.rule == Rule::NotSlower && f.contender.as_str() == "interleaved")
+    );
+
+    let mut broken = again.clone();
+    broken.entries[2].status = Status::Wrong;
+    let report = over_run(&broken.run(), &base.run(), &as_before()).unwrap();
+    assert_eq!(report.exit(), Exit::GateFailed);
+    // What was wrong may be wrong, and may have become right.
+    let report = over_run(&broken.run(), &broken.run(), &as_before()).unwrap();
+    assert_eq!(
+        report.exit(),
+        Exit::Done,
+        "{}",
+        text(&report, &Style::PLAIN)
+    );
+    let report = over_run(&base.run(), &broken.run(), &as_before()).unwrap();
+    assert_eq!(
+        report.exit(),
+        Exit::Done,
+        "{}",
+        text(&report, &Style::PLAIN)
+    );
+
+    let mut strangers = again.clone();
+    strangers.entries.truncate(1);
+    strangers.entries[0].name = "somebody";
+    let nobody = over_run(&strangers.run(), &base.run(), &as_before());
+    assert!(matches!(nobody, Err(GateError::NoCommonContender)));
+}
+
+#[test]
+fn another_card_is_no_reason_to_fail_and_none_to_pass() {
+    let on = |uuid: &str, time: f64| {
+        let mut field = Synthetic::round4();
+        field.entries[2].time *= time;
+        let text = field
+            .text()
+            .replacen("\"uuid\":null", &format!("\"uuid\":\"{uuid}\""), 1);
+        crate::record::read_text("results/x.jsonl".as_ref(), text.as_bytes()).unwrap()
+    };
+    let ends = |time, uuid| {
+        over_run(&on(uuid, time), &on("A", 1.0), &as_before())
+            .unwrap()
+            .exit()
+    };
+    assert_eq!(ends(1.0, "B"), Exit::Done);
+    assert_eq!(ends(1.03, "A"), Exit::GateFailed);
+    assert_eq!(ends(1.03, "B"), Exit::Inconclusive);
+    assert_eq!(ends(1.2, "B"), Exit::GateFailed);
+}
+
+#[test]
+fn half_a_run_neither_passes_nor_fails() {
+    let whole = Synthetic::round4();
+    let mut failing = whole.clone();
+    failing.entries[2].status = Status::Wrong;
+    let lines =
+        |field: &Synthetic| -> Vec<String> { field.text().lines().map(String::from).collect() };
+    let is =
+        |kind: &'static str| move |l: &String| l.starts_with(&format!("{{\"type\":\"{kind}\""));
+    let all = lines(&whole);
+    let first = |kind| all.iter().position(is(kind)).unwrap();
+    let stopped = "{\"type\":\"end\",\"complete\":false,\"reason\":\"interrupted\",\"seconds\":{},\"decision\":null}";
+    let cases = [
+        ("it did not end", all[..all.len() - 1].to_vec()),
+        (
+            "cells have no verdict",
+            all[..first("verdict") + 3].to_vec(),
+        ),
+        ("are right and have no time", all[..first("block")].to_vec()),
+        ("it did not end", all[..1].to_vec()),
+        (
+            "it was stopped: interrupted",
+            [&all[..first("block")], &[stopped.to_owned()]].concat(),
+        ),
+        (
+            "are right and have no time",
+            all.iter().filter(|l| !is("block")(l)).cloned().collect(),
+        ),
+        ("it did not end", lines(&failing)[..20].to_vec()),
+    ];
+    for (gap, text) in cases {
+        let text = text.join("\n") + "\n";
+        let run = crate::record::read_text("results/x.jsonl".as_ref(), text.as_bytes()).unwrap();
+        let gate = Gate {
+            correct: true,
+            ..at_least(1.1)
+        };
+        for report in [
+            over_baseline(&run, &gate),
+            over_run(&run, &whole.run(), &as_before()).unwrap(),
+            over_run(&whole.run(), &run, &as_before()).unwrap(),
+        ] {
+            assert_eq!(report.exit(), Exit::Inconclusive, "{gap}");
+            assert!(
+                outcome(&report).starts_with("gate incomplete: "),
+                "{}",
+                outcome(&report)
+            );
+            assert!(
+                outcome(&report).contains(gap),
+                "{gap}: {}",
+                outcome(&report)
+            );
+            assert!(junit(&report).contains("name=\"complete\""));
+        }
+    }
+}
+
+#[test]
+fn a_baseline_without_times_is_not_the_contenders_fault() {
+    let mut field = Synthetic::round4();
+    field.entries[0].status = Status::Wrong;
+    let gate = Gate {
+        min_shape: Some(1.0),
+        contenders: vec!["interleaved".to_owned()],
+        ..at_least(1.1)
+    };
+    let report = over_baseline(&field.run(), &gate);
+    assert_eq!(
+        report.exit(),
+        Exit::Inconclusive,
+        "{}",
+        text(&report, &Style::PLAIN)
+    );
+    assert_eq!(report.count(Ruling::Undecided), 2);
 }
 
 #[test]

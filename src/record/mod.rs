@@ -3,6 +3,7 @@
 
 mod clean;
 pub mod counters;
+mod folder;
 mod lock;
 mod place;
 mod reader;
@@ -13,6 +14,7 @@ pub mod synthetic;
 mod writer;
 
 pub use crate::domain::printable;
+pub use folder::newest_first;
 pub use place::{portable, portable_word};
 pub use reader::{ReadError, header, newest, read, read_text, runs_in};
 pub use run::{Resources, Run};

@@ -1,12 +1,11 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::Path;
 
 use super::write_error;
 use crate::diagnostic::CommandError;
 use crate::domain::{ContenderId, Exit};
 use crate::record::schema::{Build, Header, Settings, Timing, Verdict};
-use crate::record::{Run, WriteError, Writer, runs_in};
+use crate::record::{Run, WriteError, Writer, newest_first};
 
 /// A run to go on with, held so that nobody else does meanwhile.
 #[derive(Debug)]
@@ -84,16 +83,6 @@ fn refused(path: &Path, why: &str) -> CommandError {
 fn unfinished(run: &Run) -> bool {
     let ended = run.end.as_ref().is_some_and(|end| end.complete);
     !ended && run.timing() != Timing::Recorded
-}
-
-fn newest_first(results: &Path) -> Vec<PathBuf> {
-    let written = |path: &PathBuf| {
-        let found = path.metadata().and_then(|m| m.modified());
-        found.unwrap_or(SystemTime::UNIX_EPOCH)
-    };
-    let mut paths = runs_in(results);
-    paths.sort_by_key(|path| std::cmp::Reverse(written(path)));
-    paths
 }
 
 /// What is not as it was when the run began.
@@ -190,6 +179,9 @@ impl Finished {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+    use std::time::SystemTime;
+
     use super::*;
     use crate::record::schema::Line;
     use crate::record::synthetic::Synthetic;

@@ -157,3 +157,69 @@ fn a_counter_nobody_knows_is_an_error_that_lists_them() {
         said(&["gate", "run.jsonl", "--counter", wrong]);
     }
 }
+
+/// Two sweeps of the same code, seconds apart, on one card.
+fn finals() -> [String; 2] {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/baselines");
+    let mut files: Vec<String> = fs::read_dir(folder)
+        .expect("baselines")
+        .map(|e| e.expect("an entry").path().display().to_string())
+        .filter(|p| p.contains("/final-"))
+        .collect();
+    files.sort();
+    files.try_into().expect("two finals")
+}
+
+#[test]
+fn the_same_code_twice_passes_both_ways_round() {
+    let [a, b] = finals();
+    for (run, base) in [(&a, &b), (&b, &a)] {
+        let output = dgx(Path::new("."), &["gate", run, "--baseline", base]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        for contender in ["two-pass", "swap-ab", "sequential", "pipelined[STAGES=4]"] {
+            assert!(
+                text.contains(contender),
+                "{contender} is not judged:\n{text}"
+            );
+        }
+        // The round's thresholds are over cublas, and were not asked for.
+        assert!(!text.contains("min-"), "{text}");
+    }
+}
+
+#[test]
+fn a_threshold_over_one_opponent_is_not_asked_over_another() {
+    let [run, _] = finals();
+    let gate = |more: &[&str]| {
+        let output = dgx(Path::new("."), &[&["gate", &run], more].concat());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), text)
+    };
+    let (code, text) = gate(&["--baseline", "tile-tuned"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(!text.contains("1.15×"), "{text}");
+    let (code, text) = gate(&["--baseline", "two-pass", "--min-geomean", "1.002"]);
+    assert_eq!(code, Some(0), "{text}");
+}
+
+#[test]
+fn a_run_held_against_nothing_does_not_pass() {
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs/round4.jsonl");
+    let run = run.display().to_string();
+    let folder = tempfile::tempdir().expect("a folder");
+    for more in [vec![], vec![run.as_str()]] {
+        let args = [
+            &["gate", "--baseline", &run, "--min-geomean", "1.2"],
+            &more[..],
+        ]
+        .concat();
+        let output = dgx(folder.path(), &args);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(5), "{text}");
+        assert!(text.contains("no other run was held against it"), "{text}");
+    }
+    // Nothing asked is nothing passed.
+    let output = dgx(folder.path(), &["gate", &run, "--contender", "two-pass"]);
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -60,7 +60,7 @@ fn gates_of_a_measured_run() {
         assert!(workspace.path().join(file).is_file(), "{file}");
     }
     insta::assert_snapshot!(
-        "refused",
+        "clear",
         workspace.run(&["gate", "--min-geomean", "1.0001"])
     );
     insta::assert_snapshot!("nonsense", workspace.run(&["gate", "--min-geomean", "nan"]));

@@ -294,6 +294,11 @@ fn a_signal_keeps_what_is_finished_and_says_how_to_go_on() {
         let before = sweep.verdicts().len();
         assert!((1..9).contains(&before), "{before} cells were judged");
 
+        // Half a run passes no gate and fails none.
+        let mut gate = Command::new(env!("CARGO_BIN_EXE_dgx"));
+        let said = ended(gate.args(["gate", &file]), 5);
+        assert!(said.contains("incomplete"), "{said}");
+
         sweep.run(&["--resume", &file], 0);
         let verdicts = sweep.verdicts();
         assert!(verdicts.len() == 9 && verdicts.values().all(|(count, _)| *count == 1));

@@ -1,0 +1,15 @@
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::runs_in;
+
+/// Every run file directly in `dir`, the one last written first.
+pub fn newest_first(dir: &Path) -> Vec<PathBuf> {
+    let written = |path: &PathBuf| {
+        let found = path.metadata().and_then(|m| m.modified());
+        found.unwrap_or(SystemTime::UNIX_EPOCH)
+    };
+    let mut paths = runs_in(dir);
+    paths.sort_by_cached_key(|path| std::cmp::Reverse((written(path), path.clone())));
+    paths
+}
