@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use toml::Spanned;
 
-use super::variant::{Deal, Launch, MAKESPAN, Scratch, TensorMap, Tune, Variant};
+use super::Catalog;
+use super::variant::{Deal, Launch, MAKESPAN, Pick, Scratch, TensorMap, Tune, Variant};
 use super::wire::{self, Extent, FrontMatter, Per, Table, Value};
 use crate::compile::{Headers, Library};
+use crate::config::Selection;
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::{Document, Formula};
 use crate::domain::{Status, printable_line};
@@ -27,7 +29,12 @@ const SCRATCH_SLOTS: usize = 8;
 const MAX_COMBINATIONS: usize = 256;
 
 /// Reads the front matter of `file`, whose stem is `name`.
-pub(super) fn read(name: &str, file: SourceFile, library: &Library) -> Result<Variant, InputError> {
+pub(super) fn read(
+    name: &str,
+    file: SourceFile,
+    library: &Library,
+    catalog: Option<&Catalog>,
+) -> Result<Variant, InputError> {
     let range = locate(&file)?;
     let document = Document::new(&file, range, GUIDE);
     let wire: FrontMatter = document.parse()?;
@@ -36,6 +43,7 @@ pub(super) fn read(name: &str, file: SourceFile, library: &Library) -> Result<Va
         file: &file,
         names: BTreeSet::new(),
         has_tiles: wire.tiles.is_some(),
+        catalog,
     };
     let variant = reader.variant(name, wire)?;
     let headers = Arc::new(Headers::of(&file.text, library));
@@ -74,10 +82,13 @@ struct Reader<'a> {
     /// Parameters and constants defined so far.
     names: BTreeSet<String>,
     has_tiles: bool,
+    /// Where picked variants are; `None` while one of them is read.
+    catalog: Option<&'a Catalog>,
 }
 
 impl Reader<'_> {
     fn variant(mut self, name: &str, wire: FrontMatter) -> Result<Variant, InputError> {
+        let picks = self.picks(&wire)?;
         let summary = self.summary(&wire.summary)?;
         let claim = wire.claim.map(|claim| self.claim(claim)).transpose()?;
         let params = self.choices(wire.params)?;
@@ -102,7 +113,10 @@ impl Reader<'_> {
         let deal = wire.deal.as_ref().map(|d| self.deal(d)).transpose()?;
         let scratch = self.scratch(&wire.scratch)?;
         let maps = self.maps(&wire.map, &scratch)?;
-        let launches = self.launches(&wire.launch)?;
+        let launches = match picks.is_empty() {
+            true => self.launches(&wire.launch)?,
+            false => Vec::new(),
+        };
         Ok(Variant {
             name: name.to_owned(),
             file: self.file.clone(),
@@ -125,7 +139,71 @@ impl Reader<'_> {
             scratch,
             maps,
             launches,
+            picks,
         })
+    }
+
+    fn picks(&self, wire: &FrontMatter) -> Result<Vec<Pick>, InputError> {
+        let Some(first) = wire.pick.first() else {
+            return Ok(Vec::new());
+        };
+        let own = !(wire.params.is_empty() && wire.constants.is_empty())
+            || !(wire.requires.is_empty() && wire.scratch.is_empty())
+            || !(wire.map.is_empty() && wire.launch.is_empty())
+            || wire.tune.is_some()
+            || wire.tiles.is_some()
+            || wire.order.is_some()
+            || wire.deal.is_some();
+        if own {
+            return Err(self.document.error(
+                first.contender.span(),
+                "a variant that picks others has no constants, buffers or launches of its own",
+                "keep [[pick]] and drop the rest, or the other way round",
+            ));
+        }
+        wire.pick.iter().map(|pick| self.pick(pick)).collect()
+    }
+
+    fn pick(&self, pick: &wire::Pick) -> Result<Pick, InputError> {
+        let error = |message: String, remedy: &str| {
+            self.document.error(pick.contender.span(), message, remedy)
+        };
+        let text = pick.contender.get_ref();
+        let Some(catalog) = self.catalog else {
+            let message = "a variant that is picked picks others itself".to_owned();
+            return Err(error(message, "name those it picks in the first place"));
+        };
+        let place = self.document.place(pick.contender.span());
+        let selection = Selection::parse(text, place)
+            .map_err(|why| error(why, "write NAME or NAME[PARAM=1]; see `dgx list`"))?;
+        catalog.path(&selection.variant).map_err(|missing| {
+            let (message, remedy) = missing.explain();
+            error(message, &remedy)
+        })?;
+        let variant = catalog.read(&selection.variant, None)?;
+        let unknown = selection
+            .params
+            .keys()
+            .find(|name| !variant.params.contains_key(*name));
+        if let Some(name) = unknown {
+            let message = format!("`{}` has no parameter `{name}`", variant.name);
+            return Err(error(message, "its front matter lists its `params`"));
+        }
+        let mut contenders = variant.contenders(&selection.params);
+        match (contenders.pop(), contenders.is_empty()) {
+            (Some(contender), true) => Ok(Pick {
+                contender,
+                when: pick.when.as_ref().map(|w| self.formula(w)).transpose()?,
+            }),
+            (Some(last), false) => Err(error(
+                format!("`{text}` is {} contenders", contenders.len() + 1),
+                &format!("fix its parameters: `{}`", last.id),
+            )),
+            (None, _) => Err(error(
+                format!("`{text}` is no choice of its parameters"),
+                "its front matter lists their values",
+            )),
+        }
     }
 
     fn summary(&self, summary: &Spanned<String>) -> Result<String, InputError> {

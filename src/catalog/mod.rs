@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-pub use variant::{Contender, Launch, Scratch, TensorMap, Tune, Variant};
+pub use variant::{Contender, Launch, Pick, Scratch, TensorMap, Tune, Variant};
 pub(crate) use variant::{MAKESPAN, combinations};
 
 use crate::compile::Library;
@@ -131,8 +131,13 @@ impl Catalog {
         self.files.keys().map(String::as_str)
     }
 
-    /// Reads the variant `name`.
+    /// Reads the variant `name`, and those it picks from.
     pub fn variant(&self, name: &str) -> Result<Arc<Variant>, InputError> {
+        self.read(name, Some(self))
+    }
+
+    /// `picks` is where picked variants are found; `None` if there may be none.
+    fn read(&self, name: &str, picks: Option<&Self>) -> Result<Arc<Variant>, InputError> {
         let entry = self.entry(name).map_err(|missing| {
             let (message, remedy) = missing.explain();
             InputError::new(message, remedy)
@@ -154,7 +159,7 @@ impl Catalog {
         let library = folder
             .library
             .get_or_init(|| Library::gather(&folder.path, &self.include));
-        front_matter::read(name, file, library).map(Arc::new)
+        front_matter::read(name, file, library, picks).map(Arc::new)
     }
 
     /// The file of `name`. Names are looked up, never joined to a path, so

@@ -149,6 +149,31 @@ fn mistakes_are_placed_in_the_cu() {
 }
 
 #[test]
+fn a_pick_names_one_contender_that_picks_nobody() {
+    let head = "/*dgx\nsummary = \"p\"\narch = \"sm_90a\"\n";
+    let pick = |what: &str| format!("{head}[[pick]]\ncontender = \"{what}\"\n*/\n");
+    let both = GOOD.replacen("[[launch]]", "[[pick]]\ncontender = \"x\"\n[[launch]]", 1);
+    let cases = [
+        (pick("xx"), "there is no variant `xx`"),
+        (pick("x"), "`x` is 2 contenders"),
+        (pick("x[STAGES=2]"), "no choice of its parameters"),
+        (pick("x[DEPTH=2]"), "no parameter `DEPTH`"),
+        (pick("p"), "picks others itself"),
+        (both, "of its own"),
+        (pick("x[STAGES=1]\"\nwhen = \"wide"), "unknown name `wide`"),
+    ];
+    for (text, expected) in cases {
+        let folder = folder(&[("x.cu", GOOD), ("p.cu", &text)]);
+        let error = open(folder.path()).variant("p").unwrap_err();
+        assert!(error.message().contains(expected), "{error}");
+        assert!(error.location().is_some(), "{error}");
+    }
+    let folder = folder(&[("x.cu", GOOD), ("p.cu", &pick("x[STAGES=3]"))]);
+    let picker = open(folder.path()).variant("p").unwrap();
+    assert_eq!(picker.picks[0].contender.id.as_str(), "x[BN=64,STAGES=3]");
+}
+
+#[test]
 fn a_name_in_two_folders_hurts_only_who_uses_it() {
     let one = folder(&[("x.cu", GOOD), ("y.cu", GOOD)]);
     let two = folder(&[("x.cu", GOOD)]);

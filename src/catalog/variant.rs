@@ -34,6 +34,16 @@ pub struct Variant {
     pub scratch: Vec<Scratch>,
     pub maps: Vec<TensorMap>,
     pub launches: Vec<Launch>,
+    /// A variant that only dispatches has these and nothing of its own.
+    pub picks: Vec<Pick>,
+}
+
+/// Another contender, to be called instead where `when` is not zero.
+#[derive(Clone, Debug)]
+pub struct Pick {
+    pub contender: Contender,
+    /// Always, where there is none.
+    pub when: Option<Formula>,
 }
 
 /// Constants picked per shape.

@@ -37,7 +37,17 @@ pub(super) struct FrontMatter {
     pub scratch: Vec<Scratch>,
     #[serde(default)]
     pub map: Vec<Map>,
+    #[serde(default)]
     pub launch: Vec<Launch>,
+    #[serde(default)]
+    pub pick: Vec<Pick>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pick {
+    pub contender: Spanned<String>,
+    pub when: Option<Spanned<Value>>,
 }
 
 #[derive(Debug, Deserialize)]

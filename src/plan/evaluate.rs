@@ -18,6 +18,31 @@ use crate::expr::{ExprError, Scope};
 
 type Constants = BTreeMap<String, i64>;
 
+/// Who runs where `contender` is asked to: itself, the first of its picks that
+/// applies, or nobody.
+pub(super) fn picked<'a>(
+    contender: &'a Contender,
+    shape: &Shape,
+    machine: &Machine,
+) -> Result<Option<&'a Contender>, InputError> {
+    let variant = &contender.variant;
+    if variant.picks.is_empty() {
+        return Ok(Some(contender));
+    }
+    let none = Constants::new();
+    let evaluator = Evaluator::new(variant, shape, machine, &none);
+    for pick in &variant.picks {
+        let applies = match &pick.when {
+            Some(when) => evaluator.call_value(when)? != 0,
+            None => true,
+        };
+        if applies {
+            return Ok(Some(&pick.contender));
+        }
+    }
+    Ok(None)
+}
+
 /// Parameters, tuned choices and constants of `contender` on `shape`.
 pub(super) fn constants(
     contender: &Contender,

@@ -122,7 +122,11 @@ impl Plan {
         shape: usize,
         machine: &Machine,
     ) -> Result<Work, InputError> {
-        let (contender, shape) = (&self.contenders[contender], &self.shapes[shape]);
+        let (entrant, shape) = (&self.contenders[contender], &self.shapes[shape]);
+        let Some(contender) = evaluate::picked(entrant, shape, machine)? else {
+            let reason = "none of its picks applies".to_owned();
+            return Ok(Work::Unsupported { reason });
+        };
         let constants = evaluate::constants(contender, shape, machine)?;
         let call = match evaluate::call(&contender.variant, shape, machine, &constants)? {
             Ok(call) => call,
@@ -141,7 +145,10 @@ impl Plan {
             );
             return Ok(Work::Unsupported { reason });
         }
-        let spec = BuildSpec::new(contender, constants);
+        let spec = BuildSpec {
+            contender: entrant.id.clone(),
+            ..BuildSpec::new(contender, constants)
+        };
         let build = self.share_build(spec, shape.name.clone());
         Ok(Work::Run { build, call })
     }
@@ -150,7 +157,9 @@ impl Plan {
     /// constants share one image.
     fn share_build(&mut self, spec: BuildSpec, shape: String) -> usize {
         let same = |build: &BuildSpec| {
-            build.contender == spec.contender && build.constants == spec.constants
+            build.contender == spec.contender
+                && build.path == spec.path
+                && build.constants == spec.constants
         };
         let place = self.builds.iter().position(same).unwrap_or_else(|| {
             self.builds.push(spec);

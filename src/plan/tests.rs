@@ -122,6 +122,47 @@ fn tiles_are_dealt_by_their_cost() {
 }
 
 #[test]
+fn a_picker_runs_what_it_picks() {
+    let picker = "/*dgx
+summary = \"p\"
+arch    = \"sm_90a\"
+[[pick]]
+contender = \"x[STAGES=2]\"
+when      = \"most(m) > 100 && sms == 132\"
+[[pick]]
+contender = \"x[STAGES=1]\"
+when      = \"groups == 1\"
+*/
+";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x.cu"), VARIANT).unwrap();
+    std::fs::write(folder.path().join("p.cu"), picker).unwrap();
+    let catalog = Catalog::open(&[PathBuf::from(folder.path())]).unwrap();
+    let shapes = "[[shapes]]\nm = 7\nn = 256\nk = 512\n\
+        [[shapes]]\nname = \"few\"\nm = [7, 8]\nn = 256\nk = 512\n";
+    let text = format!(
+        "question = \"?\"\ncontenders = [\"p\", \"x\"]\nbaseline = \"p\"\n{RAGGED}{shapes}"
+    );
+    let file = SourceFile {
+        path: "r.toml".into(),
+        text: text.into(),
+    };
+    let plan = Plan::new(Round::from_source(file).unwrap(), &catalog, &Machine::H200).unwrap();
+    let work = |contender: usize, shape: usize| &plan.cells[contender * 3 + shape].work;
+    let (Work::Run { build, call }, Work::Run { call: same, .. }) = (work(0, 0), work(2, 0)) else {
+        panic!("supported");
+    };
+    assert_eq!(call, same, "on the ragged shape as x[STAGES=2]");
+    assert_eq!(plan.builds[*build].contender.as_str(), "p");
+    assert_eq!(plan.builds[*build].constants["STAGES"], 2);
+    let Work::Run { build, .. } = work(0, 1) else {
+        panic!("supported");
+    };
+    assert_eq!(plan.builds[*build].constants["STAGES"], 1);
+    assert!(matches!(work(0, 2), Work::Unsupported { reason } if reason.contains("picks")));
+}
+
+#[test]
 fn what_a_variant_rules_out_is_a_cell_with_a_reason() {
     let shapes = "[[shapes]]\nm = 1\nn = 128\nk = 256\n";
     let plan = plan_of(VARIANT, shapes, "[\"x\"]", Machine::H200).unwrap();

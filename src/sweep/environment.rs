@@ -56,7 +56,9 @@ fn argv(project: &Path) -> Vec<String> {
 
 fn contender(contender: &Contender) -> ContenderRecord {
     let variant = &contender.variant;
-    let source = std::iter::once(&*variant.file.text);
+    let picks = variant.picks.iter().map(|pick| &pick.contender.variant);
+    let sources = std::iter::once(variant).chain(picks);
+    let parts = sources.flat_map(|v| std::iter::once(&*v.file.text).chain(v.headers.parts()));
     ContenderRecord {
         id: contender.id.clone(),
         variant: variant.name.clone(),
@@ -66,7 +68,7 @@ fn contender(contender: &Contender) -> ContenderRecord {
         round: variant.round,
         claim: variant.claim.clone(),
         expect: variant.expect,
-        hash: content_hash(source.chain(variant.headers.parts())),
+        hash: content_hash(parts),
     }
 }
 
