@@ -2,6 +2,9 @@
 //! there after it. One description for every backend: the emulator carries it
 //! out on the CPU with the code here, a GPU with the kernels of tools.cu.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use super::salt::Salt;
 use super::tables::{INPUTS, Private};
 use super::zones::Zones;
@@ -12,6 +15,9 @@ use crate::domain::Group;
 const SIGNED: &str = "b2";
 /// Both nibbles' signs.
 const SIGNS: u8 = 0x88;
+
+/// Bytes laid at a time.
+const STRETCH: u64 = 1 << 20;
 
 /// A stretch of memory and what is put there before each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,45 +83,66 @@ impl What {
 }
 
 impl Piece {
-    /// The bytes this piece has before a call. `source` holds those it comes from.
-    pub fn lay(&self, salt: Salt, source: &[u8]) -> Vec<u8> {
-        let addresses = self.at..self.at + self.bytes;
+    /// The bytes this piece has before a call, those in `range`. `source` holds
+    /// the whole of what it comes from.
+    pub fn laid<'a>(&self, salt: Salt, source: &'a [u8], range: Range<u64>) -> Cow<'a, [u8]> {
+        let at = self.at + range.start;
+        let of_source = |source: &'a [u8]| &source[range.start as usize..range.end as usize];
+        let mut bytes = match self.what {
+            What::Same(_) | What::Variable(_) => return Cow::Borrowed(of_source(source)),
+            What::Signed { .. } => of_source(source).to_vec(),
+            _ => vec![0; (range.end - range.start) as usize],
+        };
         match self.what {
-            What::Canary => addresses.map(|a| salt.canary(a)).collect(),
-            What::Scratch => addresses.map(|a| salt.scratch(a)).collect(),
+            What::Canary => salt.canaries(at, &mut bytes),
+            What::Scratch => salt.scratch(at, &mut bytes),
             What::Poison => {
                 let pair = salt.poison().to_le_bytes();
-                addresses.map(|a| pair[a as usize % 2]).collect()
+                for (address, byte) in (at..).zip(&mut bytes) {
+                    *byte = pair[address as usize % 2];
+                }
             }
-            What::Zero => vec![0; self.bytes as usize],
-            What::Same(_) | What::Variable(_) => source.to_vec(),
             What::Signed {
                 group, row_bytes, ..
             } => {
-                let mut bytes = source.to_vec();
-                let rows = bytes.chunks_mut(row_bytes.max(1) as usize).enumerate();
-                for (_, row) in rows.filter(|(row, _)| salt.negates(group, *row as u64)) {
-                    row.iter_mut().for_each(|byte| *byte ^= SIGNS);
+                let mut place = range.start;
+                let mut rest = bytes.as_mut_slice();
+                while !rest.is_empty() {
+                    let (row, within) = (place / row_bytes, place % row_bytes);
+                    let count = ((row_bytes - within) as usize).min(rest.len());
+                    let (part, after) = rest.split_at_mut(count);
+                    if salt.negates(group, row) {
+                        part.iter_mut().for_each(|byte| *byte ^= SIGNS);
+                    }
+                    (place, rest) = (place + count as u64, after);
                 }
-                bytes
             }
+            What::Zero | What::Same(_) | What::Variable(_) => {}
         }
+        Cow::Owned(bytes)
     }
 
-    /// The first byte of `now` that is not what [`Piece::lay`] put there, if
-    /// the piece had to be left alone.
+    /// The piece in stretches that need little memory at a time.
+    pub fn stretches(&self) -> impl Iterator<Item = Range<u64>> {
+        let bytes = self.bytes;
+        let starts = (0..bytes).step_by(STRETCH as usize);
+        starts.map(move |start| start..(start + STRETCH).min(bytes))
+    }
+
+    /// The first byte of `now` that is not what was laid there, if the piece
+    /// had to be left alone.
     pub fn first_change(&self, salt: Salt, source: &[u8], now: &[u8]) -> Option<u64> {
         self.what.broken()?;
-        let laid = match self.what {
-            // Not copied: inputs are large, and unchanged is the rule.
-            What::Same(_) => std::borrow::Cow::Borrowed(source),
-            _ => std::borrow::Cow::Owned(self.lay(salt, source)),
-        };
-        if *laid == *now {
-            return None;
-        }
-        let at = laid.iter().zip(now).position(|(laid, now)| laid != now)?;
-        Some(at as u64)
+        self.stretches().find_map(|stretch| {
+            let laid = self.laid(salt, source, stretch.clone());
+            let now = &now[stretch.start as usize..stretch.end as usize];
+            // Whole slices first: unchanged is the rule, and memcmp is fast.
+            if *laid == *now {
+                return None;
+            }
+            let at = laid.iter().zip(now).position(|(laid, now)| laid != now)?;
+            Some(stretch.start + at as u64)
+        })
     }
 }
 
@@ -222,14 +249,18 @@ mod tests {
                 bytes: 256,
                 what,
             };
-            let mut now = piece.lay(SALT, &source);
+            let mut now = piece.laid(SALT, &source, 0..256).into_owned();
+            for cut in [1, 7, 100] {
+                let parts = [0..cut, cut..256].map(|range| piece.laid(SALT, &source, range));
+                assert_eq!(parts.concat(), now);
+            }
             assert_eq!(now.len(), 256);
             assert_eq!(piece.first_change(SALT, &source, &now), None);
             now[77] ^= 0x10;
             assert_eq!(piece.first_change(SALT, &source, &now), Some(77));
             // What an earlier call found there is no longer right.
             if matches!(what, What::Canary) || what == signed {
-                let earlier = piece.lay(Salt(1), &source);
+                let earlier = piece.laid(Salt(1), &source, 0..256);
                 assert!(piece.first_change(SALT, &source, &earlier).is_some());
             }
         }

@@ -28,22 +28,32 @@ impl Salt {
         self.hash(ROWS | (group as u64) << 40 | row) & 1 == 1
     }
 
-    /// The canary at an address: NaN as e4m3, and with its neighbour as fp16.
-    pub fn canary(self, address: u64) -> u8 {
-        0x7f | self.bit(address) << 7
+    /// What canaries are from an address on: NaN as e4m3, and two as fp16.
+    pub fn canaries(self, from: u64, bytes: &mut [u8]) {
+        self.fill(from, bytes, |bit, _| 0x7f | bit << 7);
     }
 
-    /// What scratch holds at an address: NaN as fp16, bf16, fp32 and fp8.
-    pub fn scratch(self, address: u64) -> u8 {
-        match address % 2 {
-            0 => 0xff,
-            _ => self.canary(address),
+    /// What scratch holds from an address on: NaN as fp16, bf16, fp32 and fp8.
+    pub fn scratch(self, from: u64, bytes: &mut [u8]) {
+        self.fill(from, bytes, |bit, odd| match odd {
+            false => 0xff,
+            true => 0x7f | bit << 7,
+        });
+    }
+
+    /// `byte` makes each byte of a bit and of whether its address is odd. One
+    /// hash has the bits of sixteen: there can be gigabytes.
+    fn fill(self, from: u64, bytes: &mut [u8], byte: impl Fn(u8, bool) -> u8) {
+        let (mut address, mut rest) = (from, bytes);
+        while !rest.is_empty() {
+            let (bits, place) = (self.hash(address / 16), address % 16);
+            let count = (16 - place as usize).min(rest.len());
+            let (word, after) = rest.split_at_mut(count);
+            for (at, slot) in (place..).zip(word) {
+                *slot = byte((bits >> at & 1) as u8, at % 2 == 1);
+            }
+            (address, rest) = (address + count as u64, after);
         }
-    }
-
-    /// One bit for each address, sixteen from one hash.
-    fn bit(self, address: u64) -> u8 {
-        (self.hash(address / 16) >> (address % 16) & 1) as u8
     }
 
     fn hash(self, what: u64) -> u64 {
@@ -65,6 +75,25 @@ mod tests {
 
     use super::*;
 
+    type Fill = fn(Salt, u64, &mut [u8]);
+
+    fn filled(fill: Fill, salt: Salt, from: u64, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        fill(salt, from, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn what_lies_at_an_address_does_not_depend_on_where_filling_began() {
+        for fill in [Salt::canaries as Fill, Salt::scratch] {
+            let whole = filled(fill, Salt(3), 0x100, 100);
+            for from in 0..100 {
+                let part = filled(fill, Salt(3), 0x100 + from as u64, 100 - from);
+                assert_eq!(part, whole[from..]);
+            }
+        }
+    }
+
     #[test]
     fn poison_and_canaries_are_nan_and_change_with_the_salt() {
         let mut poisons = std::collections::BTreeSet::new();
@@ -74,18 +103,15 @@ mod tests {
             assert!(f16::from_bits(poison).is_nan());
             assert!(![0x7e00, 0x7fff].contains(&poison));
             poisons.insert(poison);
-            for address in (0..64).step_by(2) {
-                for byte in [Salt::canary, Salt::scratch] {
-                    let pair = [byte(salt, address), byte(salt, address + 1)];
-                    assert!(f16::from_le_bytes(pair).is_nan());
+            for fill in [Salt::canaries as Fill, Salt::scratch] {
+                let bytes = filled(fill, salt, 0, 64);
+                for pair in bytes.chunks_exact(2) {
+                    assert!(f16::from_le_bytes([pair[0], pair[1]]).is_nan());
                 }
             }
         }
         assert!(poisons.len() > 200);
-        let pattern = |call| -> Vec<u8> {
-            let salt = Salt::of_call(7, call);
-            (0..64).map(|a| salt.canary(a)).collect()
-        };
+        let pattern = |call| filled(Salt::canaries, Salt::of_call(7, call), 0, 64);
         assert_ne!(pattern(0), pattern(1));
     }
 

@@ -136,10 +136,21 @@ impl<W: Write> Outbox<W> {
 
     /// Tells the supervisor that all the kernels printed is out.
     fn end_words(&self) {
+        flush_printed();
         let mut stdout = std::io::stdout().lock();
         // Words that cannot be delivered are no reason to lose the answer.
         let _ = writeln!(stdout, "\n{}", self.mark).and_then(|()| stdout.flush());
     }
+}
+
+/// A GPU's driver prints what kernels print through the C library, which keeps
+/// it to itself while stdout is a pipe.
+fn flush_printed() {
+    unsafe extern "C" {
+        fn fflush(stream: *mut std::ffi::c_void) -> std::ffi::c_int;
+    }
+    // SAFETY: a null stream means all of them.
+    unsafe { fflush(std::ptr::null_mut()) };
 }
 
 fn open(backend: &str, tools: Option<&Path>) -> Result<Box<dyn Backend>, String> {

@@ -99,7 +99,16 @@ impl Field {
             },
         };
         for wanted in &job.entries {
-            let entry = enter(gpu, wanted, job, &field.watch.problems[0], &sets)?;
+            let problem = &field.watch.problems[0];
+            let (entry, kept) = enter(gpu, wanted, job, problem, &sets)?;
+            if !kept.is_empty() {
+                let (contender, names) = (&wanted.contender, kept.join(", "));
+                send(&Reply::Note {
+                    text: format!(
+                        "{contender} keeps {names} from call to call: the driver does not find them"
+                    ),
+                });
+            }
             let twice = wanted.contender == job.baseline;
             match field.watch.rehearse(&entry)? {
                 Ok(passed) => field.enter(passed, entry, twice)?,
@@ -231,13 +240,15 @@ fn data(problem: &Problem, salt: Salt) -> Data<'_> {
     }
 }
 
+/// A contender ready to be called, and variables of its module that will not
+/// be put back.
 fn enter(
     gpu: &mut CudaBackend,
     wanted: &MeasureEntry,
     job: &MeasureJob,
     problem: &Problem,
     sets: &[Rc<DataSet>],
-) -> Result<Entry, Trouble> {
+) -> Result<(Entry, Vec<String>), Trouble> {
     let contender = &wanted.contender;
     let image = Cache::read(&wanted.image)
         .map_err(|e| e.to_string())
@@ -254,7 +265,10 @@ fn enter(
     };
     gpu.prepare(&call, &problem.operands)
         .and_then(|prepared| prepared.forget_between_calls(&image))
-        .and_then(|prepared| Entry::contender(subject, prepared, sets, job.tolerance))
+        .and_then(|(prepared, kept)| {
+            let entry = Entry::contender(subject, prepared, sets, job.tolerance)?;
+            Ok((entry, kept))
+        })
         .map_err(|failure| Trouble::Contender(contender.clone(), failure))
 }
 

@@ -33,6 +33,8 @@ pub struct Entry {
     tolerance: Tolerance,
     /// One for each data set.
     rounds: Vec<(Program, Option<Judge>)>,
+    /// The programs name their addresses.
+    _sets: Vec<Rc<DataSet>>,
 }
 
 #[derive(Debug)]
@@ -82,6 +84,7 @@ impl Entry {
             graph,
             tolerance,
             rounds,
+            _sets: sets.to_vec(),
         })
     }
 

@@ -259,17 +259,20 @@ impl Module {
         Ok(Function(function))
     }
 
-    /// Address and size of a variable.
-    pub fn variable(&self, name: &str) -> Result<(u64, u64)> {
+    /// Address and size of a variable, if the driver knows it by this name.
+    pub fn variable(&self, name: &str) -> Result<Option<(u64, u64)>> {
         let name = CString::new(name).unwrap_or_default();
         let (mut address, mut bytes) = (0, 0);
-        cu!(cuModuleGetGlobal_v2(
+        match cu!(cuModuleGetGlobal_v2(
             &mut address,
             &mut bytes,
             self.0,
             name.as_ptr()
-        ))?;
-        Ok((address, bytes as u64))
+        )) {
+            Ok(()) => Ok(Some((address, bytes as u64))),
+            Err(e) if e.code == sys::CUresult::CUDA_ERROR_NOT_FOUND => Ok(None),
+            Err(e) => Err(e),
+        }
     }
 }
 

@@ -182,17 +182,6 @@ impl Loaded for Cell<'_> {
         prepared.queue()?;
         stream.synchronize().map_err(CudaError::crashed)?;
         let observed = prepared.ground().observe(&program, tools, data.salt);
-        flush_printed();
         observed.map_err(CudaError::crashed)
     }
-}
-
-/// The driver prints what kernels print through the C library, which keeps it
-/// to itself while stdout is a pipe.
-fn flush_printed() {
-    unsafe extern "C" {
-        fn fflush(stream: *mut std::ffi::c_void) -> std::ffi::c_int;
-    }
-    // SAFETY: a null stream means all of them.
-    unsafe { fflush(std::ptr::null_mut()) };
 }

@@ -52,23 +52,27 @@ impl Prepared {
         })
     }
 
-    /// From now on every call begins with the module's variables as they were
-    /// loaded: a timed call must not live on what an earlier one left there.
-    pub fn forget_between_calls(mut self, image: &Image) -> Result<Self, RunFailure> {
+    /// From now on every timed call begins with the module's variables as they
+    /// were loaded: it must not live on what an earlier one left there. Also
+    /// the names of those that the driver does not find, which stay as they are.
+    pub fn forget_between_calls(
+        mut self,
+        image: &Image,
+    ) -> Result<(Self, Vec<String>), RunFailure> {
         let names = variables::variables(&image.cubin)
             .map_err(|e| RunFailure::refused(format!("cannot read the cubin: {e}")))?;
-        let kept = names.iter().map(|name| self.variable(name));
-        let kept = kept.collect::<Result<_, _>>()?;
-        self.ground.restore(kept);
-        Ok(self)
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for name in names {
+            match self.module.variable(&name)? {
+                Some((address, bytes)) => found.push(self.variable(address, bytes)?),
+                None => missing.push(name),
+            }
+        }
+        self.ground.restore(found);
+        Ok((self, missing))
     }
 
-    fn variable(&self, name: &str) -> Result<Variable, RunFailure> {
-        let (address, bytes) = self.module.variable(name).map_err(|e| {
-            RunFailure::refused(format!(
-                "its variable {name} cannot be put back before each timed call: {e}"
-            ))
-        })?;
+    fn variable(&self, address: u64, bytes: u64) -> Result<Variable, CudaError> {
         let mut initial = vec![0; bytes as usize];
         self.stream.download(&mut initial, address)?;
         Ok(Variable {

@@ -139,8 +139,12 @@ impl Place {
 
     fn lay(&mut self, data: &Data<'_>, tensors: &[Cow<'_, [u8]>]) -> Result<(), MemoryError> {
         for piece in &self.pieces {
-            let bytes = piece.lay(data.salt, source(&self.tables, tensors, piece));
-            self.memory.write(DevicePtr(piece.at), &bytes)?;
+            let source = source(&self.tables, tensors, piece);
+            for stretch in piece.stretches() {
+                let at = DevicePtr(piece.at + stretch.start);
+                self.memory
+                    .write(at, &piece.laid(data.salt, source, stretch))?;
+            }
         }
         Ok(())
     }
