@@ -179,6 +179,15 @@ fn mad24(x: u32, y: u32, signed: bool) -> i64 {
     }
 }
 
+/// Video instructions.
+pub(super) fn video(w: &mut Warp, mask: u32, op: &Op) -> bool {
+    let Op::Video(op) = op else { return false };
+    let [a, b, c] = [op.a, op.b, op.c].map(|r| *w.get(r));
+    let results = std::array::from_fn(|i| crate::numeric::video::video(op, a[i], b[i], c[i]));
+    w.put(mask, op.d, results);
+    true
+}
+
 /// The integer instructions that are not in the inner loops of kernels. False if `op` is none.
 #[inline(never)]
 pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) -> bool {

@@ -353,7 +353,8 @@ impl Cluster<'_> {
         if exchange::members(op).is_some() {
             return self.execute_exchange(w, mask, inst);
         }
-        let done = bits::rare(w, mask, op)
+        let done = bits::video(w, mask, op)
+            || bits::rare(w, mask, op)
             || float::rare(w, mask, op)
             || convert::rare(w, mask, op, self.env.program)
             || exchange::active(w, mask, op)

@@ -35,6 +35,7 @@ pub(super) fn sources(program: &Program, op: &Op) -> Vec<R32> {
         Op::Mov32 { a, .. } | Op::Shfl { a, .. } | Op::Unpack32 { a, .. } | Op::Redux { a, .. } => {
             vec![a]
         }
+        Op::Video(ref op) => vec![op.a, op.b, op.c],
         Op::Cvt { a, .. } => word(a).into_iter().collect(),
         Op::PackN { parts, .. } => words(program, parts).collect(),
         Op::St { s, .. } | Op::StAsync { s, .. } => words(program, s).collect(),

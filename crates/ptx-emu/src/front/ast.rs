@@ -405,6 +405,8 @@ pub enum Operand<'a> {
     Pair(Box<Operand<'a>>, Box<Operand<'a>>),
     /// `!p`
     Not(&'a str),
+    /// `-a` of a register, as `vmad` has it.
+    Negated(Box<Operand<'a>>),
     /// `(a, b)` in a call.
     List(Vec<Operand<'a>>),
 }

@@ -63,6 +63,20 @@ pub enum Token {
     Bang,
     #[token("|")]
     Pipe,
+    #[token("||")]
+    OrOr,
+    #[token("&&")]
+    AndAnd,
+    #[token("==")]
+    EqualsEquals,
+    #[token("!=")]
+    BangEquals,
+    #[token("<=")]
+    LessEquals,
+    #[token(">=")]
+    GreaterEquals,
+    #[token("?")]
+    Question,
     #[token("=")]
     Equals,
     #[token("+")]

@@ -22,6 +22,7 @@ pub(crate) fn describe(operand: &Operand<'_>) -> String {
         Operand::Sink => "`_`".into(),
         Operand::Pair(..) => "a pair".into(),
         Operand::Not(name) => format!("`!{name}`"),
+        Operand::Negated(inner) => format!("the negative of {}", describe(inner)),
         Operand::List(_) => "an argument list".into(),
     }
 }

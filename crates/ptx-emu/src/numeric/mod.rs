@@ -13,6 +13,7 @@ pub mod halves;
 pub mod lanes;
 pub mod simd;
 pub mod soft;
+pub mod video;
 
 pub use format::{Format, Value};
 

@@ -3,8 +3,8 @@
 use super::{
     Addr, Atom, AtomOp, BarKind, BoolOp, BulkCopy, Clock, Cmp, CvtMods, Extend, FBin, FMods, FTest,
     FUn, HFmt, I16x2, IBin, ICount, IUn, MapField, MatrixMove, Mbar, Mma, Num, Order, P, Pc,
-    PrmtMode, ProxyFence, R32, R64, Redux, ShflMode, Slot, SlotList, Space, TensorCopy, Vote, W,
-    Wgmma, Wmma, WmmaMove,
+    PrmtMode, ProxyFence, R32, R64, Redux, ShflMode, Slot, SlotList, Space, TensorCopy, Video,
+    Vote, W, Wgmma, Wmma, WmmaMove,
 };
 
 /// Instructions. `d` is always the destination.
@@ -708,6 +708,8 @@ pub enum Op {
     MatrixMove(Box<MatrixMove>),
     /// `movmatrix.sync.aligned.m8n8.trans.b16`
     Movmatrix { d: R32, a: R32 },
+    /// `vadd`, `vabsdiff4`, …
+    Video(Box<Video>),
     // ---- the rest of Hopper ----
     /// `setmaxnreg.inc/.dec`
     Setmaxnreg { inc: bool, count: u32 },

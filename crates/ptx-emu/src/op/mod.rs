@@ -21,6 +21,7 @@ mod program;
 mod scalar;
 mod sync;
 mod tensor;
+mod video;
 
 pub use copies::{BulkCopy, BulkDir, MapField, TensorCopy, TensorMode};
 pub use inst::Op;
@@ -29,3 +30,4 @@ pub use program::*;
 pub use scalar::*;
 pub use sync::*;
 pub use tensor::*;
+pub use video::*;

@@ -9,6 +9,8 @@ mod refused;
 mod sparse;
 mod sparse_groups;
 mod special;
+mod texts;
+mod video;
 
 use ptx_emu::launch::{Launch, LaunchError, Params};
 use ptx_emu::memory::Memory;

@@ -24,7 +24,7 @@ pub(super) fn item<'a>(
             let function = function(parser, FunctionKind::Func, linkage)?;
             module.functions.push(function);
         }
-        Some("global" | "const" | "shared" | "local" | "param") => {
+        Some("global" | "const" | "shared" | "local" | "param" | "tex") => {
             variables(&mut parser.cursor, linkage, &mut module.variables)?;
         }
         _ => {
@@ -173,6 +173,8 @@ struct TypeWords {
     scalar: ScalarType,
     vector: u32,
     align: Option<u32>,
+    /// A handle, whose initial value has fields by name.
+    opaque: bool,
 }
 
 impl TypeWords {
@@ -181,6 +183,7 @@ impl TypeWords {
         let mut vector = 1;
         let mut scalar = None;
         let mut pointer = false;
+        let mut opaque = false;
         while let Some(word) = cursor.peek_dot() {
             match word {
                 "align" => {
@@ -205,6 +208,11 @@ impl TypeWords {
                     skip_attribute(cursor)?;
                     continue;
                 }
+                // Handles of textures and the like: what uses them is refused, not the module.
+                "texref" | "samplerref" | "surfref" if scalar.is_none() => {
+                    scalar = Some(ScalarType::B64);
+                    opaque = true;
+                }
                 _ => match ScalarType::from_word(word) {
                     Some(found) if scalar.is_none() => scalar = Some(found),
                     _ => return Err(cursor.error("a type, `.align` or a vector size")),
@@ -216,6 +224,7 @@ impl TypeWords {
             scalar: scalar.ok_or_else(|| cursor.error("a type such as .b32"))?,
             vector,
             align,
+            opaque,
         })
     }
 
@@ -240,6 +249,10 @@ impl TypeWords {
             cursor.expect(Token::RightBracket, "`]`")?;
         }
         let init = match cursor.eat(Token::Equals) {
+            Some(_) if self.opaque => {
+                skip_braces(cursor)?;
+                None
+            }
             Some(_) => Some(initializer(cursor)?),
             None => None,
         };
@@ -257,6 +270,18 @@ impl TypeWords {
     }
 }
 
+/// `{ filter_mode = linear, … }`
+fn skip_braces(cursor: &mut Cursor<'_>) -> Result<(), ParseError> {
+    cursor.expect(Token::LeftBrace, "`{` to open a handle's fields")?;
+    while cursor.eat(Token::RightBrace).is_none() {
+        if cursor.at_end() {
+            return Err(cursor.error("`}` to close a handle's fields"));
+        }
+        cursor.advance();
+    }
+    Ok(())
+}
+
 /// `.space .type a, b[4] = {…};`
 pub(super) fn variables<'a>(
     cursor: &mut Cursor<'a>,
@@ -264,7 +289,8 @@ pub(super) fn variables<'a>(
     into: &mut Vec<Variable<'a>>,
 ) -> Result<(), ParseError> {
     let space = match cursor.peek_dot() {
-        Some("global") => Space::Global,
+        // A texture's handle lies in global memory; its own space is the old way to say so.
+        Some("global" | "tex") => Space::Global,
         Some("const") => Space::Const,
         Some("shared") => Space::Shared,
         Some("local") => Space::Local,

@@ -33,6 +33,10 @@ fn primary<'a>(cursor: &mut Cursor<'a>) -> Result<Operand<'a>, ParseError> {
             cursor.advance();
             Ok(Operand::Not(cursor.word("a predicate register")?))
         }
+        Some(Token::Minus) if cursor.peek_nth(1) == Some(Token::Word) => {
+            cursor.advance();
+            Ok(Operand::Negated(Box::new(named(cursor)?)))
+        }
         Some(Token::LeftBrace) => {
             cursor.advance();
             Ok(Operand::Vector(elements(cursor)?))
@@ -129,20 +133,36 @@ pub(super) fn integer_expression(cursor: &mut Cursor<'_>) -> Result<u64, ParseEr
     }
 }
 
-/// A constant expression.
+/// A constant expression: C's operators, with C's precedence.
 pub(super) fn constant(cursor: &mut Cursor<'_>) -> Result<Constant, ParseError> {
-    binary(cursor, 0)
+    let error = cursor.error("an integer as condition");
+    let condition = binary(cursor, 0)?;
+    if cursor.eat(Token::Question).is_none() {
+        return Ok(condition);
+    }
+    let Constant::Int(condition) = condition else {
+        return Err(error);
+    };
+    let yes = cursor.nested(constant)?;
+    cursor.expect(Token::Colon, "`:` between two values")?;
+    let no = cursor.nested(constant)?;
+    Ok(if condition != 0 { yes } else { no })
 }
 
-/// Binding strength of a binary operator. `|` is left out at the lowest level by the caller:
-/// between operands it separates a result from its predicate.
+/// Binding strength of a binary operator. `|` between a result and its predicate is not met
+/// here: an expression begins with a constant.
 fn strength(token: Token) -> Option<u8> {
     Some(match token {
-        Token::Caret => 1,
-        Token::Ampersand => 2,
-        Token::ShiftLeft | Token::ShiftRight => 3,
-        Token::Plus | Token::Minus => 4,
-        Token::Star | Token::Slash | Token::Percent => 5,
+        Token::OrOr => 1,
+        Token::AndAnd => 2,
+        Token::Pipe => 3,
+        Token::Caret => 4,
+        Token::Ampersand => 5,
+        Token::EqualsEquals | Token::BangEquals => 6,
+        Token::Less | Token::LessEquals | Token::Greater | Token::GreaterEquals => 7,
+        Token::ShiftLeft | Token::ShiftRight => 8,
+        Token::Plus | Token::Minus => 9,
+        Token::Star | Token::Slash | Token::Percent => 10,
         _ => return None,
     })
 }
@@ -177,6 +197,15 @@ fn combine(operator: Token, left: Constant, right: Constant) -> Option<Constant>
             Token::ShiftRight => signed_a.checked_shr(u32::try_from(b).ok()?)? as u64,
             Token::Ampersand => a & b,
             Token::Caret => a ^ b,
+            Token::Pipe => a | b,
+            Token::AndAnd => u64::from(a != 0 && b != 0),
+            Token::OrOr => u64::from(a != 0 || b != 0),
+            Token::EqualsEquals => u64::from(a == b),
+            Token::BangEquals => u64::from(a != b),
+            Token::Less => u64::from(signed_a < signed_b),
+            Token::LessEquals => u64::from(signed_a <= signed_b),
+            Token::Greater => u64::from(signed_a > signed_b),
+            Token::GreaterEquals => u64::from(signed_a >= signed_b),
             _ => return None,
         }));
     }
@@ -213,8 +242,17 @@ fn unary(cursor: &mut Cursor<'_>) -> Result<Constant, ParseError> {
             Constant::Int(bits) => Some(Constant::Int(u64::from(bits == 0))),
             Constant::Single(_) | Constant::Double(_) => None,
         },
+        // `(.s64)` and `(.u64)` change how a value is looked at, not its bits.
+        Token::LeftParen if matches!(cursor.peek_dot(), Some("s64" | "u64")) => {
+            cursor.advance();
+            cursor.expect(Token::RightParen, "`)` after a cast")?;
+            match cursor.nested(unary)? {
+                Constant::Int(bits) => Some(Constant::Int(bits)),
+                Constant::Single(_) | Constant::Double(_) => None,
+            }
+        }
         Token::LeftParen => {
-            let inner = constant(cursor)?;
+            let inner = cursor.nested(constant)?;
             cursor.expect(Token::RightParen, "`)`")?;
             Some(inner)
         }

@@ -15,6 +15,7 @@ mod memory;
 mod mma;
 mod moves;
 mod multimem;
+mod video;
 mod warp;
 mod wmma;
 
@@ -69,6 +70,7 @@ pub(crate) fn lower<'a>(
         "tensormap" => bulk::tensormap(emitter, form),
         "wmma" => wmma::lower(emitter, form),
         "wgmma" | "mma" | "ldmatrix" | "stmatrix" | "movmatrix" => matrix::lower(emitter, form),
+        opcode if video::is_video(opcode) => video::lower(emitter, form),
         other => Err(Problem::UnknownInstruction(
             match instruction.modifiers.first() {
                 Some(first) => format!("{other}.{first}"),
