@@ -1,5 +1,6 @@
 //! The syntax tree of a PTX module, borrowing its names from the text.
 
+use super::parser::ParseError;
 use std::fmt;
 
 /// Where something stands in the PTX text; both count from 1.
@@ -118,6 +119,9 @@ pub struct Function<'a> {
     pub noreturn: bool,
     /// The body; `None` for a declaration.
     pub body: Option<Vec<Statement<'a>>>,
+    /// What in the body is not written as PTX is; then the body is empty, and the function cannot
+    /// be used.
+    pub broken: Option<ParseError>,
     /// Where its name stands.
     pub position: Position,
 }

@@ -40,6 +40,13 @@ fn one(emitter: &mut Emitter<'_, '_>, index: usize) -> Result<(), LowerError> {
         ptx_line: function.position.line,
         source_line: None,
     };
+    if let Some(error) = &function.broken {
+        let problem = Problem::Syntax {
+            expected: error.expected.clone(),
+            found: error.found.clone(),
+        };
+        return Err(at_line(problem, error.position.line));
+    }
     let first = emitter.survey.groups.len() as u32;
     emitter.names.fresh_function();
     emitter.location = emitter.locate(function.position.line, None);

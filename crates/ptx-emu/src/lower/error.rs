@@ -61,6 +61,14 @@ pub enum Problem {
         /// What stands there.
         found: String,
     },
+    /// A body that is not written as PTX is.
+    #[error("expected {expected}, found {found}")]
+    Syntax {
+        /// What could stand there.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
     /// A name nothing declares.
     #[error("`{0}` is not declared")]
     UnknownName(String),

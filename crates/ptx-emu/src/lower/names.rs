@@ -235,8 +235,8 @@ impl Scope<'_> {
             };
             contains(stem, other, count, family.count) || contains(other, stem, family.count, count)
         };
-        self.bindings.keys().any(|name| member(name))
-            || self.singles.keys().any(|name| member(name))
+        self.bindings.keys().any(&member)
+            || self.singles.keys().any(member)
             || self.ranges.iter().any(both)
     }
 

@@ -13,6 +13,10 @@ pub enum Level {
     Avx512,
 }
 
+/// An instruction set's name, and whether this machine has it.
+#[cfg(target_arch = "x86_64")]
+type Feature = (&'static str, fn() -> bool);
+
 impl Level {
     /// The best level of this machine.
     #[inline]
@@ -42,7 +46,7 @@ impl Level {
     /// machine has it. A `#[target_feature]` enables nothing that is not listed here; a test
     /// reads the sources to see to it.
     #[cfg(target_arch = "x86_64")]
-    fn features(self) -> &'static [(&'static str, fn() -> bool)] {
+    fn features(self) -> &'static [Feature] {
         macro_rules! detected {
             ($($name:tt)+) => {
                 &[$(($name, || is_x86_feature_detected!($name))),+]

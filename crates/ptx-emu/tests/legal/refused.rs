@@ -61,3 +61,20 @@ fn an_unknown_kernel_lists_the_refused_ones_too() {
     let expected = "the module has no kernel `k`; it has: other, first, second";
     assert_eq!(error.to_string(), expected);
 }
+
+/// A body this parser does not understand is its own function's business.
+#[test]
+fn a_body_that_does_not_parse_refuses_only_its_kernel() {
+    let text = format!(
+        ".visible .entry odd() {{ .reg .f32 %f<9>; {{ .reg .b32 %r; }}\n\
+         tex.2d.v4.f32.f32 {{%f1, %f2, %f3, %f4}}, [t, s, {{%f5, %f6}}];\nret; }}\n{}",
+        kernel("st.global.u32 [%rd2], 8;")
+    );
+    let module = module(&text);
+    assert_eq!(launch(&module, 32).expect("runs"), [8; 32]);
+    let reason = module.refused["odd"].to_string();
+    assert_eq!(reason, "ptx line 5: expected `]`, found `,`");
+    // A file cut short is no module.
+    let cut = format!(".version 8.7\n.target sm_90a\n{}", &text[..text.len() - 4]);
+    assert!(ptx_emu::lower::compile(&cut).is_err());
+}

@@ -7,6 +7,13 @@ use crate::front::lexer::{Lines, Spanned, Token, tokenize};
 /// Longest piece of text quoted in an error.
 const QUOTE: usize = 60;
 
+/// A place in the token stream.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    at: usize,
+    depth: u32,
+}
+
 pub(super) struct Cursor<'a> {
     text: &'a str,
     lines: Lines,
@@ -125,6 +132,33 @@ impl<'a> Cursor<'a> {
 
     pub fn leave(&mut self) {
         self.depth -= 1;
+    }
+
+    /// This place, to come back to.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            at: self.at,
+            depth: self.depth,
+        }
+    }
+
+    pub fn back_to(&mut self, mark: Mark) {
+        (self.at, self.depth) = (mark.at, mark.depth);
+    }
+
+    /// Goes past the brace that closes the block one is in; false if there is none.
+    pub fn skip_block(&mut self) -> bool {
+        let mut open = 1;
+        while open > 0 {
+            match self.peek() {
+                Some(Token::LeftBrace) => open += 1,
+                Some(Token::RightBrace) => open -= 1,
+                Some(_) => {}
+                None => return false,
+            }
+            self.advance();
+        }
+        true
     }
 
     /// Runs `inner` one nesting level deeper.

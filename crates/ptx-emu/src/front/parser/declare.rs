@@ -93,6 +93,7 @@ fn function<'a>(
         limits: Limits::default(),
         noreturn: false,
         body: None,
+        broken: None,
         position,
     };
     parser.locations.current = None;
@@ -101,7 +102,19 @@ fn function<'a>(
         parser
             .cursor
             .expect(Token::LeftBrace, "`{` to open the body, or `;`")?;
-        function.body = Some(statement::block(parser)?);
+        let start = parser.cursor.mark();
+        function.body = Some(match statement::block(parser) {
+            Ok(statements) => statements,
+            // The other functions are none the worse, if this one has an end.
+            Err(error) => {
+                parser.cursor.back_to(start);
+                if !parser.cursor.skip_block() {
+                    return Err(error);
+                }
+                function.broken = Some(error);
+                Vec::new()
+            }
+        });
     }
     Ok(function)
 }

@@ -47,14 +47,15 @@ impl Sparse {
     ) -> Result<Self, Error> {
         use Accumulator::{F16, F32, S32};
         use Element::{Bf16, E4m3, E5m2, S4, S8, Tf32, U4, U8};
-        let fits = match (a, b, d, k) {
-            (Element::F16, Element::F16, F16 | F32, 16 | 32) => true,
-            (Bf16, Bf16, F32, 16 | 32) | (Tf32, Tf32, F32, 8 | 16) => true,
-            (E4m3 | E5m2, E4m3 | E5m2, F16 | F32, 64) => true,
-            (S8 | U8, S8 | U8, S32, 32 | 64) => true,
-            (S4 | U4, S4 | U4, S32, 64 | 128) => true,
-            _ => false,
-        };
+        let fits = matches!(
+            (a, b, d, k),
+            (Element::F16, Element::F16, F16 | F32, 16 | 32)
+                | (Bf16, Bf16, F32, 16 | 32)
+                | (Tf32, Tf32, F32, 8 | 16)
+                | (E4m3 | E5m2, E4m3 | E5m2, F16 | F32, 64)
+                | (S8 | U8, S8 | U8, S32, 32 | 64)
+                | (S4 | U4, S4 | U4, S32, 64 | 128)
+        );
         if !fits {
             let (m, n) = (16, 8);
             return Err(MmaError::Form { m, n, k, a, b, d }.into());
