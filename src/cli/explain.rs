@@ -7,13 +7,13 @@ use crate::compile::Limits;
 use crate::config::{Baseline, Round, Selection};
 use crate::diagnostic::{CommandError, InputError, SourceFile};
 use crate::domain::{ContenderId, Exit};
-use crate::explain::{CallFit, Ceiling, KernelFit, builds_by_shape, remarks};
+use crate::explain::{CallFit, KernelFit, builds_by_shape, remarks};
 use crate::plan::{Machine, Plan, Work};
 use crate::present::{Align, Column, Counted, Grid, Style, counters_table, percent};
-use crate::rank::Ranking;
+use crate::rank::roofline::Ceiling;
+use crate::rank::{Ranking, Timed};
 use crate::record::schema::Build;
 use crate::record::{self, Run};
-use crate::stats::CONFIDENCE;
 use crate::sweep::inspect;
 
 #[derive(Debug, clap::Args)]
@@ -33,10 +33,8 @@ const DEFAULT_ROUND: &str = "configs/round4.toml";
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let (round, run) = subject(args.of.as_deref())?;
     let catalog = Catalog::open(&globals.variants)?;
-    let ceiling = match &run {
-        Some(run) if run.header.device.sms > 0 => Ceiling::of(&run.header.device),
-        _ => Ceiling::H200,
-    };
+    let device = run.as_ref().map(|run| &run.header.device);
+    let ceiling = device.and_then(Ceiling::of).unwrap_or(Ceiling::H200);
     let plan = plan_for(&args.contender, round, &catalog, &ceiling)?;
     let compiler = runs::compiler(
         Limits::default(),
@@ -131,23 +129,24 @@ fn show(
     }
     say!("{}\n", kernel_table(&kernels).render(style));
     let served = builds_by_shape(builds);
+    let id = &plan.contenders[contender].id;
+    let measured = |shape: &str| ranking?.cell(id, shape)?.time.as_ref();
     let mut calls = Vec::new();
     for cell in plan.cells.iter().filter(|c| c.contender == contender) {
         let shape = &plan.shapes[cell.shape];
         match (&cell.work, served.get(shape.name.as_str())) {
             (Work::Run { call, .. }, Some(build)) => {
-                calls.push(CallFit::of(shape, call, build, ceiling));
+                let clock = measured(&shape.name).and_then(|time| time.clock_mhz);
+                calls.push(CallFit::of(shape, call, build, ceiling, clock));
             }
             (Work::Unsupported { reason }, _) => say!("{}: {reason}", shape.name),
             _ => {}
         }
     }
-    let measured = |shape: &str| {
-        let id = &plan.contenders[contender].id;
-        let time = ranking?.cell(id, shape)?.time.as_ref()?;
-        Some((time.log.ratio(CONFIDENCE).estimate, time.roofline))
-    };
     say!("{}", call_table(&calls, measured).render(style));
+    if let Some(clocks) = clocks(&calls, measured) {
+        say!("{}", style.fold(&format!("- {clocks}"), 2));
+    }
     for remark in builds.iter().flat_map(|build| &build.remarks) {
         say!("ptxas: {remark}");
     }
@@ -208,7 +207,18 @@ fn kernel_table(kernels: &[KernelFit]) -> Grid {
     grid
 }
 
-fn call_table(calls: &[CallFit], measured: impl Fn(&str) -> Option<(f64, Option<f64>)>) -> Grid {
+/// What the least times assume, where the samples say it.
+fn clocks<'a>(calls: &[CallFit], measured: impl Fn(&str) -> Option<&'a Timed>) -> Option<String> {
+    let read = calls.iter().filter_map(|c| measured(&c.shape)?.clock_mhz);
+    let clocks: Vec<f64> = read.collect();
+    let least = clocks.iter().copied().min_by(f64::total_cmp)?;
+    let most = clocks.iter().copied().max_by(f64::total_cmp)?;
+    Some(format!(
+        "the least time is at the clock the samples ran at, {least:.0} to {most:.0} MHz"
+    ))
+}
+
+fn call_table<'a>(calls: &[CallFit], measured: impl Fn(&str) -> Option<&'a Timed>) -> Grid {
     let right = |title, weight| Column::new(title, Align::Right, weight);
     let mut grid = Grid::new(vec![
         Column::new("shape", Align::Left, 9),
@@ -232,7 +242,7 @@ fn call_table(calls: &[CallFit], measured: impl Fn(&str) -> Option<(f64, Option<
                 0 => text,
                 _ => String::new(),
             };
-            let time = measured(&call.shape);
+            let time = measured(&call.shape).map(Timed::estimate);
             grid.push(vec![
                 once(call.shape.clone()),
                 launch.kernel.clone(),
@@ -255,10 +265,8 @@ fn call_table(calls: &[CallFit], measured: impl Fn(&str) -> Option<(f64, Option<
                 }),
                 once(call.floor.to_string()),
                 once(call.bound.to_owned()),
-                once(dash(time.map(|(micros, _)| {
-                    crate::domain::Micros(micros).to_string()
-                }))),
-                once(dash(time.and_then(|(_, share)| share).map(percent))),
+                once(dash(time.map(|micros| micros.to_string()))),
+                once(dash(time.map(|micros| percent(call.floor.0 / micros.0)))),
             ]);
         }
     }

@@ -8,49 +8,13 @@ use std::collections::BTreeMap;
 use crate::compile::{Residency, residency};
 use crate::domain::{Bytes, Micros, Shape};
 use crate::plan::{Deal, LaunchGeometry, OperatorCall};
-use crate::record::schema::{Build, Device, KernelResources};
+use crate::rank::roofline::Ceiling;
+use crate::record::schema::{Build, KernelResources};
 
 /// A launch that leaves more of the SMs idle than this is worth a word.
 const IDLE: f64 = 0.25;
 /// So is padding beyond this share of the rows.
 const PADDING: f64 = 0.25;
-
-/// What a device can do at most.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ceiling {
-    pub sms: u32,
-    /// Tensor operations per microsecond, all SMs together.
-    pub flops_per_micro: f64,
-    pub bytes_per_micro: f64,
-}
-
-impl Ceiling {
-    /// By the vendor's figures.
-    pub const H200: Self = Self {
-        sms: 132,
-        flops_per_micro: 132.0 * 4096.0 * 1980.0,
-        bytes_per_micro: 4.8e6,
-    };
-
-    pub fn of(device: &Device) -> Self {
-        let sms = f64::from(device.sms);
-        Self {
-            sms: device.sms,
-            flops_per_micro: sms * device.tensor_flops_per_clock * device.clock_mhz,
-            bytes_per_micro: device.bandwidth / 1e6,
-        }
-    }
-
-    /// The least time a shape can take, and what it is that takes it.
-    pub fn floor(&self, shape: &Shape) -> (Micros, &'static str) {
-        let tensor = shape.flops() / self.flops_per_micro;
-        let memory = shape.min_bytes().0 as f64 / self.bytes_per_micro;
-        match tensor >= memory {
-            true => (Micros(tensor), "tensor cores"),
-            false => (Micros(memory), "memory"),
-        }
-    }
-}
 
 /// A kernel on an SM.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,6 +81,7 @@ pub struct CallFit {
     /// Fewest and most K steps of a tile, where `BK` tells.
     pub k_steps: Option<(u32, u32)>,
     pub stages: Option<i64>,
+    /// The least time the device can take, as tables and reports have it.
     pub floor: Micros,
     pub bound: &'static str,
     /// Device memory beyond the operands.
@@ -124,9 +89,16 @@ pub struct CallFit {
 }
 
 impl CallFit {
-    pub fn of(shape: &Shape, call: &OperatorCall, build: &Build, ceiling: &Ceiling) -> Self {
+    /// `clock_mhz` is what its samples ran at, where it was timed.
+    pub fn of(
+        shape: &Shape,
+        call: &OperatorCall,
+        build: &Build,
+        ceiling: &Ceiling,
+        clock_mhz: Option<f64>,
+    ) -> Self {
         let constant = |name: &str| build.constants.get(name).copied().filter(|v| *v > 0);
-        let (floor, bound) = ceiling.floor(shape);
+        let (floor, bound) = ceiling.floor(shape, clock_mhz);
         Self {
             shape: shape.name.clone(),
             launches: call
@@ -291,7 +263,13 @@ mod tests {
 
     fn fit(blocks: u32, smem: u64) -> CallFit {
         let shape = shape(&[40, 130], 512);
-        CallFit::of(&shape, &call(blocks), &build(128, smem), &Ceiling::H200)
+        CallFit::of(
+            &shape,
+            &call(blocks),
+            &build(128, smem),
+            &Ceiling::H200,
+            None,
+        )
     }
 
     #[test]
@@ -312,7 +290,7 @@ mod tests {
             ..call(132)
         };
         let shape = shape(&[40, 130], 512);
-        let uneven = CallFit::of(&shape, &dealt, &build(128, one_each), &Ceiling::H200);
+        let uneven = CallFit::of(&shape, &dealt, &build(128, one_each), &Ceiling::H200, None);
         assert_eq!(uneven.launches[0].busy, Some(0.75));
         assert_eq!(fit(132, 0).launches[0].busy, Some(1.0));
         assert_eq!(fit(1, 300 * 1024).launches[0].waves, None, "none fits");
@@ -328,13 +306,5 @@ mod tests {
         assert_eq!(remarks.len(), 3, "{remarks:?}");
         assert!(remarks[0].contains("idle") && remarks[1].contains("padding"));
         assert!(remarks[2].contains("two steps per stage"));
-    }
-
-    #[test]
-    fn the_floor_of_the_largest_dense_shape() {
-        let shape = shape(&[512], 7168);
-        let (floor, bound) = Ceiling::H200.floor(&shape);
-        assert_eq!(bound, "tensor cores");
-        assert!((floor.0 - 56.2).abs() < 0.5, "{floor}");
     }
 }
