@@ -22,74 +22,90 @@ pub struct Node {
 
 /// The run's contenders in tree order, roots first as entered.
 pub fn lineage(run: &Run, ranking: &Ranking) -> Vec<Node> {
-    let parents: Vec<(ContenderId, Option<ContenderId>)> = run
-        .header
-        .contenders
-        .iter()
-        .map(|c| {
-            let parent = c.parent.as_deref().and_then(|p| resolve(run, p, &c.id));
-            (c.id.clone(), parent.filter(|p| *p != c.id))
-        })
-        .collect();
+    let tree = Tree::of(run);
     let mut nodes = Vec::new();
-    let roots: Vec<&ContenderId> = parents
-        .iter()
-        .filter(|(id, parent)| parent.is_none() || in_cycle(id, &parents))
-        .map(|(id, _)| id)
-        .collect();
-    for (index, root) in roots.iter().enumerate() {
-        let last = index + 1 == roots.len();
-        grow(run, ranking, &parents, root, 0, last, &mut nodes);
+    // What is still to be told, last first: depth, contender, last sibling.
+    let mut ahead: Vec<(usize, usize, bool)> = Vec::new();
+    push_siblings(&mut ahead, 0, &tree.roots);
+    while let Some((depth, id, last)) = ahead.pop() {
+        let record = &run.header.contenders[id];
+        let parent = tree.parents[id].filter(|_| depth > 0);
+        let parent = parent.map(|p| run.header.contenders[p].id.clone());
+        nodes.push(Node {
+            contender: record.id.clone(),
+            depth,
+            over_parent: parent
+                .as_ref()
+                .and_then(|p| ranking.compare(run, p, &record.id)),
+            absent_parent: record.parent.clone().filter(|_| parent.is_none()),
+            parent,
+            last,
+        });
+        push_siblings(&mut ahead, depth + 1, &tree.children[id]);
     }
     nodes
 }
 
-/// Parents that lead back to the child would never end; such a contender is a root.
-fn in_cycle(id: &ContenderId, parents: &[(ContenderId, Option<ContenderId>)]) -> bool {
-    let parent_of = |id: &ContenderId| {
-        let found = parents.iter().find(|(child, _)| child == id);
-        found.and_then(|(_, parent)| parent.as_ref())
-    };
-    let mut at = parent_of(id);
-    for _ in 0..parents.len() {
-        match at {
-            Some(next) if next == id => return true,
-            Some(next) => at = parent_of(next),
-            None => return false,
-        }
-    }
-    false
+fn push_siblings(ahead: &mut Vec<(usize, usize, bool)>, depth: usize, siblings: &[usize]) {
+    let last = siblings.last();
+    let each = siblings.iter().rev();
+    ahead.extend(each.map(|id| (depth, *id, Some(id) == last)));
 }
 
-fn grow(
-    run: &Run,
-    ranking: &Ranking,
-    parents: &[(ContenderId, Option<ContenderId>)],
-    id: &ContenderId,
-    depth: usize,
-    last: bool,
-    nodes: &mut Vec<Node>,
-) {
-    let found = parents.iter().find(|(child, _)| child == id);
-    let parent = found.and_then(|(_, p)| p.clone()).filter(|_| depth > 0);
-    let named = run.contender(id).and_then(|c| c.parent.clone());
-    nodes.push(Node {
-        contender: id.clone(),
-        depth,
-        over_parent: parent.as_ref().and_then(|p| ranking.compare(run, p, id)),
-        absent_parent: if parent.is_none() { named } else { None },
-        parent,
-        last,
-    });
-    let children: Vec<&ContenderId> = parents
-        .iter()
-        .filter(|(child, p)| p.as_ref() == Some(id) && !in_cycle(child, parents))
-        .map(|(child, _)| child)
-        .collect();
-    for (index, child) in children.iter().enumerate() {
-        let last = index + 1 == children.len();
-        grow(run, ranking, parents, child, depth + 1, last, nodes);
+/// Contenders by number, each under the one it changes.
+struct Tree {
+    parents: Vec<Option<usize>>,
+    roots: Vec<usize>,
+    children: Vec<Vec<usize>>,
+}
+
+impl Tree {
+    fn of(run: &Run) -> Self {
+        let records = &run.header.contenders;
+        let parents: Vec<Option<usize>> = records
+            .iter()
+            .map(|c| {
+                let parent = resolve(run, c.parent.as_deref()?, &c.id)?;
+                let parent = run.arm(&parent).filter(|p| *p < records.len())?;
+                (records[parent].id != c.id).then_some(parent)
+            })
+            .collect();
+        let circles = circles(&parents);
+        let mut tree = Self {
+            roots: Vec::new(),
+            children: vec![Vec::new(); parents.len()],
+            parents,
+        };
+        for id in 0..tree.parents.len() {
+            match tree.parents[id].filter(|_| !circles[id]) {
+                Some(parent) => tree.children[parent].push(id),
+                None => tree.roots.push(id),
+            }
+        }
+        tree
     }
+}
+
+/// Who is their own ancestor: parents that lead back to the child would never
+/// end, and such a contender is a root.
+fn circles(parents: &[Option<usize>]) -> Vec<bool> {
+    let mut circle = vec![false; parents.len()];
+    // By which walk a contender was met; each is walked over once.
+    let mut met = vec![None; parents.len()];
+    for start in 0..parents.len() {
+        let mut at = Some(start);
+        while let Some(id) = at.filter(|id| met[*id].is_none()) {
+            met[id] = Some(start);
+            at = parents[id];
+        }
+        let closed = at.filter(|id| met[*id] == Some(start));
+        let mut on = closed;
+        while let Some(id) = on.filter(|id| !circle[*id]) {
+            circle[id] = true;
+            on = parents[id];
+        }
+    }
+    circle
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -70,11 +71,8 @@ fn subjects(args: &Args) -> Result<Vec<Subject>, CommandError> {
     };
     let mut subjects: Vec<Subject> = Vec::new();
     for path in &paths {
-        let bytes = std::fs::read(path).map_err(|source| record::ReadError::Io {
-            path: path.clone(),
-            source,
-        })?;
-        let run = record::read_text(path, &bytes)?;
+        let (run, hash) = rayon::join(|| record::read(path), || digest(path));
+        let run = run?;
         if let Some(first) = subjects.first()
             && let Some(difference) = mismatch(&first.run, &run)
             && !args.across_devices
@@ -85,11 +83,28 @@ fn subjects(args: &Args) -> Result<Vec<Subject>, CommandError> {
             )
             .into());
         }
-        let digest = Sha256::digest(&bytes);
-        let hash: String = digest.iter().map(|b| format!("{b:02x}")).collect();
-        subjects.push(Subject::new(run, hash));
+        let io = |source| record::ReadError::Io {
+            path: path.clone(),
+            source,
+        };
+        subjects.push(Subject::new(run, hash.map_err(io)?));
     }
     Ok(subjects)
+}
+
+/// SHA-256 of a file, in little memory.
+fn digest(path: &Path) -> std::io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    let mut digest = Sha256::new();
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut piece)? {
+            0 => break,
+            read => digest.update(&piece[..read]),
+        }
+    }
+    let bytes = digest.finalize();
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }
 
 fn write_dispatch(

@@ -9,6 +9,7 @@ use crate::backend::RunFailure;
 use crate::domain::{ContenderId, Micros};
 use crate::record::schema::{Block, Sample};
 use crate::stats::decision::{Rule, decide};
+use crate::stats::{Sampled, Tally};
 
 /// A sample at less than this share of the usual clock was throttled.
 const THROTTLED: f64 = 0.75;
@@ -91,25 +92,26 @@ pub fn run<E>(
         }
     }
     let mut rng = ChaCha8Rng::seed_from_u64(schedule.seed ^ u64::from(schedule.process) << 32);
-    let contenders: Vec<ContenderId> = lanes.iter().map(|l| l.contender().clone()).collect();
-    let mut blocks: Vec<Block> = Vec::new();
+    // By their numbers, which are what the statistics know them by.
     let all = arms(lanes);
-    let mut active = all.clone();
+    let first: Vec<usize> = (0..all.len()).filter(|i| all[*i].arm == 0).collect();
+    let mut tally = Tally::new(1, all.len());
+    let mut active: Vec<usize> = (0..all.len()).collect();
     let decision = loop {
         active.shuffle(&mut rng);
         let samples = active
             .iter()
-            .map(|arm| taking.sample(*arm))
-            .collect::<Result<_, _>>()?;
+            .map(|arm| taking.sample(all[*arm]))
+            .collect::<Result<Vec<Sample>, _>>()?;
         let block = Block {
             shape: lineup.shape().to_owned(),
             process: schedule.process,
-            block: blocks.len() as u32,
+            block: tally.blocks() as u32,
             samples,
         };
         emit(&block);
-        blocks.push(block);
-        let count = blocks.len() as u32;
+        tally.add(0, schedule.process, &sampled(&active, &block.samples));
+        let count = tally.blocks() as u32;
         let seconds = began.elapsed().as_secs_f64();
         let over = seconds >= schedule.max_seconds;
         if count < schedule.min_blocks && !(over && count >= 2) {
@@ -118,23 +120,34 @@ pub fn run<E>(
         if !over && !count.is_multiple_of(STRIDE) {
             continue;
         }
-        let decision = decide(&blocks, &contenders, &Rule::default());
+        let decision = decide(&tally, &first, &Rule::default());
         if decision.decided() || over {
             break decision.summary(seconds / f64::from(count));
         }
+        // Both arms of a contender, so that the control goes on with it.
         let contested = decision.contested();
-        active = all
-            .iter()
-            .filter(|a| contested.contains(&a.lane.contender()))
-            .copied()
+        let same = |a: usize, b: usize| all[a].lane.contender() == all[b].lane.contender();
+        active = (0..all.len())
+            .filter(|&arm| contested.iter().any(|&c| same(arm, c)))
             .collect();
     };
     Ok(Outcome {
-        blocks: blocks.len() as u32,
+        blocks: tally.blocks() as u32,
         decision,
         retaken: taking.retaken,
         seconds: began.elapsed().as_secs_f64(),
     })
+}
+
+/// A block as the statistics take it, its arms by their numbers.
+fn sampled(arms: &[usize], samples: &[Sample]) -> Vec<Sampled> {
+    let each = arms.iter().zip(samples);
+    each.map(|(&arm, sample)| Sampled {
+        arm,
+        log: sample.micros.0.ln(),
+        clock_mhz: sample.clock_mhz,
+    })
+    .collect()
 }
 
 /// Takes samples and watches the clock.

@@ -76,7 +76,7 @@ fn folded(
             .chunks(size)
             .map(|some| grid(kind, some, rows, ratio))
             .collect();
-        let fits = |g: &Grid| g.full_width(style) <= style.width;
+        let fits = |g: &Grid| g.full_width() <= style.width;
         if parts == figures.len() || grids.iter().all(fits) {
             return grids.iter().map(|g| g.render(style)).collect();
         }

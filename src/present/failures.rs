@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::Style;
 use crate::domain::Status;
-use crate::rank::{Cell, Ranking, Row};
+use crate::rank::{Ranking, Row};
 use crate::record::Run;
 
 /// Characters shown of what kernels printed; the report has the rest.
@@ -24,8 +24,7 @@ type Failure<'r> = (Status, Option<&'r str>);
 
 fn grouped<'r>(ranking: &'r Ranking, row: &Row) -> BTreeMap<Failure<'r>, Vec<&'r str>> {
     let mut groups: BTreeMap<Failure, Vec<&str>> = BTreeMap::new();
-    let mine = |c: &&Cell| c.contender == row.contender;
-    for cell in ranking.cells.iter().filter(mine) {
+    for cell in ranking.cells_of(&row.contender) {
         let Some(status) = cell.status.filter(|s| *s != Status::Ok) else {
             continue;
         };

@@ -2,11 +2,15 @@
 //! narrow.
 
 use tabled::builder::Builder;
+use tabled::grid::util::string::get_text_width;
 use tabled::settings::object::Columns;
 use tabled::settings::style::Style as Border;
 use tabled::settings::{Alignment, Margin, Padding};
 
 use super::Style;
+
+/// Blanks between columns.
+const GAP: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -72,27 +76,37 @@ impl Grid {
     /// Draws it within the style's width as far as dropping columns can.
     pub fn render(&self, style: &Style) -> String {
         let mut grid = self.clone();
-        loop {
-            let (text, width) = grid.draw(style);
+        let mut widths = self.widths();
+        while total(&widths) > style.width {
             let droppable = grid
                 .columns
                 .iter()
                 .enumerate()
                 .filter(|(_, c)| c.weight < 9);
             let least = droppable.min_by_key(|(i, c)| (c.weight, usize::MAX - i));
-            match least {
-                Some((index, _)) if width > style.width => grid.remove(index),
-                _ => return text,
-            }
+            let Some((index, _)) = least else { break };
+            grid.remove(index);
+            widths.remove(index);
         }
+        grid.draw(style)
     }
 
     /// Its width when nothing is dropped.
-    pub fn full_width(&self, style: &Style) -> usize {
-        self.draw(style).1
+    pub fn full_width(&self) -> usize {
+        total(&self.widths())
     }
 
-    fn draw(&self, style: &Style) -> (String, usize) {
+    /// What each column needs, without drawing anything: a table is tried in
+    /// many layouts before one fits.
+    pub fn widths(&self) -> Vec<usize> {
+        let column = |(index, column): (usize, &Column)| {
+            let cells = self.rows.iter().map(|row| get_text_width(&row[index]));
+            cells.fold(get_text_width(&column.title), usize::max)
+        };
+        self.columns.iter().enumerate().map(column).collect()
+    }
+
+    fn draw(&self, style: &Style) -> String {
         let mut builder = Builder::default();
         let titled = |c: &Column| {
             let lines: Vec<String> = c.title.split('\n').map(|l| style.dim(l)).collect();
@@ -105,7 +119,7 @@ impl Grid {
         let mut table = builder.build();
         table
             .with(Border::empty())
-            .with(Padding::new(0, 2, 0, 0))
+            .with(Padding::new(0, GAP, 0, 0))
             .with(Margin::new(1, 0, 0, 0));
         for (index, column) in self.columns.iter().enumerate() {
             let alignment = match column.align {
@@ -114,10 +128,43 @@ impl Grid {
             };
             table.modify(Columns::one(index), alignment);
         }
-        // The last column's padding is not drawn.
-        let width = table.total_width().saturating_sub(2);
         let text = table.to_string();
         let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-        (lines.join("\n"), width)
+        lines.join("\n")
+    }
+}
+
+/// Of a table of these columns, with its margin; what stands between the last
+/// column and the edge is not drawn.
+pub fn total(widths: &[usize]) -> usize {
+    let columns: usize = widths.iter().map(|w| w + GAP).sum();
+    (columns + 1).saturating_sub(GAP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_are_those_of_the_drawing() {
+        let mut grid = Grid::new(vec![
+            Column::new("shape", Align::Left, 9),
+            Column::new("a long\ntitle", Align::Right, 3),
+            Column::new("µs", Align::Right, 9),
+        ]);
+        let bold = Style {
+            colour: true,
+            ..Style::PLAIN
+        };
+        grid.push(vec!["x".to_owned(), "1".to_owned(), bold.bold("12.5 µs*")]);
+        grid.push(vec!["256x4096".to_owned(), "1".to_owned(), "7".to_owned()]);
+        let drawn = grid.render(&Style::PLAIN);
+        let widest = drawn.lines().map(get_text_width).max().unwrap();
+        assert_eq!(grid.full_width(), widest, "{drawn}");
+        let narrow = Style {
+            width: widest - 1,
+            ..Style::PLAIN
+        };
+        assert!(!grid.render(&narrow).contains("title"));
     }
 }

@@ -1,8 +1,8 @@
+use super::grid::total;
 use super::{Align, Column, Grid, Style};
 use crate::domain::{ContenderId, Shape, Status};
 use crate::rank::{Cell, Ranking};
 use crate::record::Run;
-use crate::record::schema::Timing;
 
 /// Times by shape and contender, the least of each shape marked `*`. Rows are
 /// shapes where the contenders fit beside each other, contenders otherwise.
@@ -11,7 +11,7 @@ pub fn matrix(run: &Run, ranking: &Ranking, style: &Style) -> String {
         return String::new();
     }
     let by_shape = shapes_down(run, ranking, style);
-    if by_shape.full_width(style) <= style.width {
+    if by_shape.full_width() <= style.width {
         return format!("{}\n{}", caption(run), by_shape.render(style));
     }
     let panels = contenders_down(run, ranking, style);
@@ -19,12 +19,7 @@ pub fn matrix(run: &Run, ranking: &Ranking, style: &Style) -> String {
 }
 
 fn caption(run: &Run) -> String {
-    let what = match run.timing() {
-        Timing::Measured => "measured",
-        Timing::Modelled => "modelled",
-        Timing::Recorded => "recorded",
-    };
-    format!("{what} µs, * fastest on its shape")
+    format!("{} µs, * fastest on its shape", run.timing().as_str())
 }
 
 /// Who has a time at all; the others are told with the failures.
@@ -45,20 +40,23 @@ fn shapes_down(run: &Run, ranking: &Ranking, style: &Style) -> Grid {
     grid
 }
 
-/// As many panels as it takes for the shapes to fit beside each other.
+/// As few panels as it takes for the shapes to fit beside each other.
 fn contenders_down(run: &Run, ranking: &Ranking, style: &Style) -> Vec<String> {
     let shapes = &run.header.shapes;
-    for per_panel in (1..=shapes.len()).rev() {
-        let panels: Vec<Grid> = shapes
-            .chunks(per_panel)
-            .map(|chunk| panel(chunk, ranking, style))
-            .collect();
-        let fits = |g: &Grid| g.full_width(style) <= style.width;
-        if per_panel == 1 || panels.iter().all(fits) {
-            return panels.iter().map(|g| g.render(style)).collect();
-        }
-    }
-    Vec::new()
+    let widths = panel(shapes, ranking, style).widths();
+    let Some((names, columns)) = widths.split_first() else {
+        return Vec::new();
+    };
+    let fits = |size: &usize| {
+        let panels = columns.chunks(*size);
+        let widths = |some: &[usize]| total(&[&[*names], some].concat());
+        panels.map(widths).all(|width| width <= style.width)
+    };
+    let size = (1..=shapes.len()).rev().find(fits).unwrap_or(1);
+    let panels = shapes.chunks(size);
+    panels
+        .map(|some| panel(some, ranking, style).render(style))
+        .collect()
 }
 
 fn panel(shapes: &[Shape], ranking: &Ranking, style: &Style) -> Grid {

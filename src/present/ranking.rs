@@ -71,9 +71,8 @@ fn verdict(run: &Run, row: &Row, style: &Style) -> String {
 
 fn mean_micros(run: &Run, ranking: &Ranking, row: &Row) -> String {
     let logs: Vec<f64> = ranking
-        .cells
+        .cells_of(&row.contender)
         .iter()
-        .filter(|c| c.contender == row.contender)
         .filter_map(|c| Some(c.time.as_ref()?.log.mean))
         .collect();
     if logs.len() != run.header.shapes.len() {

@@ -102,20 +102,24 @@ fn sampling_notes(run: &Run, ranking: &Ranking) -> Vec<String> {
     let samples: usize = timed().map(|t| t.samples).sum();
     let outliers: usize = timed().map(|t| t.outliers).sum();
     if outliers > 0 {
+        let about = match timed().any(|t| t.outliers_scaled) {
+            true => "About ",
+            false => "",
+        };
         notes.push(format!(
-            "{outliers} of {samples} samples stand far out; they are counted, not dropped."
+            "{about}{outliers} of {samples} samples stand far out; they are counted, not dropped."
         ));
+    }
+    if timed().any(|t| t.log.se.is_some()) {
+        notes.push(
+            "Intervals hold for this card; another of its kind can differ by more.".to_owned(),
+        );
     }
     if samples > 0 && timed().all(|t| t.log.se.is_none()) {
         notes.push(
             "One block per shape: there is no interval, and no difference can be told.".to_owned(),
         );
-    } else if samples > 0
-        && run
-            .blocks
-            .iter()
-            .all(|b| b.process == run.blocks[0].process)
-    {
+    } else if samples > 0 && run.tally.process_count() == 1 {
         notes.push(
             "All blocks come from one process; what differs between processes is not in the \
              intervals."

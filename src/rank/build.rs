@@ -1,15 +1,15 @@
 //! From a run to its ranking.
 
+use std::collections::HashSet;
+
 use rayon::prelude::*;
 
 use super::cell::cells;
-use super::{Cell, Kind, Pair, Ranking, Row};
+use super::{Index, Kind, Pair, Ranking, Row};
 use crate::claims;
 use crate::domain::{ContenderId, Status};
 use crate::record::Run;
-use crate::stats::{
-    Arm, CONFIDENCE, Contrast, RESAMPLES, SEED, bootstrap, detectable, holm, log_ratios, places,
-};
+use crate::stats::{CONFIDENCE, Contrast, Estimates, detectable, holm, places};
 
 impl Ranking {
     /// Judges a run. The same file always gives the same ranking.
@@ -22,6 +22,7 @@ impl Ranking {
             pairs: Vec::new(),
             detectable: None,
             shape_detectable: Vec::new(),
+            index: Index::of(run),
         };
         let complete = ranking.complete(run);
         ranking.baseline_valid = complete.contains(&run.header.baseline);
@@ -49,8 +50,8 @@ impl Ranking {
     }
 
     fn valid_shapes(&self, contender: &ContenderId) -> usize {
-        let mine = |c: &&Cell| c.contender == *contender && c.time.is_some();
-        self.cells.iter().filter(mine).count()
+        let timed = self.cells_of(contender).iter().filter(|c| c.time.is_some());
+        timed.count()
     }
 
     fn rows(&self, run: &Run) -> Vec<Row> {
@@ -70,7 +71,7 @@ impl Ranking {
         };
         let over = |base: Option<&ContenderId>| {
             let base = base.filter(|b| *b != contender)?;
-            Some(self.compare(run, base, contender)?.geomean)
+            Some(self.paired(run, base, contender)?.1.geomean)
         };
         Row {
             contender: contender.clone(),
@@ -98,7 +99,7 @@ impl Ranking {
             Status::Unsupported,
             Status::Ok,
         ];
-        let mine = self.cells.iter().filter(|c| c.contender == *contender);
+        let mine = self.cells_of(contender).iter();
         let statuses: Vec<Option<Status>> = mine.map(|c| c.status).collect();
         let known = GRAVITY.into_iter().find(|s| statuses.contains(&Some(*s)))?;
         let unknown = statuses.contains(&None);
@@ -106,8 +107,9 @@ impl Ranking {
     }
 
     fn mean_roofline(&self, contender: &ContenderId) -> Option<f64> {
-        let mine = self.cells.iter().filter(|c| c.contender == *contender);
-        let shares: Option<Vec<f64>> = mine
+        let shares: Option<Vec<f64>> = self
+            .cells_of(contender)
+            .iter()
             .filter_map(|c| c.time.as_ref())
             .map(|t| t.roofline)
             .collect();
@@ -117,17 +119,15 @@ impl Ranking {
     }
 
     fn pairs(&self, run: &Run, complete: &[ContenderId]) -> Vec<Pair> {
-        let mut names = Vec::new();
-        for (i, a) in complete.iter().enumerate() {
-            names.extend(complete[i + 1..].iter().map(|b| (a, b)));
-        }
-        let mut pairs: Vec<Pair> = names
+        let behind = |i: usize| complete[i + 1..].iter().map(move |b| (&complete[i], b));
+        let mut pairs: Vec<Pair> = (0..complete.len())
             .into_par_iter()
+            .flat_map_iter(behind)
             .filter_map(|(a, b)| {
-                let ratio = self.compare(run, a, b)?.geomean;
+                let ratio = self.paired(run, a, b)?.1.geomean;
                 Some(Pair {
-                    a: a.clone(),
-                    b: b.clone(),
+                    a: run.arm(a)?,
+                    b: run.arm(b)?,
                     ratio,
                     p: ratio.p_value(),
                     // Modelled times are exact, anything but equality is a
@@ -153,11 +153,6 @@ impl Ranking {
         self.detectable.as_ref().map_or(0.0, |d| d.noise)
     }
 
-    fn differ(&self, a: &ContenderId, b: &ContenderId) -> bool {
-        let both = |p: &&Pair| (p.a == *a && p.b == *b) || (p.a == *b && p.b == *a);
-        self.pairs.iter().find(both).is_none_or(|p| p.differ)
-    }
-
     /// Sorts the rows (ranked and yardstick by speed, the rest after, as
     /// entered) and gives out places.
     fn order(&mut self, run: &Run, complete: &[ContenderId]) {
@@ -166,8 +161,9 @@ impl Ranking {
             _ => row.speedup.map(|s| s.mean),
         };
         let all = run.header.shapes.len();
+        let whole: HashSet<&ContenderId> = complete.iter().collect();
         let in_order = |row: &Row| {
-            let standing = complete.contains(&row.contender)
+            let standing = whole.contains(&row.contender)
                 || (row.kind == Kind::Yardstick && row.valid_shapes == all);
             if standing { speed(row) } else { None }
         };
@@ -179,10 +175,18 @@ impl Ranking {
         });
         self.rows = keyed.into_iter().map(|(_, row)| row).collect();
         let ranked: Vec<usize> = (0..self.rows.len())
-            .filter(|&i| complete.contains(&self.rows[i].contender))
+            .filter(|&i| whole.contains(&self.rows[i].contender))
             .collect();
-        let name = |i: usize| &self.rows[ranked[i]].contender;
-        let places = places(ranked.len(), |a, b| self.differ(name(a), name(b)));
+        let alike = self.pairs.iter().filter(|p| !p.differ);
+        let alike: HashSet<[usize; 2]> = alike.flat_map(|p| [[p.a, p.b], [p.b, p.a]]).collect();
+        let numbers: Vec<Option<usize>> = ranked
+            .iter()
+            .map(|&i| run.arm(&self.rows[i].contender))
+            .collect();
+        let places = places(ranked.len(), |a, b| match (numbers[a], numbers[b]) {
+            (Some(a), Some(b)) => !alike.contains(&[a, b]),
+            _ => true,
+        });
         for (&index, place) in ranked.iter().zip(places) {
             self.rows[index].place = Some(place);
         }
@@ -200,20 +204,14 @@ impl Ranking {
     }
 
     fn detect(&mut self, run: &Run) {
-        let baseline = &run.header.baseline;
-        let (first, control) = (Arm::first(baseline), Arm::control(baseline));
-        let contrasts: Vec<Contrast> = run
-            .header
-            .shapes
-            .iter()
-            .map(|s| log_ratios(&run.blocks, &s.name, &first, &control))
-            .collect();
+        let shapes = 0..run.header.shapes.len();
+        let contrasts: Vec<Contrast> = shapes.map(|s| run.control(s)).collect();
         let timed: Vec<Contrast> = contrasts
             .iter()
             .filter(|c| !c.is_empty())
             .cloned()
             .collect();
-        let Some(estimates) = bootstrap(&timed, RESAMPLES, SEED) else {
+        let Some(estimates) = Estimates::of(&timed) else {
             self.shape_detectable = vec![None; contrasts.len()];
             return;
         };

@@ -1,9 +1,9 @@
+use rayon::prelude::*;
+
 use crate::domain::{ContenderId, Interval, Micros, Status};
 use crate::record::Run;
 use crate::record::schema::Timing;
-use crate::stats::{
-    Arm, CONFIDENCE, Contrast, LogEstimate, RESAMPLES, SEED, bootstrap, log_times, outliers,
-};
+use crate::stats::{CONFIDENCE, Estimates, LogEstimate};
 
 /// One contender on one shape.
 #[derive(Clone, Debug)]
@@ -23,7 +23,11 @@ pub struct Timed {
     /// ln(µs).
     pub log: LogEstimate,
     pub samples: usize,
+    /// Samples far out.
     pub outliers: usize,
+    /// There were too many samples to keep, and outliers are counted in a fair
+    /// choice of them and scaled up.
+    pub outliers_scaled: bool,
     /// Median SM clock of its samples.
     pub clock_mhz: Option<f64>,
     /// Least possible time over this time, at the clock of the samples.
@@ -46,10 +50,12 @@ impl Timed {
 
 /// Every cell of a run, contenders first, shapes in the header's order.
 pub fn cells(run: &Run) -> Vec<Cell> {
-    let mut cells: Vec<Cell> = run
-        .entrants()
-        .flat_map(|c| run.header.shapes.iter().map(move |s| cell(run, c, &s.name)))
-        .collect();
+    let entrants: Vec<&ContenderId> = run.entrants().collect();
+    let row = |c: &&ContenderId| -> Vec<Cell> {
+        let shapes = run.header.shapes.iter();
+        shapes.map(|s| cell(run, c, &s.name)).collect()
+    };
+    let mut cells: Vec<Cell> = entrants.par_iter().flat_map_iter(row).collect();
     mark_best(run, &mut cells);
     cells
 }
@@ -75,26 +81,26 @@ fn cell(run: &Run, contender: &ContenderId, shape: &str) -> Cell {
 }
 
 fn timed(run: &Run, contender: &ContenderId, shape: &str) -> Option<Timed> {
-    let contrast = log_times(&run.blocks, shape, &Arm::first(contender));
-    if contrast.is_empty() {
+    let Some(log) = Estimates::single(&run.times(contender, shape)) else {
         let estimate = run.estimate(contender, shape)?;
         return Some(Timed {
             log: LogEstimate::point(estimate.micros.0.ln()),
             samples: 0,
             outliers: 0,
+            outliers_scaled: false,
             clock_mhz: None,
             roofline: super::roofline::share(run, shape, estimate.micros, None),
             bound: estimate.bound.clone(),
             best: false,
         });
-    }
-    let log = time_estimate(&contrast)?;
-    let values: Vec<f64> = contrast.values().collect();
-    let clock_mhz = median_clock(run, contender, shape);
+    };
+    let samples = run.samples(contender, shape)?;
+    let clock_mhz = samples.clock_mhz();
     Some(Timed {
         log,
-        samples: values.len(),
-        outliers: outliers(&values),
+        samples: samples.seen(),
+        outliers: samples.outliers(),
+        outliers_scaled: samples.chosen(),
         clock_mhz,
         roofline: super::roofline::share(run, shape, Micros(log.mean.exp()), clock_mhz),
         bound: None,
@@ -102,29 +108,16 @@ fn timed(run: &Run, contender: &ContenderId, shape: &str) -> Option<Timed> {
     })
 }
 
-fn time_estimate(contrast: &Contrast) -> Option<LogEstimate> {
-    let estimates = bootstrap(std::slice::from_ref(contrast), RESAMPLES / 4, SEED)?;
-    Some(estimates.geomean)
-}
-
-fn median_clock(run: &Run, contender: &ContenderId, shape: &str) -> Option<f64> {
-    let blocks = run.blocks.iter().filter(|b| b.shape == shape);
-    let samples = blocks.flat_map(|b| &b.samples);
-    let mut clocks: Vec<f64> = samples
-        .filter(|s| s.contender == *contender)
-        .filter_map(|s| s.clock_mhz)
-        .collect();
-    clocks.sort_by(f64::total_cmp);
-    clocks.get(clocks.len() / 2).copied()
-}
-
 /// Marks the least time of each shape; modelled times can be exactly equal,
 /// and then each of them is the least.
 fn mark_best(run: &Run, cells: &mut [Cell]) {
-    for shape in &run.header.shapes {
-        let mut times: Vec<&mut Timed> = cells
+    let shapes = run.header.shapes.len();
+    let ranked = shapes * run.header.contenders.len();
+    for shape in 0..shapes {
+        let mut times: Vec<&mut Timed> = cells[..ranked]
             .iter_mut()
-            .filter(|c| c.shape == shape.name && !run.is_yardstick(&c.contender))
+            .skip(shape)
+            .step_by(shapes)
             .filter_map(|c| c.time.as_mut())
             .collect();
         let least = times

@@ -33,10 +33,17 @@ pub fn mismatch(base: &Run, candidate: &Run) -> Option<Mismatch> {
 /// `NVIDIA H200 (cuda, measured)`.
 pub fn describe(run: &Run) -> String {
     let device = &run.header.device;
-    let timing = match device.timing {
-        Timing::Measured => "measured",
-        Timing::Modelled => "modelled",
-        Timing::Recorded => "recorded",
-    };
+    let timing = device.timing.as_str();
     format!("{} ({}, {timing})", device.name, device.backend)
+}
+
+/// Whether two runs timed one and the same card; `None` where it is not on
+/// record, or nothing was timed.
+pub fn same_card(base: &Run, candidate: &Run) -> Option<bool> {
+    let card = |run: &Run| {
+        let device = &run.header.device;
+        let timed = device.timing == Timing::Measured;
+        device.uuid.clone().filter(|_| timed)
+    };
+    Some(card(base)? == card(candidate)?)
 }

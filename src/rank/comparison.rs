@@ -1,11 +1,9 @@
 //! Two contenders side by side: within one run (paired by block) or across two.
 
-use std::slice;
-
 use super::Ranking;
 use crate::domain::ContenderId;
 use crate::record::Run;
-use crate::stats::{Arm, LogEstimate, RESAMPLES, SEED, bootstrap, log_ratios, log_times, unpaired};
+use crate::stats::{Contrast, Estimates, LogEstimate, unpaired};
 
 /// ln(time of base / time of candidate): positive where the candidate is faster.
 #[derive(Clone, Debug)]
@@ -20,55 +18,57 @@ impl Comparison {
     }
 }
 
-/// `candidate` over `base` on those of `shapes` where both are timed; `None`
-/// where there is no such shape. Cells must have been found valid before:
-/// `ranking` says which are.
-fn paired(
-    run: &Run,
-    valid: impl Fn(&ContenderId, &str) -> Option<LogEstimate>,
-    base: &ContenderId,
-    candidate: &ContenderId,
-) -> Option<Comparison> {
-    let mut names = Vec::new();
-    let mut points = Vec::new();
-    let mut contrasts = Vec::new();
-    for shape in &run.header.shapes {
-        let (Some(b), Some(c)) = (valid(base, &shape.name), valid(candidate, &shape.name)) else {
-            continue;
-        };
-        let (b_arm, c_arm) = (Arm::first(base), Arm::first(candidate));
-        contrasts.push(log_ratios(&run.blocks, &shape.name, &b_arm, &c_arm));
-        points.push(LogEstimate::point(b.mean - c.mean));
-        names.push(shape.name.clone());
-    }
-    if names.is_empty() {
-        return None;
-    }
-    // Without a block in common on some shape there is nothing to pair.
-    let (shapes, geomean) = match bootstrap(&contrasts, RESAMPLES, SEED) {
-        Some(estimates) => (estimates.shapes, estimates.geomean),
-        None => {
-            let mean = points.iter().map(|p| p.mean).sum::<f64>() / points.len() as f64;
-            (points, LogEstimate::point(mean))
-        }
-    };
-    Some(Comparison {
-        shapes: names.into_iter().zip(shapes).collect(),
-        geomean,
-    })
-}
-
 impl Ranking {
-    /// `candidate` over `base`, on the shapes where both are valid.
+    /// `candidate` over `base`, on the shapes where both are valid; `None`
+    /// where there is no such shape.
     pub fn compare(
         &self,
         run: &Run,
         base: &ContenderId,
         candidate: &ContenderId,
     ) -> Option<Comparison> {
-        let valid = |c: &ContenderId, s: &str| Some(self.cell(c, s)?.time.as_ref()?.log);
-        paired(run, valid, base, candidate)
+        let (shapes, estimates) = self.paired(run, base, candidate)?;
+        let name = |s: usize| run.header.shapes[s].name.clone();
+        Some(Comparison {
+            shapes: shapes.into_iter().map(name).zip(estimates.shapes).collect(),
+            geomean: estimates.geomean,
+        })
     }
+
+    /// The same by the shapes' numbers.
+    pub(super) fn paired(
+        &self,
+        run: &Run,
+        base: &ContenderId,
+        candidate: &ContenderId,
+    ) -> Option<(Vec<usize>, Estimates)> {
+        let arms = (run.arm(base)?, run.arm(candidate)?);
+        let logs = |id: &ContenderId| {
+            let cells = self.cells_of(id).iter();
+            cells.map(|c| c.time.as_ref().map(|t| t.log.mean))
+        };
+        let both = logs(base).zip(logs(candidate)).enumerate();
+        let (shapes, points): (Vec<usize>, Vec<LogEstimate>) = both
+            .filter_map(|(shape, (b, c))| Some((shape, LogEstimate::point(b? - c?))))
+            .unzip();
+        let contrasts: Vec<Contrast> = shapes
+            .iter()
+            .map(|s| run.tally.ratios(*s, arms.0, arms.1))
+            .collect();
+        // Without a block in common on some shape there is nothing to pair.
+        let estimates = Estimates::of(&contrasts).or_else(|| of_points(points))?;
+        Some((shapes, estimates))
+    }
+}
+
+/// Of numbers without samples; `None` where there are none.
+fn of_points(shapes: Vec<LogEstimate>) -> Option<Estimates> {
+    let sum: f64 = shapes.iter().map(|s| s.mean).sum();
+    let mean = sum / shapes.len() as f64;
+    (!shapes.is_empty()).then_some(Estimates {
+        shapes,
+        geomean: LogEstimate::point(mean),
+    })
 }
 
 /// One side of a comparison across runs.
@@ -84,45 +84,32 @@ pub struct Side<'a> {
 /// and must have the same groups.
 pub fn compare_runs(base: Side, candidate: Side) -> Option<Comparison> {
     let mut shapes = Vec::new();
-    let (mut base_sides, mut candidate_sides) = (Vec::new(), Vec::new());
+    let (mut before, mut after) = (Vec::new(), Vec::new());
     for shape in &candidate.run.header.shapes {
         let same = base.run.shape(&shape.name).is_some_and(|s| s == shape);
-        let (true, Some(b), Some(c)) =
-            (same, side(base, &shape.name), side(candidate, &shape.name))
+        let (true, Some(b), Some(c)) = (same, base.time(&shape.name), candidate.time(&shape.name))
         else {
             continue;
         };
-        shapes.push((shape.name.clone(), unpaired(&b.1, &c.1)));
-        base_sides.push(b);
-        candidate_sides.push(c);
+        shapes.push((shape.name.clone(), unpaired(&b, &c)));
+        before.push((base.run.times(base.contender, &shape.name), b));
+        after.push((candidate.run.times(candidate.contender, &shape.name), c));
     }
-    if shapes.is_empty() {
-        return None;
-    }
-    let geomean = unpaired(&overall(&base_sides), &overall(&candidate_sides));
+    let geomean = unpaired(&overall(&before)?, &overall(&after)?);
     Some(Comparison { shapes, geomean })
 }
 
-type TimedShape = (crate::stats::Contrast, LogEstimate);
-
-fn side(side: Side, shape: &str) -> Option<TimedShape> {
-    let time = side.ranking.cell(side.contender, shape)?.time.as_ref()?;
-    let contrast = log_times(&side.run.blocks, shape, &Arm::first(side.contender));
-    let log = match bootstrap(slice::from_ref(&contrast), RESAMPLES, SEED) {
-        Some(estimates) => estimates.geomean,
-        None => time.log,
-    };
-    Some((contrast, log))
+impl Side<'_> {
+    fn time(&self, shape: &str) -> Option<LogEstimate> {
+        let cell = self.ranking.cell(self.contender, shape)?;
+        Some(cell.time.as_ref()?.log)
+    }
 }
 
-/// The mean over shapes, from samples where every shape has them.
-fn overall(shapes: &[TimedShape]) -> LogEstimate {
-    let contrasts: Vec<_> = shapes.iter().map(|(c, _)| c.clone()).collect();
-    match bootstrap(&contrasts, RESAMPLES, SEED) {
-        Some(estimates) => estimates.geomean,
-        None => {
-            let sum: f64 = shapes.iter().map(|(_, e)| e.mean).sum();
-            LogEstimate::point(sum / shapes.len() as f64)
-        }
-    }
+/// The mean over shapes, from samples where every shape has them; `None`
+/// where there are no shapes.
+fn overall(shapes: &[(Contrast, LogEstimate)]) -> Option<LogEstimate> {
+    let contrasts: Vec<Contrast> = shapes.iter().map(|(c, _)| c.clone()).collect();
+    let points = || of_points(shapes.iter().map(|(_, e)| *e).collect());
+    Some(Estimates::of(&contrasts).or_else(points)?.geomean)
 }

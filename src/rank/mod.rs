@@ -9,15 +9,17 @@ mod comparison;
 mod repeat;
 pub mod roofline;
 
+use std::collections::HashMap;
+
 use crate::claims::ClaimResult;
 use crate::domain::{ContenderId, Interval, Status};
-use crate::record::Resources;
+use crate::record::{Resources, Run};
 use crate::stats::{Detectable, LogEstimate, Place};
 
 pub use cell::{Cell, Timed};
-pub use comparable::{Mismatch, describe, mismatch};
+pub use comparable::{Mismatch, describe, mismatch, same_card};
 pub use comparison::{Comparison, Side, compare_runs};
-pub use repeat::{Dispute, Repeat, Repeated};
+pub use repeat::{Dispute, Repeat, Repeated, Spread};
 
 /// One run, judged.
 #[derive(Clone, Debug)]
@@ -29,6 +31,7 @@ pub struct Ranking {
     pub baseline_valid: bool,
     /// Ranked contenders and the yardstick by speed, then the others.
     pub rows: Vec<Row>,
+    /// Entrants in the header's order, the shapes of each in the header's.
     pub cells: Vec<Cell>,
     /// Every pair of ranked contenders, Holm-corrected.
     pub pairs: Vec<Pair>,
@@ -36,6 +39,24 @@ pub struct Ranking {
     pub detectable: Option<Detectable>,
     /// The same for each shape, in the header's order.
     pub shape_detectable: Vec<Option<Detectable>>,
+    index: Index,
+}
+
+/// Where entrants and shapes stand in the table of cells.
+#[derive(Clone, Debug, Default)]
+struct Index {
+    entrants: HashMap<ContenderId, usize>,
+    shapes: HashMap<String, usize>,
+}
+
+impl Index {
+    fn of(run: &Run) -> Self {
+        let shapes = run.header.shapes.iter().map(|s| s.name.clone());
+        Self {
+            entrants: run.entrants().cloned().zip(0..).collect(),
+            shapes: shapes.zip(0..).collect(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,11 +87,11 @@ pub struct Row {
     pub claim: Option<ClaimResult>,
 }
 
-/// Two ranked contenders against each other.
-#[derive(Clone, Debug)]
+/// Two ranked contenders against each other, by their numbers in the header.
+#[derive(Clone, Copy, Debug)]
 pub struct Pair {
-    pub a: ContenderId,
-    pub b: ContenderId,
+    pub a: usize,
+    pub b: usize,
     /// Time of `a` over time of `b`: above 1, `b` is faster.
     pub ratio: LogEstimate,
     /// Holm-corrected; `None` for times without samples.
@@ -84,9 +105,16 @@ impl Ranking {
     }
 
     pub fn cell(&self, contender: &ContenderId, shape: &str) -> Option<&Cell> {
-        self.cells
-            .iter()
-            .find(|c| c.contender == *contender && c.shape == shape)
+        let shape = *self.index.shapes.get(shape)?;
+        self.cells_of(contender).get(shape)
+    }
+
+    /// A contender's cells, the shapes in the header's order.
+    pub fn cells_of(&self, contender: &ContenderId) -> &[Cell] {
+        let shapes = self.index.shapes.len();
+        let row = self.index.entrants.get(contender);
+        let cells = row.and_then(|r| self.cells.get(r * shapes..(r + 1) * shapes));
+        cells.unwrap_or_default()
     }
 
     /// The best ranked contender that is not the baseline.

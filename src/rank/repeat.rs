@@ -39,6 +39,38 @@ pub struct Dispute {
     pub orders: [Ordering; 2],
 }
 
+/// How far two runs lie apart, over the contenders they share: what no
+/// interval of either run holds, because each is about its own card and hour.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Contenders with a difference and its interval.
+    pub contenders: usize,
+    /// Half of them differ by more than this, as a share.
+    pub median: f64,
+    pub most: f64,
+    /// How many differ by more than the interval of their difference.
+    pub beyond: usize,
+}
+
+impl Spread {
+    /// `None` without intervals.
+    pub fn of(changes: impl IntoIterator<Item = LogEstimate>) -> Option<Self> {
+        let judged = changes.into_iter().filter_map(|change| {
+            let half = change.half_width(CONFIDENCE)?;
+            Some((change.mean.abs(), half))
+        });
+        let judged: Vec<(f64, f64)> = judged.collect();
+        let mut sizes: Vec<f64> = judged.iter().map(|(size, _)| size.exp_m1()).collect();
+        sizes.sort_by(f64::total_cmp);
+        Some(Self {
+            contenders: sizes.len(),
+            median: *sizes.get(sizes.len() / 2)?,
+            most: *sizes.last()?,
+            beyond: judged.iter().filter(|(size, half)| size > half).count(),
+        })
+    }
+}
+
 impl Repeated {
     /// The two speedups differ by no more than the interval of their
     /// difference allows; `None` without an interval.
@@ -88,6 +120,12 @@ impl Repeat {
     pub fn challengers(&self) -> impl Iterator<Item = &Repeated> {
         let other = |e: &&Repeated| e.contender != self.reference;
         self.entries.iter().filter(other)
+    }
+
+    /// How far the speedups lie apart, of contenders that are the same in both.
+    pub fn spread(&self) -> Option<Spread> {
+        let same = self.challengers().filter(|e| !e.edited);
+        Spread::of(same.map(|e| e.change))
     }
 
     /// Pairs whose order was compared.
@@ -147,6 +185,25 @@ mod tests {
             .find(|e| e.contender.as_str() == "interleaved");
         assert_eq!(found.unwrap().agrees(), Some(false));
         assert!(!repeat.disputes.is_empty());
+    }
+
+    #[test]
+    fn the_spread_tells_noise_from_another_card() {
+        let change = |mean: f64| LogEstimate {
+            mean,
+            se: Some(0.001),
+            df: 8.0,
+            blocks: 30,
+        };
+        let quiet = Spread::of([0.001, -0.0005, 0.0].map(change)).unwrap();
+        assert_eq!((quiet.contenders, quiet.beyond), (3, 0));
+        let other = Spread::of([0.01, -0.02, 0.001, 0.004].map(change)).unwrap();
+        assert_eq!((other.contenders, other.beyond), (4, 3));
+        assert!(
+            (other.most - 0.0202).abs() < 1e-4 && other.median > 0.004,
+            "{other:?}"
+        );
+        assert_eq!(Spread::of([LogEstimate::point(0.1)]), None);
     }
 
     #[test]

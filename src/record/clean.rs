@@ -19,12 +19,22 @@ pub fn parse<T: serde::de::DeserializeOwned>(line: &[u8]) -> serde_json::Result<
 /// Whether a line may hold a control character: escaped, or raw beyond ASCII.
 /// JSON forbids raw ones below 0x20.
 fn suspicious(line: &[u8]) -> bool {
+    if plain(line) {
+        return false;
+    }
     let escaped = line
         .windows(2)
         .any(|w| w[0] == b'\\' && matches!(w[1], b'u' | b'b' | b'f' | b'r'));
     // The first bytes of DEL, C1, the Arabic mark, the general marks, and tags.
     let first = |b: &u8| matches!(b, 0x7f | 0xc2 | 0xd8 | 0xe2 | 0xef | 0xf3);
     escaped || line.iter().any(first)
+}
+
+/// Whether a line is ASCII without escapes, and so as harmless as it looks.
+/// Folded, not searched, because that takes many bytes at a time.
+pub(super) fn plain(line: &[u8]) -> bool {
+    let odd = |b: &u8| *b == b'\\' || *b >= 0x7f;
+    !line.iter().fold(false, |found, b| found | odd(b))
 }
 
 fn scrub(value: &mut Value) {

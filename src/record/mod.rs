@@ -3,14 +3,21 @@
 
 mod clean;
 pub mod counters;
+mod edge;
 mod folder;
+mod lines;
+mod loading;
 mod lock;
+mod names;
+mod parse;
 mod place;
 mod reader;
 mod run;
 pub mod schema;
 #[cfg(test)]
 pub mod synthetic;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use crate::domain::printable;

@@ -3,18 +3,20 @@
 //! line, since a table made from half-understood records would look just as
 //! sure as one made from good ones.
 
-use std::collections::{BTreeMap, HashSet};
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::clean;
+use super::lines::{Stopped, pieces};
+use super::loading::Loading;
+use super::parse::in_line;
 use super::run::Run;
-use super::schema::{Block, Header, Line, SCHEMA};
-use crate::domain::{ContenderId, Micros};
+use super::schema::{Header, Line, SCHEMA};
+use super::{clean, edge};
 
 /// Why a run file cannot be read.
 #[derive(Debug, Error)]
@@ -53,13 +55,14 @@ impl ReadError {
     }
 }
 
-/// Reads the run file at `path`.
+/// Reads the run file at `path`, in memory that does not grow with the number
+/// of its blocks.
 pub fn read(path: &Path) -> Result<Run, ReadError> {
-    let bytes = std::fs::read(path).map_err(|source| ReadError::Io {
+    let file = File::open(path).map_err(|source| ReadError::Io {
         path: path.to_owned(),
         source,
     })?;
-    read_text(path, &bytes)
+    read_from(path, file)
 }
 
 /// The most recently written run file directly in `dir`.
@@ -96,7 +99,7 @@ pub fn header(path: &Path) -> Result<Header, ReadError> {
         source,
     };
     let mut first = Vec::new();
-    let file = std::fs::File::open(path).map_err(io)?;
+    let file = File::open(path).map_err(io)?.take(edge::LINE as u64);
     BufReader::new(file)
         .read_until(b'\n', &mut first)
         .map_err(io)?;
@@ -105,17 +108,49 @@ pub fn header(path: &Path) -> Result<Header, ReadError> {
 
 /// Reads run-file text; `path` is for messages and for [`Run::path`].
 pub fn read_text(path: &Path, bytes: &[u8]) -> Result<Run, ReadError> {
-    let mut lines = bytes.split_inclusive(|b| *b == b'\n').enumerate();
-    let (_, first) = lines.next().ok_or_else(|| ReadError::Foreign {
+    read_from(path, bytes)
+}
+
+fn read_from(path: &Path, source: impl Read) -> Result<Run, ReadError> {
+    let corrupt = |line, message| ReadError::Corrupt {
         path: path.to_owned(),
-        found: "it is empty".to_owned(),
+        line,
+        message,
+    };
+    let mut loading: Option<Loading> = None;
+    let read = pieces(source, |line, text| {
+        if let Some(loading) = &mut loading {
+            return loading
+                .take(line, text)
+                .map_err(|refused| corrupt(refused.line, refused.message));
+        }
+        let end = text.iter().position(|b| *b == b'\n');
+        let (first, rest) = text.split_at(end.map_or(text.len(), |at| at + 1));
+        let run = Run::begun(path.to_owned(), read_header(path, first)?);
+        loading
+            .insert(Loading::new(run))
+            .take(line + 1, rest)
+            .map_err(|refused| corrupt(refused.line, refused.message))
+    });
+    let foreign = |found: &str| ReadError::Foreign {
+        path: path.to_owned(),
+        found: found.to_owned(),
+    };
+    read.map_err(|stopped| match stopped {
+        Stopped::Io(source) => ReadError::Io {
+            path: path.to_owned(),
+            source,
+        },
+        Stopped::TooLong(1) => foreign("its first line does not end"),
+        Stopped::TooLong(line) => corrupt(
+            line,
+            format!("the line is longer than {} MiB", edge::LINE >> 20),
+        ),
+        Stopped::Refused(error) => error,
     })?;
-    let header = read_header(path, first)?;
-    let mut loading = Loading::new(path, header);
-    for (index, line) in lines {
-        loading.line(index + 1, line)?;
-    }
-    Ok(loading.run)
+    loading
+        .map(Loading::finish)
+        .ok_or_else(|| foreign("it is empty"))
 }
 
 /// Just enough of a first line to know whose file it is and of which version.
@@ -131,6 +166,9 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, ReadError> {
         path: path.to_owned(),
         found: found.to_owned(),
     };
+    if line.is_empty() {
+        return Err(foreign("it is empty"));
+    }
     let peek: Peek = serde_json::from_slice(line)
         .map_err(|_| foreign("its first line is not a header with `type` and `schema`"))?;
     if peek.kind != "header" {
@@ -149,7 +187,7 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, ReadError> {
     };
     match clean::parse(line) {
         Ok(Line::Header(header)) => {
-            check_header(&header).map_err(corrupt)?;
+            edge::header(&header).map_err(corrupt)?;
             Ok(*header)
         }
         Ok(_) => Err(foreign("its first line is not a header")),
@@ -157,164 +195,10 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, ReadError> {
     }
 }
 
-/// The parser counts lines from the one it was given; ours is in the message
-/// already.
-fn in_line(error: &serde_json::Error) -> String {
-    error.to_string().replace(" at line 1 column ", ", column ")
-}
-
-fn check_header(header: &Header) -> Result<(), String> {
-    let mut seen = HashSet::new();
-    for contender in &header.contenders {
-        if !seen.insert(&contender.id) {
-            return Err(format!("contender `{}` is listed twice", contender.id));
-        }
-    }
-    if header.contenders.is_empty() {
-        return Err("the header lists no contenders".to_owned());
-    }
-    if !seen.contains(&header.baseline) {
-        return Err(format!(
-            "the baseline `{}` is not a contender of the run",
-            header.baseline
-        ));
-    }
-    let mut shapes = HashSet::new();
-    for shape in &header.shapes {
-        if !shapes.insert(shape.name.as_str()) {
-            return Err(format!("shape `{}` is listed twice", shape.name));
-        }
-    }
-    if header.shapes.is_empty() {
-        return Err("the header lists no shapes".to_owned());
-    }
-    Ok(())
-}
-
-struct Loading {
-    run: Run,
-    contenders: HashSet<ContenderId>,
-    shapes: HashSet<String>,
-}
-
-impl Loading {
-    fn new(path: &Path, header: Header) -> Self {
-        let contenders = header.contenders.iter().map(|c| c.id.clone());
-        Self {
-            contenders: contenders.chain(header.yardstick.clone()).collect(),
-            shapes: header.shapes.iter().map(|s| s.name.clone()).collect(),
-            run: Run {
-                path: path.to_owned(),
-                header,
-                builds: Vec::new(),
-                blocks: Vec::new(),
-                end: None,
-                torn: false,
-                verdicts: BTreeMap::new(),
-                estimates: BTreeMap::new(),
-            },
-        }
-    }
-
-    fn line(&mut self, number: usize, line: &[u8]) -> Result<(), ReadError> {
-        if line.trim_ascii().is_empty() {
-            return Ok(());
-        }
-        let corrupt = |message: String| ReadError::Corrupt {
-            path: self.run.path.clone(),
-            line: number,
-            message,
-        };
-        match clean::parse(line) {
-            Ok(event) => {
-                self.check(&event).map_err(corrupt)?;
-                self.keep(event);
-                Ok(())
-            }
-            // Only the last line can lack its newline, and only a kill leaves it so.
-            Err(_) if !line.ends_with(b"\n") => {
-                self.run.torn = true;
-                Ok(())
-            }
-            Err(error) => Err(corrupt(in_line(&error))),
-        }
-    }
-
-    fn check(&self, event: &Line) -> Result<(), String> {
-        match event {
-            Line::Header(_) => Err("a second header: two run files were joined".to_owned()),
-            Line::Build(build) => {
-                self.known(&build.contender)?;
-                build.shapes.iter().try_for_each(|s| self.shape(s))
-            }
-            Line::Verdict(verdict) => {
-                self.known(&verdict.contender)?;
-                self.shape(&verdict.shape)
-            }
-            Line::Block(block) => self.block(block),
-            Line::Estimate(estimate) => {
-                self.known(&estimate.contender)?;
-                self.shape(&estimate.shape)?;
-                possible(estimate.micros)
-            }
-            Line::End(_) => Ok(()),
-        }
-    }
-
-    fn block(&self, block: &Block) -> Result<(), String> {
-        self.shape(&block.shape)?;
-        for sample in &block.samples {
-            self.known(&sample.contender)?;
-            possible(sample.micros)?;
-        }
-        Ok(())
-    }
-
-    fn known(&self, contender: &ContenderId) -> Result<(), String> {
-        match self.contenders.contains(contender) {
-            true => Ok(()),
-            false => Err(format!("contender `{contender}` is not in the header")),
-        }
-    }
-
-    fn shape(&self, name: &str) -> Result<(), String> {
-        match self.shapes.contains(name) {
-            true => Ok(()),
-            false => Err(format!("shape `{name}` is not in the header")),
-        }
-    }
-
-    fn keep(&mut self, event: Line) {
-        let run = &mut self.run;
-        match event {
-            Line::Header(_) => {}
-            Line::Build(build) => run.builds.push(build),
-            Line::Verdict(verdict) => {
-                let key = (verdict.contender.clone(), verdict.shape.clone());
-                run.verdicts.insert(key, verdict);
-            }
-            Line::Block(block) => run.blocks.push(block),
-            Line::Estimate(estimate) => {
-                let key = (estimate.contender.clone(), estimate.shape.clone());
-                run.estimates.insert(key, estimate);
-            }
-            Line::End(end) => run.end = Some(end),
-        }
-    }
-}
-
-/// A time must be a positive number: a zero would win every ranking, and its
-/// logarithm would poison every mean.
-fn possible(time: Micros) -> Result<(), String> {
-    match time.0.is_finite() && time.0 > 0.0 {
-        true => Ok(()),
-        false => Err(format!("a time of {} µs is impossible", time.0)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::ContenderId;
     use crate::record::synthetic::Synthetic;
 
     fn parse(text: &str) -> Result<Run, ReadError> {
@@ -399,13 +283,14 @@ mod tests {
 
     #[test]
     fn the_last_verdict_of_a_cell_wins() {
-        let mut text = Synthetic::round4().text();
+        let text = Synthetic::round4().text();
+        let (before, end) = text.split_once("{\"type\":\"end\"").unwrap();
         let shape = &crate::record::synthetic::shapes()[0].name;
-        text.push_str(&format!(
+        let later = format!(
             "{{\"type\":\"verdict\",\"contender\":\"two-pass\",\"shape\":\"{shape}\",\"status\":\"wrong\",\
              \"reason\":\"stale tile\",\"detail\":null,\"worst\":9.0,\"millis\":1.0}}\n"
-        ));
-        let run = parse(&text).unwrap();
+        );
+        let run = parse(&format!("{before}{later}{{\"type\":\"end\"{end}")).unwrap();
         let id = ContenderId::from_text("two-pass");
         assert_eq!(run.status(&id, shape), Some(crate::domain::Status::Wrong));
         assert_eq!(run.reason(&id, shape), Some("stale tile"));

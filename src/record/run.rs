@@ -1,11 +1,13 @@
 //! A run file in memory, with its loose ends tied: the last verdict of a cell
 //! wins, and every name an event uses is one the header introduced.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::schema::{Block, Build, ContenderRecord, End, Estimate, Header, Timing, Verdict};
+use super::names::Names;
+use super::schema::{Build, ContenderRecord, End, Estimate, Header, Timing, Verdict};
 use crate::domain::{Bytes, ContenderId, Shape, Status};
+use crate::stats::{Contrast, Reservoir, Tally};
 
 /// One run as read from its file.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,12 +15,17 @@ pub struct Run {
     pub path: PathBuf,
     pub header: Header,
     pub builds: Vec<Build>,
-    pub blocks: Vec<Block>,
+    /// What the blocks come to, by the numbers of shapes and arms.
+    pub tally: Tally,
     pub end: Option<End>,
     /// The last line was half written (the run was killed) and is not counted.
     pub torn: bool,
-    pub(super) verdicts: BTreeMap<(ContenderId, String), Verdict>,
-    pub(super) estimates: BTreeMap<(ContenderId, String), Estimate>,
+    pub(super) names: Names,
+    /// By the numbers of entrant and shape, as are verdicts and estimates:
+    /// which of the builds serves a cell.
+    pub(super) built: HashMap<(usize, usize), usize>,
+    pub(super) verdicts: HashMap<(usize, usize), Verdict>,
+    pub(super) estimates: HashMap<(usize, usize), Estimate>,
 }
 
 /// What a contender's kernels take of an SM: the worst over its kernels and shapes.
@@ -32,16 +39,64 @@ pub struct Resources {
 }
 
 impl Run {
+    /// Nothing but a header yet.
+    pub(super) fn begun(path: PathBuf, header: Header) -> Self {
+        let names = Names::of(&header);
+        Self {
+            path,
+            tally: Tally::new(header.shapes.len(), names.arms()),
+            names,
+            header,
+            builds: Vec::new(),
+            end: None,
+            torn: false,
+            built: HashMap::new(),
+            verdicts: HashMap::new(),
+            estimates: HashMap::new(),
+        }
+    }
+
     pub fn timing(&self) -> Timing {
         self.header.device.timing
     }
 
     pub fn contender(&self, id: &ContenderId) -> Option<&ContenderRecord> {
-        self.header.contenders.iter().find(|c| c.id == *id)
+        self.header.contenders.get(self.arm(id)?)
     }
 
     pub fn shape(&self, name: &str) -> Option<&Shape> {
-        self.header.shapes.iter().find(|s| s.name == name)
+        self.header.shapes.get(self.names.shape(name)?)
+    }
+
+    /// The number of a contender's (or the yardstick's) first entry, the one
+    /// all estimates use.
+    pub fn arm(&self, id: &ContenderId) -> Option<usize> {
+        self.names.entrant(id.as_str())
+    }
+
+    fn cell(&self, contender: &ContenderId, shape: &str) -> Option<(usize, usize)> {
+        Some((self.arm(contender)?, self.names.shape(shape)?))
+    }
+
+    /// ln(µs) of a contender on a shape, for comparisons no block can pair.
+    pub fn times(&self, contender: &ContenderId, shape: &str) -> Contrast {
+        let cell = self.cell(contender, shape);
+        cell.map_or_else(Contrast::default, |(arm, s)| self.tally.times(s, arm))
+    }
+
+    /// The baseline over itself: its first entry over its second, on the shape
+    /// of this number.
+    pub fn control(&self, shape: usize) -> Contrast {
+        let first = self.arm(&self.header.baseline);
+        first.map_or_else(Contrast::default, |first| {
+            self.tally.ratios(shape, first, self.names.control())
+        })
+    }
+
+    /// Samples of a contender on a shape; `None` where it was not timed.
+    pub fn samples(&self, contender: &ContenderId, shape: &str) -> Option<&Reservoir> {
+        let (arm, shape) = self.cell(contender, shape)?;
+        self.tally.samples(shape, arm)
     }
 
     pub fn is_yardstick(&self, id: &ContenderId) -> bool {
@@ -55,11 +110,11 @@ impl Run {
     }
 
     pub fn verdict(&self, contender: &ContenderId, shape: &str) -> Option<&Verdict> {
-        self.verdicts.get(&(contender.clone(), shape.to_owned()))
+        self.verdicts.get(&self.cell(contender, shape)?)
     }
 
     pub fn estimate(&self, contender: &ContenderId, shape: &str) -> Option<&Estimate> {
-        self.estimates.get(&(contender.clone(), shape.to_owned()))
+        self.estimates.get(&self.cell(contender, shape)?)
     }
 
     /// What became of a cell; `None` while nothing is known of it.
@@ -80,8 +135,8 @@ impl Run {
     }
 
     fn failed_build(&self, contender: &ContenderId, shape: &str) -> Option<&Build> {
-        let serves = |b: &&Build| b.contender == *contender && b.shapes.iter().any(|s| s == shape);
-        self.builds.iter().rev().find(serves).filter(|b| !b.ok)
+        let build = self.built.get(&self.cell(contender, shape)?)?;
+        self.builds.get(*build).filter(|b| !b.ok)
     }
 
     /// `None` where nothing of the contender was built.

@@ -82,6 +82,17 @@ pub enum Timing {
     Recorded,
 }
 
+impl Timing {
+    /// The word every table of such times carries.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Modelled => "modelled",
+            Self::Recorded => "recorded",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {

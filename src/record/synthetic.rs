@@ -311,7 +311,7 @@ impl Synthetic {
 
     /// What the shape takes at time factor 1, µs.
     pub fn base(shape: &Shape) -> f64 {
-        shape.flops() / 0.35e9
+        (shape.flops() / 0.35e9).max(1.0)
     }
 
     fn valid(&self) -> impl Iterator<Item = (&str, u32, f64)> {
@@ -342,6 +342,9 @@ impl Synthetic {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         let arms: Vec<(&str, u32, f64)> = self.valid().collect();
         let mut blocks = Vec::new();
+        if arms.is_empty() {
+            return blocks;
+        }
         for process in 0..self.processes {
             for shape in &self.shapes {
                 let effects: Vec<f64> = arms

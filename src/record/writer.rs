@@ -261,7 +261,11 @@ mod tests {
         assert!(run.torn);
         writer.mend(run.torn).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), whole as u64);
-        writer.append(&verdict).unwrap();
+        let Line::Verdict(mut later) = verdict else {
+            panic!("a verdict was begun with");
+        };
+        later.status = crate::domain::Status::Wrong;
+        writer.append(&Line::Verdict(later)).unwrap();
         let again = read(&path).unwrap();
         assert!(!again.torn);
         let first = &header.shapes[0].name;

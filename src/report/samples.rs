@@ -4,13 +4,13 @@ use super::Subject;
 use super::plot::{Scale, range, short, ticks};
 use super::roofline::clip;
 use crate::domain::ContenderId;
-use crate::stats::{Arm, log_times};
 
 const ROW: f64 = 20.0;
 
-/// Every sample as a tick, by contender, one plot a shape.
+/// Every sample as a tick (of very many, a fair choice), by contender, one
+/// plot a shape.
 pub fn section(subject: &Subject) -> Markup {
-    if subject.run.blocks.is_empty() {
+    if subject.run.tally.is_empty() {
         return html! {};
     }
     html! {
@@ -27,14 +27,24 @@ struct Strip<'a> {
     /// Times over the strip's median.
     relative: Vec<f64>,
     estimate: f64,
+    samples: usize,
     outliers: usize,
+}
+
+impl Strip<'_> {
+    fn told(&self) -> String {
+        let (all, drawn, far) = (self.samples, self.relative.len(), self.outliers);
+        match all == drawn {
+            true => format!("{all} samples, {far} far out"),
+            false => format!("{all} samples, {drawn} of them drawn, about {far} far out"),
+        }
+    }
 }
 
 fn strip<'a>(subject: &'a Subject, contender: &'a ContenderId, shape: &str) -> Option<Strip<'a>> {
     let time = subject.ranking.cell(contender, shape)?.time.as_ref()?;
-    let logs: Vec<f64> = log_times(&subject.run.blocks, shape, &Arm::first(contender))
-        .values()
-        .collect();
+    let samples = subject.run.samples(contender, shape)?;
+    let logs: Vec<f64> = samples.logs().collect();
     let mut sorted = logs.clone();
     sorted.sort_by(f64::total_cmp);
     let median = *sorted.get(sorted.len() / 2)?;
@@ -42,6 +52,7 @@ fn strip<'a>(subject: &'a Subject, contender: &'a ContenderId, shape: &str) -> O
         contender,
         relative: logs.iter().map(|l| (l - median).exp()).collect(),
         estimate: (time.log.mean - median).exp(),
+        samples: time.samples,
         outliers: time.outliers,
     })
 }
@@ -66,7 +77,7 @@ fn plot(subject: &Subject, shape: &str) -> Markup {
                     @let top = ROW * i as f64 + 4.0;
                     text x="120" y=(top + 10.0) text-anchor="end" { (clip(strip.contender.as_str())) title { (strip.contender) } }
                     path.tick d=(ticks_path(&strip.relative, &x, top)) {
-                        title { (strip.relative.len()) " samples, " (strip.outliers) " far out" }
+                        title { (strip.told()) }
                     }
                     circle.mark cx=(x.at(strip.estimate)) cy=(top + 6.0) r="2.6" {}
                 }

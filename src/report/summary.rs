@@ -119,10 +119,7 @@ fn certainty(subject: &Subject) -> String {
             "Times were taken down elsewhere, without samples and so without intervals.".to_owned()
         }
         Timing::Measured => {
-            let blocks = run.blocks.len();
-            let mut processes: Vec<u32> = run.blocks.iter().map(|b| b.process).collect();
-            processes.sort_unstable();
-            processes.dedup();
+            let (blocks, processes) = (run.tally.blocks(), run.tally.process_count());
             let tell = match &subject.ranking.detectable {
                 Some(d) => format!(
                     "differences of {} or more can be told apart",
@@ -130,10 +127,7 @@ fn certainty(subject: &Subject) -> String {
                 ),
                 None => "what it can tell apart is unknown".to_owned(),
             };
-            format!(
-                "Measured in {blocks} randomised blocks over {} processes; {tell}.",
-                processes.len()
-            )
+            format!("Measured in {blocks} randomised blocks over {processes} processes; {tell}.")
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Which pairs of contenders more blocks would still help to tell apart, and
-//! about how long that takes. The sweep asks between blocks, so this uses the
-//! closed form and no resampling.
+//! about how long that takes. Asked between blocks, by the estimates that are
+//! printed in the end.
 
-use super::{Arm, CONFIDENCE, LogEstimate, holm, log_ratios, moments};
-use crate::domain::{ContenderId, Interval};
-use crate::record::schema::Block;
+use super::{CONFIDENCE, Contrast, Estimates, LogEstimate, Tally, holm};
+use crate::domain::Interval;
 
 /// When a pair counts as settled.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,8 +26,9 @@ impl Default for Rule {
 /// A pair that is neither told apart nor surely equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenPair {
-    pub a: ContenderId,
-    pub b: ContenderId,
+    /// The two arms.
+    pub a: usize,
+    pub b: usize,
     /// Time of `a` over time of `b`, so far.
     pub ratio: Interval,
     /// Blocks of every shape that would settle it if the noise stays as it is.
@@ -46,9 +46,9 @@ impl Decision {
         self.open.is_empty()
     }
 
-    /// Contenders of open pairs, each once: the ones worth timing further.
-    pub fn contested(&self) -> Vec<&ContenderId> {
-        let mut all: Vec<_> = self.open.iter().flat_map(|p| [&p.a, &p.b]).collect();
+    /// Arms of open pairs, each once: the ones worth timing further.
+    pub fn contested(&self) -> Vec<usize> {
+        let mut all: Vec<_> = self.open.iter().flat_map(|p| [p.a, p.b]).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -72,19 +72,17 @@ impl Decision {
     }
 }
 
-/// Judges every pair of `contenders` on the shapes the blocks cover: one shape
-/// while it is being measured, or all of them for the ranking. A pair with
-/// fewer than two blocks in common on any shape is open.
-pub fn decide(blocks: &[Block], contenders: &[ContenderId], rule: &Rule) -> Decision {
-    let mut shapes: Vec<&str> = blocks.iter().map(|b| b.shape.as_str()).collect();
-    shapes.sort_unstable();
-    shapes.dedup();
+/// Judges every pair of `arms` on the shapes that have blocks: one shape while
+/// it is being measured, or all of them for the ranking. A pair with fewer
+/// than two blocks in common on any shape is open.
+pub fn decide(tally: &Tally, arms: &[usize], rule: &Rule) -> Decision {
+    let timed = |s: &usize| tally.processes(*s).next().is_some();
+    let shapes: Vec<usize> = (0..tally.shapes()).filter(timed).collect();
     let mut pairs = Vec::new();
-    for (i, a) in contenders.iter().enumerate() {
-        for b in &contenders[i + 1..] {
-            let contrast = |s: &&str| log_ratios(blocks, s, &Arm::first(a), &Arm::first(b));
-            let contrasts: Vec<_> = shapes.iter().map(contrast).collect();
-            let estimate = moments(&contrasts).map(|m| m.geomean);
+    for (i, &a) in arms.iter().enumerate() {
+        for &b in &arms[i + 1..] {
+            let contrasts: Vec<Contrast> = shapes.iter().map(|s| tally.ratios(*s, a, b)).collect();
+            let estimate = Estimates::of(&contrasts).map(|e| e.geomean);
             pairs.push((a, b, estimate));
         }
     }
@@ -108,16 +106,16 @@ pub fn decide(blocks: &[Block], contenders: &[ContenderId], rule: &Rule) -> Deci
 }
 
 fn open_pair(
-    a: &ContenderId,
-    b: &ContenderId,
+    a: usize,
+    b: usize,
     estimate: Option<LogEstimate>,
     rule: &Rule,
     strict: f64,
 ) -> Option<OpenPair> {
     const UNKNOWN: u32 = 10;
     let pair = |ratio: Interval, more_blocks: u32| OpenPair {
-        a: a.clone(),
-        b: b.clone(),
+        a,
+        b,
         ratio,
         more_blocks,
     };

@@ -1,13 +1,14 @@
 //! The statistics against a known truth: simulated experiments, many of them,
-//! whose every difference is planted.
-//!
-//! Most tests judge by the closed form, the limit of endless resampling, and so
-//! can afford enough experiments that the simulation's own error is far below
-//! what they assert; `resampling_gives_the_closed_form` ties the two together.
+//! whose every difference is planted. What judges them is what judges a run:
+//! [`Estimates`], and, in the last test, everything from the text of a run
+//! file to the row of its table.
 
 use rayon::prelude::*;
 
-use super::{Bootstrap, CONFIDENCE, Contrast, Process, bootstrap, detectable, moments};
+use super::{CONFIDENCE, Contrast, Estimates, LogEstimate, Moments, detectable};
+use crate::domain::ContenderId;
+use crate::rank::Ranking;
+use crate::record::synthetic::Synthetic;
 
 /// How an experiment is laid out and how noisy it is.
 #[derive(Clone, Copy, Debug)]
@@ -71,8 +72,7 @@ impl Layout {
                 .zip(&common)
                 .map(|(id, common)| {
                     let effect = truth + common + self.between * rng.normal();
-                    let blocks = self.blocks(effect, rng);
-                    Process { id, blocks }
+                    (id, self.blocks(effect, rng))
                 })
                 .collect(),
         };
@@ -81,10 +81,11 @@ impl Layout {
 
     /// One process's blocks of one shape, sampled on while they leave it open
     /// who is faster, as the sweep does.
-    fn blocks(&self, effect: f64, rng: &mut Draw) -> Vec<Vec<f64>> {
-        let mut values = Vec::new();
-        while values.len() < self.blocks || (values.len() < self.at_most && open(&values)) {
-            values.push(vec![effect + self.error(rng)]);
+    fn blocks(&self, effect: f64, rng: &mut Draw) -> Moments {
+        let mut values = Moments::default();
+        let most = |n: u64| n < self.at_most as u64;
+        while values.count < self.blocks as u64 || (most(values.count) && open(values)) {
+            values.add(effect + self.error(rng));
         }
         values
     }
@@ -99,18 +100,17 @@ impl Layout {
         std::f64::consts::SQRT_2 * self.noise * rng.normal() + stalls
     }
 
-    fn judged(&self, truth: f64) -> Vec<Bootstrap> {
+    fn judged(&self, truth: f64) -> Vec<Estimates> {
         let experiments = (0..EXPERIMENTS).into_par_iter();
         experiments
-            .map(|seed| moments(&self.experiment(truth, seed)).unwrap())
+            .map(|seed| Estimates::of(&self.experiment(truth, seed)).unwrap())
             .collect()
     }
 
     /// Share of geometric-mean and of shape intervals that hold the truth.
     fn coverage(&self, truth: f64) -> (f64, f64) {
         let judged = self.judged(truth);
-        let holds =
-            |e: &super::LogEstimate| (e.mean - truth).abs() <= e.half_width(CONFIDENCE).unwrap();
+        let holds = |e: &LogEstimate| holds(e, truth);
         let mean = judged.iter().filter(|b| holds(&b.geomean)).count();
         let shapes = judged.iter().flat_map(|b| &b.shapes);
         let (held, all) = shapes.fold((0, 0), |(h, n), s| (h + usize::from(holds(s)), n + 1));
@@ -123,7 +123,7 @@ impl Layout {
     /// Share of experiments in which the contenders are told apart.
     fn told_apart(&self, truth: f64) -> f64 {
         let judged = self.judged(truth);
-        let told = |b: &&Bootstrap| b.geomean.p_value().unwrap() < 1.0 - CONFIDENCE;
+        let told = |b: &&Estimates| b.geomean.p_value().unwrap() < 1.0 - CONFIDENCE;
         judged.iter().filter(told).count() as f64 / judged.len() as f64
     }
 
@@ -135,14 +135,15 @@ impl Layout {
     }
 }
 
-fn open(values: &[Vec<f64>]) -> bool {
+fn holds(estimate: &LogEstimate, truth: f64) -> bool {
+    (estimate.mean - truth).abs() <= estimate.half_width(CONFIDENCE).unwrap()
+}
+
+fn open(values: Moments) -> bool {
     let so_far = Contrast {
-        processes: vec![Process {
-            id: 0,
-            blocks: values.to_vec(),
-        }],
+        processes: vec![(0, values)],
     };
-    let estimate = moments(&[so_far]).unwrap().geomean;
+    let estimate = Estimates::single(&so_far).unwrap();
     let half = estimate.half_width(CONFIDENCE).unwrap();
     let distance = estimate.mean.abs();
     distance <= half && distance + half > 0.005f64.ln_1p()
@@ -264,30 +265,30 @@ fn detectable_effects_are_detected() {
     assert!((0.75..0.95).contains(&power), "{power}");
 }
 
+/// From the text of a run file to the interval of a row: nothing between the
+/// samples and the table may lose what the estimates are worth.
 #[test]
-fn resampling_gives_the_closed_form() {
-    let differing = Layout {
-        between: 0.002,
-        common: 0.001,
-        ..DEFAULT
+fn the_intervals_of_a_table_cover() {
+    let field = Synthetic {
+        shapes: vec![crate::record::synthetic::dense(256, 3072, 4096)],
+        processes: 5,
+        blocks: 3,
+        process_noise: 0.004,
+        ..Synthetic::round4()
     };
-    for layout in [DEFAULT, differing] {
-        let ratios = (0..40u64).into_par_iter().map(|seed| {
-            let contrasts = layout.experiment(0.1, seed);
-            let drawn = bootstrap(&contrasts, 1000, seed).unwrap();
-            let exact = moments(&contrasts).unwrap();
-            let ratio = |d: &super::LogEstimate, e: &super::LogEstimate| {
-                assert_eq!((d.mean, d.df), (e.mean, e.df));
-                d.se.unwrap() / e.se.unwrap()
-            };
-            (
-                ratio(&drawn.geomean, &exact.geomean),
-                ratio(&drawn.shapes[0], &exact.shapes[0]),
-            )
-        });
-        let ratios: Vec<(f64, f64)> = ratios.collect();
-        let mean = |of: fn(&(f64, f64)) -> f64| ratios.iter().map(of).sum::<f64>() / 40.0;
-        let means = [mean(|r| r.0), mean(|r| r.1)];
-        assert!(means.iter().all(|m| (m - 1.0).abs() < 0.015), "{means:?}");
-    }
+    let fast = ContenderId::from_text("interleaved");
+    let experiments = 600u64;
+    let held = (0..experiments).into_par_iter().filter(|&seed| {
+        let run = Synthetic {
+            seed,
+            ..field.clone()
+        }
+        .run();
+        let ranking = Ranking::of(&run);
+        let found = ranking.row(&fast).unwrap().speedup.unwrap();
+        holds(&found, (1.0f64 / 0.52).ln())
+    });
+    let share = held.count() as f64 / experiments as f64;
+    // Four standard errors of the simulation either side.
+    assert!((0.915..=0.985).contains(&share), "{share}");
 }

@@ -71,19 +71,16 @@ fn decision(writer: &Writer, seconds: f64) -> Result<String, CommandError> {
         let ok = |s: &Shape| run.status(id, &s.name) == Some(Status::Ok);
         run.header.shapes.iter().all(ok)
     };
-    let contenders: Vec<ContenderId> = run
-        .header
-        .contenders
-        .iter()
-        .map(|c| &c.id)
+    let contenders = run.header.contenders.iter().map(|c| &c.id);
+    let arms: Vec<usize> = contenders
         .filter(everywhere)
-        .cloned()
+        .filter_map(|id| run.arm(id))
         .collect();
-    if run.blocks.is_empty() {
+    if run.tally.is_empty() {
         return Ok(String::new());
     }
-    let per_block = seconds / run.blocks.len() as f64 * run.header.shapes.len() as f64;
-    Ok(decide(&run.blocks, &contenders, &Rule::default()).summary(per_block))
+    let per_block = seconds / run.tally.blocks() as f64 * run.header.shapes.len() as f64;
+    Ok(decide(&run.tally, &arms, &Rule::default()).summary(per_block))
 }
 
 fn reread(writer: &Writer) -> Result<Run, CommandError> {

@@ -169,9 +169,10 @@ impl Finished {
                 }
             }
         }
-        for block in &run.blocks {
-            let key = (block.shape.clone(), block.process);
-            *finished.blocks.entry(key).or_default() += 1;
+        for (index, shape) in run.header.shapes.iter().enumerate() {
+            for (process, count) in run.tally.processes(index) {
+                finished.blocks.insert((shape.name.clone(), process), count);
+            }
         }
         finished
     }

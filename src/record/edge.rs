@@ -1,0 +1,159 @@
+//! What a run file may say. A number that no GPU, clock or author could mean
+//! would be printed as surely as a good one, and sizes beyond these would let
+//! a small file ask for any memory; so both are refused where they enter.
+
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+
+use super::schema::{Build, Device, End, Header};
+use crate::domain::{Group, Micros, Shape};
+
+/// Longest line, bytes.
+pub const LINE: usize = 16 << 20;
+/// Processes that may have timed one shape.
+pub const PROCESSES: usize = 1024;
+
+/// From less than a clock cycle to a quarter of an hour.
+const MICROS: RangeInclusive<f64> = 1e-3..=1e9;
+const CLOCK_MHZ: RangeInclusive<f64> = 1.0..=20_000.0;
+const CLAIM: RangeInclusive<f64> = 1e-3..=1e3;
+const SECONDS: RangeInclusive<f64> = 0.0..=1e9;
+const CONTENDERS: usize = 2000;
+const CELLS: usize = 250_000;
+const GROUPS: usize = 4096;
+const EXTENT: u32 = 1 << 30;
+/// No memory is larger than this, bytes.
+const MEMORY: f64 = 1e15;
+const NAME: usize = 200;
+
+type Refusal = Result<(), String>;
+
+fn refuse(when: bool, why: impl FnOnce() -> String) -> Refusal {
+    match when {
+        true => Err(why()),
+        false => Ok(()),
+    }
+}
+
+fn within(range: &RangeInclusive<f64>, value: f64, what: &str, unit: &str) -> Refusal {
+    refuse(!range.contains(&value), || {
+        let (least, most) = (range.start(), range.end());
+        format!("{what} of {value:?}{unit} is impossible: {least} to {most:e}{unit} can be")
+    })
+}
+
+/// A time that a kernel can take: a zero would win every ranking, and its
+/// logarithm would poison every mean.
+pub fn time(Micros(micros): Micros) -> Refusal {
+    within(&MICROS, micros, "a time", " µs")
+}
+
+pub fn clock(mhz: Option<f64>) -> Refusal {
+    mhz.map_or(Ok(()), |mhz| within(&CLOCK_MHZ, mhz, "an SM clock", " MHz"))
+}
+
+pub fn header(header: &Header) -> Refusal {
+    let mut seen = HashSet::new();
+    for contender in &header.contenders {
+        let id = contender.id.as_str();
+        name("contender", id)?;
+        refuse(!seen.insert(id), || {
+            format!("contender `{id}` is listed twice")
+        })?;
+        if let Some(claim) = &contender.claim {
+            within(&CLAIM, claim.geomean, &format!("the claim of `{id}`,"), "×")?;
+        }
+    }
+    if let Some(yardstick) = &header.yardstick {
+        let id = yardstick.as_str();
+        name("yardstick", id)?;
+        refuse(!seen.insert(id), || {
+            format!("the yardstick `{id}` is a contender as well")
+        })?;
+    }
+    let (contenders, shapes) = (header.contenders.len(), header.shapes.len());
+    refuse(contenders == 0, || {
+        "the header lists no contenders".to_owned()
+    })?;
+    refuse(shapes == 0, || "the header lists no shapes".to_owned())?;
+    refuse(
+        contenders > CONTENDERS || contenders.saturating_mul(shapes) > CELLS,
+        || {
+            format!(
+                "{contenders} contenders × {shapes} shapes are more than a table can hold: \
+                 at most {CONTENDERS} contenders and {CELLS} cells"
+            )
+        },
+    )?;
+    let is_contender = header.contenders.iter().any(|c| c.id == header.baseline);
+    refuse(!is_contender, || {
+        let baseline = &header.baseline;
+        format!("the baseline `{baseline}` is not a contender of the run")
+    })?;
+    let mut seen = HashSet::new();
+    for one in &header.shapes {
+        shape(one)?;
+        refuse(!seen.insert(one.name.as_str()), || {
+            format!("shape `{}` is listed twice", one.name)
+        })?;
+    }
+    device(&header.device)
+}
+
+fn name(what: &str, name: &str) -> Refusal {
+    let sound = !name.trim().is_empty() && !name.contains(['\n', '\t']);
+    refuse(!sound || name.chars().count() > NAME, || {
+        let start: String = name.chars().take(20).collect();
+        format!("{start:?} is no name for a {what}: one line of 1 to {NAME} characters is")
+    })
+}
+
+fn shape(shape: &Shape) -> Refusal {
+    name("shape", &shape.name)?;
+    let (called, groups) = (&shape.name, shape.groups.len());
+    refuse(!(1..=GROUPS).contains(&groups), || {
+        format!("shape `{called}` has {groups} groups: 1 to {GROUPS} can be")
+    })?;
+    for Group { m, n, k } in &shape.groups {
+        let sound = [m, n, k].into_iter().all(|d| (1..=EXTENT).contains(d));
+        refuse(!sound, || {
+            format!("shape `{called}` has a group of {m}x{n}x{k}: sizes are 1 to {EXTENT}")
+        })?;
+    }
+    let bytes =
+        |g: &Group| f64::from(g.m) * f64::from(g.n) + f64::from(g.k) * f64::from(g.m.max(g.n));
+    let all: f64 = shape.groups.iter().map(bytes).sum();
+    refuse(all > MEMORY, || {
+        format!("shape `{called}` fits into no memory")
+    })
+}
+
+fn device(device: &Device) -> Refusal {
+    // Nought is "not on record", and then there is no roofline.
+    let figures = [
+        ("clock_mhz", device.clock_mhz, *CLOCK_MHZ.end()),
+        ("bandwidth", device.bandwidth, 1e16),
+        ("tensor_flops_per_clock", device.tensor_flops_per_clock, 1e9),
+        ("sms", f64::from(device.sms), 1e6),
+    ];
+    figures
+        .iter()
+        .try_for_each(|(key, value, most)| within(&(0.0..=*most), *value, key, ""))
+}
+
+pub fn build(build: &Build) -> Refusal {
+    refuse(build.shapes.is_empty(), || {
+        format!("a build of `{}` that serves no shape", build.contender)
+    })?;
+    let shares = build.kernels.iter().map(|k| k.occupancy);
+    shares
+        .into_iter()
+        .try_for_each(|share| within(&(0.0..=1.0), share, "an occupancy", ""))
+}
+
+pub fn end(end: &End) -> Refusal {
+    let seconds = end.seconds.values();
+    seconds
+        .into_iter()
+        .try_for_each(|s| within(&SECONDS, *s, "a stage", " s"))
+}

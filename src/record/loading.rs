@@ -1,0 +1,239 @@
+//! Line by line into a [`Run`], refusing what one sweep cannot have written:
+//! the same block twice would count as new evidence.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rayon::prelude::*;
+
+use super::edge;
+use super::parse::{self, Event, Flaw, Timed};
+use super::run::Run;
+use super::schema::{Build, End, Estimate, Line, Verdict};
+
+/// Lines parsed at a time by one core.
+const SHARE: usize = 256;
+
+/// A line's number and what is wrong with it.
+pub struct Refused {
+    pub line: usize,
+    pub message: String,
+}
+
+pub struct Loading {
+    run: Run,
+    /// The blocks each process has of each shape.
+    blocks: HashMap<(usize, u32), Blocks>,
+    /// The line on which each arm was last timed.
+    timed: Vec<usize>,
+    /// Lines on which cells were built, and got the verdict they have.
+    built: HashMap<(usize, usize), usize>,
+    judged: HashMap<(usize, usize), usize>,
+    ended: Option<usize>,
+}
+
+impl Loading {
+    pub fn new(run: Run) -> Self {
+        Self {
+            timed: vec![0; run.names.arms()],
+            run,
+            blocks: HashMap::new(),
+            built: HashMap::new(),
+            judged: HashMap::new(),
+            ended: None,
+        }
+    }
+
+    /// Takes in whole lines, the first of which has this number.
+    pub fn take(&mut self, first: usize, text: &[u8]) -> Result<(), Refused> {
+        let lines: Vec<&[u8]> = text.split_inclusive(|b| *b == b'\n').collect();
+        let names = &self.run.names;
+        let parsed: Vec<Option<Result<Event, Flaw>>> = lines
+            .par_iter()
+            .with_min_len(SHARE)
+            .map(|line| (!line.trim_ascii().is_empty()).then(|| parse::parse(line, names)))
+            .collect();
+        for (index, event) in parsed.into_iter().enumerate() {
+            let line = first + index;
+            let refused = |message| Refused { line, message };
+            match event {
+                None => {}
+                Some(Ok(event)) => self.event(line, event).map_err(refused)?,
+                // Only the last line can lack its newline, and only a kill
+                // leaves it so.
+                Some(Err(Flaw::Unreadable(_))) if !lines[index].ends_with(b"\n") => {
+                    self.run.torn = true;
+                }
+                Some(Err(Flaw::Unreadable(message) | Flaw::Impossible(message))) => {
+                    return Err(refused(message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn finish(mut self) -> Run {
+        self.run.tally.settle();
+        self.run
+    }
+
+    fn event(&mut self, line: usize, event: Event) -> Result<(), String> {
+        match (event, self.ended) {
+            (Event::Other(Line::Header(_)), _) => {
+                Err("a second header: two run files were joined".to_owned())
+            }
+            (_, Some(ended)) => Err(format!(
+                "the run was complete on line {ended}, and yet it goes on"
+            )),
+            (Event::Block(block), _) => self.block(line, &block),
+            (Event::Other(other), _) => match other {
+                Line::Build(build) => self.build(line, build),
+                Line::Verdict(verdict) => self.verdict(line, verdict),
+                Line::Estimate(estimate) => self.estimate(estimate),
+                Line::End(end) => self.end(line, end),
+                // Both are events of their own.
+                Line::Header(_) | Line::Block(_) => Ok(()),
+            },
+        }
+    }
+
+    fn block(&mut self, line: usize, block: &Timed) -> Result<(), String> {
+        let header = &self.run.header;
+        let (shape, process, number) = (block.shape, block.process, block.block);
+        let called = || format!("`{}`, process {process}", header.shapes[shape].name);
+        for sample in &block.samples {
+            if std::mem::replace(&mut self.timed[sample.arm], line) == line {
+                let name = self.run.entrants().nth(sample.arm);
+                let name = name.unwrap_or(&header.baseline);
+                return Err(format!("the block times the same arm of `{name}` twice"));
+            }
+        }
+        let known = self.blocks.contains_key(&(shape, process));
+        if !known && self.run.tally.processes(shape).count() >= edge::PROCESSES {
+            return Err(format!(
+                "more than {} processes timed {}",
+                edge::PROCESSES,
+                header.shapes[shape].name
+            ));
+        }
+        let seen = self.blocks.entry((shape, process)).or_default();
+        if let Some(first) = seen.insert(number, line) {
+            return Err(format!(
+                "block {number} of {} is on line {first} already: \
+                 two sweeps wrote this file, or lines were copied",
+                called()
+            ));
+        }
+        self.run.tally.add(shape, process, &block.samples);
+        Ok(())
+    }
+
+    fn build(&mut self, line: usize, build: Build) -> Result<(), String> {
+        edge::build(&build)?;
+        let contender = parse::contender(&self.run.names, build.contender.as_str())?;
+        for name in &build.shapes {
+            let shape = parse::shape(&self.run.names, name)?;
+            if let Some(first) = self.built.insert((contender, shape), line) {
+                let id = &build.contender;
+                return Err(format!(
+                    "`{id}` was built for `{name}` on line {first} already"
+                ));
+            }
+            self.run
+                .built
+                .insert((contender, shape), self.run.builds.len());
+        }
+        self.run.builds.push(build);
+        Ok(())
+    }
+
+    fn verdict(&mut self, line: usize, verdict: Verdict) -> Result<(), String> {
+        let cell = self.cell(verdict.contender.as_str(), &verdict.shape)?;
+        let before = self.judged.insert(cell, line);
+        let earlier = self.run.verdicts.get(&cell);
+        // A timed output can still turn out wrong; but nothing is judged twice.
+        let again = |earlier: &Verdict| {
+            let millis = verdict.millis;
+            Verdict {
+                millis,
+                ..earlier.clone()
+            } == verdict
+        };
+        if let (Some(first), true) = (before, earlier.is_some_and(again)) {
+            return Err(format!(
+                "the verdict on `{}`, `{}`, is on line {first} already: two sweeps wrote this file",
+                verdict.contender, verdict.shape
+            ));
+        }
+        self.run.verdicts.insert(cell, verdict);
+        Ok(())
+    }
+
+    fn estimate(&mut self, estimate: Estimate) -> Result<(), String> {
+        let cell = self.cell(estimate.contender.as_str(), &estimate.shape)?;
+        edge::time(estimate.micros)?;
+        self.run.estimates.insert(cell, estimate);
+        Ok(())
+    }
+
+    fn end(&mut self, line: usize, end: End) -> Result<(), String> {
+        edge::end(&end)?;
+        self.ended = end.complete.then_some(line);
+        self.run.end = Some(end);
+        Ok(())
+    }
+
+    fn cell(&self, contender: &str, shape: &str) -> Result<(usize, usize), String> {
+        let names = &self.run.names;
+        Ok((
+            parse::contender(names, contender)?,
+            parse::shape(names, shape)?,
+        ))
+    }
+}
+
+/// Numbers of blocks and the lines they stand on. Blocks are written one after
+/// the other, so runs of both are all there is to remember.
+#[derive(Default)]
+struct Blocks {
+    /// First block → how many follow each other, and the line of the first.
+    runs: BTreeMap<u32, (u32, usize)>,
+}
+
+impl Blocks {
+    /// The line the block stands on already, if it does.
+    fn insert(&mut self, block: u32, line: usize) -> Option<usize> {
+        let before = self.runs.range_mut(..=block).next_back();
+        if let Some((first, (count, begun))) = before {
+            let offset = block - first;
+            if offset < *count {
+                return Some(*begun + offset as usize);
+            }
+            if offset == *count && line == *begun + offset as usize {
+                *count += 1;
+                return None;
+            }
+        }
+        self.runs.insert(block, (1, line));
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_in_any_order_are_known_again() {
+        let mut blocks = Blocks::default();
+        let order = [5, 6, 7, 0, 1, 9, 8, 3];
+        for (line, block) in order.into_iter().enumerate() {
+            assert_eq!(blocks.insert(block, line), None, "{block}");
+        }
+        assert_eq!(blocks.runs.len(), 5);
+        for (line, block) in order.into_iter().enumerate() {
+            assert_eq!(blocks.insert(block, 99), Some(line), "{block}");
+        }
+        assert_eq!(blocks.insert(u32::MAX, 100), None);
+        assert_eq!(blocks.insert(u32::MAX, 101), Some(100));
+    }
+}

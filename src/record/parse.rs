@@ -1,0 +1,148 @@
+//! One line into one event. Blocks are nearly all of a file, so they have a
+//! way of their own that copies no text and leaves names as numbers.
+
+use serde::Deserialize;
+
+use super::names::Names;
+use super::schema::{Block, Line};
+use super::{clean, edge};
+use crate::domain::Micros;
+use crate::stats::Sampled;
+
+/// A line that was understood.
+pub enum Event {
+    Block(Timed),
+    /// Anything but a block.
+    Other(Line),
+}
+
+/// A block with its names looked up and its times in logarithms.
+pub struct Timed {
+    pub shape: usize,
+    pub process: u32,
+    pub block: u32,
+    pub samples: Vec<Sampled>,
+}
+
+/// Why a line was not.
+pub enum Flaw {
+    /// It is not JSON of the schema, and may only be half a line.
+    Unreadable(String),
+    /// It says something that cannot be.
+    Impossible(String),
+}
+
+pub fn parse(line: &[u8], names: &Names) -> Result<Event, Flaw> {
+    const BLOCK: &[u8] = b"{\"type\":\"block\",";
+    let unreadable = |e: serde_json::Error| Flaw::Unreadable(in_line(&e));
+    if line.starts_with(BLOCK) && clean::plain(line) {
+        let block: BlockLine = serde_json::from_slice(line).map_err(unreadable)?;
+        return block
+            .timed(names)
+            .map_err(Flaw::Impossible)
+            .map(Event::Block);
+    }
+    match clean::parse(line).map_err(unreadable)? {
+        Line::Block(block) => {
+            let block = BlockLine::of(&block);
+            block
+                .timed(names)
+                .map_err(Flaw::Impossible)
+                .map(Event::Block)
+        }
+        other => Ok(Event::Other(other)),
+    }
+}
+
+/// The parser counts lines from the one it was given; ours is in the message
+/// already.
+pub fn in_line(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", ", column ")
+}
+
+/// [`Block`] and its samples, with text left where it lies.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BlockLine<'a> {
+    #[serde(rename = "type")]
+    _type: Option<&'a str>,
+    shape: &'a str,
+    process: u32,
+    block: u32,
+    #[serde(borrow)]
+    samples: Vec<SampleLine<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SampleLine<'a> {
+    contender: &'a str,
+    arm: u32,
+    micros: f64,
+    clock_mhz: Option<f64>,
+}
+
+impl<'a> BlockLine<'a> {
+    fn of(block: &'a Block) -> Self {
+        let samples = block.samples.iter().map(|sample| SampleLine {
+            contender: sample.contender.as_str(),
+            arm: sample.arm,
+            micros: sample.micros.0,
+            clock_mhz: sample.clock_mhz,
+        });
+        Self {
+            _type: None,
+            shape: &block.shape,
+            process: block.process,
+            block: block.block,
+            samples: samples.collect(),
+        }
+    }
+
+    fn timed(&self, names: &Names) -> Result<Timed, String> {
+        let samples = self.samples.iter().map(|sample| sample.sampled(names));
+        let timed = Timed {
+            shape: shape(names, self.shape)?,
+            process: self.process,
+            block: self.block,
+            samples: samples.collect::<Result<_, _>>()?,
+        };
+        match timed.samples.is_empty() {
+            true => Err("a block without samples".to_owned()),
+            false => Ok(timed),
+        }
+    }
+}
+
+impl SampleLine<'_> {
+    fn sampled(&self, names: &Names) -> Result<Sampled, String> {
+        let entrant = contender(names, self.contender)?;
+        edge::time(Micros(self.micros))?;
+        edge::clock(self.clock_mhz)?;
+        let arm = match self.arm {
+            0 => entrant,
+            1 if names.is_baseline(entrant) => names.control(),
+            arm => {
+                let name = self.contender;
+                return Err(format!(
+                    "arm {arm} of `{name}`: arms are 0, and 1 for the baseline's second entry"
+                ));
+            }
+        };
+        Ok(Sampled {
+            arm,
+            log: self.micros.ln(),
+            clock_mhz: self.clock_mhz,
+        })
+    }
+}
+
+pub fn contender(names: &Names, name: &str) -> Result<usize, String> {
+    let unknown = || format!("contender `{name}` is not in the header");
+    names.entrant(name).ok_or_else(unknown)
+}
+
+pub fn shape(names: &Names, name: &str) -> Result<usize, String> {
+    let unknown = || format!("shape `{name}` is not in the header");
+    names.shape(name).ok_or_else(unknown)
+}

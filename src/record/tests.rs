@@ -1,0 +1,259 @@
+//! Files that no sweep writes: refused with their lines, and never able to
+//! make a reader panic, hang or print a number that is none.
+
+use std::path::Path;
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use super::synthetic::{Synthetic, dense};
+use super::{Run, read_text};
+use crate::present::{Style, sweep_summary};
+
+fn small() -> Synthetic {
+    Synthetic {
+        shapes: vec![dense(256, 3072, 4096), dense(512, 4096, 7168)],
+        processes: 2,
+        blocks: 3,
+        ..Synthetic::round4()
+    }
+}
+
+fn lines(field: &Synthetic) -> Vec<Value> {
+    let text = field.text();
+    let parse = |line| serde_json::from_str(line).unwrap();
+    text.lines().map(parse).collect()
+}
+
+fn read(text: &str) -> Result<Run, String> {
+    read_text(Path::new("x.jsonl"), text.as_bytes()).map_err(|e| e.to_string())
+}
+
+/// What is said of the run after a change to its lines.
+fn refused(change: impl Fn(&mut Vec<Value>)) -> String {
+    let mut lines = lines(&small());
+    change(&mut lines);
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    read(&text).unwrap_err()
+}
+
+/// The place of the first line of a type, from 0.
+fn first(lines: &[Value], kind: &str) -> usize {
+    lines.iter().position(|line| line["type"] == kind).unwrap()
+}
+
+#[test]
+fn a_block_that_was_copied_is_refused_with_both_lines() {
+    let said = refused(|lines| {
+        let block = first(lines, "block");
+        let copy = lines[block].clone();
+        lines.insert(block + 4, copy);
+    });
+    let at = first(&lines(&small()), "block") + 1;
+    let (second, first) = (
+        format!("x.jsonl:{}: block 0 of", at + 4),
+        format!("line {at} already"),
+    );
+    assert!(said.starts_with(&second) && said.contains(&first), "{said}");
+}
+
+#[test]
+fn nothing_is_written_twice_by_one_sweep() {
+    let arm_twice = refused(|lines| {
+        let block = first(lines, "block");
+        let samples = lines[block]["samples"].as_array_mut().unwrap();
+        samples.push(samples[0].clone());
+    });
+    assert!(
+        arm_twice.contains("same arm of `two-pass` twice"),
+        "{arm_twice}"
+    );
+    for (kind, said) in [
+        ("verdict", "two sweeps wrote this file"),
+        ("build", "was built for"),
+        ("header", "two run files were joined"),
+        ("end", "was complete on line"),
+    ] {
+        let again = refused(|lines| {
+            let line = lines[first(lines, kind)].clone();
+            lines.insert(lines.len() - usize::from(kind != "end"), line);
+        });
+        assert!(again.contains(said), "{kind}: {again}");
+    }
+}
+
+#[test]
+fn a_run_that_was_stopped_goes_on_after_its_end() {
+    let mut lines = lines(&small());
+    let mut stopped = lines.last().unwrap().clone();
+    stopped["complete"] = json!(false);
+    let at = first(&lines, "block");
+    lines.insert(at, stopped);
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    assert!(read(&text).unwrap().end.unwrap().complete);
+}
+
+#[test]
+fn numbers_nobody_can_mean_are_refused() {
+    let sample = |key: &'static str, value: Value| {
+        move |lines: &mut Vec<Value>| {
+            let block = first(lines, "block");
+            lines[block]["samples"][1][key] = value.clone();
+        }
+    };
+    for micros in [5e-324, 1e308, 0.0, -1.0, 9e-4, 1.1e9] {
+        let said = refused(sample("micros", json!(micros)));
+        assert!(said.contains("impossible"), "{micros}: {said}");
+    }
+    for clock in [0.0, -5.0, 1e12, 5e-324] {
+        let said = refused(sample("clock_mhz", json!(clock)));
+        assert!(said.contains("an SM clock"), "{clock}: {said}");
+    }
+    for arm in [1, 2, 4_294_967_295u32] {
+        let said = refused(sample("arm", json!(arm)));
+        assert!(said.contains("arms are 0"), "{arm}: {said}");
+    }
+    let header = |path: &'static str, value: Value| {
+        refused(move |lines| *lines[0].pointer_mut(path).unwrap() = value.clone())
+    };
+    for (path, value, word) in [
+        ("/contenders/1/claim/geomean", json!(0.0), "the claim of"),
+        ("/contenders/1/claim/geomean", json!(-2.0), "the claim of"),
+        ("/contenders/1/claim/geomean", json!(1e300), "the claim of"),
+        ("/shapes/0/groups", json!([]), "0 groups"),
+        ("/shapes/0/groups/0/m", json!(0), "sizes are"),
+        ("/shapes/0/groups/0/k", json!(4_294_967_295u32), "sizes are"),
+        ("/shapes/1/name", json!("256x3072x4096"), "listed twice"),
+        ("/shapes/1/name", json!("two\nlines"), "no name"),
+        ("/contenders/1/id", json!(""), "no name"),
+        ("/yardstick", json!("two-pass"), "a contender as well"),
+        ("/baseline", json!("nobody"), "not a contender"),
+        ("/contenders", json!([]), "no contenders"),
+        ("/device/clock_mhz", json!(-1.0), "clock_mhz"),
+        ("/device/bandwidth", json!(1e300), "bandwidth"),
+    ] {
+        let said = header(path, value);
+        assert!(
+            said.starts_with("x.jsonl:1: ") && said.contains(word),
+            "{path}: {said}"
+        );
+    }
+    let huge = json!({"m": 1 << 30, "n": 1 << 30, "k": 1 << 30});
+    let said = header("/shapes/0/groups", json!([huge]));
+    assert!(said.contains("fits into no memory"), "{said}");
+    let modelled = small().modelled().text();
+    let said = read(&modelled.replacen("\"micros\":", "\"micros\":1e3", 1)).unwrap_err();
+    assert!(
+        said.contains("impossible") || said.contains("out of range"),
+        "{said}"
+    );
+}
+
+#[test]
+fn sizes_that_would_take_any_memory_are_refused() {
+    let many = refused(|lines| {
+        let contender = lines[0]["contenders"][0].clone();
+        let all = lines[0]["contenders"].as_array_mut().unwrap();
+        all.extend((0..2000).map(|i| {
+            let mut one = contender.clone();
+            one["id"] = json!(format!("x{i}"));
+            one
+        }));
+    });
+    assert!(many.contains("at most 2000 contenders"), "{many}");
+    let crowd = refused(|lines| {
+        let block = lines[first(lines, "block")].clone();
+        let at = lines.len() - 1;
+        for process in 10..1100 {
+            let mut one = block.clone();
+            one["process"] = json!(process);
+            lines.insert(at, one);
+        }
+    });
+    assert!(crowd.contains("more than 1024 processes"), "{crowd}");
+    let nested = format!("{{\"type\":\"verdict\",\"detail\":{}", "[".repeat(100_000));
+    let deep = format!("{}{nested}\n", small().text());
+    assert!(
+        read(&deep).unwrap_err().contains("recursion"),
+        "deep nesting"
+    );
+}
+
+/// Values that stand where others stood.
+const ODD: [&str; 14] = [
+    "0",
+    "-1",
+    "1e308",
+    "5e-324",
+    "1e999",
+    "4294967295",
+    "18446744073709551616",
+    "null",
+    "\"\"",
+    "\"\\u001b[2J\"",
+    "[]",
+    "{}",
+    "true",
+    "0.001",
+];
+
+/// One change to a file's text, of the kinds that disks, editors and people make.
+fn mutated(text: &str, rng: &mut ChaCha8Rng) -> String {
+    let mut below = |n: usize| (rng.next_u64() % n.max(1) as u64) as usize;
+    let mut lines: Vec<&str> = text.lines().collect();
+    let (a, b) = (below(lines.len()), below(lines.len()));
+    match below(7) {
+        0 => lines.swap(a, b),
+        1 => lines.insert(b, lines[a]),
+        2 => {
+            lines.remove(a);
+        }
+        3 => return text[..below(text.len())].to_owned(),
+        4 => {
+            let mut bytes = text.as_bytes().to_vec();
+            let at = below(bytes.len());
+            bytes[at] = below(256) as u8;
+            return String::from_utf8_lossy(&bytes).into_owned();
+        }
+        // A value for another: the text between a colon and what ends it.
+        _ => {
+            let colons: Vec<usize> = lines[a].match_indices("\":").map(|(i, _)| i + 2).collect();
+            let Some(&at) = colons.get(below(colons.len())) else {
+                return text.to_owned();
+            };
+            let rest = &lines[a][at..];
+            let end = at + rest.find([',', '}', ']']).unwrap_or(rest.len());
+            let line = format!(
+                "{}{}{}",
+                &lines[a][..at],
+                ODD[below(ODD.len())],
+                &lines[a][end..]
+            );
+            lines[a] = &line;
+            return lines.join("\n") + "\n";
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn no_mutation_makes_a_reader_fall_or_print_nonsense() {
+    let mut rng = ChaCha8Rng::seed_from_u64(2026);
+    let (mut read_well, mut told_off) = (0, 0);
+    for text in [small().text(), small().modelled().text()] {
+        for _ in 0..200 {
+            let odd = mutated(&text, &mut rng);
+            let Ok(run) = read(&odd) else {
+                told_off += 1;
+                continue;
+            };
+            read_well += 1;
+            let shown = sweep_summary(&run, &Style::PLAIN);
+            for word in ["NaN", "inf", "\u{1b}"] {
+                assert!(!shown.contains(word), "{word}\n{odd}\n{shown}");
+            }
+        }
+    }
+    assert!(read_well > 50 && told_off > 50, "{read_well} {told_off}");
+}
