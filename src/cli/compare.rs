@@ -6,7 +6,9 @@ use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{ContenderId, Exit, Micros};
 use crate::export::Document;
 use crate::present::{self, Align, Column, Grid, Style};
-use crate::rank::{Comparison, Kind, Ranking, Repeat, Side, compare_runs, describe, mismatch};
+use crate::rank::{
+    Comparison, Kind, Ranking, Repeat, Side, Spread, compare_runs, describe, mismatch, same_card,
+};
 use crate::record::Run;
 use crate::record::schema::Timing;
 
@@ -185,11 +187,15 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
             "compare runs of the same round",
         ));
     };
-    let (base, candidate) = (side(&a, &ranking_a, first), side(&b, &ranking_b, first));
-    let document = Document::of_comparison(base, candidate, comparison);
+    let sides = [(&a, &ranking_a), (&b, &ranking_b)];
+    let only = args.contender.is_some().then_some(*first);
+    let document = Document::of_runs(sides, &compared, only);
     let written = args.exports.write(&document);
-    say!("A  {}  {}", a.path.display(), describe(&a));
-    say!("B  {}  {}", b.path.display(), describe(&b));
+    for (name, run) in [("A", &a), ("B", &b)] {
+        let card = run.header.device.uuid.as_deref();
+        let card = card.map_or(String::new(), |uuid| format!("  {uuid}"));
+        say!("{name}  {}  {}{card}", run.path.display(), describe(run));
+    }
     if difference.is_some() {
         say!(
             "{}",
@@ -197,6 +203,7 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
         );
     }
     say!("\n{}", overview(&compared, &ranking_b, style));
+    let (base, candidate) = (side(&a, &ranking_a, first), side(&b, &ranking_b, first));
     if compared.len() == 1 {
         say!("\n{}", table(base, candidate, comparison, style));
         print_counters([base, candidate], comparison, style);
@@ -205,19 +212,42 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
         say!("\n{}", style.fold(&note, 2));
     }
     say!("\nNo block pairs the two runs, so drift between them is in these ratios.");
-    if args.contender.is_none()
-        && let Some(repeat) = Repeat::of((&a, &ranking_a), (&b, &ranking_b))
-    {
-        say!(
-            "\nWithin each run\n{}\n",
-            present::repetition_table(&repeat, style)
-        );
-        for sentence in present::repetition(&repeat) {
-            say!("{}", style.fold(&sentence, 2));
-        }
-    }
+    print_agreement(sides, &compared, only, style);
     written?;
     Ok(Exit::Done)
+}
+
+/// How far the runs lie apart beyond their intervals, in times and in speedups
+/// within each run; and whether they rank alike.
+fn print_agreement(
+    sides: [(&Run, &Ranking); 2],
+    compared: &[(&ContenderId, Comparison)],
+    only: Option<&ContenderId>,
+    style: &Style,
+) {
+    let [a, b] = sides.map(|(run, _)| run);
+    let same_card = same_card(a, b);
+    let hash = |run: &Run, id| run.contender(id).map(|c| c.hash.clone());
+    let unedited = compared.iter().filter(|(id, _)| hash(a, id) == hash(b, id));
+    let say_spread = |what: &str, found: Option<Spread>| {
+        if let Some(found) = found {
+            let said = present::spread(what, &found, same_card);
+            say!("{}", style.fold(&said, 2));
+        }
+    };
+    say_spread("Times", Spread::of(unedited.map(|(_, c)| c.geomean)));
+    let Some(repeat) = Repeat::of(sides[0], sides[1]).filter(|_| only.is_none()) else {
+        return;
+    };
+    say!(
+        "\nWithin each run\n{}\n",
+        present::repetition_table(&repeat, style)
+    );
+    for sentence in present::repetition(&repeat) {
+        say!("{}", style.fold(&sentence, 2));
+    }
+    let what = format!("Speedups over {}", repeat.reference);
+    say_spread(&what, repeat.spread());
 }
 
 /// The contenders to follow: the one asked for, or all the runs share.
@@ -242,6 +272,7 @@ fn overview(compared: &[(&ContenderId, Comparison)], ranking: &Ranking, style: &
     let mut grid = Grid::new(vec![
         Column::new("contender", Align::Left, 9),
         Column::new("B over A", Align::Left, 9),
+        Column::new("differs", Align::Left, 8),
         Column::new("worst shape", Align::Left, 6),
         Column::new("best shape", Align::Left, 5),
         Column::new("shapes", Align::Right, 4),
@@ -258,9 +289,15 @@ fn overview(compared: &[(&ContenderId, Comparison)], ranking: &Ranking, style: &
             })
         };
         let row = ranking.row(contender);
+        let half = comparison.geomean.half_width(crate::stats::CONFIDENCE);
         grid.push(vec![
             contender.to_string(),
             present::interval(&comparison.geomean.ratio(crate::stats::CONFIDENCE)),
+            match half.map(|half| comparison.geomean.mean.abs() > half) {
+                Some(true) => style.doubtful("yes"),
+                Some(false) => "no".to_owned(),
+                None => String::new(),
+            },
             told(comparison.shapes.iter().min_by(by_mean)),
             told(comparison.shapes.iter().max_by(by_mean)),
             comparison.shapes.len().to_string(),
@@ -271,7 +308,7 @@ fn overview(compared: &[(&ContenderId, Comparison)], ranking: &Ranking, style: &
             },
         ]);
     }
-    grid.render(style)
+    grid.without_empty_columns().render(style)
 }
 
 fn shape_notes(a: &Run, b: &Run) -> Vec<String> {

@@ -1,12 +1,29 @@
+use std::collections::HashMap;
+
 use super::{Document, Quantity};
 
 const HEADER: &str = "contender,shape,status,timing,rank,micros,micros_lower,micros_upper,\
-                      speedup,speedup_lower,speedup_upper,samples,outliers,roofline\n";
+                      speedup,speedup_lower,speedup_upper,samples,outliers,roofline,run,device,\
+                      change,change_lower,change_upper\n";
 
 /// One line per cell, and one per contender for the geometric mean, whose
-/// shape is `*`. Times are microseconds, speedups ratios over the reference.
+/// shape is `*`. Times are microseconds, speedups ratios over the reference of
+/// the run, changes ratios of the second of two runs over the first.
 pub fn csv(document: &Document) -> String {
     let mut text = HEADER.to_owned();
+    let changes = document.changes.iter();
+    let changes: HashMap<(&str, Option<&str>), &Quantity> = changes
+        .map(|c| ((c.contender.as_str(), c.shape.as_deref()), &c.speedup))
+        .collect();
+    let origin = |run: usize, contender: &str, shape: Option<&str>| {
+        let change = changes.get(&(contender, shape)).filter(|_| run == 1);
+        [
+            quoted(&document.runs[run].file),
+            quoted(&document.runs[run].device),
+            numbers(change.copied()),
+        ]
+        .join(",")
+    };
     for row in &document.ranking {
         let rank = row.rank.map_or(String::new(), |r| r.to_string());
         let roofline = row.roofline.map(|r| r.estimate);
@@ -14,29 +31,30 @@ pub fn csv(document: &Document) -> String {
             quoted(&row.contender),
             "*".to_owned(),
             row.status.to_owned(),
-            String::new(),
+            document.runs[row.run].timing.as_str().to_owned(),
             rank,
             numbers(None),
             numbers(row.geomean_speedup.as_ref()),
             String::new(),
             String::new(),
             optional(roofline),
+            origin(row.run, &row.contender, None),
         ];
         text.push_str(&(fields.join(",") + "\n"));
     }
     for cell in &document.cells {
-        let timing = serde_json::to_string(&cell.timing).unwrap_or_default();
         let fields = [
             quoted(&cell.contender),
             quoted(&cell.shape),
             cell.status.to_owned(),
-            timing.trim_matches('"').to_owned(),
+            cell.timing.as_str().to_owned(),
             String::new(),
             numbers(cell.micros.as_ref()),
             numbers(cell.speedup.as_ref()),
             cell.samples.to_string(),
             cell.outliers.to_string(),
             optional(cell.roofline),
+            origin(cell.run, &cell.contender, Some(&cell.shape)),
         ];
         text.push_str(&(fields.join(",") + "\n"));
     }

@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use crate::domain::{ContenderId, Interval};
-use crate::rank::{Cell, Comparison, Kind, Ranking, Row, Side};
+use crate::rank::{Comparison, Kind, Ranking, Row, Side};
 use crate::record::Run;
 use crate::record::schema::Timing;
 use crate::stats::{CONFIDENCE, LogEstimate};
@@ -22,6 +22,19 @@ pub struct Document {
     pub detectable: Option<Quantity>,
     pub ranking: Vec<Standing>,
     pub cells: Vec<CellExport>,
+    /// Where there are two runs: the second over the first, contender by
+    /// contender, in the mean (no shape) and on each shape they share.
+    pub changes: Vec<Change>,
+}
+
+/// A contender in the second run over itself in the first.
+#[derive(Clone, Debug, Serialize)]
+pub struct Change {
+    pub contender: String,
+    pub shape: Option<String>,
+    pub speedup: Quantity,
+    /// By more than both intervals allow; null without intervals.
+    pub differs: Option<bool>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -32,9 +45,15 @@ pub struct RunOrigin {
     pub started: String,
     pub commit: Option<String>,
     pub device: String,
+    /// Which card, where it is on record.
+    pub uuid: Option<String>,
     pub backend: String,
     pub timing: Timing,
     pub baseline: String,
+    /// What this run's speedups are over.
+    pub over: Option<String>,
+    /// Least difference this run can tell from none.
+    pub detectable: Option<Quantity>,
     pub complete: bool,
 }
 
@@ -61,6 +80,14 @@ impl Quantity {
         Self::new(estimate.ratio(CONFIDENCE), "x")
     }
 
+    pub fn interval(&self) -> Interval {
+        Interval {
+            estimate: self.estimate,
+            lower: self.lower,
+            upper: self.upper,
+        }
+    }
+
     const ONE: Self = Self {
         estimate: 1.0,
         lower: Some(1.0),
@@ -71,6 +98,8 @@ impl Quantity {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Standing {
+    /// The place of its run in `runs`.
+    pub run: usize,
     pub contender: String,
     pub rank: Option<usize>,
     pub tied: bool,
@@ -96,6 +125,8 @@ pub struct ClaimExport {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct CellExport {
+    /// The place of its run in `runs`.
+    pub run: usize,
     pub contender: String,
     pub shape: String,
     pub status: &'static str,
@@ -114,7 +145,7 @@ impl Document {
         let over = ranking.reference.as_ref();
         Self {
             version: VERSION,
-            runs: vec![origin(run)],
+            runs: vec![origin(run, ranking)],
             over: over.map(ContenderId::to_string),
             confidence: CONFIDENCE,
             detectable: detectable(ranking),
@@ -128,17 +159,49 @@ impl Document {
                 .iter()
                 .flat_map(|row| cells_of(run, ranking, &row.contender, over))
                 .collect(),
+            changes: Vec::new(),
         }
     }
 
-    /// Two contenders of one run, or of two, with the second over the first.
+    /// Two runs, each as it stands, and the second over the first for each of
+    /// the contenders compared; of `only` one where it is asked for.
+    pub fn of_runs(
+        sides: [(&Run, &Ranking); 2],
+        compared: &[(&ContenderId, Comparison)],
+        only: Option<&ContenderId>,
+    ) -> Self {
+        let [mut both, mut second] = sides.map(|(run, ranking)| Self::of_run(run, ranking));
+        second.ranking.iter_mut().for_each(|row| row.run = 1);
+        second.cells.iter_mut().for_each(|cell| cell.run = 1);
+        both.over = both.over.filter(|over| second.over.as_ref() == Some(over));
+        both.detectable = None;
+        both.runs.extend(second.runs);
+        both.ranking.extend(second.ranking);
+        both.cells.extend(second.cells);
+        if let Some(only) = only {
+            both.ranking.retain(|row| row.contender == only.as_str());
+            both.cells.retain(|cell| cell.contender == only.as_str());
+        }
+        for (contender, comparison) in compared {
+            let shapes = comparison.shapes.iter();
+            let mean = std::iter::once((None, &comparison.geomean));
+            let each = mean.chain(shapes.map(|(shape, e)| (Some(shape.clone()), e)));
+            both.changes.extend(each.map(|(shape, estimate)| {
+                Change {
+                    contender: contender.to_string(),
+                    shape,
+                    speedup: Quantity::ratio(estimate),
+                    differs: estimate
+                        .half_width(CONFIDENCE)
+                        .map(|half| estimate.mean.abs() > half),
+                }
+            }));
+        }
+        both
+    }
+
+    /// Two contenders of one run, the second over the first.
     pub fn of_comparison(base: Side, candidate: Side, comparison: &Comparison) -> Self {
-        let two_runs = base.run.path != candidate.run.path;
-        let labelled = |side: Side, which: &str| match two_runs {
-            true => format!("{} ({which})", side.contender),
-            false => side.contender.to_string(),
-        };
-        let names = [labelled(base, "base"), labelled(candidate, "candidate")];
         let geomean = Quantity::ratio(&comparison.geomean);
         let tied = match (geomean.lower, geomean.upper) {
             (Some(lower), Some(upper)) => lower <= 1.0 && upper >= 1.0,
@@ -153,7 +216,6 @@ impl Document {
             };
             let leads = tied || (index == 0) == base_first;
             ranking.push(Standing {
-                contender: names[index].clone(),
                 rank: Some(if leads { 1 } else { 2 }),
                 tied,
                 geomean_speedup: Some(if index == 0 { Quantity::ONE } else { geomean }),
@@ -165,22 +227,18 @@ impl Document {
                     0 => estimate.map(|_| Quantity::ONE),
                     _ => estimate.map(Quantity::ratio),
                 };
-                cell.contender = names[index].clone();
                 cells.push(cell);
             }
         }
-        let mut runs = vec![origin(base.run)];
-        if two_runs {
-            runs.push(origin(candidate.run));
-        }
         Self {
             version: VERSION,
-            runs,
-            over: Some(names[0].clone()),
+            runs: vec![origin(base.run, base.ranking)],
+            over: Some(base.contender.to_string()),
             confidence: CONFIDENCE,
             detectable: detectable(candidate.ranking),
             ranking,
             cells,
+            changes: Vec::new(),
         }
     }
 
@@ -196,7 +254,7 @@ fn detectable(ranking: &Ranking) -> Option<Quantity> {
     Some(Quantity::new(Interval::point(found.effect), "share"))
 }
 
-fn origin(run: &Run) -> RunOrigin {
+fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
     let header = &run.header;
     RunOrigin {
         file: run.path.display().to_string(),
@@ -205,9 +263,12 @@ fn origin(run: &Run) -> RunOrigin {
         started: header.started.clone(),
         commit: header.git.as_ref().map(|g| g.commit.clone()),
         device: header.device.name.clone(),
+        uuid: header.device.uuid.clone(),
         backend: header.device.backend.clone(),
         timing: run.timing(),
         baseline: header.baseline.to_string(),
+        over: ranking.reference.as_ref().map(ContenderId::to_string),
+        detectable: detectable(ranking),
         complete: run.end.as_ref().is_some_and(|e| e.complete) || run.timing() == Timing::Recorded,
     }
 }
@@ -225,6 +286,7 @@ fn standing(run: &Run, ranking: &Ranking, row: &Row) -> Standing {
     let reference = ranking.reference.as_ref() == Some(&row.contender);
     let speedup = row.speedup.as_ref().map(Quantity::ratio);
     Standing {
+        run: 0,
         contender: row.contender.to_string(),
         rank: row.place.map(|p| p.rank),
         tied: row.place.is_some_and(|p| p.tied),
@@ -261,13 +323,13 @@ fn cells_of(
 ) -> Vec<CellExport> {
     let comparison = over.and_then(|base| ranking.compare(run, base, contender));
     let kind = ranking.row(contender).map_or(Kind::Contender, |r| r.kind);
-    let mine = |c: &&Cell| c.contender == *contender;
-    let cells = ranking.cells.iter().filter(mine);
+    let cells = ranking.cells_of(contender).iter();
     cells
         .map(|cell| {
             let time = cell.time.as_ref();
             let speedup = comparison.as_ref().and_then(|c| c.shape(&cell.shape));
             CellExport {
+                run: 0,
                 contender: contender.to_string(),
                 shape: cell.shape.clone(),
                 status: status(run, kind, cell.status),

@@ -1,45 +1,68 @@
+use std::collections::HashMap;
+
 use super::Document;
-use crate::domain::{Interval, Micros};
+use super::document::{CellExport, Change, RunOrigin, Standing};
+use crate::domain::Micros;
 use crate::present::interval;
 
-/// The ranking and the shape matrix as GitHub-flavoured tables.
+/// The ranking and the shape matrix of each run as GitHub-flavoured tables,
+/// and what changed from the first to the second. Every table says what its
+/// times are: nobody takes one out of its page and loses that.
 pub fn markdown(document: &Document) -> String {
-    let mut text = String::new();
-    for run in &document.runs {
-        text.push_str(&format!(
-            "**{}**: {} {}, `{}`\n\n",
-            escape(&run.name),
-            escape(&run.question),
-            escape(&run.device),
-            run.file.replace('`', "'")
-        ));
+    let mut parts = Vec::new();
+    for (index, run) in document.runs.iter().enumerate() {
+        let rows: Vec<&Standing> = document.ranking.iter().filter(|r| r.run == index).collect();
+        let cells: Vec<&CellExport> = document.cells.iter().filter(|c| c.run == index).collect();
+        parts.push(introduction(run, document.runs.len() > 1, index));
+        // Within one run, speedups may be over another than its reference.
+        let over = match document.runs.len() {
+            1 => document.over.as_deref(),
+            _ => run.over.as_deref(),
+        };
+        parts.push(ranking(run, over.unwrap_or("the baseline"), &rows));
+        parts.push(matrix(run, &rows, &cells));
     }
-    text.push_str(&ranking(document));
-    text.push('\n');
-    text.push_str(&matrix(document));
-    text
+    if let ([a, b], false) = (&document.runs[..], document.changes.is_empty()) {
+        parts.push(changes(a, b, &document.changes));
+    }
+    parts.join("\n")
 }
 
-fn ranking(document: &Document) -> String {
-    let over = document.over.as_deref().unwrap_or("the baseline");
+fn introduction(run: &RunOrigin, several: bool, index: usize) -> String {
+    let label = match several {
+        true => format!("{}, ", ["A", "B"][index.min(1)]),
+        false => String::new(),
+    };
+    let card = run
+        .uuid
+        .as_ref()
+        .map_or(String::new(), |u| format!(", {}", escape(u)));
+    format!(
+        "**{label}{}**: {} {} ({}, {}){card}, `{}`\n",
+        escape(&run.name),
+        escape(&run.question),
+        escape(&run.device),
+        escape(&run.backend),
+        run.timing.as_str(),
+        run.file.replace('`', "'")
+    )
+}
+
+fn ranking(run: &RunOrigin, over: &str, rows: &[&Standing]) -> String {
     let mut text = format!(
-        "| rank | contender | verdict | over {} | claim |\n",
-        escape(over)
+        "| rank | contender | verdict | over {} ({}) | claim |\n",
+        escape(over),
+        run.timing.as_str()
     );
     text.push_str("|---|---|---|---|---|\n");
-    for row in &document.ranking {
+    for row in rows {
         let rank = match (row.rank, row.tied) {
             (Some(rank), true) => format!("{rank}="),
             (Some(rank), false) => rank.to_string(),
             (None, _) => "–".to_owned(),
         };
-        let speedup = row.geomean_speedup.map_or(String::new(), |q| {
-            interval(&Interval {
-                estimate: q.estimate,
-                lower: q.lower,
-                upper: q.upper,
-            })
-        });
+        let speedup = row.geomean_speedup;
+        let speedup = speedup.map_or(String::new(), |q| interval(&q.interval()));
         let claim = row.claim.as_ref().map_or(String::new(), |c| {
             format!("{:.2}× {}", c.geomean, c.verdict)
         });
@@ -52,42 +75,55 @@ fn ranking(document: &Document) -> String {
     text
 }
 
-fn matrix(document: &Document) -> String {
+fn matrix(run: &RunOrigin, rows: &[&Standing], cells: &[&CellExport]) -> String {
     let mut shapes: Vec<&str> = Vec::new();
-    for cell in &document.cells {
+    let mut found: HashMap<(&str, &str), &CellExport> = HashMap::new();
+    for cell in cells {
         if !shapes.contains(&cell.shape.as_str()) {
             shapes.push(&cell.shape);
         }
+        found.insert((&cell.shape, &cell.contender), cell);
     }
-    let names: Vec<&str> = document
-        .ranking
-        .iter()
-        .map(|r| r.contender.as_str())
-        .collect();
+    let names: Vec<&str> = rows.iter().map(|r| r.contender.as_str()).collect();
+    let titles: Vec<String> = names.iter().map(|n| escape(n)).collect();
     let mut text = format!(
-        "| µs | {} |\n|---|{}\n",
-        names
-            .iter()
-            .map(|n| escape(n))
-            .collect::<Vec<_>>()
-            .join(" | "),
+        "| {} µs | {} |\n|---|{}\n",
+        run.timing.as_str(),
+        titles.join(" | "),
         "---:|".repeat(names.len())
     );
     for shape in shapes {
-        let cell = |name: &&str| {
-            let found = document
-                .cells
-                .iter()
-                .find(|c| c.contender == *name && c.shape == shape);
-            match found {
-                Some(cell) => cell
-                    .micros
-                    .map_or(cell.status.to_owned(), |m| Micros(m.estimate).to_string()),
-                None => String::new(),
-            }
+        let cell = |name: &&str| match found.get(&(shape, *name)) {
+            Some(cell) => cell
+                .micros
+                .map_or(cell.status.to_owned(), |m| Micros(m.estimate).to_string()),
+            None => String::new(),
         };
         let cells: Vec<String> = names.iter().map(cell).collect();
         text.push_str(&format!("| {} | {} |\n", escape(shape), cells.join(" | ")));
+    }
+    text
+}
+
+fn changes(a: &RunOrigin, b: &RunOrigin, changes: &[Change]) -> String {
+    let timing = match a.timing == b.timing {
+        true => a.timing.as_str().to_owned(),
+        false => format!("{} over {}", b.timing.as_str(), a.timing.as_str()),
+    };
+    let mut text =
+        format!("| contender | shape | B over A ({timing}) | differs |\n|---|---|---|---|\n");
+    for change in changes {
+        let shape = change.shape.as_deref().map_or("*all*".to_owned(), escape);
+        let differs = match change.differs {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "",
+        };
+        text.push_str(&format!(
+            "| {} | {shape} | {} | {differs} |\n",
+            escape(&change.contender),
+            interval(&change.speedup.interval())
+        ));
     }
     text
 }

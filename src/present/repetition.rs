@@ -1,7 +1,7 @@
 use std::cmp::Ordering;
 
-use super::{Align, Column, Grid, Style, interval, signed_percent};
-use crate::rank::{Dispute, Repeat, Repeated};
+use super::{Align, Column, Grid, Style, interval, percent, signed_percent};
+use crate::rank::{Dispute, Repeat, Repeated, Spread};
 use crate::stats::CONFIDENCE;
 
 /// Most disputes that are spelt out; the rest are counted.
@@ -41,6 +41,33 @@ pub fn repetition_table(repeat: &Repeat, style: &Style) -> String {
         ]);
     }
     grid.without_empty_columns().render(style)
+}
+
+/// How far two runs lie apart in `what`, and what that says of other cards.
+pub fn spread(what: &str, spread: &Spread, same_card: Option<bool>) -> String {
+    let Spread {
+        contenders,
+        median,
+        most,
+        beyond,
+    } = *spread;
+    let cards = match same_card {
+        Some(true) => ", on one card",
+        Some(false) => ", between two cards",
+        None => "",
+    };
+    let text = format!(
+        "{what} differ by {} in the median of {contenders} contenders and by {} at most{cards}; \
+         for {beyond} of {contenders} that is more than both intervals allow.",
+        percent(median),
+        percent(most)
+    );
+    match same_card {
+        Some(false) => format!(
+            "{text} A difference of that size between runs of two cards is no difference of designs."
+        ),
+        _ => text,
+    }
 }
 
 /// Whether the runs agree, in two sentences: on the tie groups, and on the

@@ -30,6 +30,7 @@ fn one(subject: &Subject, several: bool) -> Markup {
             dt { "dgx" } dd { (header.dgx) }
             @if let Some(compiler) = &header.compiler { dt { "compiler" } dd { (compiler) } }
             dt { "device" } dd { (device.name) " (" (device.backend) "), " (device.sms) " SMs, " (device.clock_mhz) " MHz at most, " (device.l2) " L2" }
+            @if let Some(uuid) = &device.uuid { dt { "card" } dd { code { (uuid) } } }
             @if let Some(driver) = &device.driver { dt { "driver" } dd { (driver) } }
             dt { "host" } dd { (header.host.cpu) ", " (header.host.cores) " cores, " (header.host.os) " " (header.host.arch) }
             dt { "tolerance" } dd { "rtol " (settings.rtol) ", atol " (settings.atol) " on " (settings.distributions.join(", ")) ", seed " (settings.seed) }
@@ -67,9 +68,10 @@ fn method(subjects: &[Subject]) -> Markup {
         @if measured {
             p { "Every block times each valid contender once, in random order, with the baseline entered twice. \
                  A speedup is the mean of the log ratio of two contenders in the same block, over blocks and \
-                 processes; the geometric mean averages those over shapes. Intervals are 95 %, from a \
-                 hierarchical bootstrap over processes and blocks; ranks are tie groups of Holm-corrected comparisons; the second \
-                 entry of the baseline says what difference the machine can see at all." }
+                 processes; the geometric mean averages those over shapes. Intervals are 95 %, by Student’s t over \
+                 the means of processes; ranks are tie groups of Holm-corrected comparisons; the second \
+                 entry of the baseline says what difference the machine can see at all. All of it is about \
+                 the card that was timed: another of its kind can differ by more than the intervals." }
         } @else {
             p { "Times here have no samples, so there are no intervals: modelled ones are computed from an \
                  emulator’s counters and repeat exactly; recorded ones were taken down elsewhere." }

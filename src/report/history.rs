@@ -3,8 +3,8 @@ use maud::{Markup, html};
 use super::Subject;
 use super::plot::{Scale, range, short, ticks};
 use crate::domain::{ContenderId, Status};
-use crate::present::{interval, repetition, signed_percent};
-use crate::rank::{Comparison, Repeat, Side, compare_runs};
+use crate::present::{interval, repetition, signed_percent, spread};
+use crate::rank::{Comparison, Repeat, Side, compare_runs, same_card};
 use crate::stats::CONFIDENCE;
 
 /// Several runs: every contender in each, over the first run that has it.
@@ -46,6 +46,10 @@ fn repeated(subjects: &[Subject]) -> Markup {
     html! {
         h3 { "Do the last two runs agree?" }
         @for sentence in repetition(&repeat) { p { (sentence) } }
+        @if let Some(found) = repeat.spread() {
+            @let what = format!("Speedups over {}", repeat.reference);
+            p { (spread(&what, &found, same_card(&first.run, &second.run))) }
+        }
         div.scroll { table {
             thead { tr {
                 th.key data-sort { "contender" }

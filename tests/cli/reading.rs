@@ -120,6 +120,41 @@ fn compare_a_run_with_itself() {
     insta::assert_snapshot!(workspace.run(&args));
 }
 
+/// Runs of two cards are named, and the exports hold both.
+#[test]
+fn compare_runs_of_two_cards() {
+    let workspace = workspace();
+    let card = |name: &str| ROUND4.replacen("\"uuid\":null", &format!("\"uuid\":\"{name}\""), 1);
+    workspace.write("a.jsonl", &card("GPU-one"));
+    workspace.write(
+        "b.jsonl",
+        &card("GPU-two").replace("\"micros\":1", "\"micros\":2"),
+    );
+    let exports = [
+        "--export-json",
+        "c.json",
+        "--export-csv",
+        "c.csv",
+        "--export-markdown",
+        "c.md",
+    ];
+    let text = workspace.run(&[&["compare", "a.jsonl", "b.jsonl"][..], &exports].concat());
+    for words in [
+        "GPU-one",
+        "GPU-two",
+        "between two cards",
+        "no difference of designs",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    for file in ["c.json", "c.csv", "c.md"] {
+        let written = std::fs::read_to_string(workspace.path().join(file)).expect(file);
+        for run in ["a.jsonl", "b.jsonl", "measured"] {
+            assert!(written.contains(run), "{file} has no {run}: {written}");
+        }
+    }
+}
+
 #[test]
 fn tables_can_be_had_again() {
     let shown = workspace().run(&["show", "results/round4.jsonl"]);
@@ -207,6 +242,29 @@ fn explain_says_what_bounds_a_contender() {
     for line in text.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }
+    // The least time, the time taken, and one over the other.
+    let rows = text
+        .lines()
+        .filter(|line| line.trim_end().ends_with('%') && line.contains("gemm"));
+    let mut judged = 0;
+    for row in rows {
+        let words: Vec<&str> = row.split_whitespace().rev().collect();
+        let [_, share, micros, ..] = words[..] else {
+            continue;
+        };
+        let number = |word: &str| word.parse::<f64>();
+        let (Ok(share), Ok(micros)) = (number(share), number(micros)) else {
+            continue;
+        };
+        let least = words[3..]
+            .iter()
+            .find_map(|word| number(word).ok())
+            .expect("a least time");
+        let found = 100.0 * least / micros;
+        assert!((found - share).abs() < 1.0, "{found}: {row}");
+        judged += 1;
+    }
+    assert!(judged >= 8, "{text}");
     insta::assert_snapshot!(
         "explain typo",
         explain(&["interleavd", "configs/smoke.toml"])
