@@ -59,10 +59,7 @@ fn gates_of_a_measured_run() {
     for file in ["g.json", "g.xml", "g.md"] {
         assert!(workspace.path().join(file).is_file(), "{file}");
     }
-    insta::assert_snapshot!(
-        "clear",
-        workspace.run(&["gate", "--min-geomean", "1.0001"])
-    );
+    insta::assert_snapshot!("clear", workspace.run(&["gate", "--min-geomean", "1.0001"]));
     insta::assert_snapshot!("nonsense", workspace.run(&["gate", "--min-geomean", "nan"]));
 }
 
