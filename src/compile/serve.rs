@@ -51,7 +51,9 @@ pub fn serve(memory: u64, orders: impl BufRead, mut deliveries: impl Write) -> i
     nvrtc
         .compile("first.cu", FIRST, &flags, &[])
         .map_err(io::Error::other)?;
-    limit(Resource::As, memory)?;
+    // What the compiler has taken so far differs by machine (a heap for every
+    // core) and is no unit's doing. Address space would count reservations too.
+    limit(Resource::Data, data_in_use()?.saturating_add(memory))?;
     // No file can be opened from here on, whatever it is and wherever it lies:
     // a unit is made from what came with its order.
     limit(Resource::Nofile, 0)?;
@@ -66,6 +68,16 @@ pub fn serve(memory: u64, orders: impl BufRead, mut deliveries: impl Write) -> i
         deliveries.flush()?;
     }
     Ok(())
+}
+
+/// Bytes of private, writable memory this process has.
+fn data_in_use() -> io::Result<u64> {
+    const DATA: usize = 5;
+    let pages = std::fs::read_to_string("/proc/self/statm")?;
+    let pages = pages.split_whitespace().nth(DATA);
+    let pages = pages.and_then(|p| p.parse::<u64>().ok());
+    let page = rustix::param::page_size() as u64;
+    Ok(pages.ok_or(io::ErrorKind::InvalidData)? * page)
 }
 
 fn limit(resource: Resource, most: u64) -> io::Result<()> {
