@@ -1,5 +1,7 @@
 //! Shared-memory bank conflicts.
 
+use std::cell::RefCell;
+
 use super::access::lanes;
 use super::cluster::Cluster;
 use super::warp::each;
@@ -7,10 +9,15 @@ use super::warp::each;
 /// Entries of the pattern cache.
 const ENTRIES: usize = 256;
 
-/// The last access pattern of each instruction and what it cost: loops repeat themselves, and
-/// moving a whole pattern by a multiple of 128 bytes changes nothing.
+thread_local! {
+    static CACHE: RefCell<ConflictCache> = RefCell::default();
+}
+
+/// The last access pattern of each instruction and what it cost: loops and CTAs repeat
+/// themselves, and moving a whole pattern by a multiple of 128 bytes changes nothing. What a
+/// pattern costs depends on nothing else, so a thread keeps it beyond the CTA.
 #[derive(Default)]
-pub(crate) struct ConflictCache {
+struct ConflictCache {
     entries: Vec<Entry>,
     /// A lane for every word of shared memory: scratch of [`count_leaders`].
     leader: Vec<u8>,
@@ -18,7 +25,6 @@ pub(crate) struct ConflictCache {
 
 #[derive(Clone)]
 struct Entry {
-    pc: u32,
     mask: u32,
     bytes: u32,
     phase: u32,
@@ -27,7 +33,6 @@ struct Entry {
 }
 
 const EMPTY: Entry = Entry {
-    pc: u32::MAX,
     mask: 0,
     bytes: 0,
     phase: 0,
@@ -107,30 +112,40 @@ impl Cluster<'_> {
         if bytes <= 4 && apart(mask, at) {
             return;
         }
+        let extra = CACHE.with_borrow_mut(
+            #[inline(always)]
+            |cache| cache.extra(pc, mask, at, bytes),
+        );
+        self.counters.bank_conflicts += u64::from(extra);
+    }
+}
+
+impl ConflictCache {
+    #[inline(always)]
+    fn extra(&mut self, pc: u32, mask: u32, at: &[u32; 32], bytes: u32) -> u32 {
         let first = at[0];
         let deltas: [u32; 32] = each(
             #[inline(always)]
             |i| at[i].wrapping_sub(first),
         );
-        if self.conflicts.entries.is_empty() {
-            self.conflicts.entries = vec![EMPTY; ENTRIES];
+        if self.entries.is_empty() {
+            self.entries = vec![EMPTY; ENTRIES];
         }
-        let entry = &mut self.conflicts.entries[pc as usize % ENTRIES];
-        let mut differs = entry.pc ^ pc | entry.mask ^ mask | entry.phase ^ first % 128;
+        let entry = &mut self.entries[pc as usize % ENTRIES];
+        let mut differs = (entry.mask ^ mask) | (entry.phase ^ (first % 128));
         for (delta, known) in deltas.iter().zip(&entry.deltas) {
             differs |= delta ^ known;
         }
         if differs | (entry.bytes ^ bytes) != 0 {
             *entry = Entry {
-                pc,
                 mask,
                 bytes,
                 phase: first % 128,
                 deltas,
-                extra: count_leaders(mask, at, bytes, &mut self.conflicts.leader),
+                extra: count_leaders(mask, at, bytes, &mut self.leader),
             };
         }
-        self.counters.bank_conflicts += u64::from(entry.extra);
+        entry.extra
     }
 }
 

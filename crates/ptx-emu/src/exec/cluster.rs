@@ -91,7 +91,6 @@ pub(crate) struct Cluster<'a> {
     pub(crate) random: u64,
     /// Reductions into global memory, to be made in CTA order.
     pub(crate) ordered: Vec<Pending>,
-    pub(crate) conflicts: super::banks::ConflictCache,
     /// The first read of something still on its way.
     pub(crate) early: Option<Box<EarlyRead>>,
     stalls: Stalls,
@@ -130,7 +129,6 @@ impl<'a> Cluster<'a> {
             progress: 1,
             random: env.seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             ordered: Vec::new(),
-            conflicts: super::banks::ConflictCache::default(),
             early: None,
             stalls: Stalls::default(),
         };

@@ -60,26 +60,35 @@ impl Span {
                 let spare = at[mask.trailing_zeros() as usize & 31];
                 each(
                     #[inline(always)]
-                    |i| if mask >> i & 1 == 1 { at[i] } else { spare },
+                    |i| spare ^ ((at[i] ^ spare) & 0u32.wrapping_sub(mask >> i & 1)),
                 )
             }
         };
-        let (mut low, mut high, mut bits) = (u32::MAX, 0, 0);
-        for &a in &at {
-            low = low.min(a);
-            high = high.max(a);
-            bits |= a;
-        }
+        // The largest is found relative to the lowest: the vectoriser does a minimum and a
+        // maximum of the same numbers one by one.
+        let low = at.iter().fold(u32::MAX, |low, &a| low.min(a));
+        let above: [u32; 32] = each(
+            #[inline(always)]
+            |i| at[i].wrapping_sub(low),
+        );
+        let spread = above.iter().fold(0, |most, &a| most.max(a));
+        let bits = above.iter().fold(low, |bits, &a| bits | a);
+        let high = low.wrapping_add(spread);
         let aligned = bits & (bytes - 1) == 0;
         if !aligned || low < first || u64::from(high) + u64::from(bytes) > end {
             return None;
         }
-        let pattern = if low == high {
-            Pattern::Same
-        } else if mask == u32::MAX && high - low == 31 * bytes && is_run(&at, bytes) {
-            Pattern::Run
-        } else {
-            Pattern::Scattered
+        let neighbours = || {
+            let mut differs = 0;
+            for (i, &a) in above.iter().enumerate() {
+                differs |= a ^ (i as u32 * bytes);
+            }
+            differs == 0
+        };
+        let pattern = match spread {
+            0 => Pattern::Same,
+            _ if mask == u32::MAX && spread == 31 * bytes && neighbours() => Pattern::Run,
+            _ => Pattern::Scattered,
         };
         Some(Self {
             host,
@@ -97,15 +106,6 @@ impl Span {
             |i| self.host + self.at[i] as usize,
         ))
     }
-}
-
-#[inline(always)]
-fn is_run(at: &[u32; 32], bytes: u32) -> bool {
-    let mut differs = 0;
-    for (i, &a) in at.iter().enumerate() {
-        differs |= a ^ at[0].wrapping_add(i as u32 * bytes);
-    }
-    differs == 0
 }
 
 /// The low words of 64-bit addresses less `base`, if they all fit.

@@ -381,6 +381,7 @@ fn on_halves<const N: usize>(packed: bool, x: [u32; N], op: impl Fn([u16; N]) ->
 }
 
 /// Half arithmetic; packed f16 without modifiers is the inner loop of dequantisation.
+#[inline(always)]
 pub(super) fn half_bin(
     w: &mut Warp,
     mask: u32,
@@ -401,6 +402,11 @@ pub(super) fn half_bin(
             return w.put(mask, d, v);
         }
     }
+    half_bin_rare(w, mask, fmt, op, m, [d, a, b]);
+}
+
+#[inline(never)]
+fn half_bin_rare(w: &mut Warp, mask: u32, fmt: HFmt, op: FBin, m: FMods, [d, a, b]: [R32; 3]) {
     let (kind, packed) = half_kind(fmt);
     let mode = half_mode(m);
     w.map2(mask, d, a, b, |x, y| {
@@ -414,11 +420,17 @@ pub(super) fn half_bin(
     });
 }
 
+#[inline(always)]
 pub(super) fn half_fma(w: &mut Warp, mask: u32, fmt: HFmt, m: FMods, d: R32, [a, b, c]: [R32; 3]) {
     if fmt == HFmt::F16x2 && plain(m) {
         let v = lanes::fma_f16x2(w.get(a), w.get(b), w.get(c));
         return w.put(mask, d, v);
     }
+    half_fma_rare(w, mask, fmt, m, d, [a, b, c]);
+}
+
+#[inline(never)]
+fn half_fma_rare(w: &mut Warp, mask: u32, fmt: HFmt, m: FMods, d: R32, [a, b, c]: [R32; 3]) {
     let (kind, packed) = half_kind(fmt);
     let mode = half_mode(m);
     w.map3(mask, d, [a, b, c], |x, y, z| {

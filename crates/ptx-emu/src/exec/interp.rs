@@ -184,6 +184,10 @@ impl Cluster<'_> {
                 return self.execute_exchange(w, mask, inst);
             }
             Op::Atom(ref atom) => return self.atom(w, mask, atom),
+            Op::Wgmma(ref wgmma) => return self.wgmma(w, mask, wgmma),
+            Op::Mbar(ref mbar) => return self.mbar(w, mask, mbar),
+            Op::MatrixMove(ref matrix) => return self.matrix_move(w, mask, matrix),
+            Op::Mma(ref mma) => return self.mma(w, mask, mma),
             Op::Bar {
                 kind, id, threads, ..
             } => return self.bar(w, mask, kind, id, threads),
@@ -331,6 +335,7 @@ impl Cluster<'_> {
             } => {
                 return self.store(w, mask, (space, order), width, s, addr);
             }
+            Op::WgmmaFence | Op::Fence | Op::FenceProxy { .. } => {}
             _ => return self.execute_rare(w, mask, inst),
         }
         Ok(Flow::Next)

@@ -113,8 +113,11 @@ impl Cluster<'_> {
     /// Releases a barrier whose last thread has arrived (or exited).
     fn complete_bar(&mut self, cta: usize, id: usize, exited: u32) -> Checked<()> {
         let bar = self.ctas[cta].named[id];
+        if bar.arrived == 0 {
+            return Ok(());
+        }
         let expected = self.bar_expected(cta, &bar);
-        if bar.arrived == 0 || bar.arrived < expected {
+        if bar.arrived < expected {
             return Ok(());
         }
         if bar.arrived > expected && exited == 0 {

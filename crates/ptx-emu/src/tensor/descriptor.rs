@@ -101,6 +101,23 @@ impl Matrix {
         self.stored(linear)
     }
 
+    /// K-major: shared addresses of the two chunks of each of the rows (or columns) from
+    /// `8 * group` on.
+    #[inline(always)]
+    pub fn group_chunks(&self, group: u32) -> [[u32; 2]; 8] {
+        let (row, chunk) = match self.swizzle {
+            Swizzle::None => (16, self.leading),
+            swizzle => (swizzle.span(), 16),
+        };
+        let first = self.start + group * self.stride;
+        let mut all = [[0; 2]; 8];
+        for (r, pair) in all.iter_mut().enumerate() {
+            let linear = first + r as u32 * row;
+            *pair = [self.stored(linear), self.stored(linear + chunk)];
+        }
+        all
+    }
+
     /// MN-major 16-bit operands: shared address of the chunk that holds rows (or columns)
     /// `8 * group` to `8 * group + 7` at `k`.
     #[inline]
@@ -221,6 +238,8 @@ mod tests {
                     let got = matrix.row_chunk(row, chunk);
                     assert_eq!(got / span * span, within / span * span);
                     assert_eq!(got, want, "{swizzle:?} row {row} chunk {chunk}");
+                    let group = matrix.group_chunks(row / 8);
+                    assert_eq!(group[row as usize % 8][chunk as usize], want);
                 }
             }
         }
@@ -239,6 +258,7 @@ mod tests {
         assert_eq!(matrix.row_chunk(3, 0), 48);
         assert_eq!(matrix.row_chunk(3, 1), 176);
         assert_eq!(matrix.row_chunk(9, 1), 256 + 128 + 16);
+        assert_eq!(matrix.group_chunks(1)[1], [256 + 16, 256 + 128 + 16]);
     }
 
     #[test]

@@ -34,11 +34,11 @@ pub fn chunk(shared: &[u8], address: u32, operand: char) -> Result<&Chunk, Wgmma
 /// of four words are eight chunks.
 pub fn fragment(matrix: &Matrix, warp: u32, shared: &[u8]) -> Result<[Lanes; 4], WgmmaError> {
     let mut registers = [[0u32; 32]; 4];
+    let addresses = [0, 1].map(|half| matrix.group_chunks(2 * warp + half));
     for (index, register) in registers.iter_mut().enumerate() {
-        let first = 16 * warp + 8 * (index as u32 & 1);
-        for (row, words) in register.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-            let address = matrix.row_chunk(first + row as u32, index as u32 / 2);
-            let bytes = chunk(shared, address, 'A')?.as_chunks::<4>().0;
+        let rows = &addresses[index & 1];
+        for (words, row) in register.as_chunks_mut::<4>().0.iter_mut().zip(rows) {
+            let bytes = chunk(shared, row[index / 2], 'A')?.as_chunks::<4>().0;
             for (word, bytes) in words.iter_mut().zip(bytes) {
                 *word = u32::from_le_bytes(*bytes);
             }
@@ -186,11 +186,13 @@ pub fn expand_b(
         Kind::of(form.b).filter(|_| level >= Level::Avx2 && matrix.major == Major::K)
     {
         let mut rows = [[&[0u8; 16]; 2]; 8];
-        for (column, halves) in rows.iter_mut().enumerate() {
-            for (half, place) in halves.iter_mut().enumerate() {
-                let address = matrix.row_chunk((8 * group + column) as u32, half as u32);
-                *place = chunk(shared, address, 'B')?;
-            }
+        let addresses = matrix.group_chunks(group as u32);
+        for (place, address) in rows
+            .as_flattened_mut()
+            .iter_mut()
+            .zip(addresses.as_flattened())
+        {
+            *place = chunk(shared, *address, 'B')?;
         }
         assert!(panel.len() >= form.k() as usize * B_WIDTH);
         // SAFETY: the level was detected and the panel holds an instruction's k.
