@@ -98,7 +98,7 @@ fn nobody_is_called_as_the_yardstick_is() {
         };
         let message = refused.message();
         assert!(
-            message.contains("what the yardstick is called"),
+            message.contains("that is the yardstick's name"),
             "{message}"
         );
         assert!(message.contains(name), "{message}");
