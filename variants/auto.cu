@@ -5,10 +5,10 @@ round   = 7
 claim   = { geomean = 1.5, over = "cublas", why = "each region has its own design" }
 arch    = "sm_90a"
 
-# Few tokens: the bytes of the weights bound.
+# Few tokens, or so few features that swap-ab's tiles leave SMs idle.
 [[pick]]
-contender = "decode[PER_SM=1,WARPS=14]"
-when      = "most(m) <= 16"
+contender = "decode"
+when      = "groups == 1 && (most(m) <= 16 || most(m) <= 40 && most(n) <= 2048 || most(m) <= 64 && most(n) <= 1024)"
 
 # Tokens outnumber both weights' rows: prepare the weights.
 [[pick]]

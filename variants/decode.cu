@@ -1,38 +1,34 @@
 /*dgx
-summary  = "Few tokens: every warp streams its own pieces of K, weights and tokens meet in registers"
+summary  = "Few tokens: every warp streams its own bands of K, weights and tokens meet in registers"
 parent   = "swap-ab"
 round    = 7
-claim    = { geomean = 3.0, over = "cublas", why = "a quarter of the weight bytes, read once, in one launch" }
+claim    = { geomean = 2.0, over = "cublas", why = "a quarter of the weight bytes, read once, in one launch" }
 arch     = "sm_90a"
-params   = { PER_SM = [1, 2], WARPS = [7, 10, 14, 20] }
-requires = ["m <= 64", "k % 128 == 0", "n % 128 == 0", "SLOTS >= 1"]
+requires = ["m <= 64", "k % 256 == 0", "n % 128 == 0"]
 tiles    = "cdiv(m, TOKENS) * (n / 32)"
 
 # A tile is 32 features times at most TOKENS tokens; SPLIT CTAs of a cluster may
-# share its K. A piece of K128 costs about 500 + 20 TOKENS issue slots; meeting
-# at the end costs as much as a few pieces.
+# share its K. A band of K256 costs about 1000 + 30 TOKENS issue slots; meeting
+# at the end costs as much as one or two bands.
 [tune]
 choose   = { SPLIT = [1, 2, 4, 8], TOKENS = [8, 16, 24, 32] }
 minimise = """
-  SLOTS < 1 ? 1000000000000000 :
-  SPLIT > 1 && (ALL_TILES * SPLIT > sms * PER_SM || SPLIT > least(k / 128)) ? 1000000000000 :
-  (cdiv(ALL_TILES * SPLIT, sms * PER_SM) * cdiv(most(k / 128), SPLIT) * 10 + (SPLIT > 1 ? 30 + 2 * SPLIT : 0)) * (500 + 20 * TOKENS)
+  SPLIT > 1 && (ALL_TILES * SPLIT > sms || SPLIT > least(k / 256)) ? 1000000000000 :
+  (cdiv(ALL_TILES * SPLIT, sms) * cdiv(most(k / 256), SPLIT) * 10 + (SPLIT > 1 ? 15 + SPLIT : 0)) * (1000 + 30 * TOKENS)
 """
 
 [const]
+WARPS      = 7  # 4 and 14, and two CTAs an SM, were slower: docs/kernels.md
 ONE_M      = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
 ONE_K      = "groups == 1 ? most(k) : 0"
 ALL_TILES  = "sum(cdiv(m, TOKENS) * (n / 32))"
 THREADS    = "32 * WARPS"
-GRID       = "min(ALL_TILES * SPLIT, SPLIT > 1 ? ALL_TILES * SPLIT : sms * PER_SM)"
-ONE_TILE   = "GRID == ALL_TILES * SPLIT"
-SUM_OCTETS = "TOKENS <= 8 ? (ONE_TILE ? 4 : 2) : TOKENS <= 16 && ONE_TILE ? 2 : 1"  # octets whose sums meet at once
-SUM_BYTES  = "64 * TOKENS * SUM_OCTETS * WARPS"
-SLOT_BYTES = "4608 + 80 * TOKENS"
-FIXED      = "(ONE_TILE ? 0 : SUM_BYTES) + 256 * TOKENS + 1024"
-ROOM       = "PER_SM == 1 ? 232448 : 115712"
-# As many slots of the ring as fit, but no more than a warp has pieces.
-SLOTS      = "min((ROOM - FIXED) / (WARPS * SLOT_BYTES), cdiv(ALL_TILES * SPLIT, GRID) * cdiv(cdiv(most(k / 128), SPLIT), WARPS))"
+GRID       = "min(ALL_TILES * SPLIT, SPLIT > 1 ? ALL_TILES * SPLIT : sms)"
+SUM_OCTETS = "TOKENS <= 16 ? 4 : 2"  # octets of features whose sums meet at once
+SLOT_BYTES = "9216 + 144 * TOKENS"
+FIXED      = "64 * TOKENS * SUM_OCTETS * WARPS + 256 * TOKENS + 1024"
+# As many slots of the ring as fit, but no more than a warp has bands.
+SLOTS      = "min((232448 - FIXED) / (WARPS * SLOT_BYTES), cdiv(ALL_TILES * SPLIT, GRID) * cdiv(cdiv(most(k / 256), SPLIT), WARPS))"
 
 [[launch]]
 kernel  = "dual_gemm"
@@ -43,6 +39,7 @@ cluster = "SPLIT"
 */
 #include <dgx/dequant.cuh>
 #include <dgx/epilogue.cuh>
+#include <dgx/korder.cuh>
 #include <dgx/ptx/cluster.cuh>
 #include <dgx/ptx/copy.cuh>
 #include <dgx/ptx/mbarrier.cuh>
@@ -57,54 +54,43 @@ using namespace dgx;
 // blocked layout, sixteen bytes for the four.
 constexpr u32 OCTETS = 4;
 constexpr u32 NT = TOKENS / 8;  // token tiles of the MMA's eight columns
+constexpr u32 BAND_BYTES = BAND / 2;
 
-// What a warp takes at a time: K128 of a tile. Lane 4r + q copies, and later
-// takes apart, the 16-byte chunk q of row r of every octet, weights and tokens
-// alike, so both operands agree on the order of K and no lane waits for another
-// (but for scales).
-constexpr u32 PIECE = 128;
-constexpr u32 ROW_BYTES = PIECE / 2;
-constexpr u32 OCTET_BYTES = 8 * ROW_BYTES;
-
-struct alignas(128) Slot {
-  u8 gate[OCTETS][OCTET_BYTES];
-  u8 up[OCTETS][OCTET_BYTES];
-  u8 tokens[NT][OCTET_BYTES];
-  u8 gate_scales[2][8][16];  // by K64 block and row: four scales of each octet
-  u8 up_scales[2][8][16];
-  u8 token_scales[TOKENS][16];  // of K256: no smaller copy
+struct alignas(1024) Slot {
+  u8 gate[OCTETS * 8][BAND_BYTES];
+  u8 up[OCTETS * 8][BAND_BYTES];
+  u8 tokens[TOKENS][BAND_BYTES];
 };
-static_assert(sizeof(Slot) == SLOT_BYTES);
-constexpr u32 SCALES_AT = (2 * OCTETS + NT) * OCTET_BYTES;
 
-// Where the scales of K64 block j of row r lie: the lanes that read together
-// should not meet in a bank.
-__device__ __forceinline__ u32 scale_place(u32 j, u32 r) { return j * 128 + (r ^ (4 * j)) * 16; }
+struct alignas(128) SlotScales {
+  u8 gate[BAND / 64][8][16];  // of a row of each octet, four scales each
+  u8 up[BAND / 64][8][16];
+  u8 tokens[TOKENS][16];
+};
+static_assert(sizeof(Slot) + sizeof(SlotScales) == SLOT_BYTES);
+
+// Where the scales of K64 block j of row r lie: a quad's lanes read one row of
+// all four blocks, and should not meet in a bank.
+__device__ __forceinline__ u32 scale_place(u32 j, u32 r) { return j * 128 + (r ^ (2 * j)) * 16; }
 
 constexpr u32 PASS_SUMS = SUM_OCTETS * NT * 32;  // float4s: gate and up of one feature, two tokens
 constexpr u32 PASSES = OCTETS / SUM_OCTETS;
 constexpr u32 OWN_SUMS = PASS_SUMS / SPLIT;  // of a pass, that this CTA of the cluster ends
-using WarpSums = float4[PASS_SUMS];
 
 struct Shared {
   Slot ring[WARPS][SLOTS];
+  SlotScales scales[WARPS][SLOTS];
+  float4 sums[WARPS][PASS_SUMS];
   float4 inbox[PASSES][SPLIT][OWN_SUMS];
   u64 arrived;
-
-  // Where the warps' sums meet: a CTA with one tile is done with the ring by
-  // then, another has room behind all this.
-  __device__ __forceinline__ WarpSums* meeting() {
-    return ONE_TILE ? reinterpret_cast<WarpSums*>(ring) : reinterpret_cast<WarpSums*>(this + 1);
-  }
 };
-static_assert(sizeof(Shared) + (ONE_TILE ? 0 : SUM_BYTES) <= SLOTS * WARPS * SLOT_BYTES + FIXED);
-static_assert(WARPS * sizeof(WarpSums) == SUM_BYTES && (!ONE_TILE || SUM_BYTES <= sizeof(Shared::ring)));
+static_assert(sizeof(Shared) <= SLOTS * WARPS * SLOT_BYTES + FIXED);
 
 struct Work {
   u32 group;
   u32 row;          // first token
   u32 block, part;  // of 128 features; which eight of each 32 of them
-  u32 begin, end;   // pieces of K, this CTA's share
+  u32 begin, end;   // bands of K, this CTA's share
 
   __device__ __forceinline__ u32 feature(u32 octet, u32 row) const { return block * 128 + octet * 32 + part * 8 + row; }
 };
@@ -115,87 +101,97 @@ __device__ __forceinline__ u32 m_of(const Group& group) { return ONE_M ? ONE_M :
 __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   const u32 index = ONE_M ? 0 : find_group(args, tile);
   const Group group = group_at(args, index);
-  const u32 token_tiles = (m_of(group) + TOKENS - 1) / TOKENS, local = ONE_M ? tile : tile - group.tile_begin;
-  const u32 feature_tile = local / token_tiles, pieces = k_of(group) / PIECE;
+  const u32 token_tiles = (m_of(group) + TOKENS - 1) / TOKENS, local = tile - group.tile_begin;
+  const u32 feature_tile = local / token_tiles, bands = k_of(group) / BAND;
   const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
-  return {index,            local % token_tiles * TOKENS, feature_tile / 4,
-          feature_tile % 4, pieces * rank / SPLIT,        pieces * (rank + 1) / SPLIT};
+  return {index,          local % token_tiles * TOKENS, feature_tile / 4,
+          feature_tile % 4, bands * rank / SPLIT,         bands * (rank + 1) / SPLIT};
 }
 
 constexpr u32 TILES_APART = GRID / SPLIT;
 
-// A warp's way through the pieces of its tiles: every WARPS-th of each tile.
+// A warp's way through the bands of its tiles: every WARPS-th of each tile.
 struct Loader {
   const Args& args;
-  u32 ring;  // shared address of the warp's slots
-  u32 lane, slot = 0;
-  u32 tile, pieces;  // left of this tile
-  u64 k;
-  const u8 *b1, *b2, *scales, *a, *sfa;  // what this lane copies of the next piece
-  u32 tokens_there;                      // bit t: this lane's row of token tile t; bit 8 + t: token 32 t + lane
+  Shared& shared;
+  u32 warp, lane;
+  u32 tile, band, slot = 0;
+  Work work;
 
   __device__ __forceinline__ Loader(const Args& args, Shared& shared)
-      : args(args), ring(ptx::shared_address(shared.ring[threadIdx.x / 32])), lane(threadIdx.x % 32),
-        tile(blockIdx.x / SPLIT) {
+      : args(args), shared(shared), warp(threadIdx.x / 32), lane(threadIdx.x % 32), tile(blockIdx.x / SPLIT) {
     take_up();
     settle();
   }
 
   __device__ __forceinline__ void take_up() {
-    const Work work = work_of(args, tile);
-    const Group group = group_at(args, work.group);
-    const u32 row = lane / 4, first = work.begin + threadIdx.x / 32, m = m_of(group);
-    k = k_of(group);
-    pieces = first < work.end ? (work.end - first + WARPS - 1) / WARPS : 0;
-    const u64 weight = work.feature(0, row) * (k / 2) + first * ROW_BYTES + lane % 4 * 16;
-    b1 = group.b1 + weight, b2 = group.b2 + weight;
-    const u8* atoms = lane < 16 ? group.sfb1_atoms : group.sfb2_atoms;
-    scales = atoms + (work.block * (k / 64) + first * 2 + lane / 8 % 2) * 512 + work.part * 128 + lane % 8 * 16;
-    a = group.a + (work.row + row) * (k / 2) + first * ROW_BYTES + lane % 4 * 16;
-    sfa = group.sfa + (work.row + lane) * (k / 16) + first * 8;
-    tokens_there = work.row + lane < m ? 1u << 8 : 0;
-#pragma unroll
-    for (u32 t = 0; t < NT; ++t) tokens_there |= work.row + 8 * t + row < m ? 1u << t : 0;
+    work = work_of(args, tile);
+    band = work.begin + warp;
   }
 
-  // To the next tile in which this warp has a piece.
+  // To the next tile in which this warp has a band.
   __device__ __forceinline__ void settle() {
-    while (pieces == 0) {
+    while (band >= work.end) {
       tile += TILES_APART;
       if (tile >= args.tile_count) return;
       take_up();
     }
   }
 
-  // Asks for the next piece, if there is one. A group is committed either way,
-  // so that their number says which have arrived.
+  // Asks for the next band, if there is one. A group is committed either way, so
+  // that their number says which have arrived.
   __device__ __forceinline__ void load() {
-    if (pieces > 0) {
-      load_piece();
-      b1 += WARPS * ROW_BYTES, b2 += WARPS * ROW_BYTES, a += WARPS * ROW_BYTES;
-      scales += WARPS * 1024, sfa += WARPS * 8;
-      --pieces;
-      if constexpr (!ONE_TILE) settle();
+    if (tile < args.tile_count) {
+      load_band(group_at(args, work.group));
+      band += WARPS;
+      settle();
     }
     ptx::copy_async_commit();
     slot = slot + 1 == SLOTS ? 0 : slot + 1;
   }
 
-  __device__ __forceinline__ void load_piece() {
-    const u32 to = ring + slot * u32(sizeof(Slot)), own = to + lane * 16;
+  __device__ __forceinline__ void load_band(const Group& group) {
+    const u64 k = k_of(group);
+    const Slot& to = shared.ring[warp][slot];
+    const SlotScales& to_scales = shared.scales[warp][slot];
+    // Four rows of 128 bytes at a time, under the 128B swizzle.
+    const u32 row = lane / 8, chunk = lane % 8;
+    const u32 even = row * BAND_BYTES + (chunk ^ row) * 16, odd = (row + 4) * BAND_BYTES + (chunk ^ (row + 4)) * 16;
+    const u32 gate = ptx::shared_address(to.gate), up = ptx::shared_address(to.up);
+    const u64 from = work.feature(0, row) * (k / 2) + band * BAND_BYTES + chunk * 16;
+    const u8 *b1 = group.b1 + from, *b2 = group.b2 + from;
 #pragma unroll
     for (u32 octet = 0; octet < OCTETS; ++octet) {
-      ptx::copy_async(own + octet * OCTET_BYTES, b1 + octet * 32 * (k / 2));
-      ptx::copy_async(own + (OCTETS + octet) * OCTET_BYTES, b2 + octet * 32 * (k / 2));
+      ptx::copy_async(gate + octet * 8 * BAND_BYTES + even, b1 + octet * 32 * (k / 2));
+      ptx::copy_async(gate + octet * 8 * BAND_BYTES + odd, b1 + (octet * 32 + 4) * (k / 2));
+      ptx::copy_async(up + octet * 8 * BAND_BYTES + even, b2 + octet * 32 * (k / 2));
+      ptx::copy_async(up + octet * 8 * BAND_BYTES + odd, b2 + (octet * 32 + 4) * (k / 2));
     }
-    ptx::copy_async(to + SCALES_AT + lane / 16 * 256 + scale_place(lane / 8 % 2, lane % 8), scales);
-    // Tokens past M arrive as zeros, and so do their scales.
+    const u64 atoms = (work.block * (k / 64) + band * (BAND / 64) + row) * 512 + work.part * 128 + chunk * 16;
+    const u32 at = scale_place(row, chunk);
+    ptx::copy_async(ptx::shared_address(to_scales.gate) + at, group.sfb1_atoms + atoms);
+    ptx::copy_async(ptx::shared_address(to_scales.up) + at, group.sfb2_atoms + atoms);
+    load_tokens(group, ptx::shared_address(to.tokens), ptx::shared_address(to_scales.tokens), row, chunk);
+  }
+
+  // Tokens past M arrive as zeros.
+  __device__ __forceinline__ void load_tokens(const Group& group, u32 to, u32 to_scales, u32 row, u32 chunk) {
+    const u64 k = k_of(group);
+    const u32 m = m_of(group);
 #pragma unroll
-    for (u32 t = 0; t < NT; ++t)
-      ptx::copy_async_or_zero(own + (2 * OCTETS + t) * OCTET_BYTES, a + t * 8 * (k / 2), tokens_there >> t & 1);
-    if (TOKENS == 32 || lane < TOKENS) {
-      const u8* whole = reinterpret_cast<const u8*>(reinterpret_cast<u64>(sfa) & ~15ull);
-      ptx::copy_async_or_zero(to + SCALES_AT + 512 + lane * 16, whole, tokens_there >> 8 & 1);
+    for (u32 first = 0; first < TOKENS; first += 4) {
+      const u32 token = work.row + first + row, at = first + row;
+      const bool there = token < m;
+      const u8* from = group.a + (there ? token : 0) * (k / 2) + band * BAND_BYTES + chunk * 16;
+      ptx::copy_async_or_zero(to + at * BAND_BYTES + (chunk ^ at % 8) * 16, from, there);
+    }
+#pragma unroll
+    for (u32 first = 0; first < TOKENS; first += 32) {
+      const u32 at = first + lane, token = work.row + at;
+      const bool there = token < m;
+      if (TOKENS % 32 == 0 || at < TOKENS)
+        ptx::copy_async_or_zero(to_scales + at * 16,
+                                group.sfa + (there ? token : 0) * (k / 16) + band * (BAND / 16), there);
     }
   }
 };
@@ -204,71 +200,60 @@ __device__ __forceinline__ u32 word_of(const uint4& v, u32 i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-// A chunk's words are taken all at once, or, where the tokens' fragments would
-// take too many registers, in two parts; a part of two shares its scale.
-constexpr u32 PART_WORDS = NT > 2 ? 2 : 4;
+__device__ __forceinline__ uint4 scaled(u32 nibbles, u32 scales, u32 word) {
+  return dequantise8(nibbles, word < 2 ? ptx::low_half_twice(scales) : ptx::high_half_twice(scales));
+}
 
-struct Words {
-  u32 word[PART_WORDS];
-
-  __device__ __forceinline__ explicit Words(u32 address) {
-    if constexpr (PART_WORDS == 4) {
-      const uint4 v = ptx::load_shared_v4(address);
-      word[0] = v.x, word[1] = v.y, word[PART_WORDS - 2] = v.z, word[PART_WORDS - 1] = v.w;
-    } else {
-      const uint2 v = ptx::load_shared_v2(address);
-      word[0] = v.x, word[1] = v.y;
-    }
-  }
-
-  __device__ __forceinline__ uint4 dequantise(u32 i, u32 scales) const {
-    return dequantise8(word[i], i < 2 ? ptx::low_half_twice(scales) : ptx::high_half_twice(scales));
-  }
-};
-
-// d[octet][tile] += weights times tokens^T over one piece, in units of 1 / UNSCALE.
-__device__ __forceinline__ void multiply_piece(float4 (&d)[OCTETS][NT], Loader& loader, u32 slot, u32 piece) {
-  const u32 lane = loader.lane, row = lane / 4, quad = lane % 4, shift = quad % 2 * 16;
-  const u32 from = loader.ring + slot * u32(sizeof(Slot)), own = from + lane * 16;
-  const u32 scales = from + SCALES_AT;
-  const uint4 gate_scales = ptx::load_shared_v4(scales + scale_place(quad / 2, row));
-  const uint4 up_scales = ptx::load_shared_v4(scales + 256 + scale_place(quad / 2, row));
-  u32 token_pair[NT], gate_pair[OCTETS], up_pair[OCTETS];
+// d[octet][tile] += weights times tokens^T over one band, in units of 1 / UNSCALE.
+// Both operands lie in shared memory alike and are taken apart alike, so they
+// agree on the order of K (dgx/korder.cuh).
+__device__ __forceinline__ void multiply_band(float4 (&d)[OCTETS][NT], Loader& loader, u32 slot) {
+  const u32 lane = loader.lane, row = lane / 4, quad = lane % 4;
+  const Slot& from = loader.shared.ring[loader.warp][slot];
+  const SlotScales& scales = loader.shared.scales[loader.warp][slot];
+  const uint4 gate_scales = ptx::load_shared_v4(ptx::shared_address(scales.gate) + scale_place(quad, row));
+  const uint4 up_scales = ptx::load_shared_v4(ptx::shared_address(scales.up) + scale_place(quad, row));
+  u32 token_scales[NT];
 #pragma unroll
-  for (u32 t = 0; t < NT; ++t) {
-    const u32 at = scales + 512 + (8 * t + row) * 16 + piece % 2 * 8 + quad / 2 * 4;
-    token_pair[t] = scales_to_f16x2(ptx::load_shared_u32(at) >> shift);
-  }
-#pragma unroll
-  for (u32 octet = 0; octet < OCTETS; ++octet) {
-    gate_pair[octet] = scales_to_f16x2(word_of(gate_scales, octet) >> shift);
-    up_pair[octet] = scales_to_f16x2(word_of(up_scales, octet) >> shift);
-  }
-#pragma unroll 1
-  for (u32 part = 0; part < 4 / PART_WORDS; ++part) {
-    const u32 half = 16 * part;
-    uint4 b[NT][PART_WORDS];
-#pragma unroll
-    for (u32 t = 0; t < NT; ++t) {
-      const Words tokens(own + (2 * OCTETS + t) * OCTET_BYTES + part * 8);
-#pragma unroll
-      for (u32 i = 0; i < PART_WORDS; ++i) b[t][i] = tokens.dequantise(i, token_pair[t] >> half);
-    }
+  for (u32 t = 0; t < NT; ++t)
+    token_scales[t] = ptx::load_shared_u32(ptx::shared_address(scales.tokens) + t * 128 + lane * 4);
+#pragma unroll 1  // half the code to fetch
+  for (u32 half = 0; half < 2; ++half) {
+    const u32 at = row * BAND_BYTES + ((2 * quad + half) ^ row) * 16;
+    uint4 gate[OCTETS], up[OCTETS], tokens[NT];
 #pragma unroll
     for (u32 octet = 0; octet < OCTETS; ++octet) {
-      const Words gate(own + octet * OCTET_BYTES + part * 8);
-      const Words up(own + (OCTETS + octet) * OCTET_BYTES + part * 8);
-      if (part == 4 / PART_WORDS - 1 && octet == OCTETS - 1) {  // the slot is read: let it fill again
-        __syncwarp();
-        loader.load();
-      }
+      gate[octet] = ptx::load_shared_v4(ptx::shared_address(from.gate) + octet * 8 * BAND_BYTES + at);
+      up[octet] = ptx::load_shared_v4(ptx::shared_address(from.up) + octet * 8 * BAND_BYTES + at);
+    }
 #pragma unroll
-      for (u32 i = 0; i < PART_WORDS; ++i) {
-        const uint4 g = gate.dequantise(i, gate_pair[octet] >> half), u = up.dequantise(i, up_pair[octet] >> half);
+    for (u32 t = 0; t < NT; ++t)
+      tokens[t] = ptx::load_shared_v4(ptx::shared_address(from.tokens) + t * 8 * BAND_BYTES + at);
+    if (half == 1) {  // the slot is read: let it fill again
+      __syncwarp();
+      loader.load();
+    }
+    u32 gate_pair[OCTETS], up_pair[OCTETS], token_pair[NT];
+#pragma unroll
+    for (u32 octet = 0; octet < OCTETS; ++octet) {
+      gate_pair[octet] = scales_to_f16x2(word_of(gate_scales, octet) >> (16 * half));
+      up_pair[octet] = scales_to_f16x2(word_of(up_scales, octet) >> (16 * half));
+    }
+#pragma unroll
+    for (u32 t = 0; t < NT; ++t) token_pair[t] = scales_to_f16x2(token_scales[t] >> (16 * half));
+#pragma unroll
+    for (u32 word = 0; word < 4; ++word) {
+      uint4 b[NT];
+#pragma unroll
+      for (u32 t = 0; t < NT; ++t) b[t] = scaled(word_of(tokens[t], word), token_pair[t], word);
+#pragma unroll
+      for (u32 octet = 0; octet < OCTETS; ++octet) {
+        const uint4 g = scaled(word_of(gate[octet], word), gate_pair[octet], word);
+        const uint4 u = scaled(word_of(up[octet], word), up_pair[octet], word);
 #pragma unroll
         for (u32 t = 0; t < NT; ++t) {
-          ptx::mma_m16n8k16(d[octet][t], g.x, u.x, g.y, u.y, b[t][i].x, b[t][i].y);
-          ptx::mma_m16n8k16(d[octet][t], g.z, u.z, g.w, u.w, b[t][i].z, b[t][i].w);
+          ptx::mma_m16n8k16(d[octet][t], g.x, u.x, g.y, u.y, b[t].x, b[t].y);
+          ptx::mma_m16n8k16(d[octet][t], g.z, u.z, g.w, u.w, b[t].z, b[t].w);
         }
       }
     }
@@ -296,8 +281,6 @@ __device__ __forceinline__ void finish_tile(const float4 (&d)[OCTETS][NT], Share
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const Group group = group_at(args, work.group);
   const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
-  WarpSums* sums = shared.meeting();
-  __syncthreads();  // the ring, or the sums of the tile before, are read
 #pragma unroll
   for (u32 pass = 0; pass < PASSES; ++pass) {
     if (pass > 0) __syncthreads();
@@ -305,12 +288,12 @@ __device__ __forceinline__ void finish_tile(const float4 (&d)[OCTETS][NT], Share
     for (u32 octet = 0; octet < SUM_OCTETS; ++octet)
 #pragma unroll
       for (u32 t = 0; t < NT; ++t)
-        sums[warp][(octet * NT + t) * 32 + lane] = d[pass * SUM_OCTETS + octet][t];
+        shared.sums[warp][(octet * NT + t) * 32 + lane] = d[pass * SUM_OCTETS + octet][t];
     __syncthreads();
     for (u32 at = threadIdx.x; at < PASS_SUMS; at += THREADS) {
-      float4 sum = sums[0][at];
-#pragma unroll 2  // more would take registers from the main loop
-      for (u32 other = 1; other < WARPS; ++other) sum = plus(sum, sums[other][at]);
+      float4 sum = shared.sums[0][at];
+#pragma unroll
+      for (u32 other = 1; other < WARPS; ++other) sum = plus(sum, shared.sums[other][at]);
       if constexpr (SPLIT == 1) {
         store_sum(group, work, pass * PASS_SUMS + at, sum);
       } else {
@@ -338,7 +321,7 @@ __device__ __forceinline__ void finish_tile(const float4 (&d)[OCTETS][NT], Share
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) dual_gemm(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
   Shared& shared = shared_memory<Shared>();
   Loader loader(args, shared);
 #pragma unroll 1  // instructions are cold too
@@ -356,13 +339,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) dual_gemm(const __
   for (u32 tile = blockIdx.x / SPLIT; tile < args.tile_count; tile += TILES_APART) {
     const Work work = work_of(args, tile);
     float4 d[OCTETS][NT] = {};
-    for (u32 piece = work.begin + threadIdx.x / 32; piece < work.end; piece += WARPS) {
+    for (u32 band = work.begin + threadIdx.x / 32; band < work.end; band += WARPS) {
       ptx::copy_async_wait<SLOTS - 1>();
       __syncwarp();
-      multiply_piece(d, loader, slot, piece);
+      multiply_band(d, loader, slot);
       slot = slot + 1 == SLOTS ? 0 : slot + 1;
     }
     if constexpr (SPLIT > 1) ptx::cluster_wait();
+    if (tile != blockIdx.x / SPLIT) __syncthreads();  // the sums of the tile before are read
     finish_tile(d, shared, args, work);
   }
 }

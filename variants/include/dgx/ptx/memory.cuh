@@ -15,12 +15,6 @@ __device__ __forceinline__ u32 load_shared_u32(u32 address) {
   return value;
 }
 
-__device__ __forceinline__ uint2 load_shared_v2(u32 address) {
-  uint2 v;
-  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(address) : "memory");
-  return v;
-}
-
 __device__ __forceinline__ uint4 load_shared_v4(u32 address) {
   uint4 v;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
