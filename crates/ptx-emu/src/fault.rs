@@ -69,6 +69,19 @@ pub enum FaultKind {
         /// Warp instructions allowed.
         limit: u64,
     },
+    /// Every CTA polls global memory for something that none of them will write.
+    Polling,
+    /// As above, while CTAs that have not started wait for room.
+    NotResident {
+        /// CTAs of the grid.
+        ctas: u64,
+        /// CTAs the device runs at the same time.
+        resident: u64,
+        /// CTAs of one multiprocessor.
+        per_sm: u32,
+        /// What there is no more of.
+        limit: String,
+    },
     /// The launch ran longer than its wall-clock limit. Unlike every other fault this depends on
     /// the host's speed.
     TimeLimit {
@@ -142,6 +155,8 @@ impl FaultKind {
             FaultKind::Misaligned { .. } => "misaligned",
             FaultKind::Deadlock { .. } => "deadlock",
             FaultKind::StepLimit { .. } => "step-limit",
+            FaultKind::Polling => "polling",
+            FaultKind::NotResident { .. } => "not-resident",
             FaultKind::TimeLimit { .. } => "time-limit",
             FaultKind::Unsupported { .. } => "unsupported",
             FaultKind::Trap => "trap",
@@ -156,7 +171,11 @@ impl FaultKind {
     pub fn is_hang(&self) -> bool {
         matches!(
             self,
-            FaultKind::Deadlock { .. } | FaultKind::StepLimit { .. } | FaultKind::TimeLimit { .. }
+            FaultKind::Deadlock { .. }
+                | FaultKind::StepLimit { .. }
+                | FaultKind::Polling
+                | FaultKind::NotResident { .. }
+                | FaultKind::TimeLimit { .. }
         )
     }
 
@@ -257,6 +276,19 @@ impl fmt::Display for FaultKind {
                     "hung: more than {limit} warp instructions in one CTA or cluster; the loop is here"
                 )
             }
+            FaultKind::Polling => f.write_str(
+                "hung: all CTAs poll global memory and none of them writes it any more; one polls here",
+            ),
+            FaultKind::NotResident {
+                ctas,
+                resident,
+                per_sm,
+                limit,
+            } => write!(
+                f,
+                "hung: the CTAs that run wait for CTAs that cannot start: {resident} of {ctas} are \
+                 resident, {per_sm} on each multiprocessor, limited by {limit}; one waits here"
+            ),
             FaultKind::TimeLimit { limit } => write!(
                 f,
                 "still running after {limit:.1?} of wall-clock time; it was here. A slow host can be \

@@ -25,6 +25,7 @@ use crate::exec::bytes::AlignedBytes;
 use crate::exec::classes;
 use crate::exec::env::{Deadline, Env, Setup};
 use crate::exec::grid;
+use crate::exec::residency::{self, Demand, Residency};
 use crate::fault::{EarlyRead, Fault};
 use crate::lower::LowerError;
 use crate::memory::{DevicePtr, Memory, MemoryError};
@@ -38,6 +39,8 @@ pub use crate::tensor::Numerics as MmaMode;
 /// The device whose limits are enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
+    /// Compute capability times ten: which `.target` the device runs.
+    pub capability: u32,
     /// Streaming multiprocessors.
     pub sms: u32,
     /// Most shared bytes of one CTA, static and dynamic together.
@@ -57,6 +60,7 @@ pub struct Profile {
 impl Profile {
     /// NVIDIA H200 (and H100 SXM).
     pub const H200: Self = Self {
+        capability: 90,
         sms: 132,
         shared_per_cta: 232_448,
         shared_per_sm: 233_472,
@@ -65,6 +69,23 @@ impl Profile {
         registers_per_sm: 65_536,
         max_cluster: 16,
     };
+}
+
+impl Profile {
+    /// Whether a module for `target` runs here. PTX runs on its own architecture and later ones,
+    /// but what was made for one chip (`sm_90a`) or one family (`sm_100f`) stays there.
+    fn runs(&self, target: &str) -> bool {
+        let Some(rest) = target.strip_prefix("sm_") else {
+            return false;
+        };
+        let number = rest.trim_end_matches(|c: char| c.is_ascii_lowercase());
+        match (number.parse::<u32>(), &rest[number.len()..]) {
+            (Ok(n), "") => n <= self.capability,
+            (Ok(n), "a") => n == self.capability,
+            (Ok(n), "f") => n / 10 == self.capability / 10 && n <= self.capability,
+            _ => false,
+        }
+    }
 }
 
 impl Default for Profile {
@@ -171,6 +192,11 @@ pub struct Launch {
     pub shared_bytes: u32,
     /// Parameters.
     pub params: Params,
+    /// Registers per thread, as ptxas allots them; PTX itself does not say. Unknown, they limit
+    /// nothing.
+    pub registers: Option<u32>,
+    /// All CTAs must be resident at once, as for grid-wide synchronisation.
+    pub cooperative: bool,
     /// How to emulate.
     pub config: Config,
 }
@@ -182,7 +208,7 @@ pub struct Report {
     pub counters: Counters,
     /// Seed it ran with.
     pub seed: u64,
-    /// CTAs that fit on one multiprocessor at once (by threads and shared memory).
+    /// CTAs that fit on one multiprocessor at once.
     pub ctas_per_sm: u32,
     /// The first read of something that was still on its way, which explains wrong results.
     pub early_read: Option<EarlyRead>,
@@ -260,6 +286,50 @@ pub enum LaunchError {
         /// Limit of the profile.
         limit: u32,
     },
+    /// More registers than a multiprocessor has.
+    #[error(
+        "kernel `{kernel}` needs {needed} registers for a CTA of {threads} threads with {each} registers each; a multiprocessor has {limit}"
+    )]
+    Registers {
+        /// Kernel.
+        kernel: String,
+        /// Of the whole CTA, as they are handed out.
+        needed: u64,
+        /// Threads of the CTA.
+        threads: u32,
+        /// Registers per thread.
+        each: u32,
+        /// Limit of the profile.
+        limit: u32,
+    },
+    /// A cooperative launch of more CTAs than can be resident.
+    #[error(
+        "kernel `{kernel}`: a cooperative launch of {ctas} CTAs, but only {resident} can be resident at once ({per_sm} on each of {sms} multiprocessors, limited by {limit})"
+    )]
+    TooLargeToCooperate {
+        /// Kernel.
+        kernel: String,
+        /// CTAs of the grid.
+        ctas: u64,
+        /// CTAs the device holds.
+        resident: u64,
+        /// CTAs of one multiprocessor.
+        per_sm: u32,
+        /// Multiprocessors.
+        sms: u32,
+        /// What there is no more of.
+        limit: String,
+    },
+    /// The module was made for another chip.
+    #[error(
+        "the module is for {target}, which a device of compute capability {capability} does not run"
+    )]
+    Target {
+        /// `.target` of the module.
+        target: String,
+        /// Of the profile, e.g. `9.0`.
+        capability: String,
+    },
     /// Module variables did not fit.
     #[error("module variables: {0}")]
     Memory(#[from] MemoryError),
@@ -276,6 +346,11 @@ pub enum LaunchError {
     Fault(Box<Fault>),
 }
 
+/// What a cooperative launch hands to its kernel: the size of the workspace, then the grid's
+/// barrier, both 32 bits and zero at first. The low half of its address is in `%envreg2`, the high
+/// half in `%envreg1`.
+const WORKSPACE_BYTES: u64 = 64;
+
 static LAUNCHES: AtomicU64 = AtomicU64::new(1);
 
 impl Launch {
@@ -288,6 +363,8 @@ impl Launch {
             cluster: None,
             shared_bytes: 0,
             params: Params::default(),
+            registers: None,
+            cooperative: false,
             config: Config::default(),
         }
     }
@@ -322,6 +399,18 @@ impl Launch {
         self
     }
 
+    /// Sets the registers per thread.
+    pub fn registers(mut self, per_thread: u32) -> Self {
+        self.registers = Some(per_thread);
+        self
+    }
+
+    /// Asks for a cooperative launch.
+    pub fn cooperative(mut self, cooperative: bool) -> Self {
+        self.cooperative = cooperative;
+        self
+    }
+
     /// Sets how to emulate.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
@@ -330,11 +419,33 @@ impl Launch {
 
     /// Runs the kernel to its end.
     pub fn run(&self, module: &Module, memory: &mut Memory) -> Result<Report, LaunchError> {
+        self.check_target(module)?;
         let program = self.program(module)?;
         let params = self.pack_params(program)?;
         let cluster = self.check_shape(program)?;
         self.check_shared(program)?;
+        self.check_residency(program, cluster)?;
         let globals = memory.bind(module)?;
+        let workspace = match self.cooperative {
+            true => Some(memory.alloc_named("cooperative workspace", WORKSPACE_BYTES)?),
+            false => None,
+        };
+        let report = self.emulate(program, memory, params, globals, cluster, workspace);
+        if let Some(workspace) = workspace {
+            memory.free(workspace)?;
+        }
+        report
+    }
+
+    fn emulate(
+        &self,
+        program: &Program,
+        memory: &Memory,
+        params: AlignedBytes,
+        globals: Vec<u64>,
+        cluster: Option<[u32; 3]>,
+        workspace: Option<DevicePtr>,
+    ) -> Result<Report, LaunchError> {
         let sizes = cluster.unwrap_or([1; 3]);
         let alone = (0..3).all(|i| self.grid[i] == sizes[i]);
         let env = Env::new(Setup {
@@ -354,6 +465,8 @@ impl Launch {
             level: self.config.level.min(Level::best()),
             profile: self.config.profile,
             launch_id: LAUNCHES.fetch_add(1, Ordering::Relaxed),
+            registers: self.registers,
+            workspace: workspace.map_or(0, |ptr| ptr.0),
         });
         let tally = match self.config.threads {
             0 => grid::run(&env),
@@ -367,12 +480,14 @@ impl Launch {
                 .install(|| grid::run(&env)),
         };
         let tally = tally.map_err(LaunchError::Fault)?;
+        let counters = tally.counters.clone();
+        let (early_read, printed) = tally.words();
         Ok(Report {
-            counters: tally.counters,
+            counters,
             seed: self.config.seed,
-            ctas_per_sm: env.ctas_per_sm(),
-            early_read: tally.early(),
-            printed: env.printed.take(),
+            ctas_per_sm: env.residency().per_sm,
+            early_read,
+            printed,
         })
     }
 
@@ -484,6 +599,57 @@ impl Launch {
             }
         }
         Ok(cluster)
+    }
+
+    fn check_target(&self, module: &Module) -> Result<(), LaunchError> {
+        let profile = &self.config.profile;
+        match profile.runs(&module.target) {
+            true => Ok(()),
+            false => Err(LaunchError::Target {
+                target: module.target.clone(),
+                capability: format!("{}.{}", profile.capability / 10, profile.capability % 10),
+            }),
+        }
+    }
+
+    /// Checks that a CTA fits on a multiprocessor, and a cooperative grid on the device.
+    fn check_residency(
+        &self,
+        program: &Program,
+        cluster: Option<[u32; 3]>,
+    ) -> Result<(), LaunchError> {
+        let profile = &self.config.profile;
+        let threads: u32 = self.block.iter().product();
+        let end = program.shared_dynamic_start.max(program.shared_static_end);
+        let demand = Demand {
+            threads,
+            shared: end + self.shared_bytes,
+            registers: self.registers,
+            cluster: cluster.map_or(1, |sizes| sizes.iter().product()),
+        };
+        let residency = Residency::of(profile, &demand);
+        if let (0, Some(each)) = (residency.per_sm, self.registers) {
+            let of_cta = residency::registers_of_warp(each) * threads.div_ceil(32);
+            return Err(LaunchError::Registers {
+                kernel: self.kernel.clone(),
+                needed: of_cta.into(),
+                threads,
+                each,
+                limit: profile.registers_per_sm,
+            });
+        }
+        let ctas = self.grid.iter().map(|&n| u64::from(n)).product();
+        if self.cooperative && ctas > residency.ctas {
+            return Err(LaunchError::TooLargeToCooperate {
+                kernel: self.kernel.clone(),
+                ctas,
+                resident: residency.ctas,
+                per_sm: residency.per_sm,
+                sms: profile.sms,
+                limit: residency.limit.to_owned(),
+            });
+        }
+        Ok(())
     }
 
     fn check_shared(&self, program: &Program) -> Result<(), LaunchError> {

@@ -247,7 +247,8 @@ impl Memory {
         addresses.get(index).map(|&a| DevicePtr(a))
     }
 
-    /// Allocates and initialises a module's variables, once per module.
+    /// Allocates and initialises a module's variables, once per module: later launches find them
+    /// as earlier ones left them, as on a GPU, until [`Memory::reset`].
     pub fn bind(&mut self, module: &Module) -> Result<Vec<u64>, MemoryError> {
         if let Some(addresses) = self.bound.get(&module.id) {
             return Ok(addresses.clone());
@@ -257,6 +258,14 @@ impl Memory {
             let bytes = (var.init.len() as u64).max(1);
             addresses.push(self.place(&var.name, bytes, var.constant)?.0);
         }
+        self.bound.insert(module.id, addresses.clone());
+        self.reset(module)?;
+        Ok(addresses)
+    }
+
+    /// Gives a module's variables their initial values again, as loading it anew would.
+    pub fn reset(&mut self, module: &Module) -> Result<(), MemoryError> {
+        let addresses = self.bind(module)?;
         for (var, &address) in module.globals.iter().zip(&addresses) {
             let mut init = var.init.clone();
             for reloc in &var.relocs {
@@ -264,8 +273,7 @@ impl Memory {
             }
             self.write(DevicePtr(address), &init)?;
         }
-        self.bound.insert(module.id, addresses.clone());
-        Ok(addresses)
+        Ok(())
     }
 
     fn host_range(&self, ptr: DevicePtr, bytes: u64) -> Result<*mut u8, MemoryError> {

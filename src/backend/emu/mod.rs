@@ -160,7 +160,8 @@ impl Place {
         launches
             .map(|geometry| {
                 let left = data.time_limit.saturating_sub(began.elapsed());
-                self.launch(module, geometry, config(data.emulation, left))
+                let registers = registers(job.image, &geometry.kernel);
+                self.launch(module, geometry, registers, config(data.emulation, left))
             })
             .collect()
     }
@@ -169,6 +170,7 @@ impl Place {
         &mut self,
         module: &Module,
         geometry: &LaunchGeometry,
+        registers: Option<u32>,
         config: Config,
     ) -> Result<Report, RunFailure> {
         let mut launch = Launch::new(&geometry.kernel)
@@ -180,6 +182,7 @@ impl Place {
         if geometry.cluster != [1; 3] {
             launch = launch.cluster(geometry.cluster);
         }
+        launch.registers = registers;
         launch
             .run(module, &mut self.memory)
             .map_err(|error| fault::failure(&error))
@@ -240,6 +243,13 @@ fn source<'a>(tables: &'a Tables, tensors: &'a [Cow<'_, [u8]>], piece: &Piece) -
         // The emulator's modules keep their variables.
         Some(Source::Variable(_)) | None => &[],
     }
+}
+
+/// Registers per thread as ptxas allotted them: PTX does not say.
+fn registers(image: &Image, kernel: &str) -> Option<u32> {
+    let mut reports = image.kernels.iter();
+    let report = reports.find(|report| report.name == kernel)?;
+    Some(report.registers).filter(|&each| each > 0)
 }
 
 fn config(emulation: Emulation, time_limit: Duration) -> Config {

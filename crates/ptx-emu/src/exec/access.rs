@@ -1,12 +1,12 @@
 //! Loads and stores: from lane addresses to host pointers, checked.
 //!
-//! Global bytes are shared by all CTAs that run at once. Accesses of up to eight bytes are relaxed
-//! atomics and larger copies plain ones: two CTAs that touch the same bytes without going through
-//! a communication point (see [`super::grid`]) race on a GPU just as well.
+//! Global bytes are shared by all CTAs, but a cluster that runs beside others writes to drafts of
+//! its own (see [`super::draft`]), so that nobody's results depend on the host's threads.
 
 use super::banks;
-use super::cluster::{Cluster, Flow};
+use super::cluster::{CachedRegion, Cluster, Flow, POISON};
 use super::convert::pool;
+use super::draft::Drafts;
 use super::early::InFlight;
 use super::gather::{gather, scatter};
 use super::warp::{Wait, Warp, each};
@@ -216,25 +216,40 @@ impl Cluster<'_> {
                 footprint.mark(index, a - base, access.bytes);
             }
         }
+        if self.drafts.concern(index, access.write) {
+            return Ok(self.drafted_pointers(at, (low - base, high - base), access));
+        }
         Ok(Pointers(each(
             #[inline(always)]
             |i| host + (at[i] - base) as usize,
         )))
     }
 
+    /// Pointers to what the cluster itself has written, or is about to.
+    #[inline(never)]
+    fn drafted_pointers(
+        &mut self,
+        at: &[u64; 32],
+        (low, high): (u64, u64),
+        access: Access,
+    ) -> Pointers {
+        let region = self.last_region;
+        if Drafts::together(low, high) {
+            let first = self.drafts.at(&region, low, access.write);
+            return Pointers(each(|i| first + (at[i] - region.base - low) as usize));
+        }
+        let drafts = &mut self.drafts;
+        Pointers(each(|i| {
+            drafts.at(&region, at[i] - region.base, access.write)
+        }))
+    }
+
     /// Makes the region of `address` the cached one.
     pub(super) fn find_region(&mut self, address: u64, access: Access) -> Checked<()> {
-        let memory = self.env.memory;
-        let Some(index) = memory.find(address) else {
+        let Some(region) = CachedRegion::of(self.env.memory, address) else {
             return Err(self.outside("global", address, access));
         };
-        let region = &memory.regions()[index];
-        self.last_region = super::cluster::CachedRegion {
-            base: region.base,
-            end: region.base + region.len,
-            host: region.ptr() as usize,
-            index,
-        };
+        self.last_region = region;
         if address + access.bytes > self.last_region.end {
             return Err(self.outside("global", address, access));
         }
@@ -247,8 +262,8 @@ impl Cluster<'_> {
         let mut out = [0; 32];
         for (lane, &address) in at.iter().enumerate() {
             self.find_region(address, access)?;
-            let cached = &self.last_region;
-            out[lane] = cached.host + (address - cached.base) as usize;
+            let cached = self.last_region;
+            out[lane] = self.drafts.at(&cached, address - cached.base, access.write);
             let footprint = if access.write {
                 &self.env.written
             } else {
@@ -370,7 +385,7 @@ impl Cluster<'_> {
         }
         let per_lane = u64::from(self.env.program.local_bytes).next_multiple_of(16);
         if w.local.is_empty() {
-            w.local = super::bytes::AlignedBytes::filled(per_lane as usize * 32, 0);
+            w.local = super::bytes::AlignedBytes::filled(per_lane as usize * 32, POISON);
         }
         let host = w.local.as_mut_ptr() as usize;
         let mut out = [host; 32];

@@ -2,7 +2,7 @@
 
 use super::access::{Access, lanes};
 use super::cluster::{Cluster, Flow};
-use super::copy::{ByteSource, Job, SharedAt};
+use super::copy::{ByteSource, Job, Latency, SharedAt};
 use super::sync::illegal;
 use super::warp::{Wait, Warp};
 use crate::fault::FaultKind;
@@ -67,7 +67,10 @@ impl Cluster<'_> {
                 let to = self.shared_operand(w, op.dst, lane, len, true)?;
                 let from = match op.dir {
                     BulkDir::GlobalToShared => ByteSource::Global(self.address(w, op.src, lane)),
-                    _ => ByteSource::Shared(self.shared_operand(w, op.src, lane, len, false)?),
+                    _ => {
+                        let at = self.shared_operand(w, op.src, lane, len, false)?;
+                        ByteSource::Shared(self.source(at, bytes))
+                    }
                 };
                 if let ByteSource::Global(address) = from {
                     aligned(address)?;
@@ -101,14 +104,14 @@ impl Cluster<'_> {
                     targets,
                     reduce,
                 };
-                self.schedule(w, 400, 600, job);
+                self.schedule(w, Latency::LOAD, job);
                 Ok(())
             }
             BulkDir::SharedToGlobal => {
-                let from = self.shared_operand(w, op.src, lane, len, false)?;
+                let at = self.shared_operand(w, op.src, lane, len, false)?;
                 let to = self.address(w, op.dst, lane);
                 aligned(to)?;
-                aligned(from.offset.into())?;
+                aligned(at.offset.into())?;
                 self.find_region(
                     to,
                     Access {
@@ -119,19 +122,14 @@ impl Cluster<'_> {
                 let mask = op.byte_mask.map_or(u16::MAX, |r| w.get(r)[lane] as u16);
                 let group = w.bulk.add();
                 let reduce = op.reduce;
-                self.schedule(
-                    w,
-                    300,
-                    500,
-                    Job::ToGlobal {
-                        from,
-                        to,
-                        bytes,
-                        group,
-                        reduce,
-                        mask,
-                    },
-                );
+                let job = Job::ToGlobal {
+                    from: self.source(at, bytes),
+                    to,
+                    group,
+                    reduce,
+                    mask,
+                };
+                self.schedule(w, Latency::STORE, job);
                 Ok(())
             }
         }
@@ -162,17 +160,13 @@ impl Cluster<'_> {
             }
             let to = self.shared_operand(w, addr, lane, data.len() as u64, true)?;
             let barrier = self.shared_operand(w, mbar, lane, 8, true)?;
-            self.schedule(
-                w,
-                100,
-                200,
-                Job::Remote {
-                    to,
-                    barrier,
-                    data,
-                    reduce,
-                },
-            );
+            let job = Job::Remote {
+                to,
+                barrier,
+                data,
+                reduce,
+            };
+            self.schedule(w, Latency::REMOTE, job);
         }
         Ok(Flow::Next)
     }

@@ -1,22 +1,27 @@
 //! A cluster of CTAs: its memory, its warps, and the scheduler that runs them in turn.
 //!
-//! A cluster is run by one host thread. Warps take turns of some hundred instructions in an order
-//! fixed by the seed; time is counted in warp instructions, and asynchronous copies complete at
-//! later times drawn from the seed too. A warp that cannot go on is parked with what it waits for,
-//! so nothing spins, and "nobody can run and nothing is in flight" is a proof of deadlock.
+//! A cluster is run by one host thread. Warps take turns; who runs, how long, and when copies
+//! complete is drawn from the seed by the [`Adversary`]. Time is counted in warp instructions. A
+//! warp that cannot go on is parked with what it waits for, so nothing spins, and "nobody can run
+//! and nothing is in flight" is a proof of deadlock.
 
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
+use super::adversary::{Adversary, Delivery};
 use super::bytes::AlignedBytes;
 use super::copy::Pending;
+use super::deliver::Due;
+use super::draft::Drafts;
 use super::early::InFlight;
 use super::env::Env;
 use super::mbarrier::Mbarriers;
+use super::print::Printed;
 use super::sync::NamedBarrier;
 use super::touched::Touched;
 use super::warp::{State, Wait, WaitPhase, Warp};
 use crate::counters::Counters;
 use crate::fault::{EarlyRead, Fault, FaultKind, Place, Wait as WaitReport};
+use crate::memory::Memory;
 use crate::op::SHARED_BASE;
 
 /// What uninitialised and in-flight shared bytes read as: NaN in every float format that has one.
@@ -65,6 +70,21 @@ pub(crate) struct CachedRegion {
     pub(crate) index: usize,
 }
 
+impl CachedRegion {
+    /// The allocation that holds an address.
+    #[inline(never)]
+    pub(super) fn of(memory: &Memory, address: u64) -> Option<Self> {
+        let index = memory.find(address)?;
+        let region = &memory.regions()[index];
+        Some(Self {
+            base: region.base,
+            end: region.base + region.len,
+            host: region.ptr() as usize,
+            index,
+        })
+    }
+}
+
 /// State of `barrier.cluster`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClusterBarrier {
@@ -82,13 +102,19 @@ pub(crate) struct Cluster<'a> {
     pub(crate) last_region: CachedRegion,
     /// The allocations recent loads and stores were in, by program counter.
     pub(super) regions: [CachedRegion; super::direct::REMEMBERED],
+    pub(crate) drafts: Drafts,
+    pub(crate) printed: Printed,
     /// Time in warp instructions.
     pub(crate) tick: u64,
-    pub(crate) events: BinaryHeap<Pending>,
+    pub(crate) events: BTreeMap<Due, Pending>,
     pub(crate) event_seq: u64,
     /// Grows with everything another warp could be waiting for.
     pub(crate) progress: u64,
-    pub(crate) random: u64,
+    pub(crate) adversary: Adversary,
+    /// Warps, as (CTA, warp), in the order of their turns.
+    order: Vec<(u32, u32)>,
+    /// Since when some warp has stood before an access that other CTAs may see.
+    parked_since: Option<u64>,
     /// Reductions into global memory, to be made in CTA order.
     pub(crate) ordered: Vec<Pending>,
     /// The first read of something still on its way.
@@ -103,10 +129,15 @@ struct Stalls {
     count: u32,
 }
 
-/// Cluster time without progress after which a diverged warp counts as spinning on itself, the
-/// first time and later ones.
-const SPIN_STEPS: u64 = 100_000;
-const SPIN_AGAIN: u64 = 1_000;
+/// Instructions of a diverged warp without progress of anybody after which it counts as spinning on
+/// itself, the first time and later ones; and its turns from then on. Many turns must fit in, so
+/// that a warp it really waits for gets its own.
+const SPIN_STEPS: u64 = 50_000;
+const SPIN_AGAIN: u64 = 4_000;
+const SPIN_TURN: u32 = 128;
+
+/// Cluster time after which a parked warp gets its turn although others could still run.
+const PARKED_STEPS: u64 = 100_000;
 
 /// Attempts at switching paths or timing out waits before a stall is a deadlock.
 const STALL_LIMIT: u32 = 40;
@@ -123,40 +154,55 @@ impl<'a> Cluster<'a> {
             counters: Counters::default(),
             last_region: CachedRegion::default(),
             regions: Default::default(),
+            drafts: Drafts::new(env.clusters().iter().any(|&n| n > 1)),
+            printed: Printed::default(),
             tick: 0,
-            events: BinaryHeap::new(),
+            events: BTreeMap::new(),
             event_seq: 0,
             progress: 1,
-            random: env.seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            adversary: Adversary::new(env.seed, index),
+            order: Vec::new(),
+            parked_since: None,
             ordered: Vec::new(),
             early: None,
             stalls: Stalls::default(),
         };
         cluster.counters.ctas = u64::from(ranks);
+        for (cta, rank) in cluster.ctas.iter_mut().zip(0..) {
+            for w in &mut cta.warps {
+                w.pace = cluster.adversary.pace(0);
+                cluster.order.push((rank, w.index));
+            }
+        }
+        cluster.adversary.reorder(&mut cluster.order);
         cluster
-    }
-
-    /// The next number of the seed's sequence.
-    pub(super) fn draw(&mut self, below: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) % below
     }
 
     /// Runs until every thread has exited or all that could run wait for other CTAs.
     pub(crate) fn run(&mut self) -> Result<Outcome, Box<Fault>> {
+        self.parked_since = None;
         loop {
-            if self.round()? {
+            let ran = self.round()?;
+            let parked = self.env.shared_grid
+                && (!self.ordered.is_empty() || self.any(|w| matches!(w, Wait::Communication)));
+            if ran {
+                // The others may be spinning on what a parked warp is about to do.
+                let since = *self.parked_since.get_or_insert(self.tick);
+                match parked {
+                    true if self.tick - since > PARKED_STEPS => return Ok(Outcome::Parked),
+                    true => {}
+                    false => self.parked_since = None,
+                }
                 continue;
             }
-            if let Some(at) = self.next_time() {
-                self.tick = self.tick.max(at);
-                self.deliver()?;
+            // What is in flight may land before or after what other CTAs see.
+            if parked && self.adversary.heads() {
+                return Ok(Outcome::Parked);
+            }
+            if self.hand_over()? || self.pass_time()? {
                 continue;
             }
-            if !self.ordered.is_empty() || self.any(|w| matches!(w, Wait::Communication)) {
+            if parked {
                 return Ok(Outcome::Parked);
             }
             if self.warps().all(|w| matches!(w.state, State::Done)) {
@@ -167,7 +213,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    fn warps(&self) -> impl Iterator<Item = &Warp> {
+    pub(super) fn warps(&self) -> impl Iterator<Item = &Warp> {
         self.ctas.iter().flat_map(|cta| &cta.warps)
     }
 
@@ -176,30 +222,32 @@ impl<'a> Cluster<'a> {
             .any(|w| matches!(&w.state, State::Waiting(wait) if test(wait)))
     }
 
-    /// Gives every warp that can run one turn; false if none could.
+    /// Gives warps that can run a turn, by priority; false if none could.
     fn round(&mut self) -> Result<bool, Box<Fault>> {
         let mut ran = false;
-        let start = if self.env.seed == 0 {
-            0
-        } else {
-            self.draw(64) as usize
-        };
-        let per_cta = self.ctas[0].warps.len();
-        let total = per_cta * self.ctas.len();
-        for i in 0..total {
-            let at = (start + i) % total;
-            let (cta, warp) = (at / per_cta, at % per_cta);
+        let mut order = std::mem::take(&mut self.order);
+        if self.adversary.reorders() {
+            self.adversary.reorder(&mut order);
+        }
+        for &(cta, warp) in &order {
+            let (cta, warp) = (cta as usize, warp as usize);
             if !self.wake(cta, warp)? {
                 continue;
             }
             ran = true;
-            let quantum = match self.env.seed {
-                0 => 256,
-                _ => 64 + self.draw(320) as u32,
-            };
+            let w = &mut self.ctas[cta].warps[warp];
+            let most = if w.spins { SPIN_TURN } else { u32::MAX };
+            let quantum = self.adversary.turn(&mut w.pace).min(most);
             self.turn(cta, warp, quantum)?;
             self.deliver()?;
+            // Whoever comes first may have been woken by this, and then goes first. But one that
+            // could run on may be spinning, and lets all the others have their turn.
+            let stopped = !matches!(self.ctas[cta].warps[warp].state, State::Ready);
+            if stopped && self.adversary.insists() {
+                break;
+            }
         }
+        self.order = order;
         Ok(ran)
     }
 
@@ -212,14 +260,16 @@ impl<'a> Cluster<'a> {
         let done = matches!(w.state, State::Done);
         self.ctas[cta].warps[warp] = w;
         match outcome {
-            Ok(steps) => self.tick += u64::from(steps),
+            Ok(steps) => {
+                self.tick += u64::from(steps);
+                self.unspin(cta, warp, u64::from(steps));
+            }
             Err(kind) => return Err(self.fault(*kind, cta, warp, pc, active)),
         }
         if done {
             self.progress += 1;
             self.thread_exit(cta);
         }
-        self.unspin(cta, warp);
         match self.overdue() {
             Some(kind) if !done => Err(self.fault(kind, cta, warp, pc, active)),
             _ => Ok(()),
@@ -239,41 +289,48 @@ impl<'a> Cluster<'a> {
 
     /// A diverged warp that runs long without anything happening may wait for its own lanes: lets
     /// those at the join, or on another path, go first.
-    fn unspin(&mut self, cta: usize, warp: usize) {
+    fn unspin(&mut self, cta: usize, warp: usize, steps: u64) {
         let progress = self.progress;
-        let before = self.tick;
         let w = &mut self.ctas[cta].warps[warp];
         if w.seen_progress != progress {
             w.seen_progress = progress;
-            w.idle_since = before;
+            w.idle_steps = 0;
             return;
         }
+        w.idle_steps += steps;
         let patience = if w.spins { SPIN_AGAIN } else { SPIN_STEPS };
         let ready = matches!(w.state, State::Ready);
-        if ready && !w.stack.is_empty() && before - w.idle_since > patience {
-            w.idle_since = before;
+        if ready && !w.stack.is_empty() && w.idle_steps > patience {
+            w.idle_steps = 0;
             w.spins = w.switch_path() || w.release_join();
         }
     }
 
-    /// Performs, in order, what the parked warps wait to do to global memory.
-    pub(crate) fn communicate(&mut self) -> Result<(), Box<Fault>> {
+    /// Performs what the parked warps wait to do to global memory, in any order; whether that
+    /// changed anything.
+    pub(crate) fn communicate(&mut self) -> Result<bool, Box<Fault>> {
+        // What is done here is seen at once by those whose turn comes next.
+        let drafts = std::mem::replace(&mut self.drafts.on, false);
+        let mut changed = !self.ordered.is_empty();
         for pending in std::mem::take(&mut self.ordered) {
             self.finish_ordered(pending)?;
         }
-        let per_cta = self.ctas[0].warps.len();
-        for at in 0..per_cta * self.ctas.len() {
-            let (cta, warp) = (at / per_cta, at % per_cta);
+        for at in 0..self.order.len() {
+            let (cta, warp) = self.order[at];
+            let (cta, warp) = (cta as usize, warp as usize);
             let w = &mut self.ctas[cta].warps[warp];
             if matches!(w.state, State::Waiting(Wait::Communication)) {
                 w.state = State::Ready;
                 w.granted = true;
+                let before = self.progress;
                 self.turn(cta, warp, 1)?;
+                changed |= self.progress != before;
                 self.ctas[cta].warps[warp].granted = false;
                 self.progress += 1;
             }
         }
-        Ok(())
+        self.drafts.on = drafts;
+        Ok(changed)
     }
 
     /// Makes a waiting warp ready if what it waits for has come.
@@ -307,37 +364,29 @@ impl<'a> Cluster<'a> {
             Wait::Sleep { until } => self.tick >= until,
             Wait::Copies { below } => w.copies.done_below(below, false),
             Wait::Bulk { below, read } => w.bulk.done_below(below, read),
+            Wait::Wgmma { below } if self.adversary.delivery == Delivery::Latest => {
+                !w.wgmma.pending_below(below)
+            }
             Wait::Wgmma { below } => self.retire_wgmma(cta, warp, below)?,
             Wait::Communication => false,
             Wait::Registers { count } => self.take_registers(cta, warp, count),
         };
         if ready {
-            self.ctas[cta].warps[warp].state = State::Ready;
+            let w = &mut self.ctas[cta].warps[warp];
+            w.state = State::Ready;
+            w.waits = w.waits.saturating_add(1);
+            w.pace = self.adversary.pace(w.waits);
         }
         Ok(ready)
     }
 
-    fn phase_done(&self, cta: u32, address: u32, phase: WaitPhase) -> bool {
+    pub(super) fn phase_done(&self, cta: u32, address: u32, phase: WaitPhase) -> bool {
         // A barrier that has vanished is reported by the instruction when it runs again.
         let barrier = self.ctas[cta as usize].mbarriers.peek(address);
         barrier.is_none_or(|b| match phase {
             WaitPhase::Number(n) => b.phase > n,
             WaitPhase::Parity(p) => b.phase & 1 != u64::from(p & 1),
         })
-    }
-
-    /// When the next event is due or the next sleeper wakes.
-    fn next_time(&self) -> Option<u64> {
-        let sleepers = self.warps().filter_map(|w| match w.state {
-            State::Waiting(Wait::Sleep { until }) => Some(until),
-            _ => None,
-        });
-        self.events
-            .peek()
-            .map(|e| e.at)
-            .into_iter()
-            .chain(sleepers)
-            .min()
     }
 
     /// Nothing can run: lets other paths of diverged warps try, then times out suspended waits,
@@ -509,6 +558,16 @@ impl<'a> Cluster<'a> {
             }
         }
         self.fault(kind, 0, 0, 0, 0)
+    }
+
+    /// What is left of a cluster that has ended, until its results are taken: registers and shared
+    /// memory of a whole wave would be large.
+    pub(super) fn without_registers(mut self) -> Self {
+        for cta in &mut self.ctas {
+            cta.warps = Vec::new();
+            cta.shared = AlignedBytes::default();
+        }
+        self
     }
 
     /// Adds what the warps counted for themselves.

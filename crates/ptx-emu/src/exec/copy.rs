@@ -1,17 +1,17 @@
 //! Asynchronous copies: issued now, complete later.
 //!
 //! A copy into shared memory poisons its destination when issued and publishes the bytes when it
-//! completes, at a time drawn from the seed; a copy out of shared memory reads its source when it
-//! completes. So a missing wait, or a buffer reused too early, gives wrong bytes, not luck.
+//! completes; a copy out of shared memory reads its source some time between, and what changes
+//! there meanwhile is poison. When they complete is up to [`super::adversary`].
 
-use std::cmp::Ordering;
+use std::ops::Range;
 
 use super::access::{Access, Place, lanes, place_of};
 use super::atomic::{combine, read_word, width, write_word};
-use super::cluster::{Cluster, Flow, POISON};
+use super::cluster::{CachedRegion, Cluster, Flow, POISON};
 use super::tensor_copy::TensorJob;
 use super::warp::{DeferredArrive, Wait, Warp};
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{EarlyRead, Fault, FaultKind, Place as FaultPlace};
 use crate::op::{Addr, AtomOp, Num, P, R32, Space};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
@@ -26,30 +26,30 @@ pub(crate) struct Origin {
 
 /// An event in flight.
 pub(crate) struct Pending {
-    pub(crate) at: u64,
     pub(crate) seq: u64,
     pub(crate) from: Origin,
     pub(crate) job: Job,
 }
 
-impl PartialEq for Pending {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
+/// How long a kind of copy takes when its time is drawn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Latency {
+    pub(super) least: u64,
+    pub(super) spread: u64,
 }
 
-impl Eq for Pending {}
+impl Latency {
+    /// `cp.async`
+    const LANES: Self = Self::new(100, 400);
+    /// Bulk and tensor copies into shared memory.
+    pub(super) const LOAD: Self = Self::new(200, 600);
+    /// Bulk and tensor copies out of it.
+    pub(super) const STORE: Self = Self::new(150, 500);
+    /// Stores to other CTAs of the cluster.
+    pub(super) const REMOTE: Self = Self::new(50, 200);
 
-impl PartialOrd for Pending {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Pending {
-    /// The earliest is the greatest: that is what a heap hands out first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.seq).cmp(&(self.at, self.seq))
+    const fn new(least: u64, spread: u64) -> Self {
+        Self { least, spread }
     }
 }
 
@@ -73,9 +73,8 @@ pub(crate) enum Job {
     },
     /// Bytes (or a reduction) out of shared memory.
     ToGlobal {
-        from: SharedAt,
+        from: SharedSource,
         to: u64,
-        bytes: u32,
         group: u64,
         reduce: Option<(AtomOp, Num)>,
         mask: u16,
@@ -91,11 +90,72 @@ pub(crate) enum Job {
     Tensor(Box<TensorJob>),
 }
 
+impl Job {
+    /// The bulk group of a copy out of shared memory, and whether its source has been read.
+    pub(super) fn bulk_group(&self) -> Option<(u64, bool)> {
+        match self {
+            Job::ToGlobal { from, group, .. } => Some((*group, from.read)),
+            Job::Tensor(job) => job
+                .source
+                .as_ref()
+                .map(|(source, group)| (*group, source.read)),
+            _ => None,
+        }
+    }
+
+    /// The shared bytes a copy to global memory takes.
+    pub(super) fn shared_source(&mut self) -> Option<&mut SharedSource> {
+        match self {
+            Job::ToGlobal { from, .. } => Some(from),
+            Job::Tensor(job) => job.source.as_mut().map(|(source, _)| source),
+            _ => None,
+        }
+    }
+
+    /// Whether the copy signals this barrier when it completes.
+    pub(super) fn signals(&self, cta: u32, address: u32) -> bool {
+        let wanted = SharedAt {
+            cta,
+            offset: address,
+        };
+        match self {
+            Job::ToShared { targets, .. } => targets.iter().any(|(_, b)| *b == wanted),
+            Job::Remote { barrier, .. } => *barrier == wanted,
+            Job::Tensor(job) => job.targets.iter().any(|(_, b)| *b == wanted),
+            Job::Lanes { .. } | Job::ToGlobal { .. } => false,
+        }
+    }
+}
+
 /// Where bytes for shared memory come from.
-#[derive(Debug, Clone, Copy)]
 pub(crate) enum ByteSource {
     Global(u64),
-    Shared(SharedAt),
+    Shared(SharedSource),
+}
+
+/// Shared bytes that a copy reads at an unknown moment between its issue and its completion.
+pub(crate) struct SharedSource {
+    at: SharedAt,
+    /// As they were at issue, and what the copy takes once it has read; in front of them a gap, so
+    /// that they lie in their swizzle pattern as they do in shared memory.
+    bytes: Vec<u8>,
+    gap: u32,
+    read: bool,
+}
+
+/// Bytes after which every swizzle repeats.
+const SWIZZLE_PERIOD: u32 = 1024;
+
+impl SharedSource {
+    /// What was read, from the gap's end on.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.gap as usize..]
+    }
+
+    /// What was read with the gap before it, and the gap's length.
+    pub(super) fn swizzled(&self) -> (&[u8], u32) {
+        (&self.bytes, self.gap)
+    }
 }
 
 /// One lane of a `cp.async`.
@@ -118,51 +178,9 @@ pub(super) struct CpAsync {
 }
 
 impl Cluster<'_> {
-    /// Puts a job in flight.
-    pub(super) fn schedule(&mut self, w: &Warp, base: u64, spread: u64, job: Job) -> u64 {
-        let latency = match self.env.seed {
-            0 => base,
-            _ => base / 2 + self.draw(spread),
-        };
-        self.event_seq += 1;
-        self.progress += 1;
-        self.events.push(Pending {
-            at: self.tick + latency,
-            seq: self.event_seq,
-            from: Origin {
-                cta: w.cta,
-                warp: w.index,
-                pc: w.pc,
-            },
-            job,
-        });
-        self.event_seq
-    }
-
-    /// Completes what is due.
-    pub(super) fn deliver(&mut self) -> Result<(), Box<Fault>> {
-        while self.events.peek().is_some_and(|e| e.at <= self.tick) {
-            let Some(event) = self.events.pop() else {
-                break;
-            };
-            self.progress += 1;
-            let reduces = match &event.job {
-                Job::ToGlobal { reduce, .. } => reduce.is_some(),
-                Job::Tensor(job) => job.reduce.is_some(),
-                _ => false,
-            };
-            if reduces && self.env.shared_grid {
-                self.ordered.push(event);
-            } else {
-                self.finish_ordered(event)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Completes one event, blaming faults on the instruction that issued it.
     pub(super) fn finish_ordered(&mut self, event: Pending) -> Result<(), Box<Fault>> {
-        let Pending { seq, from, job, .. } = event;
+        let Pending { seq, from, job } = event;
         self.finish(seq, from, job)
             .map_err(|kind| self.fault(*kind, from.cta as usize, from.warp as usize, from.pc, 0))
     }
@@ -171,30 +189,31 @@ impl Cluster<'_> {
         match job {
             Job::Lanes { group, items } => self.finish_lanes(seq, from, group, &items),
             Job::ToShared {
-                from: source,
+                from: mut source,
                 bytes,
                 targets,
                 reduce,
             } => {
+                if let ByteSource::Shared(source) = &mut source {
+                    self.take_source(source, from);
+                }
                 for (to, barrier) in targets {
                     self.landed(to, bytes, from.pc);
-                    self.copy_in(source, to, bytes, reduce)?;
+                    self.copy_in(&source, to, bytes, reduce)?;
                     self.complete_tx(barrier, bytes)?;
                 }
                 Ok(())
             }
             Job::ToGlobal {
-                from: source,
+                from: mut source,
                 to,
-                bytes,
                 group,
                 reduce,
                 mask,
             } => {
-                self.copy_out(source, to, bytes, reduce, mask)?;
-                let w = &mut self.ctas[from.cta as usize].warps[from.warp as usize];
-                w.bulk.was_read(group);
-                w.bulk.completed(group);
+                let read_now = self.take_source(&mut source, from);
+                self.copy_out(source.bytes(), to, reduce, mask)?;
+                self.finish_bulk(from, group, read_now);
                 Ok(())
             }
             Job::Remote {
@@ -220,8 +239,13 @@ impl Cluster<'_> {
         range.as_mut_ptr() as usize
     }
 
-    /// Host address of global bytes, checked.
-    pub(super) fn global_at(&mut self, address: u64, bytes: u64, write: bool) -> Checked<usize> {
+    /// The allocation of global bytes, checked and noted as touched.
+    pub(super) fn touch_global(
+        &mut self,
+        address: u64,
+        bytes: u64,
+        write: bool,
+    ) -> Checked<CachedRegion> {
         let known = self.last_region;
         if address < known.base || address.saturating_add(bytes) > known.end {
             self.find_region(address, Access { bytes, write })?;
@@ -233,7 +257,39 @@ impl Cluster<'_> {
             &self.env.read
         };
         footprint.mark(region.index, address - region.base, bytes);
-        Ok(region.host + (address - region.base) as usize)
+        Ok(region)
+    }
+
+    /// Checks global bytes and calls `each` with the host address and the part of each piece in
+    /// which the cluster sees them.
+    pub(super) fn each_global(
+        &mut self,
+        address: u64,
+        bytes: usize,
+        write: bool,
+        each: impl FnMut(usize, Range<usize>),
+    ) -> Checked<()> {
+        let region = self.touch_global(address, bytes as u64, write)?;
+        let offset = address - region.base;
+        self.drafts.pieces(&region, offset, bytes, write, each);
+        Ok(())
+    }
+
+    fn read_global(&mut self, address: u64, out: &mut [u8]) -> Checked<()> {
+        self.each_global(address, out.len(), false, |at, part| {
+            // SAFETY: `each_global` hands out checked bytes, and `out` is no part of them.
+            unsafe {
+                let to = out[part.clone()].as_mut_ptr();
+                std::ptr::copy_nonoverlapping(at as *const u8, to, part.len());
+            }
+        })
+    }
+
+    pub(super) fn write_global(&mut self, address: u64, data: &[u8]) -> Checked<()> {
+        self.each_global(address, data.len(), true, |at, part| {
+            // SAFETY: as in `read_global`.
+            unsafe { merge(at, &data[part], None) };
+        })
     }
 
     pub(super) fn complete_tx(&mut self, barrier: SharedAt, bytes: u32) -> Checked<()> {
@@ -247,61 +303,102 @@ impl Cluster<'_> {
 
     fn copy_in(
         &mut self,
-        from: ByteSource,
+        from: &ByteSource,
         to: SharedAt,
         bytes: u32,
         reduce: Option<(AtomOp, Num)>,
     ) -> Checked<()> {
-        let source = match from {
-            ByteSource::Global(address) => {
-                self.counters.async_read += u64::from(bytes);
-                self.global_at(address, u64::from(bytes), false)?
-            }
-            ByteSource::Shared(at) => {
-                self.copied(at, u64::from(bytes), false);
-                self.shared_at(at, bytes as usize)
-            }
-        };
         self.copied(to, u64::from(bytes), true);
         let target = self.shared_at(to, bytes as usize);
-        // SAFETY: both ranges were checked; a copy within one CTA may overlap itself.
-        unsafe {
-            if reduce.is_none() {
-                std::ptr::copy(source as *const u8, target as *mut u8, bytes as usize);
-            } else {
-                let data = std::slice::from_raw_parts(source as *const u8, bytes as usize).to_vec();
-                merge(target, &data, reduce);
+        let put = |source: &[u8], at: usize| {
+            // SAFETY: the target was checked at issue; the source is no part of shared memory.
+            unsafe { merge(target + at, source, reduce) };
+        };
+        match from {
+            ByteSource::Global(address) => {
+                self.counters.async_read += u64::from(bytes);
+                self.each_global(*address, bytes as usize, false, |at, part| {
+                    // SAFETY: `each_global` hands out checked bytes.
+                    let source = unsafe { std::slice::from_raw_parts(at as *const u8, part.len()) };
+                    put(source, part.start);
+                })
+            }
+            ByteSource::Shared(source) => {
+                put(source.bytes(), 0);
+                Ok(())
             }
         }
-        Ok(())
     }
 
     fn copy_out(
         &mut self,
-        from: SharedAt,
+        data: &[u8],
         to: u64,
-        bytes: u32,
         reduce: Option<(AtomOp, Num)>,
         mask: u16,
     ) -> Checked<()> {
-        self.counters.async_written += u64::from(bytes);
-        self.copied(from, u64::from(bytes), false);
-        let target = self.global_at(to, u64::from(bytes), true)?;
-        let source = self.shared_at(from, bytes as usize);
-        // SAFETY: both were checked just now.
-        unsafe {
-            let data = std::slice::from_raw_parts(source as *const u8, bytes as usize);
-            if mask == u16::MAX {
-                merge(target, data, reduce);
-            } else {
-                let kept = data
-                    .iter()
-                    .enumerate()
-                    .filter(|(i, _)| mask >> (i % 16) & 1 == 1);
-                kept.for_each(|(i, &byte)| *((target + i) as *mut u8) = byte);
+        self.counters.async_written += data.len() as u64;
+        // Pieces begin at multiples of 16 bytes, as the copy does.
+        self.each_global(to, data.len(), true, |target, part| {
+            let data = &data[part];
+            // SAFETY: `each_global` hands out checked bytes.
+            unsafe {
+                if mask == u16::MAX {
+                    merge(target, data, reduce);
+                } else {
+                    let kept = data
+                        .iter()
+                        .enumerate()
+                        .filter(|(i, _)| mask >> (i % 16) & 1 == 1);
+                    kept.for_each(|(i, &byte)| *((target + i) as *mut u8) = byte);
+                }
             }
+        })
+    }
+
+    /// Notes what a copy about to be issued would read.
+    pub(super) fn source(&self, at: SharedAt, bytes: u32) -> SharedSource {
+        let gap = at.offset % SWIZZLE_PERIOD;
+        let shared = &self.ctas[at.cta as usize].shared;
+        let mut kept = vec![0; gap as usize];
+        kept.extend_from_slice(&shared[at.offset as usize..][..bytes as usize]);
+        SharedSource {
+            at,
+            bytes: kept,
+            gap,
+            read: false,
         }
-        Ok(())
+    }
+
+    /// Reads the source of a copy: bytes that are no longer what they were at issue could be taken
+    /// before or after the change, so they are poison. False if it was read before.
+    pub(super) fn take_source(&mut self, source: &mut SharedSource, from: Origin) -> bool {
+        if std::mem::replace(&mut source.read, true) {
+            return false;
+        }
+        let (at, gap) = (source.at, source.gap as usize);
+        let kept = &mut source.bytes[gap..];
+        self.copied(at, kept.len() as u64, false);
+        let now = &self.ctas[at.cta as usize].shared[at.offset as usize..][..kept.len()];
+        if now != kept {
+            for (kept, now) in kept.iter_mut().zip(now) {
+                *kept = if *kept == *now { *kept } else { POISON };
+            }
+            let cta = self.ctas[from.cta as usize].id;
+            let place = FaultPlace::of(self.env.program, from.pc, cta, from.warp, 0);
+            let what = "shared memory changed while this copy was reading it".to_owned();
+            self.keep_early(|| EarlyRead { place, what });
+        }
+        true
+    }
+
+    /// A copy to global memory is complete.
+    pub(super) fn finish_bulk(&mut self, from: Origin, group: u64, read_now: bool) {
+        let w = &mut self.ctas[from.cta as usize].warps[from.warp as usize];
+        if read_now {
+            w.bulk.was_read(group);
+        }
+        w.bulk.completed(group);
     }
 
     /// Shared place of a lane's operand, `bytes` long.
@@ -340,7 +437,7 @@ impl Cluster<'_> {
                 }));
             }
             if valid > 0 {
-                self.global_at(sources[lane], u64::from(valid), false)?;
+                self.touch_global(sources[lane], u64::from(valid), false)?;
                 self.counters.async_read += u64::from(valid);
             }
             let (at, len) = (to.offset as usize, usize::from(op.bytes));
@@ -353,7 +450,7 @@ impl Cluster<'_> {
             });
         }
         let group = w.copies.add();
-        let seq = self.schedule(w, 200, 400, Job::Lanes { group, items });
+        let seq = self.schedule(w, Latency::LANES, Job::Lanes { group, items });
         w.copy_seqs.push(seq);
         Ok(Flow::Next)
     }
@@ -367,19 +464,13 @@ impl Cluster<'_> {
     ) -> Checked<()> {
         for item in items {
             self.copied(item.to, u64::from(item.bytes), true);
-            let target = self.shared_at(item.to, usize::from(item.bytes));
-            // SAFETY: both sides are checked here, the source again.
-            unsafe {
-                std::ptr::write_bytes(target as *mut u8, 0, usize::from(item.bytes));
-                if item.valid > 0 {
-                    let source = self.global_at(item.from, u64::from(item.valid), false)?;
-                    std::ptr::copy_nonoverlapping(
-                        source as *const u8,
-                        target as *mut u8,
-                        usize::from(item.valid),
-                    );
-                }
+            let mut data = [0; 16];
+            if item.valid > 0 {
+                self.read_global(item.from, &mut data[..usize::from(item.valid)])?;
             }
+            let at = item.to.offset as usize;
+            let bytes = usize::from(item.bytes);
+            self.ctas[item.to.cta as usize].shared[at..at + bytes].copy_from_slice(&data[..bytes]);
         }
         let w = &mut self.ctas[from.cta as usize].warps[from.warp as usize];
         w.copies.completed(group);
@@ -476,7 +567,10 @@ impl Cluster<'_> {
             write: false,
         };
         let at = match place {
-            Place::Global => self.global_at(address, N as u64, false)?,
+            Place::Global => {
+                self.read_global(address, &mut out)?;
+                return Ok(out);
+            }
             Place::Shared => {
                 let (cta, offset) = self.shared_target(w.cta, within as u32, access)?;
                 self.shared_at(SharedAt { cta, offset }, N)

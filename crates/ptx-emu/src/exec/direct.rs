@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use super::access::{Place, Pointers, lanes, place_of};
 use super::cluster::{CachedRegion, Cluster, Flow};
 use super::convert::pool;
+use super::draft::Drafts;
 use super::early::InFlight;
 use super::gather::{gather, scatter};
 use super::warp::{Warp, each};
@@ -187,12 +188,20 @@ impl Cluster<'_> {
         let mut region = self.regions[slot];
         let first = r[mask.trailing_zeros() as usize & 31].wrapping_add_signed(offset);
         if first.wrapping_sub(region.base) >= region.end - region.base {
-            region = self.region_of(first)?;
+            region = CachedRegion::of(self.env.memory, first)?;
             self.regions[slot] = region;
         }
         let at = offsets(r, offset, region.base, mask)?;
         let bounds = (0, region.end - region.base);
-        let span = Span::within(at, mask, bytes, bounds, region.host)?;
+        let mut span = Span::within(at, mask, bytes, bounds, region.host)?;
+        if self.drafts.concern(region.index, write) {
+            // Within a page the cluster's own bytes lie as in the allocation.
+            if !Drafts::together(span.low.into(), span.high.into()) {
+                return None;
+            }
+            let first = self.drafts.at(&region, span.low.into(), write);
+            span.host = first.wrapping_sub(span.low as usize);
+        }
         let total = u64::from(bytes) * u64::from(mask.count_ones());
         let footprint = match write {
             true => {
@@ -214,18 +223,6 @@ impl Cluster<'_> {
             }
         }
         Some(span)
-    }
-
-    #[inline(never)]
-    fn region_of(&self, address: u64) -> Option<CachedRegion> {
-        let index = self.env.memory.find(address)?;
-        let region = &self.env.memory.regions()[index];
-        Some(CachedRegion {
-            base: region.base,
-            end: region.base + region.len,
-            host: region.ptr() as usize,
-            index,
-        })
     }
 
     #[inline(always)]

@@ -59,13 +59,20 @@ impl Cluster<'_> {
         }
     }
 
-    /// Counts an early read and keeps the first.
+    /// Counts an early read of a warp and keeps the first.
     pub(super) fn note_early(&mut self, w: &Warp, what: String) {
+        let cta = self.ctas[w.cta as usize].id;
+        let program = self.env.program;
+        self.keep_early(|| EarlyRead {
+            place: Place::of(program, w.pc, cta, w.index, w.active),
+            what,
+        });
+    }
+
+    pub(super) fn keep_early(&mut self, early: impl FnOnce() -> EarlyRead) {
         self.counters.early_reads += 1;
         if self.early.is_none() {
-            let cta = self.ctas[w.cta as usize].id;
-            let place = Place::of(self.env.program, w.pc, cta, w.index, w.active);
-            self.early = Some(Box::new(EarlyRead { place, what }));
+            self.early = Some(Box::new(early()));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::bytes::AlignedBytes;
 use super::cluster::{Cta, shared_memory};
 use super::mbarrier::Mbarriers;
-use super::print::Printed;
+use super::residency::{Demand, Residency};
 use super::sync::NamedBarrier;
 use super::touched::Touched;
 use super::warp::{V32, V64, Warp};
@@ -44,7 +44,10 @@ pub(crate) struct Env<'a> {
     pub(crate) level: Level,
     pub(crate) profile: Profile,
     pub(crate) launch_id: u64,
-    pub(crate) printed: Printed,
+    /// 32-bit registers per thread, if the compiler's count is known.
+    registers: Option<u32>,
+    /// Address of what a cooperative launch gives its kernel, or 0.
+    workspace: u64,
     template32: Vec<V32>,
     template64: Vec<V64>,
 }
@@ -67,6 +70,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) level: Level,
     pub(crate) profile: Profile,
     pub(crate) launch_id: u64,
+    pub(crate) registers: Option<u32>,
+    pub(crate) workspace: u64,
 }
 
 /// When a launch must have ended.
@@ -90,8 +95,12 @@ impl Deadline {
 impl<'a> Env<'a> {
     pub(crate) fn new(setup: Setup<'a>) -> Self {
         let program = setup.program;
-        let mut template32 = vec![V32([0; 32]); program.n32 as usize];
-        let mut template64 = vec![V64([0; 32]); program.n64 as usize];
+        let mut template32: Vec<V32> = (0..u64::from(program.n32))
+            .map(|slot| V32([poison(setup.seed, slot); 32]))
+            .collect();
+        let mut template64: Vec<V64> = (0..u64::from(program.n64))
+            .map(|slot| V64([u64::from(poison(setup.seed, !slot)) * 0x1_0000_0001; 32]))
+            .collect();
         for &(slot, value) in &program.consts32 {
             template32[slot.0 as usize] = V32([value; 32]);
         }
@@ -134,32 +143,36 @@ impl<'a> Env<'a> {
             level: setup.level,
             profile: setup.profile,
             launch_id: setup.launch_id,
-            printed: Printed::default(),
+            registers: setup.registers,
+            workspace: setup.workspace,
             template32,
             template64,
         }
     }
 
-    /// CTAs that fit on one multiprocessor by threads and shared memory.
-    pub(crate) fn ctas_per_sm(&self) -> u32 {
-        let profile = &self.profile;
-        let by_threads = profile.threads_per_sm / self.threads().next_multiple_of(32);
-        // The reserved KiB of each CTA is part of `shared_end`.
-        let by_shared = profile.shared_per_sm / self.shared_end.max(1);
-        by_threads.min(by_shared).min(profile.ctas_per_sm).max(1)
+    /// What of this launch fits on the device at once.
+    pub(crate) fn residency(&self) -> Residency {
+        Residency::of(&self.profile, &self.demand())
     }
 
-    /// Clusters that run at the same time.
-    pub(crate) fn resident_clusters(&self) -> u64 {
-        let size = self.cluster.iter().product::<u32>();
-        u64::from((self.profile.sms * self.ctas_per_sm() / size).max(1))
+    fn demand(&self) -> Demand {
+        Demand {
+            threads: self.threads(),
+            // The reserved KiB of each CTA is part of `shared_end`.
+            shared: self.shared_end,
+            registers: self.registers,
+            cluster: self.cluster.iter().product(),
+        }
     }
 
     /// Registers per thread a kernel starts with: its limit, or an even share of the file.
     pub(crate) fn registers_per_thread(&self) -> u32 {
         let threads = self.threads().next_multiple_of(32);
         let share = self.profile.registers_per_sm / threads / 8 * 8;
-        self.program.max_registers.unwrap_or(share).min(255)
+        self.registers
+            .or(self.program.max_registers)
+            .unwrap_or(share)
+            .min(255)
     }
 
     /// Number of clusters in each dimension.
@@ -212,6 +225,9 @@ impl<'a> Env<'a> {
             (1 << lanes) - 1
         };
         let mut w = Warp::new(0, 0, program.npred as usize, at.rank, index, mask);
+        for (slot, predicate) in w.p.iter_mut().enumerate() {
+            *predicate = mixed(self.seed, slot as u64);
+        }
         w.r32 = self.template32.clone();
         w.r64 = self.template64.clone();
         for &(slot, special) in &program.specials32 {
@@ -279,9 +295,24 @@ impl<'a> Env<'a> {
             Special::LanemaskGt => return !(bit * 2 - 1) & 0xffff_ffff,
             Special::DynamicSmemSize => self.dynamic_shared,
             Special::TotalSmemSize | Special::AggrSmemSize => self.shared_end,
+            Special::WorkspaceHigh => return self.workspace >> 32,
+            Special::WorkspaceLow => return self.workspace & 0xffff_ffff,
         };
         u64::from(value)
     }
+}
+
+/// What a register holds before it is written: NaN as one float or two halves, no address, and
+/// another value for every seed and register.
+fn poison(seed: u64, slot: u64) -> u32 {
+    0xffc1_ffc1 | mixed(seed, slot)
+}
+
+fn mixed(seed: u64, slot: u64) -> u32 {
+    let product = (seed ^ slot.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (product ^ product >> 29)
+        .wrapping_mul(0xbf58_476d_1ce4_e5b9)
+        .rotate_left(32) as u32
 }
 
 /// Where a CTA is in its grid and cluster.

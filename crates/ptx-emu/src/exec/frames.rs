@@ -3,6 +3,7 @@
 
 use super::access::lanes;
 use super::bytes::AlignedBytes;
+use super::cluster::POISON;
 use super::warp::Warp;
 use crate::fault::FaultKind;
 use crate::op::FrameSlots;
@@ -88,7 +89,7 @@ pub(super) fn restore(w: &mut Warp, mask: u32, frame: &FrameSlots, local_bytes: 
 pub(super) fn local(w: &mut Warp, lane: usize, local_bytes: u32) -> &mut [u8] {
     let per_lane = (local_bytes as usize).next_multiple_of(16);
     if w.local.is_empty() {
-        w.local = AlignedBytes::filled(per_lane * 32, 0);
+        w.local = AlignedBytes::filled(per_lane * 32, POISON);
     }
     &mut w.local[lane * per_lane..][..per_lane]
 }

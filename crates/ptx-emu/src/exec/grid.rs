@@ -1,25 +1,33 @@
 //! All clusters of a launch, on all cores, with one result.
 //!
-//! Clusters that cannot see each other run independently, in any order. If the kernel has
-//! accesses other CTAs may see (atomics, volatile, relaxed, acquire and release accesses to global
-//! memory, bulk reductions), the launch proceeds in epochs: every resident cluster runs until all
-//! its warps have ended or stand before such an access; then those are performed, cluster by
-//! cluster in grid order, and the next epoch begins. As many clusters are resident as the device
-//! profile holds, and finished ones make room for the next in order: tickets, grid barriers and
-//! persistent kernels work, and the outcome does not depend on the number of host threads.
+//! Clusters that do not talk to each other run in waves. Within a wave none sees what another
+//! writes; afterwards their writes are published in a drawn order. Which clusters share a wave is
+//! drawn too, and never depends on the number of host threads.
+//!
+//! If the kernel has accesses other CTAs may see (atomics, volatile, relaxed, acquire and release
+//! accesses to global memory, bulk reductions), the launch proceeds in epochs: every resident
+//! cluster runs until all its warps have ended or stand before such an access; then plain writes
+//! are published, those accesses are performed, cluster by cluster in a drawn order, and the next
+//! epoch begins. As many clusters are resident as the device profile holds, and finished ones make
+//! room for the next in order: tickets, grid barriers and persistent kernels work.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
+use super::adversary::Adversary;
 use super::cluster::{Cluster, Outcome};
+use super::draft::{self, Drafts};
 use super::env::Env;
+use super::print::Printed;
 use crate::counters::Counters;
-use crate::fault::{EarlyRead, Fault, FaultKind};
+use crate::fault::{EarlyRead, Fault, FaultKind, Place};
 
 /// Epochs in which nothing but waiting happened before the launch counts as hung.
-const IDLE_EPOCHS: u64 = 100_000;
+const IDLE_EPOCHS: u64 = 2_000;
+
+/// Clusters whose order is drawn together, at most; they run in one wave or two.
+const WINDOW: u64 = 256;
 
 /// What all clusters did together.
 #[derive(Default)]
@@ -27,26 +35,23 @@ pub(crate) struct Tally {
     pub(crate) counters: Counters,
     /// The early read of the lowest cluster that made one.
     early: Option<(u64, Box<EarlyRead>)>,
+    printed: Printed,
 }
 
 impl Tally {
-    fn of(index: u64, mut cluster: Cluster<'_>) -> Self {
+    fn add(&mut self, mut cluster: Cluster<'_>) {
         cluster.settle();
-        Self {
-            counters: cluster.counters,
-            early: cluster.early.map(|early| (index, early)),
-        }
-    }
-
-    fn add(mut self, other: Self) -> Self {
-        self.counters += &other.counters;
-        let both = self.early.into_iter().chain(other.early);
+        self.counters += &cluster.counters;
+        let early = cluster.early.map(|early| (cluster.index, early));
+        let both = self.early.take().into_iter().chain(early);
         self.early = both.min_by_key(|(index, _)| *index);
-        self
+        self.printed.append(cluster.printed);
     }
 
-    pub(crate) fn early(self) -> Option<EarlyRead> {
-        self.early.map(|(_, early)| *early)
+    /// The first early read, and everything printed.
+    pub(crate) fn words(self) -> (Option<EarlyRead>, String) {
+        let early = self.early.map(|(_, early)| *early);
+        (early, self.printed.text())
     }
 }
 
@@ -63,37 +68,60 @@ pub(crate) fn run(env: &Env<'_>) -> Result<Tally, Box<Fault>> {
     Ok(tally)
 }
 
-/// Clusters that share nothing: the fault of the lowest one wins, as if they ran in order.
+/// Clusters that do not talk to each other.
 fn run_apart(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
-    let first_fault = AtomicU64::new(u64::MAX);
-    let fault: Mutex<Option<(u64, Box<Fault>)>> = Mutex::new(None);
-    let total = (0..clusters as usize)
-        .into_par_iter()
-        .with_max_len(1)
-        .map(|index| {
-            let index = index as u64;
-            if index > first_fault.load(Relaxed) {
-                return Tally::default();
-            }
-            let mut cluster = Cluster::new(env, index);
-            if let Err(found) = cluster.run() {
-                first_fault.fetch_min(index, Relaxed);
-                let mut slot = fault.lock().unwrap_or_else(|e| e.into_inner());
-                if slot.as_ref().is_none_or(|(at, _)| index < *at) {
-                    *slot = Some((index, found));
-                }
-            }
-            Tally::of(index, cluster)
-        })
-        .reduce(Tally::default, Tally::add);
-    match fault.into_inner().unwrap_or_else(|e| e.into_inner()) {
-        Some((_, fault)) => Err(fault),
-        None => Ok(total),
+    let mut adversary = Adversary::of_grid(env.seed);
+    let mut total = Tally::default();
+    let mut next = 0;
+    while next < clusters {
+        let end = clusters.min(next + WINDOW);
+        let mut window: Vec<u64> = (next..end).collect();
+        adversary.shuffle(&mut window);
+        let half = window.len() as u64 / 2;
+        let (first, second) = window.split_at((half + adversary.draw(half + 1)) as usize);
+        for wave in [first, second] {
+            run_wave(env, wave, &mut total)?;
+        }
+        next = end;
     }
+    Ok(total)
+}
+
+/// Runs clusters beside each other and publishes what they wrote; the fault of the lowest one
+/// wins, and then nothing is published.
+fn run_wave(env: &Env<'_>, wave: &[u64], total: &mut Tally) -> Result<(), Box<Fault>> {
+    let lowest = AtomicU64::new(u64::MAX);
+    let run = |&index: &u64| {
+        if index > lowest.load(Relaxed) {
+            return (index, None);
+        }
+        let mut cluster = Cluster::new(env, index);
+        let outcome = cluster.run();
+        if outcome.is_err() {
+            lowest.fetch_min(index, Relaxed);
+        }
+        (index, Some(outcome.map(|_| cluster.without_registers())))
+    };
+    let outcomes: Vec<_> = wave.par_iter().with_max_len(1).map(run).collect();
+    let lowest = lowest.into_inner();
+    let mut drafts = Vec::with_capacity(wave.len());
+    for (index, outcome) in outcomes {
+        match outcome {
+            Some(Err(fault)) if index == lowest => return Err(fault),
+            Some(Ok(mut cluster)) => {
+                drafts.push(std::mem::take(&mut cluster.drafts));
+                total.add(cluster);
+            }
+            _ => {}
+        }
+    }
+    draft::publish(env.memory, drafts);
+    Ok(())
 }
 
 fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
-    let per_wave = env.resident_clusters();
+    let mut adversary = Adversary::of_grid(env.seed);
+    let per_wave = env.residency().clusters;
     let mut total = Tally::default();
     let mut resident: Vec<Cluster<'_>> = Vec::new();
     let mut next = 0;
@@ -108,38 +136,51 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
             .with_max_len(1)
             .map(Cluster::run)
             .collect();
+        let outcomes: Vec<Outcome> = outcomes.into_iter().collect::<Result<_, _>>()?;
+        let mut order: Vec<usize> = (0..resident.len()).collect();
+        adversary.shuffle(&mut order);
+        let take = |&i: &usize| Drafts::take(&mut resident[i].drafts);
+        let drafts = order.iter().map(take).collect();
+        let mut changed = draft::publish(env.memory, drafts);
+        for &i in &order {
+            changed |= resident[i].communicate()?;
+        }
         let mut running = Vec::with_capacity(resident.len());
-        for (cluster, outcome) in resident.drain(..).zip(outcomes) {
-            match outcome? {
-                Outcome::Done => total = total.add(Tally::of(cluster.index, cluster)),
+        for (cluster, outcome) in resident.into_iter().zip(outcomes) {
+            match outcome {
+                Outcome::Done => {
+                    changed = true;
+                    total.add(cluster);
+                }
                 Outcome::Parked => running.push(cluster),
             }
         }
         resident = running;
-        let mut writes = 0;
-        for cluster in &mut resident {
-            let written = cluster.counters.global_written + cluster.counters.async_written;
-            cluster.communicate()?;
-            writes += cluster.counters.global_written + cluster.counters.async_written - written;
-        }
-        idle = if writes == 0 { idle + 1 } else { 0 };
+        idle = if changed { 0 } else { idle + 1 };
         if idle > IDLE_EPOCHS {
-            return Err(hung(&resident, env));
+            return Err(hung(&resident, env, next < clusters));
         }
     }
     Ok(total)
 }
 
 /// Every resident cluster polls for something that no one will write.
-fn hung(resident: &[Cluster<'_>], env: &Env<'_>) -> Box<Fault> {
-    let kind = FaultKind::StepLimit {
-        limit: env.step_limit,
+fn hung(resident: &[Cluster<'_>], env: &Env<'_>, more: bool) -> Box<Fault> {
+    let residency = env.residency();
+    let kind = match more {
+        true => FaultKind::NotResident {
+            ctas: env.grid.iter().map(|&n| u64::from(n)).product(),
+            resident: residency.ctas,
+            per_sm: residency.per_sm,
+            limit: residency.limit.to_owned(),
+        },
+        false => FaultKind::Polling,
     };
     match resident.first() {
         Some(cluster) => cluster.polling_fault(kind),
         None => Box::new(Fault {
             kind,
-            place: crate::fault::Place::default(),
+            place: Place::default(),
             seed: env.seed,
         }),
     }

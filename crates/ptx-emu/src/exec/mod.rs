@@ -4,6 +4,7 @@
 //! loop over instructions; the rest is what instructions do.
 
 mod access;
+mod adversary;
 mod atomic;
 mod banks;
 mod bits;
@@ -14,7 +15,9 @@ pub(crate) mod classes;
 mod cluster;
 mod convert;
 mod copy;
+mod deliver;
 mod direct;
+mod draft;
 mod early;
 pub(crate) mod env;
 mod exchange;
@@ -28,6 +31,7 @@ mod matrix;
 mod mbarrier;
 mod paths;
 pub(crate) mod print;
+pub(crate) mod residency;
 mod sources;
 mod sync;
 mod tensor_copy;

@@ -200,21 +200,18 @@ impl Warp {
     /// Lets a sibling path run while this one cannot: lanes of one warp may wait for each other.
     /// Returns false if there is none.
     pub(crate) fn switch_path(&mut self) -> bool {
-        let Some(&sibling) = self.stack.last() else {
+        let (rpc, depth) = (self.rpc, self.depth);
+        let kin = |path: &Path| !path.join && path.rpc == rpc && path.depth == depth;
+        let others = self.stack.iter().rposition(|path| !kin(path));
+        let first = others.map_or(0, |at| at + 1);
+        // Parked ones stand before a barrier and wait for this path themselves.
+        let Some(at) = self.stack[first..].iter().rposition(|path| !path.parked) else {
             return false;
         };
-        if sibling.join || sibling.rpc != self.rpc || sibling.depth != self.depth {
-            return false;
-        }
-        self.stack.pop();
+        let sibling = self.stack.remove(first + at);
         // Behind every other sibling of the same split, so that each gets its turn.
-        let place = self
-            .stack
-            .iter()
-            .rposition(|p| p.join || p.rpc != sibling.rpc)
-            .map_or(0, |i| i + 1);
         self.stack.insert(
-            place,
+            first,
             Path {
                 pc: self.pc,
                 mask: self.active,
@@ -225,5 +222,30 @@ impl Warp {
         self.active = sibling.mask & self.live;
         self.state = State::Ready;
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_parked_at_a_barrier_do_not_take_the_place_of_those_they_wait_for() {
+        let mut w = Warp::new(0, 0, 0, 0, 0, u32::MAX);
+        (w.pc, w.active) = (10, 0xff);
+        let path = |pc, mask, parked| Path {
+            pc,
+            mask,
+            rpc: Pc::MAX,
+            depth: 0,
+            join: false,
+            parked,
+        };
+        w.stack = vec![path(30, 0xff00, false), path(20, 0xffff_0000, true)];
+        assert!(w.switch_path());
+        assert_eq!((w.pc, w.active), (30, 0xff00));
+        w.stack.retain(|path| path.parked);
+        assert!(!w.switch_path());
+        assert_eq!((w.pc, w.active), (30, 0xff00));
     }
 }

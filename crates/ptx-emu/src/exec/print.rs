@@ -61,7 +61,7 @@ impl Cluster<'_> {
             line.push_str(rest);
             let [x, y, z] = self.ctas[w.cta as usize].id.map(u64::from);
             let [columns, rows, _] = self.env.grid.map(u64::from);
-            self.env.printed.add((z * rows + y) * columns + x, line);
+            self.printed.add((z * rows + y) * columns + x, line);
             w.set_lane(crate::op::Slot::W32(d), lane, read);
         }
         Ok(())
@@ -92,25 +92,29 @@ impl Cluster<'_> {
 /// Lines printed so far, by CTA.
 #[derive(Debug, Default)]
 pub(crate) struct Printed {
-    lines: std::sync::Mutex<(usize, Vec<(u64, String)>)>,
+    bytes: usize,
+    lines: Vec<(u64, String)>,
 }
 
 impl Printed {
-    fn add(&self, cta: u64, line: String) {
-        let mut guard = self.lines.lock().unwrap_or_else(|e| e.into_inner());
-        let (bytes, lines) = &mut *guard;
-        if *bytes + line.len() <= MAX_PRINTED {
-            *bytes += line.len();
-            lines.push((cta, line));
+    fn add(&mut self, cta: u64, line: String) {
+        if self.bytes + line.len() <= MAX_PRINTED {
+            self.bytes += line.len();
+            self.lines.push((cta, line));
+        }
+    }
+
+    /// Adds what another cluster said, as far as there is room.
+    pub(crate) fn append(&mut self, other: Self) {
+        for (cta, line) in other.lines {
+            self.add(cta, line);
         }
     }
 
     /// Everything, CTA by CTA and in each in the order it was said.
-    pub(crate) fn take(&self) -> String {
-        let mut guard = self.lines.lock().unwrap_or_else(|e| e.into_inner());
-        let (_, mut lines) = std::mem::take(&mut *guard);
-        lines.sort_by_key(|(cta, _)| *cta);
-        lines.into_iter().map(|(_, line)| line).collect()
+    pub(crate) fn text(mut self) -> String {
+        self.lines.sort_by_key(|(cta, _)| *cta);
+        self.lines.into_iter().map(|(_, line)| line).collect()
     }
 }
 

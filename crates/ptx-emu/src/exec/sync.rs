@@ -288,7 +288,7 @@ impl Cluster<'_> {
         let Op::Mbar(mbar) = &self.env.program.insts.get(w.pc as usize)?.op else {
             return None;
         };
-        let MbarOp::TryWait { phase, .. } = mbar.op else {
+        let (MbarOp::TryWait { phase, .. } | MbarOp::TestWait { phase, .. }) = mbar.op else {
             return None;
         };
         let lane = w.active.trailing_zeros() as usize & 31;
@@ -330,11 +330,18 @@ impl Cluster<'_> {
                 });
             }
         }
-        if let (Some(wait), 0, true, false) = (blocked, done, suspend, w.timed_out) {
+        if let (Some(wait), 0, false) = (blocked, done, w.timed_out) {
+            if !w.refused && (!suspend || self.adversary.refuses()) {
+                // Code without a loop around its wait goes on as if it had waited.
+                w.refused = true;
+                w.put_pred(mask, d, 0);
+                return Ok(Flow::Next);
+            }
             self.counters.barrier_waits += 1;
             return Ok(Flow::Again(wait));
         }
         w.timed_out = false;
+        w.refused = false;
         w.put_pred(mask, d, done);
         Ok(Flow::Next)
     }

@@ -3,7 +3,8 @@
 use super::access::{Access, lanes};
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
-use super::copy::{Job, Origin, SharedAt};
+use super::copy::{Job, Latency, Origin, SharedAt, SharedSource};
+use super::draft::Pieced;
 use super::matrix::unsupported;
 use super::sync::illegal;
 use super::warp::Warp;
@@ -20,9 +21,9 @@ pub(crate) struct TensorJob {
     coords: Vec<i32>,
     offsets: Vec<u16>,
     /// Loads: where to, and the barrier to signal.
-    targets: Vec<(SharedAt, SharedAt)>,
+    pub(super) targets: Vec<(SharedAt, SharedAt)>,
     /// Stores: from where, in which bulk group.
-    source: Option<(SharedAt, u64)>,
+    pub(super) source: Option<(SharedSource, u64)>,
     pub(crate) reduce: Option<Reduction>,
 }
 
@@ -173,27 +174,27 @@ impl Cluster<'_> {
                     self.in_flight(piece, bytes, w.pc);
                 }
             }
-            self.schedule(w, 400, 600, Job::Tensor(Box::new(job)));
+            self.schedule(w, Latency::LOAD, Job::Tensor(Box::new(job)));
         } else {
             job.reduce = match op.reduce {
                 Some(op) => Some(reduction(op, job.map.element())?),
                 None => None,
             };
-            job.source = Some((shared, w.bulk.add()));
-            self.schedule(w, 300, 500, Job::Tensor(Box::new(job)));
+            job.source = Some((self.source(shared, len), w.bulk.add()));
+            self.schedule(w, Latency::STORE, Job::Tensor(Box::new(job)));
         }
         Ok(())
     }
 
     /// Moves the bytes of a tensor copy that is due.
-    pub(super) fn finish_tensor(&mut self, from: Origin, job: TensorJob) -> Checked<()> {
+    pub(super) fn finish_tensor(&mut self, from: Origin, mut job: TensorJob) -> Checked<()> {
         let rows = job
             .map
             .rows_at(&job.coords, &job.offsets)
             .map_err(map_error)?;
         let write = job.source.is_some();
         for inside in rows.clone().filter_map(|row| row.inside) {
-            self.global_at(inside.global, u64::from(inside.len), write)?;
+            self.touch_global(inside.global, u64::from(inside.len), write)?;
             let bytes = u64::from(inside.len);
             match write {
                 true => self.counters.async_written += bytes,
@@ -201,29 +202,25 @@ impl Cluster<'_> {
             }
         }
         let memory = self.env.memory;
-        let resolve = |address: u64, bytes: u64| -> Result<*mut u8, ()> {
-            let region = &memory.regions()[memory.find(address).ok_or(())?];
-            let offset = address - region.base;
-            // SAFETY: the offset is inside the region.
-            (bytes <= region.len - offset)
-                .then(|| unsafe { region.ptr().add(offset as usize) })
-                .ok_or(())
-        };
         let vanished = |()| illegal("a tensor copy left its allocation");
-        if let Some((at, group)) = job.source {
-            self.copied(at, u64::from(job.map.shared_bytes()), false);
-            let shared = &self.ctas[at.cta as usize].shared[..];
+        if let Some((source, group)) = &mut job.source {
+            let read_now = self.take_source(source, from);
+            let (shared, at) = source.swizzled();
+            let (drafts, mut pieced) = (&mut self.drafts, Pieced::new());
+            let resolve = |address, bytes| {
+                let found = drafts.range(memory, address, bytes, true, &mut pieced);
+                found.ok_or(())
+            };
             // SAFETY: `resolve` hands out checked ranges; the box was checked at issue.
             let done = unsafe {
                 match job.reduce {
-                    None => job.map.store(rows, shared, at.offset, resolve),
-                    Some(reduction) => job.map.reduce(reduction, rows, shared, at.offset, resolve),
+                    None => job.map.store(rows, shared, at, resolve),
+                    Some(reduction) => job.map.reduce(reduction, rows, shared, at, resolve),
                 }
             };
             done.map_err(vanished)?;
-            let w = &mut self.ctas[from.cta as usize].warps[from.warp as usize];
-            w.bulk.was_read(group);
-            w.bulk.completed(group);
+            self.drafts.put_back(memory, pieced);
+            self.finish_bulk(from, *group, read_now);
             return Ok(());
         }
         for (to, barrier) in &job.targets {
@@ -232,7 +229,11 @@ impl Cluster<'_> {
                 self.copied(piece, u64::from(bytes), true);
             }
             let shared = &mut self.ctas[to.cta as usize].shared[..];
-            let resolve = |address, bytes| resolve(address, bytes).map(|p| p.cast_const());
+            let (drafts, mut pieced) = (&mut self.drafts, Pieced::new());
+            let resolve = |address, bytes| {
+                let found = drafts.range(memory, address, bytes, false, &mut pieced);
+                found.map(|p| p.cast_const()).ok_or(())
+            };
             // SAFETY: as above.
             unsafe { job.map.load(rows.clone(), shared, to.offset, resolve) }.map_err(vanished)?;
             self.complete_tx(*barrier, job.map.box_bytes())?;
@@ -292,16 +293,15 @@ impl Cluster<'_> {
             Space::Generic => place_of(address) == Place::Shared,
             other => matches!(other, Space::Shared | Space::SharedCluster),
         };
-        let at = if shared {
-            let access = Access {
-                bytes: MAP_BYTES as u64,
-                write: true,
-            };
-            let (cta, offset) = self.shared_target(w.cta, address as u32, access)?;
-            self.shared_at(SharedAt { cta, offset }, MAP_BYTES)
-        } else {
-            self.global_at(address, MAP_BYTES as u64, true)?
+        if !shared {
+            return self.write_global(address, bytes);
+        }
+        let access = Access {
+            bytes: MAP_BYTES as u64,
+            write: true,
         };
+        let (cta, offset) = self.shared_target(w.cta, address as u32, access)?;
+        let at = self.shared_at(SharedAt { cta, offset }, MAP_BYTES);
         // SAFETY: the 128 bytes were checked just above.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at as *mut u8, MAP_BYTES) };
         Ok(())

@@ -177,9 +177,14 @@ pub(crate) struct Warp {
     pub(crate) granted: bool,
     /// A suspended `try_wait` is to give up and return false.
     pub(crate) timed_out: bool,
-    /// Progress of the cluster when this warp last looked, and the time it has not changed since.
+    /// The last wait on an mbarrier was told "not yet" without waiting.
+    pub(crate) refused: bool,
+    /// How the adversary lets it run, and how often it has waited.
+    pub(crate) pace: Option<u32>,
+    pub(crate) waits: u32,
+    /// Progress of the cluster when this warp last looked, and its instructions since it changed.
     pub(crate) seen_progress: u64,
-    pub(crate) idle_since: u64,
+    pub(crate) idle_steps: u64,
     /// The warp has been caught spinning on something its own lanes hold.
     pub(crate) spins: bool,
     /// Cluster-barrier generation this warp arrived in.
@@ -222,8 +227,11 @@ impl Warp {
             wgmma: WgmmaQueue::default(),
             granted: false,
             timed_out: false,
+            refused: false,
+            pace: None,
+            waits: 0,
             seen_progress: 0,
-            idle_since: 0,
+            idle_steps: 0,
             spins: false,
             cluster_arrived: 0,
             registers: 0,

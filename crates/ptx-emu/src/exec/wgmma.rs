@@ -89,7 +89,7 @@ impl WgmmaQueue {
         self.current.saturating_sub(u64::from(n))
     }
 
-    fn pending_below(&self, below: u64) -> bool {
+    pub(super) fn pending_below(&self, below: u64) -> bool {
         self.entries
             .front()
             .is_some_and(|(group, _)| *group < below)

@@ -131,6 +131,8 @@ fn special(name: &str, member: Option<&str>) -> Option<Special> {
         "%dynamic_smem_size" => DynamicSmemSize,
         "%total_smem_size" => TotalSmemSize,
         "%aggr_smem_size" => AggrSmemSize,
+        "%envreg1" => WorkspaceHigh,
+        "%envreg2" => WorkspaceLow,
         _ => return None,
     })
 }

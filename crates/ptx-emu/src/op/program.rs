@@ -322,6 +322,9 @@ pub enum Special {
     DynamicSmemSize,
     TotalSmemSize,
     AggrSmemSize,
+    /// `%envreg1` and `%envreg2`: the address of a cooperative launch's workspace, or 0.
+    WorkspaceHigh,
+    WorkspaceLow,
 }
 
 impl Special {
