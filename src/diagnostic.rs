@@ -8,9 +8,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource};
+use miette::{
+    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError,
+    MietteSpanContents, SourceCode, SourceSpan, SpanContents,
+};
 
-use crate::domain::Exit;
+use crate::domain::{Exit, harmful, printable, printable_line};
 
 /// A text file that was read, kept so that an error can point into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +45,8 @@ impl SourceFile {
         remedy: impl Into<String>,
     ) -> InputError {
         InputError {
-            message: message.into(),
-            remedy: remedy.into(),
+            message: printable(&message.into()),
+            remedy: printable(&remedy.into()),
             place: Some(Place {
                 file: self.clone(),
                 span: clamp(span, self.text.len()),
@@ -87,8 +90,8 @@ impl InputError {
     /// An error with no place in a file (a path, a flag).
     pub fn new(message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
-            message: message.into(),
-            remedy: remedy.into(),
+            message: printable(&message.into()),
+            remedy: printable(&remedy.into()),
             place: None,
         }
     }
@@ -105,7 +108,8 @@ impl InputError {
     pub fn location(&self) -> Option<String> {
         let place = self.place.as_ref()?;
         let (line, column) = place.file.position(place.span.start);
-        Some(format!("{}:{line}:{column}", place.file.path.display()))
+        let path = printable_line(&place.file.path.display().to_string());
+        Some(format!("{path}:{line}:{column}"))
     }
 }
 
@@ -189,24 +193,93 @@ pub fn render(error: &InputError, coloured: bool) -> String {
 struct Report {
     message: String,
     remedy: String,
-    source: Option<NamedSource<String>>,
+    source: Option<Excerpt>,
     span: Range<usize>,
 }
 
 impl Report {
     fn new(error: &InputError) -> Self {
+        let excerpt = error.place.as_ref().map(Excerpt::of);
+        let (source, span) = excerpt.map_or((None, 0..0), |(e, span)| (Some(e), span));
         Self {
             message: error.message.clone(),
             remedy: error.remedy.clone(),
-            source: error.place.as_ref().map(|place| {
-                let name = place.file.path.display().to_string();
-                NamedSource::new(name, place.file.text.to_string())
-            }),
-            span: error
-                .place
-                .as_ref()
-                .map_or(0..0, |place| place.span.clone()),
+            source,
+            span,
         }
+    }
+}
+
+/// What is shown of a file: all of it, or one line of a file that would act on
+/// the terminal or has lines nobody could read.
+#[derive(Debug)]
+struct Excerpt {
+    name: String,
+    text: String,
+    /// Lines and characters left out before it.
+    skipped: (usize, usize),
+}
+
+/// Characters of a line that are shown at most, and of them before the place.
+const WIDE: usize = 400;
+const BEFORE: usize = 60;
+
+impl Excerpt {
+    /// The excerpt and the span in it.
+    fn of(place: &Place) -> (Self, Range<usize>) {
+        let Place { file, span } = place;
+        let name = printable_line(&file.path.display().to_string());
+        let plain = |line: &str| line.len() <= WIDE && !line.chars().any(harmful);
+        if file.text.split('\n').all(|line| plain(line.trim_end())) {
+            let whole = Self {
+                name,
+                text: file.text.to_string(),
+                skipped: (0, 0),
+            };
+            return (whole, span.clone());
+        }
+        let (line, column) = file.position(span.start);
+        let text = file.text.split('\n').nth(line - 1).unwrap_or_default();
+        let skip = (column - 1).saturating_sub(BEFORE);
+        let shown: Vec<char> = text.trim_end().chars().skip(skip).take(WIDE).collect();
+        let written = |part: &[char]| printable(&part.iter().collect::<String>());
+        let before = (column - 1 - skip).min(shown.len());
+        let marked = file.text.get(span.clone()).unwrap_or_default();
+        let marked = marked
+            .split('\n')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .count();
+        let after = (before + marked.max(1)).min(shown.len());
+        let start = written(&shown[..before]).len();
+        let end = start + written(&shown[before..after]).len();
+        let excerpt = Self {
+            name,
+            text: written(&shown),
+            skipped: (line - 1, skip),
+        };
+        (excerpt, start..end)
+    }
+}
+
+impl SourceCode for Excerpt {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let found = self.text.read_span(span, before, after)?;
+        let (lines, columns) = self.skipped;
+        Ok(Box::new(MietteSpanContents::new_named(
+            self.name.clone(),
+            found.data(),
+            *found.span(),
+            found.line() + lines,
+            found.column() + columns,
+            found.line_count(),
+        )))
     }
 }
 
@@ -236,9 +309,15 @@ impl Diagnostic for Report {
 
 /// The entry of `known` most like `text`, where one is close enough to be meant.
 pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Nobody mistypes this much, and looking would take its square.
+    const LONGEST: usize = 200;
+    if text.len() > LONGEST {
+        return None;
+    }
     let limit = (text.chars().count() / 3).max(2);
     known
         .into_iter()
+        .filter(|candidate| candidate.len() <= LONGEST)
         .map(|candidate| (edits(text, candidate), candidate))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
@@ -297,6 +376,24 @@ mod tests {
     fn span_past_the_end_still_renders() {
         let error = file().error(9_999..10_000, "gone", "look again");
         assert!(render(&error, false).contains("gone"));
+    }
+
+    #[test]
+    fn lines_nobody_could_read_are_shown_in_part() {
+        let text = format!("a = 1\nb = \"{}\" = 2\n", "\u{1b}[31mx".repeat(20_000));
+        let file = SourceFile {
+            path: "x.toml".into(),
+            text: text.as_str().into(),
+        };
+        for at in [0, 6, 11, 12, 70_000, text.len() - 4, text.len()] {
+            let error = file.error(at..at + 3, "odd \u{1b}[2J", "even it");
+            let shown = render(&error, false);
+            assert!(shown.len() < 8_000, "{at}: {}", shown.len());
+            assert!(!shown.contains('\u{1b}'), "{shown}");
+            assert!(shown.contains("x.toml:"), "{shown}");
+        }
+        let shown = render(&file.error(6..7, "odd", "even it"), false);
+        assert!(shown.contains("x.toml:2:1"), "{shown}");
     }
 
     #[test]

@@ -103,6 +103,15 @@ impl<'a> Document<'a> {
     }
 }
 
+/// Enough of a text to know it by.
+fn shortened(text: &str) -> String {
+    const ENOUGH: usize = 120;
+    match text.char_indices().nth(ENOUGH) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// An expression and where it stands in its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Formula {
@@ -115,7 +124,7 @@ pub struct Formula {
 impl Formula {
     /// `error` of this formula as an error of `file`, which it was read from.
     pub fn error(&self, file: &SourceFile, error: &ExprError) -> InputError {
-        let message = format!("in `{}`: {}", self.text, error.message);
+        let message = format!("in `{}`: {}", shortened(&self.text), error.message);
         file.error(self.inner(file, &error.span), message, &error.remedy)
     }
 

@@ -27,6 +27,8 @@ const GUIDE: &str = "docs/variants.md lists the keys";
 const SCRATCH_SLOTS: usize = 8;
 /// More contenders from one file than anyone meant to run.
 const MAX_COMBINATIONS: usize = 256;
+/// More entries of one kind than anyone wrote by hand.
+const MAX_ENTRIES: usize = 256;
 
 /// Reads the front matter of `file`, whose stem is `name`.
 pub(super) fn read(
@@ -88,6 +90,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn variant(mut self, name: &str, wire: FrontMatter) -> Result<Variant, InputError> {
+        self.check_counts(&wire)?;
         let picks = self.picks(&wire)?;
         let summary = self.summary(&wire.summary)?;
         let claim = wire.claim.map(|claim| self.claim(claim)).transpose()?;
@@ -202,6 +205,23 @@ impl Reader<'_> {
             (None, _) => Err(error(
                 format!("`{text}` is no choice of its parameters"),
                 "its front matter lists their values",
+            )),
+        }
+    }
+
+    fn check_counts(&self, wire: &FrontMatter) -> Result<(), InputError> {
+        let counts = [
+            ("constants", wire.constants.len()),
+            ("requirements", wire.requires.len()),
+            ("maps", wire.map.len()),
+            ("launches", wire.launch.len()),
+        ];
+        match counts.iter().find(|(_, count)| *count > MAX_ENTRIES) {
+            None => Ok(()),
+            Some((what, count)) => Err(self.document.error(
+                0..0,
+                format!("{count} {what}, {MAX_ENTRIES} at most"),
+                "leave some out",
             )),
         }
     }

@@ -5,8 +5,8 @@ use tabled::builder::Builder;
 use super::list::plain;
 use super::{Globals, runs};
 use crate::catalog::Catalog;
-use crate::diagnostic::CommandError;
-use crate::domain::{Bytes, Exit, Status};
+use crate::diagnostic::{CommandError, nearest};
+use crate::domain::{Bytes, ContenderId, Exit, Status};
 use crate::plan::{Cell, Machine, Plan, Work};
 use crate::record::schema::Build;
 use crate::sweep::inspect;
@@ -37,6 +37,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     for path in &args.rounds {
         let plan = Plan::new(runs::round(path)?, &catalog, &machine)?;
         refuse_unsupported(&plan)?;
+        refuse_strange_gate(&plan)?;
         warn_of_strangers(&plan, &catalog);
         plans.push(plan);
     }
@@ -51,10 +52,13 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     for plan in &plans {
         summarise(plan);
         if let Some(compiler) = &compiler {
-            let builds = inspect(compiler, plan)?;
-            say!("{}", resources(&builds));
-            if report_failures(plan, &builds) {
+            let inspection = inspect(compiler, plan)?;
+            say!("{}", resources(&inspection.builds));
+            if report_failures(plan, &inspection.builds) {
                 exit = Exit::Unexpected;
+            }
+            if report_refusals(plan, &inspection.refused) {
+                exit = Exit::Usage;
             }
         }
     }
@@ -101,14 +105,7 @@ fn resources(builds: &[Build]) -> tabled::Table {
 /// Prints remarks and compile errors; true if one was not declared.
 fn report_failures(plan: &Plan, builds: &[Build]) -> bool {
     let mut surprised = false;
-    for (spec, build) in plan.builds.iter().zip(builds) {
-        for kernel in &spec.kernels {
-            if build.ok && build.kernels.iter().all(|k| k.name != *kernel) {
-                let id = &build.contender;
-                say!("{id}: no kernel `{kernel}`: declare it extern \"C\" __global__");
-                surprised = true;
-            }
-        }
+    for build in builds {
         for remark in &build.remarks {
             say!("{}: {remark}", build.contender);
         }
@@ -122,17 +119,62 @@ fn report_failures(plan: &Plan, builds: &[Build]) -> bool {
     surprised
 }
 
+/// Prints what a device would refuse to launch, once for each contender and
+/// reason; true if one was not declared.
+fn report_refusals(plan: &Plan, refused: &[(usize, usize, String)]) -> bool {
+    let mut surprised = false;
+    let mut told = Vec::new();
+    for (contender, shape, reason) in refused {
+        let contender = &plan.contenders[*contender];
+        surprised |= contender.variant.expect != Status::LaunchError;
+        if !told.contains(&(&contender.id, reason)) {
+            let shape = &plan.shapes[*shape].name;
+            say!("{} on {shape}: {reason}", contender.id);
+            told.push((&contender.id, reason));
+        }
+    }
+    surprised
+}
+
+/// A gate on contenders that do not compete would never be judged.
+fn refuse_strange_gate(plan: &Plan) -> Result<(), CommandError> {
+    let Some(gate) = &plan.round.gate else {
+        return Ok(());
+    };
+    let ids = || plan.contenders.iter().map(|c| &c.id);
+    let competes = |name: &str| {
+        let yardstick = plan.round.yardstick && name == crate::catalog::YARDSTICK;
+        yardstick || ids().any(|id| id.as_str() == name || id.variant() == name)
+    };
+    for name in gate.contenders.iter().chain(&gate.over) {
+        if !competes(name) {
+            let file = &plan.round.file;
+            let gate = file.text.find("[gate]").unwrap_or(0);
+            let at = file.text[gate..]
+                .find(name.as_str())
+                .map_or(gate, |at| gate + at);
+            let remedy = match nearest(name, ids().map(ContenderId::as_str)) {
+                Some(close) => format!("did you mean `{close}`?"),
+                None => "name one of the round's contenders".to_owned(),
+            };
+            let message = format!("the gate names `{name}`, which does not compete");
+            return Err(file.error(at..at + name.len(), message, remedy).into());
+        }
+    }
+    Ok(())
+}
+
 /// In a sweep this is a row. A specialist may leave shapes to others, but a
 /// contender that can run none is a mistake in the round.
 fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
     let unsupported = |cell: &Cell| matches!(cell.work, Work::Unsupported { .. });
-    let idle = |contender: usize| {
-        let mut own = plan.cells.iter().filter(|c| c.contender == contender);
-        own.all(unsupported)
-    };
+    let mut idle = vec![true; plan.contenders.len()];
+    for cell in plan.cells.iter().filter(|cell| !unsupported(cell)) {
+        idle[cell.contender] = false;
+    }
     let surprising = |cell: &&Cell| {
         let expected = plan.contenders[cell.contender].variant.expect;
-        expected != Status::Unsupported && unsupported(cell) && idle(cell.contender)
+        expected != Status::Unsupported && idle[cell.contender]
     };
     let Some(cell) = plan.cells.iter().find(surprising) else {
         return Ok(());

@@ -40,7 +40,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         Limits::default(),
         "run through scripts/dgx, which fetches NVRTC",
     )?;
-    let builds = inspect(&compiler, &plan)?;
+    let builds = inspect(&compiler, &plan)?.builds;
     let ranking = run.as_ref().map(Ranking::of);
     let style = runs::style(globals);
     for (index, contender) in plan.contenders.iter().enumerate() {

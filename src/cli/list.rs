@@ -7,7 +7,7 @@ use tabled::settings::{Padding, Style};
 use super::{Globals, runs};
 use crate::catalog::Catalog;
 use crate::diagnostic::CommandError;
-use crate::domain::{Exit, Status};
+use crate::domain::{Exit, Status, printable_line};
 use crate::plan::{Machine, Plan};
 
 #[derive(Debug, clap::Args)]
@@ -71,8 +71,8 @@ fn list_variants(catalog: &Catalog) -> Result<Exit, CommandError> {
                 ]);
             }
             Err(error) => {
-                let row = [name, "", "", "", "broken", error.message()];
-                rows.push_record(row);
+                let (name, why) = (printable_line(name), printable_line(error.message()));
+                rows.push_record([&name, "", "", "", "broken", &why]);
                 broken.get_or_insert(error);
             }
         }

@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "auto")]
     backend: BackendChoice,
     /// Blocks per shape before any pair may count as decided
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     min_samples: Option<u32>,
     /// Seconds after which a contender counts as hung
     #[arg(long, value_name = "SECONDS", value_parser = runs::seconds)]

@@ -86,13 +86,15 @@ impl Library {
             self.left_out.insert(name, why);
             return;
         }
-        let text = match files::read_text(&path, files::LARGEST) {
-            _ if self.files.len() == MAX_FILES || self.bytes > MAX_BYTES => {
-                Err("there are too many files in its folder".to_owned())
-            }
-            Ok(text) if text.contains('\0') => Err("there is a NUL byte in it".to_owned()),
-            read => read,
+        let crowded = self.files.len() == MAX_FILES || self.bytes > MAX_BYTES;
+        let text = match crowded {
+            true => Err("there are too many files in its folder".to_owned()),
+            false => files::read_text(&path, files::LARGEST),
         };
+        let text = text.and_then(|text| match text.contains('\0') {
+            true => Err("there is a NUL byte in it".to_owned()),
+            false => Ok(text),
+        });
         match text {
             Ok(text) => {
                 self.bytes += text.len();

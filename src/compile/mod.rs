@@ -11,6 +11,7 @@ mod diagnostics;
 mod entries;
 mod headers;
 mod includes;
+mod launchable;
 mod library;
 mod locate;
 mod nvrtc;
@@ -32,6 +33,7 @@ use serve::{Delivery, Order};
 
 pub use cache::{Cache, Entry, cache_root};
 pub use headers::{Headers, content_hash};
+pub use launchable::refusal;
 pub use library::Library;
 pub use locate::{
     Found, Origin, file_or_folder, preload, python_library_folders, search, system_library_folders,
@@ -74,7 +76,7 @@ pub enum Error {
 pub struct Unit {
     /// How messages name the file, e.g. `variants/interleaved.cu`.
     pub name: String,
-    pub source: String,
+    pub source: Arc<str>,
     /// NVRTC target, e.g. `sm_90a`.
     pub arch: String,
     /// `-DNAME=value`, in order.
@@ -208,6 +210,10 @@ impl Compiler {
                 scope.spawn(work);
             }
         });
+        // They hold memory that what comes next may need.
+        if let Ok(mut idle) = self.idle.lock() {
+            idle.clear();
+        }
         let taken = results.into_iter().map(|r| r.into_inner());
         taken.map(|result| result.unwrap_or(Ok(None))).collect()
     }
@@ -222,7 +228,7 @@ impl Compiler {
         let key = self.key(unit);
         let entry = self.cache.load(&key);
         if entry == Entry::Damaged {
-            eprintln!(
+            remark!(
                 "warning: the cached image of {} was damaged: it is compiled anew",
                 printable(&unit.name)
             );
@@ -254,7 +260,7 @@ impl Compiler {
             "dgx image 3".to_owned(),
             self.nvrtc.identity(),
             unit.name.clone(),
-            unit.source.clone(),
+            unit.source.to_string(),
         ];
         parts.extend(unit.flags());
         for (name, text) in unit.headers.texts() {
@@ -272,7 +278,7 @@ impl Compiler {
         let texts = unit.headers.texts();
         let order = Order {
             name: unit.name.clone(),
-            source: unit.source.clone(),
+            source: unit.source.to_string(),
             flags: unit.flags(),
             headers: texts.map(|(name, text)| (name.to_owned(), text)).collect(),
         };

@@ -6,6 +6,7 @@ use super::round::{Juror, Jury};
 use super::wire;
 use crate::diagnostic::{InputError, nearest};
 use crate::document::Document;
+use crate::domain::printable_line;
 
 const BEST_SCORE: f64 = 10.0;
 
@@ -24,7 +25,11 @@ pub(super) fn read(document: &Document<'_>, wire: wire::Jury) -> Result<Jury, In
         .into_iter()
         .map(|juror| read_juror(document, &candidates, juror))
         .collect::<Result<_, _>>()?;
-    Ok(Jury { candidates, jurors })
+    let candidates = candidates.iter().map(|name| printable_line(name));
+    Ok(Jury {
+        candidates: candidates.collect(),
+        jurors,
+    })
 }
 
 fn read_juror(
@@ -70,14 +75,14 @@ fn read_juror(
         })
         .collect();
     Ok(Juror {
-        name: wire.name.into_inner(),
+        name: printable_line(wire.name.get_ref()),
         criteria: criteria
             .into_iter()
-            .map(|(name, weight)| (name.into_inner(), weight))
+            .map(|(name, weight)| (printable_line(name.get_ref()), weight))
             .collect(),
         scores,
         announced,
-        vote: wire.vote.map(Spanned::into_inner),
+        vote: wire.vote.map(|vote| printable_line(vote.get_ref())),
     })
 }
 

@@ -11,7 +11,7 @@ use super::round::{Baseline, Gate, Measurement, Pitch, Round, Selection, Validat
 use super::{is_plain, jury, shapes, wire};
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::Document;
-use crate::domain::{Bytes, Counter};
+use crate::domain::{Bytes, Counter, printable, printable_line};
 use crate::operator::Distribution;
 
 const GUIDE: &str = "docs/rounds.md lists the keys";
@@ -119,7 +119,7 @@ impl Reader<'_> {
                 "say in one line what the round is to find out",
             ));
         }
-        Ok(text.to_owned())
+        Ok(printable_line(text))
     }
 
     fn contenders(
@@ -299,11 +299,11 @@ impl Reader<'_> {
                     }
                 };
                 Ok(Pitch {
-                    design: pitch.design.into_inner(),
-                    contender: pitch.contender,
+                    design: printable_line(pitch.design.get_ref()),
+                    contender: pitch.contender.as_deref().map(printable_line),
                     claim,
-                    idea: pitch.idea,
-                    outcome: pitch.outcome,
+                    idea: printable(&pitch.idea),
+                    outcome: pitch.outcome.as_deref().map(printable),
                 })
             })
             .collect()

@@ -1,9 +1,41 @@
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::{Binary, ExprError, Function, Kind, Node, SHAPE_NAMES, Unary};
 use crate::diagnostic::nearest;
 use crate::domain::Group;
+
+/// Steps that evaluating may still take: sums inside sums multiply.
+#[derive(Clone, Debug)]
+pub struct Steps(Cell<u64>);
+
+impl Steps {
+    /// Far more than the expressions of one contender on one shape need.
+    pub const MOST: u64 = 20_000_000;
+
+    pub fn new(most: u64) -> Self {
+        Self(Cell::new(most))
+    }
+
+    fn take(&self, node: &Node) -> Result<(), ExprError> {
+        let left = self.0.get().checked_sub(1).ok_or_else(|| {
+            ExprError::new(
+                node.span.clone(),
+                format!("evaluating takes more than {} steps", Self::MOST),
+                "do not nest sum, most, least and bits: name inner ones as constants",
+            )
+        })?;
+        self.0.set(left);
+        Ok(())
+    }
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        Self::new(Self::MOST)
+    }
+}
 
 /// What names mean where an expression is evaluated.
 #[derive(Clone, Copy, Debug)]
@@ -17,10 +49,12 @@ pub struct Scope<'a> {
     /// is meant, and then all groups must agree.
     pub group: Option<usize>,
     pub sms: u32,
+    pub steps: &'a Steps,
 }
 
 impl Scope<'_> {
     pub(super) fn eval(&self, node: &Node) -> Result<i64, ExprError> {
+        self.steps.take(node)?;
         match &node.kind {
             Kind::Integer(value) => Ok(*value),
             Kind::Name(name) => self.name(name, &node.span),

@@ -9,8 +9,8 @@ mod token;
 
 use std::ops::Range;
 
-pub use eval::Scope;
 pub(crate) use eval::unknown;
+pub use eval::{Scope, Steps};
 
 /// Names that mean something to every expression, and so cannot be constants.
 pub const SHAPE_NAMES: [&str; 6] = ["m", "n", "k", "tiles", "groups", "sms"];

@@ -9,10 +9,23 @@ use crate::diagnostic::nearest;
 
 /// Deep enough for anything a person writes, shallow enough for any stack.
 const MAX_DEPTH: usize = 64;
+/// `1 + 1 + …` is a tree as deep as it is long.
+const MAX_TOKENS: usize = 1000;
 
 pub(super) fn parse(text: &str) -> Result<Node, ExprError> {
+    let tokens = tokens(text)?;
+    if let Some((_, span)) = tokens.get(MAX_TOKENS) {
+        return Err(ExprError::new(
+            span.clone(),
+            format!(
+                "an expression of {} words, {MAX_TOKENS} at most",
+                tokens.len()
+            ),
+            "name parts of it as constants",
+        ));
+    }
     let mut parser = Parser {
-        tokens: tokens(text)?,
+        tokens,
         at: 0,
         end: text.len(),
         depth: 0,

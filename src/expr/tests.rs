@@ -26,6 +26,7 @@ fn eval_in(text: &str, group: Option<usize>) -> Result<i64, ExprError> {
         tiles: Some(&[1, 2]),
         group,
         sms: 132,
+        steps: &Steps::new(100_000),
     };
     Expr::parse(text)?.eval(&scope)
 }
@@ -131,4 +132,18 @@ proptest! {
         prop_assert!(aligned % b == 0 && aligned >= a && aligned - a < b);
         prop_assert_eq!(eval(&format!("cdiv({a}, {b}) * {b}")), aligned);
     }
+}
+
+#[test]
+fn long_and_endless_expressions_are_refused() {
+    let long = vec!["1"; 30_000].join(" + ");
+    assert!(fails(&long).message.contains("59999 words"));
+    let fits = vec!["1"; 500].join(" + ");
+    assert_eq!(eval(&fits), 500);
+    let nested = format!("{}m{}", "sum(".repeat(20), ")".repeat(20));
+    assert!(fails(&nested).message.contains("steps"));
+    let deep = format!("{}1{}", "(".repeat(30_000), ")".repeat(30_000));
+    assert!(fails(&deep).message.contains("words"));
+    let choices = format!("{}1", "1 ? 1 : ".repeat(30_000));
+    assert!(fails(&choices).message.contains("words"));
 }

@@ -14,7 +14,11 @@ use crate::catalog::{
 use crate::diagnostic::InputError;
 use crate::document::Formula;
 use crate::domain::{Group, Shape};
-use crate::expr::{ExprError, Scope};
+use crate::expr::{ExprError, Scope, Steps};
+
+/// Tiles that are dealt out one by one, and entries of the table that says how.
+const MAX_DEALT: usize = 1 << 20;
+const MAX_TABLE: usize = 1 << 24;
 
 type Constants = BTreeMap<String, i64>;
 
@@ -24,13 +28,14 @@ pub(super) fn picked<'a>(
     contender: &'a Contender,
     shape: &Shape,
     machine: &Machine,
+    steps: &Steps,
 ) -> Result<Option<&'a Contender>, InputError> {
     let variant = &contender.variant;
     if variant.picks.is_empty() {
         return Ok(Some(contender));
     }
     let none = Constants::new();
-    let evaluator = Evaluator::new(variant, shape, machine, &none);
+    let evaluator = Evaluator::new(variant, shape, machine, &none, steps);
     for pick in &variant.picks {
         let applies = match &pick.when {
             Some(when) => evaluator.call_value(when)? != 0,
@@ -48,13 +53,15 @@ pub(super) fn constants(
     contender: &Contender,
     shape: &Shape,
     machine: &Machine,
+    steps: &Steps,
 ) -> Result<Constants, InputError> {
     let variant = &contender.variant;
     let with_choice = |choice: Constants| -> Result<Constants, InputError> {
         let mut known = contender.params.clone();
         known.extend(choice);
         for (name, formula) in &variant.constants {
-            let value = Evaluator::new(variant, shape, machine, &known).call_value(formula)?;
+            let value =
+                Evaluator::new(variant, shape, machine, &known, steps).call_value(formula)?;
             known.insert(name.clone(), value);
         }
         Ok(known)
@@ -65,7 +72,7 @@ pub(super) fn constants(
     let mut best: Option<(i64, Constants)> = None;
     for choice in combinations(&tune.choose) {
         let known = with_choice(choice)?;
-        let cost = Evaluator::new(variant, shape, machine, &known).cost_of_choice(tune)?;
+        let cost = Evaluator::new(variant, shape, machine, &known, steps).cost_of_choice(tune)?;
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             best = Some((cost, known));
         }
@@ -80,8 +87,9 @@ pub(super) fn call(
     shape: &Shape,
     machine: &Machine,
     constants: &Constants,
+    steps: &Steps,
 ) -> Result<Result<OperatorCall, String>, InputError> {
-    let mut evaluator = Evaluator::new(variant, shape, machine, constants);
+    let mut evaluator = Evaluator::new(variant, shape, machine, constants, steps);
     if let Some(reason) = evaluator.unmet_requirement()? {
         return Ok(Err(reason));
     }
@@ -94,6 +102,7 @@ struct Evaluator<'a> {
     shape: &'a Shape,
     sms: u32,
     constants: &'a Constants,
+    steps: &'a Steps,
     /// Of each group in the shape's order, once counted.
     tiles: Option<Vec<i64>>,
 }
@@ -104,12 +113,14 @@ impl<'a> Evaluator<'a> {
         shape: &'a Shape,
         machine: &Machine,
         constants: &'a Constants,
+        steps: &'a Steps,
     ) -> Self {
         Self {
             variant,
             shape,
             sms: machine.sms,
             constants,
+            steps,
             tiles: None,
         }
     }
@@ -121,6 +132,7 @@ impl<'a> Evaluator<'a> {
             tiles: self.tiles.as_deref(),
             group,
             sms: self.sms,
+            steps: self.steps,
         };
         formula
             .expr
@@ -170,6 +182,7 @@ impl<'a> Evaluator<'a> {
             shape: self.shape,
             sms: self.sms,
             constants: &names,
+            steps: self.steps,
             tiles: self.tiles,
         };
         with_makespan.call_value(&tune.minimise)
@@ -289,12 +302,27 @@ impl<'a> Evaluator<'a> {
             let remedy = "give the number of CTAs that take tiles";
             return Err(self.at(&formulas.workers, ExprError::new(span, message, remedy)));
         }
+        let refuse = |formula: &Formula, message: String, remedy: &str| {
+            let span = 0..formula.text.len();
+            Err(self.at(formula, ExprError::new(span, message, remedy)))
+        };
+        let count = tiles.iter().fold(0, |sum: i64, t| sum.saturating_add(*t));
+        if count > MAX_DEALT as i64 {
+            let message = format!("{count} tiles are dealt, {MAX_DEALT} at most");
+            return refuse(&formulas.workers, message, "use larger tiles, or no deal");
+        }
         let mut costs: Vec<u64> = Vec::new();
         for group in order {
             let cost: u64 = self.fit(&formulas.cost, Some(*group), "a tile's cost")?;
             costs.extend(std::iter::repeat_n(cost, tiles[*group] as usize));
         }
-        Ok(Some(deal(&costs, workers as usize)))
+        let hands = deal(&costs, workers as usize);
+        let most = hands.tiles.iter().map(Vec::len).max().unwrap_or(0);
+        if most.saturating_mul(hands.tiles.len()) > MAX_TABLE {
+            let message = format!("one of {workers} workers is dealt {most} tiles");
+            return refuse(&formulas.cost, message, "give tiles a cost above 0");
+        }
+        Ok(Some(hands))
     }
 
     fn scratch(&self, scratch: &Scratch, order: &[usize]) -> Result<ScratchLayout, InputError> {

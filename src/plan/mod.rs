@@ -21,6 +21,7 @@ use crate::compile::Headers;
 use crate::config::Round;
 use crate::diagnostic::InputError;
 use crate::domain::{Bytes, ContenderId, Shape};
+use crate::expr::Steps;
 
 /// What of the device the plan depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,9 @@ pub struct Machine {
     pub sms: u32,
     /// Memory that operands and scratch must fit in.
     pub memory: Bytes,
+    pub chip: Chip,
+    /// Memory of the host that data and answers must fit in, where it counts.
+    pub host: Option<Bytes>,
 }
 
 impl Machine {
@@ -36,7 +40,50 @@ impl Machine {
     pub const H200: Self = Self {
         sms: 132,
         memory: Bytes(139 << 30),
+        chip: Chip { major: 9, minor: 0 },
+        host: None,
     };
+
+    /// Why code for `arch` does not run here; a word that names no chip is
+    /// left to the compiler to refuse.
+    fn refuses(&self, arch: &str) -> Option<String> {
+        let chip = Chip::parse(arch)?;
+        let here = self.chip;
+        let runs = match arch.as_bytes().last() {
+            Some(b'a') => chip == here,
+            _ => chip.major == here.major && chip.minor <= here.minor,
+        };
+        (!runs).then(|| format!("it is compiled for {arch}, and this device is {here}"))
+    }
+}
+
+/// A chip by its compute capability: `sm_90` is 9.0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chip {
+    pub major: u32,
+    pub minor: u32,
+}
+
+impl Chip {
+    /// The chip of a compile target, e.g. `sm_90a`.
+    pub fn parse(arch: &str) -> Option<Self> {
+        let digits = arch.strip_prefix("sm_")?;
+        let digits = digits.strip_suffix(['a', 'f']).unwrap_or(digits);
+        if !(2..=3).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let (major, minor) = digits.split_at(digits.len() - 1);
+        Some(Self {
+            major: major.parse().ok()?,
+            minor: minor.parse().ok()?,
+        })
+    }
+}
+
+impl std::fmt::Display for Chip {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "sm_{}{}", self.major, self.minor)
+    }
 }
 
 /// Everything a sweep will do, decided before anything is run.
@@ -76,7 +123,7 @@ pub struct BuildSpec {
     pub contender: ContenderId,
     /// The `.cu`, for messages; the text below is what is compiled.
     pub path: PathBuf,
-    pub source: String,
+    pub source: Arc<str>,
     /// All that it may include.
     pub headers: Arc<Headers>,
     pub arch: String,
@@ -95,6 +142,7 @@ impl Plan {
     pub fn new(round: Round, catalog: &Catalog, machine: &Machine) -> Result<Self, InputError> {
         let (contenders, baseline) = resolve::contenders(&round, catalog)?;
         resolve::check_memory(&round, machine)?;
+        resolve::check_size(&round, contenders.len())?;
         let mut plan = Self {
             baseline,
             contenders,
@@ -116,6 +164,12 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Whether anybody runs on the shape at this place.
+    pub fn runs(&self, shape: usize) -> bool {
+        let mut cells = self.cells.iter().filter(|cell| cell.shape == shape);
+        cells.any(|cell| matches!(cell.work, Work::Run { .. }))
+    }
+
     fn work(
         &mut self,
         contender: usize,
@@ -123,12 +177,16 @@ impl Plan {
         machine: &Machine,
     ) -> Result<Work, InputError> {
         let (entrant, shape) = (&self.contenders[contender], &self.shapes[shape]);
-        let Some(contender) = evaluate::picked(entrant, shape, machine)? else {
+        let steps = Steps::default();
+        let Some(contender) = evaluate::picked(entrant, shape, machine, &steps)? else {
             let reason = "none of its picks applies".to_owned();
             return Ok(Work::Unsupported { reason });
         };
-        let constants = evaluate::constants(contender, shape, machine)?;
-        let call = match evaluate::call(&contender.variant, shape, machine, &constants)? {
+        if let Some(reason) = machine.refuses(&contender.variant.arch) {
+            return Ok(Work::Unsupported { reason });
+        }
+        let constants = evaluate::constants(contender, shape, machine, &steps)?;
+        let call = match evaluate::call(&contender.variant, shape, machine, &constants, &steps)? {
             Ok(call) => call,
             Err(reason) => return Ok(Work::Unsupported { reason }),
         };
@@ -136,6 +194,12 @@ impl Plan {
             .scratch
             .iter()
             .fold(0, |sum, s| sum.saturating_add(s.size.total()));
+        let host = resolve::host_bytes(shape) + u128::from(scratch);
+        if let Some(there) = machine.host.filter(|there| host > u128::from(there.0)) {
+            let needed = Bytes(u64::try_from(host).unwrap_or(u64::MAX));
+            let reason = format!("needs {needed} of host memory, {there} is free");
+            return Ok(Work::Unsupported { reason });
+        }
         let needed = resolve::operand_bytes(shape) + u128::from(scratch);
         if needed > u128::from(machine.memory.0) {
             let needed = Bytes(u64::try_from(needed).unwrap_or(u64::MAX));
@@ -156,15 +220,17 @@ impl Plan {
     /// The place of `spec` among the builds, where shapes with the same
     /// constants share one image.
     fn share_build(&mut self, spec: BuildSpec, shape: String) -> usize {
-        let same = |build: &BuildSpec| {
-            build.contender == spec.contender
-                && build.path == spec.path
-                && build.constants == spec.constants
+        let same = |build: &BuildSpec| build.path == spec.path && build.constants == spec.constants;
+        // A contender's builds stand together, the newest last.
+        let own = self.builds.iter().rev();
+        let own = own.take_while(|build| build.contender == spec.contender);
+        let place = match own.clone().position(same) {
+            Some(back) => self.builds.len() - 1 - back,
+            None => {
+                self.builds.push(spec);
+                self.builds.len() - 1
+            }
         };
-        let place = self.builds.iter().position(same).unwrap_or_else(|| {
-            self.builds.push(spec);
-            self.builds.len() - 1
-        });
         self.builds[place].shapes.push(shape);
         place
     }
@@ -190,7 +256,7 @@ impl BuildSpec {
         Self {
             contender: contender.id.clone(),
             path: variant.file.path.clone(),
-            source: variant.file.text.to_string(),
+            source: Arc::clone(&variant.file.text),
             headers: Arc::clone(&variant.headers),
             arch: variant.arch.clone(),
             defines,

@@ -8,6 +8,10 @@ use crate::domain::{Bytes, ContenderId, Shape};
 
 use super::Machine;
 
+/// More calls, group by group, than anybody waits for: contenders times the
+/// groups of all shapes.
+const MAX_CALLS: usize = 1_000_000;
+
 /// The contenders in the round's order, and the baseline among them. A
 /// baseline that the round does not list competes too, at the end.
 pub(super) fn contenders(
@@ -115,6 +119,35 @@ pub(super) fn check_memory(round: &Round, machine: &Machine) -> Result<(), Input
         }
     }
     Ok(())
+}
+
+/// Refuses a round that is a product nobody meant.
+pub(super) fn check_size(round: &Round, contenders: usize) -> Result<(), InputError> {
+    let groups: usize = round.shapes.iter().map(|shape| shape.groups.len()).sum();
+    let calls = contenders.saturating_mul(groups);
+    if calls <= MAX_CALLS {
+        return Ok(());
+    }
+    let span = round.contenders.first().map_or(0..0, |c| c.span.clone());
+    let message = format!(
+        "{contenders} contenders on {} shapes of {groups} groups are {calls} calls, \
+         {MAX_CALLS} at most",
+        round.shapes.len()
+    );
+    let remedy = "fix parameters, as in NAME[PARAM=1], or give fewer shapes";
+    Err(round.file.error(span, message, remedy))
+}
+
+/// Host memory that judging one call of `shape` takes: two sets of operands
+/// and answers in the worker and one in the making, and the worker's outputs,
+/// which the emulator holds in host memory with the operands again.
+pub(super) fn host_bytes(shape: &Shape) -> u128 {
+    let output: u128 = shape
+        .groups
+        .iter()
+        .map(|g| u128::from(g.m) * u128::from(g.n))
+        .sum();
+    3 * operand_bytes(shape) + 24 * output
 }
 
 /// Device memory the operands of `shape` take, both scale layouts included.

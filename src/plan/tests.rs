@@ -57,7 +57,7 @@ fn plan_of(
         path: "r.toml".into(),
         text: text.into(),
     };
-    Plan::new(Round::from_source(file).unwrap(), &catalog, &machine)
+    Plan::new(Round::from_source(file)?, &catalog, &machine)
 }
 
 const RAGGED: &str = "[[shapes]]\nname = \"r\"\nm = [40, 300]\nn = 256\nk = 512\n";
@@ -235,4 +235,105 @@ fn a_baseline_outside_the_list_competes_too() {
     let plan = plan_of(VARIANT, RAGGED, "[\"x[STAGES=2]\"]", Machine::H200).unwrap();
     let ids: Vec<&str> = plan.contenders.iter().map(|c| c.id.as_str()).collect();
     assert_eq!(ids, ["x[STAGES=2]", "x[STAGES=1]"]);
+}
+
+#[test]
+fn a_call_beyond_the_hosts_memory_is_a_row() {
+    let small = Machine {
+        host: Some(Bytes(1 << 20)),
+        ..Machine::H200
+    };
+    let shapes = "[[shapes]]\nm = 4096\nn = 4096\nk = 4096\n";
+    let plan = plan_of(VARIANT, shapes, "[\"x\"]", small).unwrap();
+    assert!(!plan.runs(0));
+    let Work::Unsupported { reason } = &plan.cells[0].work else {
+        panic!("{:?}", plan.cells[0]);
+    };
+    assert!(reason.contains("of host memory, 1.0 M is free"), "{reason}");
+}
+
+#[test]
+fn code_for_another_chip_does_not_run() {
+    let chip = |major, minor| Machine {
+        chip: Chip { major, minor },
+        ..Machine::H200
+    };
+    for (arch, runs_on, not_on) in [
+        ("sm_90a", &[(9, 0)][..], &[(10, 0), (9, 1), (8, 9)][..]),
+        ("sm_90", &[(9, 0), (9, 1)], &[(10, 0), (8, 9)]),
+        ("sm_80", &[(8, 0), (8, 9)], &[(9, 0), (7, 5)]),
+        ("sm_100f", &[(10, 0), (10, 3)], &[(9, 0), (12, 0)]),
+        // The compiler's to refuse.
+        ("sm_9O", &[(9, 0), (10, 0)], &[]),
+        ("hopper", &[(9, 0)], &[]),
+    ] {
+        for (major, minor) in runs_on {
+            assert_eq!(chip(*major, *minor).refuses(arch), None, "{arch}");
+        }
+        for (major, minor) in not_on {
+            assert!(chip(*major, *minor).refuses(arch).is_some(), "{arch}");
+        }
+    }
+}
+
+mod mutated {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::diagnostic::render;
+
+    /// What somebody's cat might leave in a file.
+    const SCRAPS: [&str; 24] = [
+        "",
+        "\"",
+        "[",
+        "]",
+        "=",
+        "\n",
+        "0",
+        "-1",
+        "9223372036854775807",
+        "1e999",
+        "nan",
+        "sum(",
+        ")",
+        " / 0",
+        "% 0",
+        "m",
+        "tiles",
+        "\u{1b}[2J",
+        "µ",
+        "\\u0000",
+        "*/",
+        "((((((((",
+        "4096",
+        "[[launch]]\n",
+    ];
+
+    fn mutate(text: &str, edits: &[(usize, usize, usize)]) -> String {
+        let mut text = text.to_owned();
+        for (at, len, scrap) in edits {
+            let start = text.floor_char_boundary(at % (text.len() + 1));
+            let end = text.floor_char_boundary((start + len).min(text.len()));
+            text.replace_range(start..end.max(start), SCRAPS[scrap % SCRAPS.len()]);
+        }
+        text
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn a_round_and_a_variant_are_read_or_refused(
+            variant_edits in proptest::collection::vec((0..4000_usize, 0..12_usize, 0..24_usize), 0..4),
+            shape_edits in proptest::collection::vec((0..4000_usize, 0..12_usize, 0..24_usize), 0..3),
+        ) {
+            let variant = mutate(VARIANT, &variant_edits);
+            let shapes = mutate(RAGGED, &shape_edits);
+            if let Err(error) = plan_of(&variant, &shapes, "[\"x\"]", Machine::H200) {
+                let shown = render(&error, false);
+                prop_assert!(!shown.contains('\u{1b}'), "{}", shown);
+            }
+        }
+    }
 }

@@ -3,7 +3,8 @@ use std::path::{Path, PathBuf};
 use crate::backend::cuda::{self, Presence};
 use crate::compile::Compiler;
 use crate::diagnostic::CommandError;
-use crate::domain::Exit;
+use crate::domain::{Bytes, Exit};
+use crate::plan::{Chip, Machine};
 use crate::record::schema::Device;
 use crate::worker::{Worker, trace};
 
@@ -38,6 +39,7 @@ impl Starter {
 pub struct Stage {
     starter: Starter,
     device: Device,
+    chip: Chip,
     /// cuBLASLt's version, or why there is none.
     yardstick: Result<String, String>,
     worker: Option<Worker>,
@@ -50,7 +52,9 @@ impl Stage {
         compiler: &Compiler,
         cache: &Path,
     ) -> Result<Self, CommandError> {
-        let (backend, tools) = match choose(choice)? {
+        let gpu = choose(choice)?;
+        let chip = gpu.as_deref().and_then(Chip::parse);
+        let (backend, tools) = match gpu {
             Some(arch) => ("cuda", Some(compile_tools(compiler, &arch)?)),
             None => ("emu", None),
         };
@@ -66,6 +70,7 @@ impl Stage {
         Ok(Self {
             starter,
             device: worker.device().clone(),
+            chip: chip.unwrap_or(Machine::H200.chip),
             yardstick: worker.yardstick().clone(),
             worker: Some(worker),
         })
@@ -73,6 +78,16 @@ impl Stage {
 
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// What plans must fit: the device, and this host's free memory.
+    pub fn machine(&self) -> Machine {
+        Machine {
+            sms: self.device.sms,
+            memory: self.device.memory,
+            chip: self.chip,
+            host: free_memory(),
+        }
     }
 
     /// Whether times come from a clock.
@@ -107,6 +122,14 @@ impl Stage {
     pub fn replace(&mut self) {
         self.worker = None;
     }
+}
+
+/// Memory the host can give without swapping, where it says so.
+fn free_memory() -> Option<Bytes> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Bytes(kibibytes << 10))
 }
 
 /// The GPU's compile target, or nothing for the emulator.

@@ -5,15 +5,36 @@ use super::progress::Progress;
 use super::resume::Finished;
 use super::write_error;
 use super::{could_not_run, interrupt};
-use crate::compile::{Compiled, Compiler, Image, Unit, occupancy};
+use crate::compile::{Compiled, Compiler, Image, KernelReport, Unit, occupancy, refusal};
 use crate::diagnostic::CommandError;
 use crate::domain::Bytes;
-use crate::plan::{BuildSpec, LaunchGeometry, Plan, Work};
+use crate::plan::{BuildSpec, LaunchGeometry, OperatorCall, Plan, Work};
 use crate::record::Writer;
 use crate::record::schema::{Build, KernelResources, Line};
 
-/// Each build's image folder, or the compiler's message.
-pub type Images = Vec<Result<PathBuf, String>>;
+/// Each build's image, or the compiler's message.
+pub type Images = Vec<Result<Built, String>>;
+
+/// An image that can be run.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// Where the cache has it.
+    pub folder: PathBuf,
+    kernels: Vec<KernelReport>,
+}
+
+impl Built {
+    /// Why a device would refuse the call, as far as can be told before it.
+    pub fn refusal(&self, call: &OperatorCall) -> Option<String> {
+        refusal_of(&self.kernels, call)
+    }
+}
+
+fn refusal_of(kernels: &[KernelReport], call: &OperatorCall) -> Option<String> {
+    let kernel = |name: &str| kernels.iter().find(|k| k.name == name);
+    let mut launches = call.launches.iter();
+    launches.find_map(|launch| refusal(kernel(&launch.kernel), launch))
+}
 
 /// Compiles what the plan needs and records each build once.
 pub fn all(
@@ -48,23 +69,43 @@ pub fn all(
                 .map_err(|e| write_error(&e))?;
         }
         images.push(match &compiled.outcome {
-            Ok(image) => Ok(compiler.cache().folder(&image.key)),
+            Ok(image) => Ok(Built {
+                folder: compiler.cache().folder(&image.key),
+                kernels: image.kernels.clone(),
+            }),
             Err(message) => Err(message.clone()),
         });
     }
     Ok(images)
 }
 
+/// What compiling a plan showed.
+pub struct Inspection {
+    pub builds: Vec<Build>,
+    /// Cells, by contender and shape, that a device would refuse, and why.
+    pub refused: Vec<(usize, usize, String)>,
+}
+
 /// Compiles what the plan needs and says what came of it, recording nothing.
-pub fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Vec<Build>, CommandError> {
+pub fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Inspection, CommandError> {
     let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
     let compiled = compiler
         .compile_all(&units, |_, _| (), || false)
         .map_err(|e| could_not_run(&e.to_string()))?;
+    let image = |build: usize| compiled[build].as_ref()?.outcome.as_ref().ok();
+    let refused = plan.cells.iter().filter_map(|cell| match &cell.work {
+        Work::Run { build, call } => {
+            let reason = refusal_of(&image(*build)?.kernels, call)?;
+            Some((cell.contender, cell.shape, reason))
+        }
+        Work::Unsupported { .. } => None,
+    });
+    let refused = refused.collect();
     let builds = plan.builds.iter().zip(&compiled).enumerate();
-    Ok(builds
+    let builds = builds
         .filter_map(|(index, (spec, compiled))| Some(record(spec, index, compiled.as_ref()?, plan)))
-        .collect())
+        .collect();
+    Ok(Inspection { builds, refused })
 }
 
 fn compile_summary([all, ok, failed]: [usize; 3], cached: usize) -> String {
@@ -79,7 +120,7 @@ fn compile_summary([all, ok, failed]: [usize; 3], cached: usize) -> String {
 pub fn unit(spec: &BuildSpec) -> Unit {
     Unit {
         name: spec.path.display().to_string(),
-        source: spec.source.clone(),
+        source: Arc::clone(&spec.source),
         arch: spec.arch.clone(),
         defines: spec
             .defines

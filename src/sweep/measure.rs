@@ -190,7 +190,7 @@ impl Timing<'_, '_> {
                 };
                 Some(MeasureEntry {
                     contender: id.clone(),
-                    image: self.session.images[*build].clone().ok()?,
+                    image: self.session.images[*build].as_ref().ok()?.folder.clone(),
                     call: call.clone(),
                 })
             })

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 pub use backend::BackendChoice;
-pub use build::inspect;
+pub use build::{Inspection, inspect};
 pub use environment::host;
 pub use resume::Resumed;
 
@@ -111,11 +111,7 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
         Ok(stage) => stage,
         Err(why) => return Err(compile_only(&options, &catalog, &compiler, &why)),
     };
-    let machine = Machine {
-        sms: stage.device().sms,
-        memory: stage.device().memory,
-    };
-    let plan = Plan::new(options.round.clone(), &catalog, &machine)?;
+    let plan = Plan::new(options.round.clone(), &catalog, &stage.machine())?;
     let settings = settings(&plan.round, options.seed);
     let mut header = environment::header(&plan, &settings, &stage, &compiler);
     header.departures = std::mem::take(&mut options.departures);

@@ -33,8 +33,14 @@ pub struct Oracles {
 
 impl Oracles {
     pub fn start(cache: &Path, plan: &Plan, settings: &Settings, stage: &Stage) -> Self {
+        // Nobody asks for the answer to a shape that nobody runs.
+        let shapes = || {
+            (0..plan.shapes.len())
+                .filter(|s| plan.runs(*s))
+                .map(|s| &plan.shapes[s])
+        };
         let mut keys = Vec::new();
-        for shape in &plan.shapes {
+        for shape in shapes() {
             for &distribution in &plan.round.validation.distributions {
                 keys.push(validation_key(shape, distribution, settings));
             }

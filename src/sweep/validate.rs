@@ -104,7 +104,10 @@ fn judge(
         Work::Run { build, call } => (*build, call),
     };
     let image = match &session.images[build] {
-        Ok(folder) => folder.clone(),
+        Ok(built) => match built.refusal(call) {
+            Some(reason) => return decided(Status::LaunchError, &reason, None),
+            None => built.folder.clone(),
+        },
         Err(message) => {
             let first = first_error(message);
             return decided(Status::CompileError, first, Some(message.clone()));

@@ -191,3 +191,159 @@ fn unknown_command() {
     let workspace = Workspace::new();
     assert_snapshot!(workspace.run(&["swep", "round.toml"]));
 }
+
+/// `check` that compiles, after one edit of a kernel that is right.
+fn check_kernel(from: &str, to: &str) -> String {
+    let workspace = Workspace::new();
+    let sound = workspace.run(&["check", "round.toml"]);
+    assert!(sound.ends_with("[exit 0]"), "{sound}");
+    workspace.edit("variants/one.cu", from, to);
+    let text = workspace.run(&["check", "round.toml"]);
+    assert!(text.ends_with("[exit 2]"), "{text}");
+    text
+}
+
+#[test]
+fn what_no_device_launches_is_refused() {
+    let cases = [
+        (
+            "STAGES * BK",
+            "STAGES * BK * 256",
+            "of shared memory a block",
+        ),
+        ("sum(tiles)", "sum(tiles) - 2", "has a grid of 0×1×1"),
+        ("block  = 128", "block  = 2048", "has a block of 2048×1×1"),
+        (
+            "block  = 128",
+            "block  = 128\ncluster = 3",
+            "clusters of 3×1×1 do not divide",
+        ),
+        (
+            "bytes[1440]",
+            "bytes[1448]",
+            "takes parameters of 1448 bytes",
+        ),
+        (
+            "Args args)",
+            "Args args, int more)",
+            "takes parameters of 1440 + 4 bytes",
+        ),
+        ("kernel = \"go\"", "kernel = \"gone\"", "no kernel `gone`"),
+        (
+            "void go",
+            "void __launch_bounds__(64) go",
+            "compiled for 64",
+        ),
+        (
+            "sm_90a",
+            "sm_80",
+            "it is compiled for sm_80, and this device is sm_90",
+        ),
+        ("sm_90a", "sm_100a", "it is compiled for sm_100a"),
+    ];
+    for (from, to, expected) in cases {
+        let text = check_kernel(from, to);
+        assert!(text.contains(expected), "no {expected}: {text}");
+    }
+}
+
+#[test]
+fn a_gate_on_somebody_who_does_not_compete() {
+    assert_snapshot!(round_with("[gate]\n", "[gate]\ncontenders = [\"two\"]\n"));
+}
+
+#[test]
+fn expression_of_thirty_thousand_terms() {
+    let long = format!("STAGES{}", " + 1".repeat(30_000));
+    let text = variant_with("STAGES * BK", &long);
+    assert!(text.contains("60001 words, 1000 at most"), "{text}");
+    assert!(text.len() < 4_000, "{text}");
+}
+
+#[test]
+fn expression_of_twenty_sums() {
+    let nested = format!("{}1{}", "sum(".repeat(20), ")".repeat(20));
+    let workspace = Workspace::new();
+    workspace.edit("variants/one.cu", "STAGES * BK", &nested);
+    workspace.edit("round.toml", "m = 256", "m = [1, 2, 3, 4]\nname = \"four\"");
+    let text = workspace.run(&["check", "round.toml"]);
+    assert!(text.ends_with("[exit 2]"), "{text}");
+    assert!(text.contains("evaluating takes more than"), "{text}");
+}
+
+#[test]
+fn a_line_of_many_columns() {
+    for wide in [65_535, 65_536, 200_000] {
+        let text = round_with(
+            "question   = \"Which?\"",
+            &format!("q = \"{}\"", "w".repeat(wide)),
+        );
+        assert!(text.contains("unknown key `q`"), "{text}");
+        assert!(text.len() < 4_000, "{text}");
+    }
+}
+
+#[test]
+fn odd_numbers_on_the_command_line() {
+    let workspace = Workspace::new();
+    let flags = [
+        "--timeout",
+        "--compile-timeout",
+        "--min-samples",
+        "--seed",
+        "--schedule",
+    ];
+    for flag in flags {
+        for value in ["-1", "nan", "inf", "1e20", "1e400", "0x10", ""] {
+            let flag = format!("{flag}={value}");
+            let text = workspace.run(&["sweep", "round.toml", "--dry-run", &flag]);
+            assert!(text.ends_with("[exit 2]"), "{text}");
+        }
+    }
+    for flag in [
+        "--timeout=0",
+        "--compile-timeout=0",
+        "--min-samples=4294967295",
+    ] {
+        let text = workspace.run(&["sweep", "round.toml", "--dry-run", flag]);
+        assert!(text.ends_with("[exit 2]"), "{text}");
+    }
+}
+
+#[test]
+fn odd_numbers_in_a_round() {
+    for key in [
+        "validate.timeout",
+        "validate.rtol",
+        "measure.max_seconds",
+        "gate.min_shape",
+    ] {
+        for value in ["nan", "inf", "-inf", "-1.0", "1e300"] {
+            let (table, name) = key.split_once('.').expect("a table");
+            let text = round_with("min_geomean = 1.4", &format!("[{table}]\n{name} = {value}"));
+            let text = match table {
+                "gate" => round_with("min_geomean", &format!("min_shape = {value}\nmin_geomean")),
+                _ => text,
+            };
+            assert!(text.contains("out of range"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_product_nobody_meant() {
+    let workspace = Workspace::new();
+    let values: Vec<String> = (1..=256).map(|n| n.to_string()).collect();
+    let list = format!("[{}]", values.join(", "));
+    workspace.edit("variants/one.cu", "[1, 2]", &list);
+    workspace.edit("variants/one.cu", "STAGES * BK", "BK");
+    let ms: Vec<String> = (1..=4096).map(|m| m.to_string()).collect();
+    workspace.edit(
+        "round.toml",
+        "m = 256",
+        &format!("name = \"many\"\nm = [{}]", ms.join(", ")),
+    );
+    let text = workspace.run(&["check", "--no-compile", "round.toml"]);
+    assert!(text.contains("1048576 calls, 1000000 at most"), "{text}");
+    assert!(text.ends_with("[exit 2]"), "{text}");
+}

@@ -31,6 +31,33 @@ fn a_broken_variant_does_not_hide_the_others() {
     assert_snapshot!(workspace.run(&["list"]));
 }
 
+/// Odd files are rows with their reasons, no text of theirs acts on the
+/// terminal, and a round that names none of them does not care.
+#[test]
+fn odd_files_are_rows() {
+    let workspace = Workspace::new();
+    let variants = workspace.path().join("variants");
+    let write = |name: &std::ffi::OsStr, text: &[u8]| {
+        std::fs::write(variants.join(name), text).expect("a file");
+    };
+    let text = crate::workspace::VARIANT;
+    write("a b\n.cu".as_ref(), text.as_bytes());
+    write("cublas.cu".as_ref(), text.as_bytes());
+    write("latin.cu".as_ref(), b"/*dgx\nsummary = \"\xf6\"\n*/");
+    let shouting = text.replace("One of its kind", "\\u001b[31mred\\u202e");
+    write("shouting.cu".as_ref(), shouting.as_bytes());
+    let raw: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"raw\xff.cu");
+    write(raw, text.as_bytes());
+    std::fs::create_dir(variants.join("folder.cu")).expect("a folder");
+    std::os::unix::fs::symlink("nowhere", variants.join("dangling.cu")).expect("a link");
+    let fifo = variants.join("fifo.cu");
+    let made = std::process::Command::new("mkfifo").arg(fifo).status();
+    assert!(made.expect("mkfifo runs").success());
+    assert_snapshot!(workspace.run(&["list"]));
+    let sound = workspace.run(&["check", "--no-compile", "round.toml"]);
+    assert!(sound.ends_with("[exit 0]"), "{sound}");
+}
+
 #[test]
 fn a_round_is_listed_with_its_shapes() {
     let workspace = Workspace::new();
