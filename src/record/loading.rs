@@ -9,6 +9,7 @@ use super::edge;
 use super::parse::{self, Event, Flaw, Timed};
 use super::run::Run;
 use super::schema::{Build, End, Estimate, Line, Verdict};
+use crate::domain::Status;
 
 /// Lines parsed at a time by one core.
 const SHARE: usize = 256;
@@ -149,18 +150,13 @@ impl Loading {
     fn verdict(&mut self, line: usize, verdict: Verdict) -> Result<(), String> {
         let cell = self.cell(verdict.contender.as_str(), &verdict.shape)?;
         let before = self.judged.insert(cell, line);
-        let earlier = self.run.verdicts.get(&cell);
-        // A timed output can still turn out wrong; but nothing is judged twice.
-        let again = |earlier: &Verdict| {
-            let millis = verdict.millis;
-            Verdict {
-                millis,
-                ..earlier.clone()
-            } == verdict
-        };
-        if let (Some(first), true) = (before, earlier.is_some_and(again)) {
+        let earlier = self.run.verdicts.get(&cell).map(|v| v.status);
+        // What was right can turn out wrong while it is timed, and the
+        // yardstick in every process anew; but nobody is found right twice.
+        let twice = earlier == Some(Status::Ok) && verdict.status == Status::Ok;
+        if let (Some(first), true) = (before, twice) {
             return Err(format!(
-                "the verdict on `{}`, `{}`, is on line {first} already: two sweeps wrote this file",
+                "`{}` is ok on `{}` on line {first} already: two sweeps wrote this file",
                 verdict.contender, verdict.shape
             ));
         }

@@ -83,6 +83,18 @@ fn nothing_is_written_twice_by_one_sweep() {
     }
 }
 
+/// The yardstick is timed in every process, and may be found wrong in each.
+#[test]
+fn nobody_is_right_twice_but_may_be_wrong_twice() {
+    let mut lines = lines(&small());
+    let mut wrong = lines[first(&lines, "verdict")].clone();
+    (wrong["contender"], wrong["status"]) = (json!("cublas"), json!("wrong"));
+    let at = lines.len() - 1;
+    lines.splice(at..at, [wrong.clone(), wrong]);
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    assert!(read(&text).is_ok());
+}
+
 #[test]
 fn a_run_that_was_stopped_goes_on_after_its_end() {
     let mut lines = lines(&small());
