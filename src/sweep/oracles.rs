@@ -46,8 +46,7 @@ impl Oracles {
             }
         }
         if stage.measures() {
-            let timing = |shape| timing_keys(shape, plan, settings);
-            keys.extend(plan.shapes.iter().flat_map(timing));
+            keys.extend(shapes().flat_map(|shape| timing_keys(shape, plan, settings)));
         }
         let planned = keys.iter().map(text).collect();
         let desk = Arc::new(Desk::default());
@@ -56,6 +55,9 @@ impl Oracles {
         // a process where no contender runs.
         let starter = stage.measures().then(|| stage.starter());
         thread::spawn(move || {
+            // Dropped after the solver: who waits for the end waits for its
+            // process too, also where this thread panics.
+            let _end = End(Arc::clone(&theirs));
             let mut solver = Solver::new(answers, starter);
             for key in keys {
                 match solver.solve(&key) {
@@ -77,21 +79,29 @@ impl Oracles {
     /// computed by the worker that needs it.
     pub fn wait(&self, stage: &'static str, key: &ProblemKey) -> Result<(), CommandError> {
         let key = text(key);
-        let planned = self.planned.iter().filter(|p| **p == key);
-        self.wait_until(stage, &planned.collect::<Vec<_>>())
+        match self.planned.contains(&key) {
+            true => self.wait_until(stage, |state| state.ready.contains(&key)),
+            false => Ok(()),
+        }
     }
 
-    /// Waits until the background work is done.
+    /// Waits until the background work is done and its process gone.
     pub fn wait_for_all(&self, stage: &'static str) -> Result<(), CommandError> {
-        self.wait_until(stage, &self.planned.iter().collect::<Vec<_>>())
+        let all = |state: &State| self.planned.iter().all(|key| state.ready.contains(key));
+        self.wait_until(stage, |state| state.ended && all(state))
     }
 
-    fn wait_until(&self, stage: &'static str, keys: &[&String]) -> Result<(), CommandError> {
+    fn wait_until(
+        &self,
+        stage: &'static str,
+        satisfied: impl Fn(&State) -> bool,
+    ) -> Result<(), CommandError> {
         let began = Instant::now();
         let mut state = self.desk.state();
-        let missing = |state: &State| keys.iter().any(|key| !state.ready.contains(*key));
-        while missing(&state) && !interrupt::requested() {
-            if let Some(message) = &state.failed {
+        while !satisfied(&state) && !interrupt::requested() {
+            if state.ended {
+                let message = state.failed.as_deref();
+                let message = message.unwrap_or("the oracle ended before all was answered");
                 return Err(could_not_run(message));
             }
             state = match self.desk.news.wait_timeout(state, GLANCE) {
@@ -118,8 +128,18 @@ struct Desk {
 #[derive(Default)]
 struct State {
     ready: HashSet<String>,
-    /// Why there will be no further answers.
+    /// Why there are no further answers.
     failed: Option<String>,
+    ended: bool,
+}
+
+/// Tells that the background work is over, however it ended.
+struct End(Arc<Desk>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.tell(|state| state.ended = true);
+    }
 }
 
 impl Desk {
@@ -136,26 +156,31 @@ impl Desk {
 /// Who computes answers: a worker on the GPU, or this process.
 struct Solver {
     answers: OracleCache,
+    /// Until the first answer that is not on disk.
+    starter: Option<Starter>,
     worker: Option<Worker>,
 }
 
 impl Solver {
-    /// Where no worker starts, the CPU has the time.
     fn new(answers: OracleCache, starter: Option<Starter>) -> Self {
-        let worker = starter.and_then(|starter| match starter.start() {
-            Ok(worker) => Some(worker),
-            Err(why) => {
-                trace(|| format!("answers come from the CPU: {why}"));
-                None
-            }
-        });
-        Self { answers, worker }
+        Self {
+            answers,
+            starter,
+            worker: None,
+        }
     }
 
     /// Leaves one answer in the cache. An error is a device that computes wrong.
     fn solve(&mut self, key: &ProblemKey) -> Result<(), String> {
         if self.answers.has(&key.shape, key.distribution, key.seed) {
             return Ok(());
+        }
+        if let Some(starter) = self.starter.take() {
+            self.worker = starter
+                .start()
+                // Where no worker starts, the CPU has the time.
+                .inspect_err(|why| trace(|| format!("answers come from the CPU: {why}")))
+                .ok();
         }
         if let Some(worker) = &mut self.worker {
             match ask(worker, key) {
@@ -207,4 +232,45 @@ pub fn timing_keys(shape: &Shape, plan: &Plan, settings: &Settings) -> Vec<Probl
 
 fn text(key: &ProblemKey) -> String {
     serde_json::to_string(key).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn oracles(work: impl FnOnce(&Desk) + Send + 'static) -> Oracles {
+        let desk = Arc::new(Desk::default());
+        let theirs = Arc::clone(&desk);
+        thread::spawn(move || {
+            let end = End(theirs);
+            work(&end.0);
+        });
+        Oracles {
+            planned: vec!["a".to_owned(), "b".to_owned()],
+            desk,
+            waited: RefCell::default(),
+        }
+    }
+
+    fn ready(desk: &Desk, key: &str) {
+        desk.tell(|state| {
+            state.ready.insert(key.to_owned());
+        });
+    }
+
+    #[test]
+    fn whoever_waits_is_told_how_it_ended() {
+        let whole = oracles(|desk| ["a", "b"].iter().for_each(|key| ready(desk, key)));
+        whole.wait_for_all("measure").unwrap();
+        let wrong = oracles(|desk| {
+            ready(desk, "a");
+            desk.tell(|state| state.failed = Some("a faulty card".to_owned()));
+        });
+        let told = wrong.wait_for_all("measure").unwrap_err().to_string();
+        assert!(told.contains("a faulty card"), "{told}");
+        // A thread that panics must not leave others waiting for ever.
+        let lost = oracles(|_| std::panic::resume_unwind(Box::new(())));
+        let told = lost.wait_for_all("measure").unwrap_err().to_string();
+        assert!(told.contains("ended before"), "{told}");
+    }
 }
