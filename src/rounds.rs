@@ -1,18 +1,19 @@
 //! The story of the rounds: what each asked, what its newest run found, who
 //! was promoted, and what that came to.
 //!
-//! A design is promoted only by a run in which it validated on every shape and
-//! passed that round's gate; among those, the fastest is.
+//! A design is promoted only by a complete run of the round as it is written,
+//! in which it validated on every shape and passed that round's gate; among
+//! those, the fastest is.
 
 use std::path::{Path, PathBuf};
 
 use crate::claims::{Outcome, outcomes};
-use crate::config::{Baseline, Gate, Round};
+use crate::config::{Baseline, Gate, Round, Selection};
 use crate::diagnostic::{InputError, SourceFile};
-use crate::domain::{ContenderId, Interval};
+use crate::domain::{ContenderId, Interval, Shape};
 use crate::gate::{self, GateReport, Over, Ruling};
 use crate::rank::{Kind, Ranking};
-use crate::record::schema::Timing;
+use crate::record::schema::{ContenderRecord, Timing};
 use crate::record::{ReadError, Run, header, runs_in};
 use crate::stats::CONFIDENCE;
 
@@ -22,10 +23,15 @@ pub struct Chapter {
     pub found: Option<Found>,
 }
 
-/// What a round's newest run says.
+/// What a round's newest run says: of those that count, or where none does, of
+/// all.
 pub struct Found {
     pub run: Run,
     pub ranking: Ranking,
+    /// Why the run promotes nobody, whatever it found; empty where it counts.
+    pub departures: Vec<String>,
+    /// Newer runs that do not count, each with why.
+    pub passed_over: Vec<(PathBuf, Vec<String>)>,
     pub gate: Option<GateReport>,
     pub promoted: Option<Promotion>,
     pub outcomes: Vec<Outcome>,
@@ -48,10 +54,7 @@ pub fn history(configs: &Path, results: &Path) -> Result<Vec<Chapter>, InputErro
     let mut chapters = Vec::new();
     for path in round_files(configs)? {
         let round = Round::read(&path)?;
-        let found = newest_run_of(&round.name, results)
-            .map_err(read_error)?
-            .map(|run| find(&round, run))
-            .transpose()?;
+        let found = evidence(&round, results)?.map(|e| find(&round, e));
         chapters.push(Chapter { round, found });
     }
     chain(&mut chapters);
@@ -85,10 +88,46 @@ fn round_files(configs: &Path) -> Result<Vec<PathBuf>, InputError> {
     Ok(files)
 }
 
-/// The newest readable run of a round. A measured run is preferred to a
-/// modelled one, and that to recorded numbers, whatever their dates.
-pub fn newest_run_of(round: &str, results: &Path) -> Result<Option<Run>, ReadError> {
-    let mut best: Option<(u8, String, PathBuf)> = None;
+/// The run a round's story is told by.
+pub struct Evidence {
+    pub run: Run,
+    ranking: Ranking,
+    departures: Vec<String>,
+    passed_over: Vec<(PathBuf, Vec<String>)>,
+}
+
+/// The newest run of a round that counts, or where none does, the newest.
+/// Measured runs come before modelled ones, and those before recorded numbers,
+/// whatever their dates.
+pub fn evidence(round: &Round, results: &Path) -> Result<Option<Evidence>, InputError> {
+    let mut passed_over = Vec::new();
+    let mut first = None;
+    for path in runs_of(&round.name, results) {
+        let run = crate::record::read(&path).map_err(read_error)?;
+        let ranking = Ranking::of(&run);
+        let departures = departures(round, &run, &ranking);
+        if departures.is_empty() {
+            return Ok(Some(Evidence {
+                run,
+                ranking,
+                departures,
+                passed_over,
+            }));
+        }
+        passed_over.push((path, departures.clone()));
+        first.get_or_insert((run, ranking, departures));
+    }
+    Ok(first.map(|(run, ranking, departures)| Evidence {
+        run,
+        ranking,
+        departures,
+        passed_over: Vec::new(),
+    }))
+}
+
+/// The run files of a round, the one to be asked first in front.
+fn runs_of(round: &str, results: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     for dir in [results.to_owned(), results.join("baselines")] {
         for path in runs_in(&dir) {
             // A broken file of another round is not this round's concern.
@@ -101,23 +140,80 @@ pub fn newest_run_of(round: &str, results: &Path) -> Result<Option<Run>, ReadErr
                 Timing::Modelled => 1,
                 Timing::Recorded => 0,
             };
-            let candidate = (weight, header.started, path);
-            if best.as_ref().is_none_or(|b| candidate > *b) {
-                best = Some(candidate);
-            }
+            let started = header.started.parse::<jiff::Timestamp>().ok();
+            found.push((weight, started, path));
         }
     }
-    best.map(|(_, _, path)| crate::record::read(&path))
-        .transpose()
+    found.sort();
+    found.into_iter().rev().map(|(_, _, path)| path).collect()
 }
 
-fn find(round: &Round, run: Run) -> Result<Found, InputError> {
-    let ranking = Ranking::of(&run);
-    let rules = rules_of(&run)?;
-    let gate = rules
+/// Why a run is not a complete one of the round as it is written; empty where
+/// it is.
+fn departures(round: &Round, run: &Run, ranking: &Ranking) -> Vec<String> {
+    let header = &run.header;
+    let mut why = gate::gaps(run, ranking);
+    if !header.departures.is_empty() {
+        why.push(format!("it was swept with {}", header.departures.join(" ")));
+    }
+    let of = |selection: &Selection, id: &ContenderRecord| {
+        let fixed = |(name, value): (&String, &i64)| id.params.get(name) == Some(value);
+        selection.variant == id.variant && selection.params.iter().all(fixed)
+    };
+    let baseline = |id: &ContenderRecord| match &round.baseline {
+        Baseline::Contender(selection) => of(selection, id),
+        Baseline::WinnerOf { .. } => id.id == header.baseline,
+    };
+    let swept = |s: &&Selection| header.contenders.iter().any(|c| of(s, c));
+    let named = |s: &Selection| ContenderId::new(&s.variant, &s.params).to_string();
+    let absent = round.contenders.iter().filter(|s| !swept(s));
+    let absent: Vec<String> = absent.map(named).collect();
+    if !absent.is_empty() {
+        why.push(format!("{} did not compete", absent.join(", ")));
+    }
+    let listed = |c: &&ContenderRecord| round.contenders.iter().any(|s| of(s, c)) || baseline(c);
+    let strangers: Vec<&str> = header
+        .contenders
+        .iter()
+        .filter(|c| !listed(c))
+        .map(|c| c.id.as_str())
+        .collect();
+    if !strangers.is_empty() {
+        why.push(format!("{} is not of the round", strangers.join(", ")));
+    }
+    if !run.contender(&header.baseline).is_some_and(baseline) {
+        why.push(format!("its baseline was {}", header.baseline));
+    }
+    let same = |s: &Shape| run.shape(&s.name) == Some(s);
+    if header.shapes.len() != round.shapes.len() || !round.shapes.iter().all(same) {
+        why.push("its shapes are not those of the round".to_owned());
+    }
+    let (settings, asked) = (&header.settings, &round.measurement);
+    let fewer = settings.min_blocks < asked.min_blocks || settings.processes < asked.processes;
+    if run.timing() == Timing::Measured && fewer {
+        why.push(format!(
+            "it took {} blocks in {} processes, and the round asks for {} in {}",
+            settings.min_blocks, settings.processes, asked.min_blocks, asked.processes
+        ));
+    }
+    why
+}
+
+fn find(round: &Round, evidence: Evidence) -> Found {
+    let Evidence {
+        run,
+        ranking,
+        departures,
+        passed_over,
+    } = evidence;
+    let gate = round
+        .gate
         .as_ref()
         .and_then(|rules| judged(&run, &ranking, rules));
-    let promoted = promotion(&run, &ranking, gate.as_ref());
+    let promoted = match departures.is_empty() {
+        true => promotion(round, &run, &ranking, gate.as_ref()),
+        false => None,
+    };
     let mut names: Vec<String> = round.pitches.iter().map(|p| p.design.clone()).collect();
     // A claim in front matter is told unless a pitch told it already.
     let pitched = |id: &ContenderId| {
@@ -132,13 +228,15 @@ fn find(round: &Round, run: Run) -> Result<Found, InputError> {
             .map(|c| c.id.to_string()),
     );
     let outcomes = outcomes(round, &names, Some((&run, &ranking)));
-    Ok(Found {
+    Found {
         run,
         ranking,
+        departures,
+        passed_over,
         gate,
         promoted,
         outcomes,
-    })
+    }
 }
 
 /// The gate of the config a run was made from: the rules of its day.
@@ -159,15 +257,20 @@ fn judged(run: &Run, ranking: &Ranking, rules: &Gate) -> Option<GateReport> {
         None => run.header.baseline.clone(),
         Some(name) => run.entrants().find(|id| id.as_str() == name)?.clone(),
     };
-    // A round with nobody to judge has no gate to pass.
+    // Who cannot be judged is not promoted.
     gate::judge(run, ranking, rules, Over::Contender(&over), false).ok()
 }
 
 /// The fastest contender that validated everywhere and passed every rule.
-fn promotion(run: &Run, ranking: &Ranking, gate: Option<&GateReport>) -> Option<Promotion> {
+fn promotion(
+    round: &Round,
+    run: &Run,
+    ranking: &Ranking,
+    gate: Option<&GateReport>,
+) -> Option<Promotion> {
     let reference = ranking.reference.clone()?;
     let passed = |id: &ContenderId| match gate {
-        None => true,
+        None => round.gate.is_none(),
         Some(report) => {
             let mut own = report
                 .findings
@@ -213,18 +316,29 @@ fn chain(chapters: &mut [Chapter]) {
     }
 }
 
-/// The contender a round's newest run promoted.
-pub fn winner(round: &str, results: &Path) -> Result<Option<ContenderId>, InputError> {
-    let Some(run) = newest_run_of(round, results).map_err(read_error)? else {
+/// The contender that a complete run of the round promoted.
+fn winner(round: &Round, results: &Path) -> Result<Option<ContenderId>, InputError> {
+    let Some(found) = evidence(round, results)?.map(|e| find(round, e)) else {
         return Ok(None);
     };
-    let ranking = Ranking::of(&run);
-    let gate = rules_of(&run)?.and_then(|rules| judged(&run, &ranking, &rules));
-    let promoted = promotion(&run, &ranking, gate.as_ref());
+    if !found.departures.is_empty() {
+        return Ok(None);
+    }
     // A round that promoted nobody leaves its baseline standing.
-    Ok(promoted
-        .map(|p| p.contender)
-        .or(ranking.reference.filter(|_| ranking.baseline_valid)))
+    let standing = found
+        .ranking
+        .reference
+        .filter(|_| found.ranking.baseline_valid);
+    Ok(found.promoted.map(|p| p.contender).or(standing))
+}
+
+/// The round of this name: the file beside the one that names it.
+fn beside(round: &Round, name: &str) -> Result<Option<Round>, InputError> {
+    let path = round.file.path.with_file_name(format!("{name}.toml"));
+    match path.is_file() {
+        true => Ok(Some(Round::read(&path)?).filter(|r| r.name == name)),
+        false => Ok(None),
+    }
 }
 
 /// Puts the winner's name in place of `{ winner_of = … }`, where the named
@@ -237,8 +351,11 @@ pub fn settle_baseline(round: &mut Round, results: &Path) -> Result<(), InputErr
     else {
         return Ok(());
     };
-    if let Some(id) = winner(earlier, results)? {
-        let selection = crate::config::Selection::parse(id.as_str(), span.clone());
+    let Some(earlier) = beside(round, earlier)? else {
+        return Ok(());
+    };
+    if let Some(id) = winner(&earlier, results)? {
+        let selection = Selection::parse(id.as_str(), span.clone());
         if let Ok(selection) = selection {
             round.baseline = Baseline::Contender(selection);
         }
@@ -251,44 +368,67 @@ mod tests {
     use super::*;
     use crate::record::synthetic::Synthetic;
 
-    /// `configs/` with two rounds, `results/` with a run of the first.
+    /// `configs/` with two rounds, `results/` with a run of the first in which
+    /// interleaved takes so much of the baseline's time.
     fn workplace(time: f64) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let configs = dir.path().join("configs");
         std::fs::create_dir_all(&configs).unwrap();
         std::fs::create_dir_all(dir.path().join("results/baselines")).unwrap();
+        let field = field(time);
+        let names: Vec<String> = field
+            .entries
+            .iter()
+            .map(|e| format!("{:?}", e.name))
+            .collect();
+        let groups = |s: &Shape| {
+            let group =
+                |g: &crate::domain::Group| format!("{{ m = {}, n = {}, k = {} }}", g.m, g.n, g.k);
+            let all: Vec<String> = s.groups.iter().map(group).collect();
+            format!("{{ name = {:?}, groups = [{}] }}", s.name, all.join(", "))
+        };
+        let shapes: Vec<String> = field.shapes.iter().map(groups).collect();
         let round = |baseline: &str| {
             format!(
-                "question = \"Which?\"\ncontenders = [\"two-pass\", \"interleaved\"]\n\
-                 baseline = {baseline}\nshapes = [{{ m = 256, n = 4096, k = 7168 }}]\n\
-                 [gate]\ncontenders = [\"interleaved\"]\nmin_geomean = 1.2\n"
+                "question = \"Which?\"\ncontenders = [{}]\nbaseline = {baseline}\n\
+                 shapes = [{}]\n[measure]\nmin_blocks = 2\nprocesses = 1\n\
+                 [gate]\ncontenders = [\"interleaved\"]\nmin_geomean = 1.2\n",
+                names.join(", "),
+                shapes.join(", ")
             )
         };
-        let fourth = round("\"two-pass\"");
-        std::fs::write(configs.join("round4.toml"), &fourth).unwrap();
+        std::fs::write(configs.join("round4.toml"), round("\"two-pass\"")).unwrap();
         let fifth = round("{ winner_of = \"round4\" }");
         std::fs::write(configs.join("round5.toml"), fifth).unwrap();
+        std::fs::write(dir.path().join("results/baselines/r4.jsonl"), field.text()).unwrap();
+        dir
+    }
+
+    fn field(time: f64) -> Synthetic {
         let mut field = Synthetic::round4();
         field.entries[2].time = time;
-        let config = serde_json::to_string(&fourth).unwrap();
-        let text = field
-            .text()
-            .replacen("\"text\":\"\"", &format!("\"text\":{config}"), 1);
-        std::fs::write(dir.path().join("results/baselines/r4.jsonl"), text).unwrap();
-        dir
+        field
+    }
+
+    /// What round 5 starts from.
+    fn baseline(dir: &tempfile::TempDir) -> Option<String> {
+        let mut round = Round::read(&dir.path().join("configs/round5.toml")).unwrap();
+        settle_baseline(&mut round, &dir.path().join("results")).unwrap();
+        match round.baseline {
+            Baseline::Contender(selection) => Some(selection.variant),
+            Baseline::WinnerOf { .. } => None,
+        }
+    }
+
+    fn chapters(dir: &tempfile::TempDir) -> Vec<Chapter> {
+        history(&dir.path().join("configs"), &dir.path().join("results")).unwrap()
     }
 
     #[test]
     fn a_winner_that_passed_its_gate_becomes_the_next_baseline() {
         let dir = workplace(0.52);
-        let results = dir.path().join("results");
-        let mut round = Round::read(&dir.path().join("configs/round5.toml")).unwrap();
-        settle_baseline(&mut round, &results).unwrap();
-        let Baseline::Contender(selection) = &round.baseline else {
-            panic!("{:?}", round.baseline);
-        };
-        assert_eq!(selection.variant, "interleaved");
-        let chapters = history(&dir.path().join("configs"), &results).unwrap();
+        assert_eq!(baseline(&dir).as_deref(), Some("interleaved"));
+        let chapters = chapters(&dir);
         assert_eq!(chapters.len(), 2);
         let found = chapters[0].found.as_ref().unwrap();
         assert_eq!(
@@ -300,14 +440,79 @@ mod tests {
 
     #[test]
     fn a_winner_that_failed_its_gate_is_not_promoted() {
-        let dir = workplace(0.9);
-        let found = winner("round4", &dir.path().join("results")).unwrap();
-        assert_eq!(found.unwrap().as_str(), "two-pass");
+        assert_eq!(baseline(&workplace(0.9)).as_deref(), Some("two-pass"));
     }
 
     #[test]
     fn a_round_never_run_has_no_winner() {
         let dir = workplace(0.52);
-        assert_eq!(winner("round9", &dir.path().join("results")).unwrap(), None);
+        std::fs::remove_file(dir.path().join("results/baselines/r4.jsonl")).unwrap();
+        assert_eq!(baseline(&dir), None);
+    }
+
+    #[test]
+    fn only_a_complete_run_of_the_round_rewrites_history() {
+        // In all of these sequential would win.
+        let partial = || {
+            let mut field = field(0.9);
+            field.entries[1].time = 0.3;
+            field
+        };
+        let mut fewer_shapes = partial();
+        fewer_shapes.shapes.truncate(2);
+        let mut fewer_contenders = partial();
+        fewer_contenders.entries.remove(2);
+        let mut strangers = partial();
+        strangers.entries[2].name = "somebody";
+        let whole = partial().text();
+        let end = whole.trim_end().rfind('\n').unwrap() + 1;
+        let without = |from: &str, to: &str| {
+            assert!(whole.contains(from), "{from}");
+            whole.replacen(from, to, 1)
+        };
+        let only = "\"departures\":[\"--only sequential\"],\"settings\":";
+        let cases = [
+            ("--only sequential", without("\"settings\":", only)),
+            ("its shapes are not", fewer_shapes.text()),
+            ("interleaved did not compete", fewer_contenders.text()),
+            ("somebody is not of the round", strangers.text()),
+            ("it did not end", whole[..end].to_owned()),
+            (
+                "it was stopped",
+                without("\"complete\":true", "\"complete\":false"),
+            ),
+            (
+                "its baseline was interleaved",
+                without("\"baseline\":\"two-pass\"", "\"baseline\":\"interleaved\""),
+            ),
+        ];
+        for (why, text) in cases {
+            let dir = workplace(0.52);
+            let newer = text.replacen("\"started\":\"20", "\"started\":\"21", 1);
+            assert_ne!(newer, text);
+            let path = dir.path().join("results/r4.jsonl");
+            std::fs::write(&path, newer).unwrap();
+            assert_eq!(baseline(&dir).as_deref(), Some("interleaved"), "{why}");
+            let told = chapters(&dir);
+            let found = told[0].found.as_ref().unwrap();
+            assert_eq!(found.passed_over.len(), 1, "{why}");
+            assert!(
+                found.passed_over[0].1.join("; ").contains(why),
+                "{:?}",
+                found.passed_over
+            );
+            // By itself it is shown, and promotes nobody.
+            std::fs::remove_file(dir.path().join("results/baselines/r4.jsonl")).unwrap();
+            assert_eq!(baseline(&dir), None, "{why}");
+            let told = chapters(&dir);
+            assert!(told[0].found.as_ref().unwrap().promoted.is_none(), "{why}");
+        }
+        // A complete one that is newer does.
+        let dir = workplace(0.52);
+        let newer = field(0.9)
+            .text()
+            .replacen("\"started\":\"20", "\"started\":\"21", 1);
+        std::fs::write(dir.path().join("results/r4.jsonl"), newer).unwrap();
+        assert_eq!(baseline(&dir).as_deref(), Some("two-pass"));
     }
 }

@@ -9,7 +9,7 @@ use crate::domain::Exit;
 use crate::present;
 use crate::rank::Ranking;
 use crate::record::Run;
-use crate::rounds::newest_run_of;
+use crate::rounds::evidence;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -89,6 +89,6 @@ fn round_path(round: &str) -> PathBuf {
 fn found(args: &Args, round: &Round) -> Result<Option<Run>, CommandError> {
     match &args.run {
         Some(path) => Ok(Some(runs::load(Some(path))?)),
-        None => Ok(newest_run_of(&round.name, Path::new(runs::RESULTS))?),
+        None => Ok(evidence(round, Path::new(runs::RESULTS))?.map(|e| e.run)),
     }
 }

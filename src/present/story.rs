@@ -187,6 +187,10 @@ fn findings(found: &Found, style: &Style) -> Vec<String> {
         found.run.path.display(),
         crate::rank::describe(&found.run)
     )));
+    for (path, why) in &found.passed_over {
+        let line = format!("{} does not count, {}", path.display(), why.join("; "));
+        lines.push(format!(" {}", style.fold(&line, 3)));
+    }
     if !found.outcomes.is_empty() {
         lines.push(outcome_table(&found.outcomes, style).render(style));
     }
@@ -228,6 +232,9 @@ fn findings(found: &Found, style: &Style) -> Vec<String> {
 }
 
 fn why_nobody(found: &Found) -> String {
+    if !found.departures.is_empty() {
+        return format!("the run does not count, {}", found.departures.join("; "));
+    }
     match (&found.gate, found.ranking.challenger()) {
         (_, None) => "no contender was right on every shape".to_owned(),
         (Some(report), Some(_)) => crate::gate::outcome(report),
