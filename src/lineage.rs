@@ -76,8 +76,8 @@ impl Tree {
             children: vec![Vec::new(); parents.len()],
             parents,
         };
-        for id in 0..tree.parents.len() {
-            match tree.parents[id].filter(|_| !circles[id]) {
+        for (id, circle) in circles.into_iter().enumerate() {
+            match tree.parents[id].filter(|_| !circle) {
                 Some(parent) => tree.children[parent].push(id),
                 None => tree.roots.push(id),
             }
