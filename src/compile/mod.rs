@@ -286,7 +286,9 @@ impl Compiler {
         let mut tries = 0;
         let (delivery, cubin) = loop {
             tries += 1;
-            let mut process = self.process()?;
+            let Some(mut process) = self.process(stop)? else {
+                return Ok(Built::Stopped);
+            };
             match process.make(&order, time, stop) {
                 Ok(delivery) => {
                     if let Ok(mut idle) = self.idle.lock() {
@@ -309,6 +311,7 @@ impl Compiler {
         };
         Ok(match delivery {
             Delivery::Failed { reason } => Built::Gave(reason),
+            Delivery::Ready => Built::Gave("the compiling process spoke out of turn".to_owned()),
             Delivery::Refused { ptx, log } if log.contains("out of memory") => {
                 let message = self.complaint(unit, &log, &ptx);
                 Built::Gave(format!("out of memory: it may take {memory}\n{message}"))
@@ -332,13 +335,20 @@ impl Compiler {
         diagnostics::error_message(log, ptx, &unit.name, &unit.headers)
     }
 
-    fn process(&self) -> Result<Process, Error> {
+    /// A process that is ready; none if the user asked to stop.
+    fn process(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Option<Process>, Error> {
         let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
-        match idle {
-            Some(process) => Ok(process),
-            None => Process::start(&self.program, &self.limits)
-                .map_err(|reason| Error::NoProcess { reason }),
+        if idle.is_some() {
+            return Ok(idle);
         }
+        let reason = match Process::start(&self.program, &self.limits, stop) {
+            Ok(process) => return Ok(Some(process)),
+            Err(Lost::Stopped) => return Ok(None),
+            Err(Lost::TimedOut) => "is not ready in time".to_owned(),
+            Err(Lost::Died(how) | Lost::Killed(how)) => how,
+        };
+        let reason = format!("the compiling process {reason}");
+        Err(Error::NoProcess { reason })
     }
 }
 

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use super::serve::{Delivery, Order};
 use crate::domain::Bytes;
 
+/// Loading the compiler may take this long on a busy machine; no unit's time.
+const START: Duration = Duration::from_secs(120);
 /// Between two looks at whether to go on waiting.
 const GLANCE: Duration = Duration::from_millis(50);
 /// How long a process that closed its output may take to end.
@@ -54,7 +56,12 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub fn start(program: &Path, limits: &Limits) -> Result<Self, String> {
+    /// Starts one and waits until the compiler is loaded.
+    pub fn start(
+        program: &Path,
+        limits: &Limits,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self, Lost> {
         let mut command = Command::new(program);
         command
             .arg("compile-worker")
@@ -68,13 +75,17 @@ impl Process {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command
             .spawn()
-            .map_err(|e| format!("cannot start a compiling process: {e}"))?;
-        Ok(Self {
+            .map_err(|e| Lost::Died(format!("cannot be started: {e}")))?;
+        let mut process = Self {
             stdin: child.stdin.take(),
             deliveries: listen(&mut child),
             last_words: overhear(&mut child),
             child,
-        })
+        };
+        match process.receive(START, stop)? {
+            (Delivery::Ready, _) => Ok(process),
+            _ => Err(Lost::Died("spoke out of turn".to_owned())),
+        }
     }
 
     /// Hands over one unit and waits for what becomes of it.
@@ -90,6 +101,14 @@ impl Process {
         if !matches!(sent, Some(Ok(()))) {
             return Err(self.obituary());
         }
+        self.receive(time, stop)
+    }
+
+    fn receive(
+        &mut self,
+        time: Duration,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(Delivery, Vec<u8>), Lost> {
         let began = Instant::now();
         loop {
             match self.deliveries.recv_timeout(GLANCE) {

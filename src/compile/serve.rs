@@ -32,6 +32,8 @@ pub(super) struct Order {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Delivery {
+    /// The compiler is loaded; sent once, first.
+    Ready,
     Compiled {
         cubin: usize,
         ptx: String,
@@ -59,15 +61,20 @@ pub fn serve(memory: u64, orders: impl BufRead, mut deliveries: impl Write) -> i
     limit(Resource::Nofile, 0)?;
     // A crash is expected of some sources, and of no use on disk.
     limit(Resource::Core, 0)?;
+    send(&mut deliveries, &Delivery::Ready, &[])?;
     for line in orders.lines() {
         let order: Order = serde_json::from_str(&line?)?;
         let (delivery, cubin) = make(nvrtc, &order);
-        serde_json::to_writer(&mut deliveries, &delivery)?;
-        deliveries.write_all(b"\n")?;
-        deliveries.write_all(&cubin)?;
-        deliveries.flush()?;
+        send(&mut deliveries, &delivery, &cubin)?;
     }
     Ok(())
+}
+
+fn send(deliveries: &mut impl Write, delivery: &Delivery, cubin: &[u8]) -> io::Result<()> {
+    serde_json::to_writer(&mut *deliveries, delivery)?;
+    deliveries.write_all(b"\n")?;
+    deliveries.write_all(cubin)?;
+    deliveries.flush()
 }
 
 /// Bytes of private, writable memory this process has.

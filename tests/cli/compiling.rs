@@ -229,14 +229,14 @@ fn a_source_the_compiler_cannot_bear_is_a_row() {
         "--backend",
         "emu",
         "--compile-timeout",
-        "2",
+        "8",
     ];
     let text = workspace.run(&args);
-    assert!(began.elapsed().as_secs() < 60, "{text}");
+    assert!(began.elapsed().as_secs() < 120, "{text}");
     assert!(text.ends_with("[exit 3]"), "{text}");
     let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for told in [
-        "not compiled within 2 s",
+        "not compiled within 8 s",
         "there is a NUL byte in it",
         "invalid value for --gpu-architecture",
         "fine",
