@@ -125,7 +125,7 @@ impl Reader<'_> {
             file: self.file.clone(),
             headers: Arc::default(),
             summary,
-            parent: wire.parent.as_deref().map(|parent| printable_line(parent)),
+            parent: wire.parent.as_deref().map(printable_line),
             round: wire.round,
             claim,
             // Whether there is such a target is the compiler's to say: what

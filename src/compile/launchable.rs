@@ -127,6 +127,9 @@ fn times(extent: &[u32; 3]) -> String {
 mod tests {
     use super::*;
 
+    /// A change for the worse, and what is told of it.
+    type Case<T> = (fn(&mut T), &'static str);
+
     fn kernel() -> KernelReport {
         KernelReport {
             name: "k".to_owned(),
@@ -154,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_a_device_refuses_is_told_with_its_numbers() {
-        let launches: [(fn(&mut LaunchGeometry), &str); 8] = [
+        let launches: [Case<LaunchGeometry>; 8] = [
             (|l| l.grid[1] = 0, "grid of 132×0×1"),
             (|l| l.grid[2] = 65_536, "65535 at most"),
             (|l| l.block[0] = 2048, "block of 2048×1×1"),
@@ -170,7 +173,7 @@ mod tests {
             let told = refusal(Some(&kernel()), &launch).expect(expected);
             assert!(told.contains(expected), "{told}");
         }
-        let kernels: [(fn(&mut KernelReport), &str); 7] = [
+        let kernels: [Case<KernelReport>; 7] = [
             (|k| k.registers = 255, "no block fits (registers)"),
             (|k| k.params = vec![8, 8], "parameters of 8 + 8 bytes"),
             (|k| k.params = Vec::new(), "parameters of 0 bytes"),

@@ -138,11 +138,7 @@ impl Process {
             .map(|w| w.clone())
             .unwrap_or_default();
         let words = String::from_utf8_lossy(&words);
-        let last = words
-            .lines()
-            .map(str::trim)
-            .filter(|l| !l.is_empty())
-            .next_back();
+        let last = words.lines().map(str::trim).rfind(|l| !l.is_empty());
         let (how, from_outside) = match status {
             Some(status) => describe(status),
             None => ("did not end".to_owned(), false),

@@ -130,7 +130,8 @@ fn shortened(log: String) -> String {
     if log.len() <= MAX_LOG {
         return log;
     }
-    let head = log.floor_char_boundary(MAX_LOG / 2);
-    let tail = log.ceil_char_boundary(log.len() - MAX_LOG / 2);
-    format!("{}\n… and more …\n{}", &log[..head], &log[tail..])
+    let bytes = log.as_bytes();
+    let head = String::from_utf8_lossy(&bytes[..MAX_LOG / 2]);
+    let tail = String::from_utf8_lossy(&bytes[bytes.len() - MAX_LOG / 2..]);
+    format!("{head}\n… and more …\n{tail}")
 }

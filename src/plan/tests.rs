@@ -310,11 +310,18 @@ mod mutated {
         "[[launch]]\n",
     ];
 
+    fn boundary(text: &str, mut at: usize) -> usize {
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    }
+
     fn mutate(text: &str, edits: &[(usize, usize, usize)]) -> String {
         let mut text = text.to_owned();
         for (at, len, scrap) in edits {
-            let start = text.floor_char_boundary(at % (text.len() + 1));
-            let end = text.floor_char_boundary((start + len).min(text.len()));
+            let start = boundary(&text, at % (text.len() + 1));
+            let end = boundary(&text, (start + len).min(text.len()));
             text.replace_range(start..end.max(start), SCRAPS[scrap % SCRAPS.len()]);
         }
         text
