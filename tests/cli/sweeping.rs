@@ -143,7 +143,7 @@ fn every_fixture_gets_the_status_it_declares() {
 }
 
 #[test]
-fn a_missing_wait_is_wrong_with_its_cause() {
+fn a_missing_wait_fails_with_its_cause() {
     let sweep = Sweep::new(
         "question   = \"What was missing?\"
 contenders = [\"interleaved\"]
@@ -167,12 +167,12 @@ seed = 1
     let said = sweep.run(&[&sweep.round(), "--variants", &folder], 3);
     // The terminal's lines are folded.
     let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    for told in [
-        "wrong",
-        "read too early",
-        ".cuh:",
-        "before the copy issued at",
-    ] {
+    // A consumer that does not wait also lets the producer arm the barrier of a phase that is not
+    // over. Which comes first, that fault or a wrong result, is the schedule's choice; the cause is
+    // told with either.
+    let failed = ["wrong", "crashed"].iter().any(|s| text.contains(s));
+    assert!(failed, "{text}");
+    for told in ["read too early", ".cuh:", "before the copy issued at"] {
         assert!(text.contains(told), "no {told}: {text}");
     }
 }

@@ -14,6 +14,8 @@ pub struct Fault {
     pub place: Place,
     /// Scheduler seed of the launch; the same seed gives the same fault.
     pub seed: u64,
+    /// What this CTA (or its cluster) read too early before, and may have gone astray by.
+    pub early: Option<EarlyRead>,
 }
 
 /// Where a fault happened.
@@ -316,7 +318,11 @@ impl fmt::Display for FaultKind {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} [seed {}]: {}", self.place, self.seed, self.kind)
+        write!(f, "{} [seed {}]: {}", self.place, self.seed, self.kind)?;
+        match &self.early {
+            Some(early) => write!(f, "\n  read too early: {early}"),
+            None => Ok(()),
+        }
     }
 }
 

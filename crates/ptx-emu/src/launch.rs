@@ -480,7 +480,7 @@ impl Launch {
                 .install(|| grid::run(&env)),
         };
         let tally = tally.map_err(LaunchError::Fault)?;
-        let counters = tally.counters.clone();
+        let counters = tally.counters;
         let (early_read, printed) = tally.words();
         Ok(Report {
             counters,

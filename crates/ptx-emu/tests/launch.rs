@@ -223,6 +223,33 @@ fn bytes_of_a_bulk_copy_are_there_after_the_wait_and_poison_before() {
     );
 }
 
+#[test]
+fn a_fault_names_what_was_read_too_early_before_it() {
+    let trapped = |wait| kernel(&(COPY.replace("WAIT", wait) + "trap;"));
+    let fault_of = |module| fault(&module, warp());
+    let early = fault_of(trapped(""));
+    assert_eq!(early.kind, FaultKind::Trap);
+    let told = "read too early: PTX line";
+    assert!(early.to_string().contains(told), "{early}");
+    assert!(early.early.is_some());
+    let wait = "W: mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0; @!%p2 bra W;";
+    assert_eq!(fault_of(trapped(wait)).early, None);
+}
+
+#[test]
+fn a_cluster_address_of_bytes_on_their_way_is_read_too_early_too() {
+    let load = "ld.shared.u32 %r5, [%r4];";
+    assert!(COPY.contains(load));
+    let mapped = "mapa.shared::cluster.u32 %r4, %r4, 0; ld.shared::cluster.u32 %r5, [%r4];";
+    let mut memory = Memory::new();
+    let out = memory.alloc(4096).unwrap();
+    let launch = warp().params(Params::new().pointer(out));
+    let module = kernel(&COPY.replace("WAIT", "").replace(load, mapped));
+    let report = launch.run(&module, &mut memory).unwrap();
+    let cause = report.early_read.expect("a cause").to_string();
+    assert!(cause.contains("before the copy issued at"), "{cause}");
+}
+
 /// A product of ones, stored before or after its wait, with something done before it is issued.
 fn wgmma(before: &str, wait: &str) -> Module {
     let d: Vec<String> = (0..4).map(|i| format!("%f{i}")).collect();

@@ -24,9 +24,13 @@ pub fn failure(error: &LaunchError) -> RunFailure {
         _ => Status::Crashed,
     };
     let story = fault.to_string();
+    let mut message = story.lines().next().unwrap_or_default().to_owned();
+    if let Some(early) = &fault.early {
+        message += &format!("; read too early: {early}");
+    }
     RunFailure {
         status,
-        message: story.lines().next().unwrap_or_default().to_owned(),
+        message,
         detail: Some(story),
         // The emulator's memory is thrown away; its process is none the worse.
         fatal: false,

@@ -234,14 +234,17 @@ impl Cluster<'_> {
         access: Access,
     ) -> Pointers {
         let region = self.last_region;
+        let drafts = &mut self.drafts;
+        if access.write {
+            return Pointers(each(|i| {
+                drafts.at_written(&region, at[i] - region.base, access.bytes)
+            }));
+        }
         if Drafts::together(low, high) {
-            let first = self.drafts.at(&region, low, access.write);
+            let first = drafts.at(&region, low);
             return Pointers(each(|i| first + (at[i] - region.base - low) as usize));
         }
-        let drafts = &mut self.drafts;
-        Pointers(each(|i| {
-            drafts.at(&region, at[i] - region.base, access.write)
-        }))
+        Pointers(each(|i| drafts.at(&region, at[i] - region.base)))
     }
 
     /// Makes the region of `address` the cached one.
@@ -263,7 +266,11 @@ impl Cluster<'_> {
         for (lane, &address) in at.iter().enumerate() {
             self.find_region(address, access)?;
             let cached = self.last_region;
-            out[lane] = self.drafts.at(&cached, address - cached.base, access.write);
+            let offset = address - cached.base;
+            out[lane] = match access.write {
+                true => self.drafts.at_written(&cached, offset, access.bytes),
+                false => self.drafts.at(&cached, offset),
+            };
             let footprint = if access.write {
                 &self.env.written
             } else {
@@ -302,7 +309,8 @@ impl Cluster<'_> {
         let (host, len) = (cta.shared.as_mut_ptr() as usize, cta.shared.len() as u64);
         let low = at.iter().fold(u64::MAX, |m, &a| m.min(a));
         let high = at.iter().fold(0, |m, &a| m.max(a));
-        let reaches = |c: &InFlight| low < u64::from(c.end) && high >= u64::from(c.start);
+        let reaches =
+            |c: &InFlight| low < u64::from(c.end) && high + access.bytes > u64::from(c.start);
         let early = !access.write && cta.in_flight.iter().any(reaches);
         let own = low >= u64::from(self.env.program.shared_start) && high + access.bytes <= len;
         if own {
@@ -310,28 +318,35 @@ impl Cluster<'_> {
                 cta.touched.mark(a, access.bytes, access.write);
             }
         }
+        if !own {
+            return self.remote_pointers(w, at, access);
+        }
         if early {
-            self.check_landed(w, mask, at);
+            self.check_landed(w, mask, at, access.bytes as u32);
         }
-        if own {
-            return Ok(Pointers(each(
-                #[inline(always)]
-                |i| host + at[i] as usize,
-            )));
-        }
-        self.remote_pointers(w.cta, at, access)
+        Ok(Pointers(each(
+            #[inline(always)]
+            |i| host + at[i] as usize,
+        )))
     }
 
     /// Addresses that name a CTA of the cluster, or are out of bounds.
     #[inline(never)]
-    fn remote_pointers(&mut self, own: u32, at: &[u64; 32], access: Access) -> Checked<Pointers> {
+    fn remote_pointers(&mut self, w: &Warp, at: &[u64; 32], access: Access) -> Checked<Pointers> {
         let mut out = [0; 32];
+        let mut early = None;
         for (lane, &address) in at.iter().enumerate() {
-            let (cta, offset) = self.shared_target(own, address as u32, access)?;
+            let (cta, offset) = self.shared_target(w.cta, address as u32, access)?;
+            if !access.write {
+                early = early.or_else(|| self.copy_over(cta, offset, access.bytes as u32));
+            }
             let cta = &mut self.ctas[cta as usize];
             cta.touched
                 .mark(u64::from(offset), access.bytes, access.write);
             out[lane] = cta.shared.as_mut_ptr() as usize + offset as usize;
+        }
+        if let Some(copy) = early {
+            self.note_overtaken(w, copy);
         }
         Ok(Pointers(out))
     }

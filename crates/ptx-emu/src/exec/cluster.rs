@@ -447,6 +447,7 @@ impl<'a> Cluster<'a> {
             kind: FaultKind::Deadlock { waits },
             place,
             seed: self.env.seed,
+            early: self.early.as_deref().cloned(),
         })
     }
 
@@ -546,6 +547,7 @@ impl<'a> Cluster<'a> {
             kind,
             place: Place::of(self.env.program, pc, id, warp as u32, lanes),
             seed: self.env.seed,
+            early: self.early.as_deref().cloned(),
         })
     }
 

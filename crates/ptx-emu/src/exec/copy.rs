@@ -338,22 +338,19 @@ impl Cluster<'_> {
         mask: u16,
     ) -> Checked<()> {
         self.counters.async_written += data.len() as u64;
-        // Pieces begin at multiples of 16 bytes, as the copy does.
-        self.each_global(to, data.len(), true, |target, part| {
-            let data = &data[part];
-            // SAFETY: `each_global` hands out checked bytes.
-            unsafe {
-                if mask == u16::MAX {
-                    merge(target, data, reduce);
-                } else {
-                    let kept = data
-                        .iter()
-                        .enumerate()
-                        .filter(|(i, _)| mask >> (i % 16) & 1 == 1);
-                    kept.for_each(|(i, &byte)| *((target + i) as *mut u8) = byte);
-                }
-            }
-        })
+        if mask == u16::MAX {
+            return self.each_global(to, data.len(), true, |target, part| {
+                // SAFETY: `each_global` hands out checked bytes.
+                unsafe { merge(target, &data[part], reduce) };
+            });
+        }
+        self.touch_global(to, data.len() as u64, true)?;
+        let chosen = (0..data.len()).filter(|i| mask >> (i % 16) & 1 == 1);
+        // Another CTA may write the bytes between.
+        for i in chosen {
+            self.write_global(to + i as u64, &data[i..=i])?;
+        }
+        Ok(())
     }
 
     /// Notes what a copy about to be issued would read.

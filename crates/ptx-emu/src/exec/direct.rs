@@ -199,8 +199,19 @@ impl Cluster<'_> {
             if !Drafts::together(span.low.into(), span.high.into()) {
                 return None;
             }
-            let first = self.drafts.at(&region, span.low.into(), write);
-            span.host = first.wrapping_sub(span.low as usize);
+            let low = u64::from(span.low);
+            span.host = match (write, span.pattern) {
+                (true, Pattern::Scattered) => self.drafts.at_lanes(&region, &span.at, bytes),
+                (true, _) => {
+                    let length = u64::from(span.high - span.low + bytes);
+                    let first = self.drafts.at_written(&region, low, length);
+                    first.wrapping_sub(span.low as usize)
+                }
+                (false, _) => {
+                    let first = self.drafts.at(&region, low);
+                    first.wrapping_sub(span.low as usize)
+                }
+            };
         }
         let total = u64::from(bytes) * u64::from(mask.count_ones());
         let footprint = match write {
@@ -238,7 +249,7 @@ impl Cluster<'_> {
         let host = cta.shared.as_mut_ptr() as usize;
         let bounds = (SHARED_BASE, cta.shared.len() as u64);
         let span = Span::within(at, mask, bytes, bounds, host)?;
-        let reaches = |c: &InFlight| span.low < c.end && span.high >= c.start;
+        let reaches = |c: &InFlight| span.low < c.end && span.high + bytes > c.start;
         if !write && cta.in_flight.iter().any(reaches) {
             return None;
         }

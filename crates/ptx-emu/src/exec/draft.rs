@@ -4,9 +4,11 @@
 //! be seen by whoever happens to be late. Instead a cluster writes to private copies of small
 //! pages, and reads memory as it was when it began plus its own writes. Between waves (or epochs,
 //! see [`super::grid`]) the copies are published one cluster after another, in an order drawn from
-//! the seed. A kernel whose CTAs race by plain accesses thus has one answer per seed.
+//! the seed, each byte from the last one that wrote it. A kernel whose CTAs race by plain accesses
+//! thus has one answer per seed, and only CTAs that write parts of a word can mix it.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
+use std::ops::Range;
 
 use super::cluster::CachedRegion;
 use crate::memory::Memory;
@@ -17,8 +19,84 @@ const PAGE: usize = 1024;
 /// Pages of one table of the directory.
 const TABLE: usize = 1024;
 
+/// Bits of one word of a page's mask.
+const WORD: usize = u64::BITS as usize;
+
+/// Bytes as the cluster sees them, and which of them it has written itself.
 #[repr(C, align(64))]
-struct Page(UnsafeCell<[u8; PAGE]>);
+struct Page {
+    bytes: UnsafeCell<[u8; PAGE]>,
+    written: [Cell<u64>; PAGE / WORD],
+}
+
+impl Page {
+    fn new(bytes: [u8; PAGE]) -> Self {
+        Self {
+            bytes: UnsafeCell::new(bytes),
+            written: [const { Cell::new(0) }; PAGE / WORD],
+        }
+    }
+
+    #[inline(always)]
+    fn host(&self) -> usize {
+        self.bytes.get() as usize
+    }
+
+    #[inline(always)]
+    fn add(&self, word: usize, bits: u64) {
+        self.written[word].set(self.written[word].get() | bits);
+    }
+
+    /// Notes bytes as written; there is at least one.
+    #[inline]
+    fn mark(&self, from: usize, bytes: usize) {
+        let (first, last) = (from / WORD, (from + bytes - 1) / WORD);
+        let head = u64::MAX << (from % WORD);
+        let tail = u64::MAX >> (WORD - 1 - (from + bytes - 1) % WORD);
+        if first == last {
+            return self.add(first, head & tail);
+        }
+        self.add(first, head);
+        for word in &self.written[first + 1..last] {
+            word.set(u64::MAX);
+        }
+        self.add(last, tail);
+    }
+
+    /// Notes what a warp writes: `bytes` at each offset of an allocation, aligned, all in here.
+    #[inline]
+    fn mark_lanes(&self, at: &[u32; 32], bytes: u32) {
+        let each = u64::MAX >> (WORD as u32 - bytes);
+        let (mut word, mut bits) = (at[0] as usize % PAGE / WORD, 0);
+        for &a in at {
+            let a = a as usize % PAGE;
+            if a / WORD != word {
+                self.add(word, bits);
+                (word, bits) = (a / WORD, 0);
+            }
+            bits |= each << (a % WORD);
+        }
+        self.add(word, bits);
+    }
+
+    /// Writes over memory what the cluster has written.
+    fn put(&self, target: &mut [u8]) {
+        // SAFETY: pages are published when the cluster that wrote them has stopped.
+        let bytes = unsafe { &*self.bytes.get() };
+        let parts = target.chunks_mut(WORD).zip(bytes.chunks(WORD));
+        for ((to, new), written) in parts.zip(&self.written) {
+            match written.get() {
+                0 => {}
+                u64::MAX => to.copy_from_slice(&new[..to.len()]),
+                some => {
+                    for (i, (to, new)) in to.iter_mut().zip(new).enumerate() {
+                        *to = if some >> i & 1 == 1 { *new } else { *to };
+                    }
+                }
+            }
+        }
+    }
+}
 
 /// The private pages of one allocation.
 #[derive(Default)]
@@ -29,10 +107,12 @@ struct Draft {
 }
 
 impl Draft {
+    /// Place in `pages`.
+    #[inline]
     fn find(&self, number: usize) -> Option<usize> {
         let table = self.directory.get(number / TABLE)?.as_ref()?;
         let place = table[number % TABLE].checked_sub(1)?;
-        Some(self.pages[place as usize].1.0.get() as usize)
+        Some(place as usize)
     }
 
     fn add(&mut self, number: usize, page: Box<Page>) -> usize {
@@ -41,10 +121,9 @@ impl Draft {
             self.directory.resize_with(at + 1, || None);
         }
         let table = self.directory[at].get_or_insert_with(|| Box::new([0; TABLE]));
-        let address = page.0.get() as usize;
         self.pages.push((number, page));
         table[number % TABLE] = self.pages.len() as u32;
-        address
+        self.pages.len() - 1
     }
 }
 
@@ -84,36 +163,59 @@ impl Drafts {
     }
 
     /// Host address of a byte of an allocation as this cluster sees it; good to the page's end.
-    pub(super) fn at(&mut self, region: &CachedRegion, offset: u64, write: bool) -> usize {
-        let host = region.host + offset as usize;
-        if !self.concern(region.index, write) {
-            return host;
+    pub(super) fn at(&self, region: &CachedRegion, offset: u64) -> usize {
+        let (number, within) = (offset as usize / PAGE, offset as usize % PAGE);
+        let draft = match self.on {
+            true => self.regions.get(region.index).and_then(Option::as_ref),
+            false => None,
+        };
+        match draft.and_then(|draft| Some(&draft.pages[draft.find(number)?].1)) {
+            Some(page) => page.host() + within,
+            None => region.host + offset as usize,
         }
+    }
+
+    /// Host address of bytes the cluster is about to write, all in one page.
+    pub(super) fn at_written(&mut self, region: &CachedRegion, offset: u64, bytes: u64) -> usize {
+        if !self.on {
+            return region.host + offset as usize;
+        }
+        let page = self.own(region, offset as usize / PAGE);
+        let within = offset as usize % PAGE;
+        page.mark(within, bytes as usize);
+        page.host() + within
+    }
+
+    /// As [`Drafts::at_written`] for the lanes of a warp, which write `bytes` each, aligned: the
+    /// host address of the allocation's first byte, if all of it lay as this page does.
+    #[inline(never)]
+    pub(super) fn at_lanes(&mut self, region: &CachedRegion, at: &[u32; 32], bytes: u32) -> usize {
+        let number = at[0] as usize / PAGE;
+        let page = self.own(region, number);
+        page.mark_lanes(at, bytes);
+        page.host().wrapping_sub(number * PAGE)
+    }
+
+    /// The cluster's own copy of a page.
+    fn own(&mut self, region: &CachedRegion, number: usize) -> &Page {
         if self.regions.len() <= region.index {
             self.regions.resize_with(region.index + 1, || None);
         }
-        let (number, within) = (offset as usize / PAGE, offset as usize % PAGE);
-        let found = self.regions[region.index]
-            .as_ref()
-            .and_then(|draft| draft.find(number));
-        let page = match found {
-            Some(page) => page,
-            None if !write => return host,
+        let draft = self.regions[region.index].get_or_insert_default();
+        let place = match draft.find(number) {
+            Some(place) => place,
             None => {
-                let start = (number * PAGE) as u64;
-                let len = (region.end - region.base - start).min(PAGE as u64) as usize;
-                let mut page = Box::new(Page(UnsafeCell::new([0; PAGE])));
-                let source = (region.host + start as usize) as *const u8;
+                let start = number * PAGE;
+                let len = ((region.end - region.base) as usize - start).min(PAGE);
+                let mut bytes = [0; PAGE];
+                let source = (region.host + start) as *const u8;
                 // SAFETY: the page begins inside the allocation and `len` ends there. Memory is
                 // only written between waves.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(source, page.0.get_mut().as_mut_ptr(), len)
-                };
-                let draft = self.regions[region.index].get_or_insert_default();
-                draft.add(number, page)
+                unsafe { std::ptr::copy_nonoverlapping(source, bytes.as_mut_ptr(), len) };
+                draft.add(number, Box::new(Page::new(bytes)))
             }
         };
-        page + within
+        &draft.pages[place].1
     }
 
     /// Whether two bytes of an allocation lie in one page.
@@ -129,22 +231,29 @@ impl Drafts {
         offset: u64,
         bytes: usize,
         write: bool,
-        mut each: impl FnMut(usize, std::ops::Range<usize>),
+        mut each: impl FnMut(usize, Range<usize>),
     ) {
         if !self.concern(region.index, write) {
             return each(region.host + offset as usize, 0..bytes);
         }
-        let mut done = 0;
-        while done < bytes {
-            let from = offset + done as u64;
-            let len = (PAGE - from as usize % PAGE).min(bytes - done);
-            each(self.at(region, from, write), done..done + len);
-            done += len;
+        for part in parts(offset, bytes) {
+            let from = offset + part.start as u64;
+            let at = match write {
+                true => self.at_written(region, from, part.len() as u64),
+                false => self.at(region, from),
+            };
+            each(at, part);
         }
     }
 
+    /// Notes bytes as written that [`Drafts::range`] gave as part of a longer range.
+    pub(super) fn mark(&mut self, region: &CachedRegion, offset: u64, bytes: usize) {
+        self.pieces(region, offset, bytes, true, |_, _| {});
+    }
+
     /// A range in one piece: where it lies, or a copy that [`Drafts::put_back`] writes. `None` if
-    /// it is in no allocation, or too long to be worth a copy.
+    /// it is in no allocation, or too long to be worth a copy. Which of its bytes are written is
+    /// for the caller to [`Drafts::mark`].
     pub(super) fn range(
         &mut self,
         memory: &Memory,
@@ -162,7 +271,11 @@ impl Drafts {
             return Some((region.host + offset as usize) as *mut u8);
         }
         if bytes == 0 || Self::together(offset, offset + bytes - 1) {
-            return Some(self.at(&region, offset, write) as *mut u8);
+            let at = match write {
+                true => self.own(&region, offset as usize / PAGE).host() + offset as usize % PAGE,
+                false => self.at(&region, offset),
+            };
+            return Some(at as *mut u8);
         }
         if bytes > MOST_PIECED {
             return None;
@@ -183,20 +296,26 @@ impl Drafts {
             let Some(region) = CachedRegion::of(memory, address) else {
                 continue;
             };
-            self.pieces(
-                &region,
-                address - region.base,
-                copy.len(),
-                true,
-                |at, part| {
-                    // SAFETY: as in `range`, and the page is this cluster's own.
-                    let piece =
-                        unsafe { std::slice::from_raw_parts_mut(at as *mut u8, part.len()) };
-                    piece.copy_from_slice(&copy[part]);
-                },
-            );
+            let offset = address - region.base;
+            for part in parts(offset, copy.len()) {
+                let from = offset as usize + part.start;
+                let at = self.own(&region, from / PAGE).host() + from % PAGE;
+                // SAFETY: as in `range`, and the page is this cluster's own.
+                let piece = unsafe { std::slice::from_raw_parts_mut(at as *mut u8, part.len()) };
+                piece.copy_from_slice(&copy[part]);
+            }
         }
     }
+}
+
+/// A range cut where pages end.
+fn parts(offset: u64, bytes: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let from = done;
+        done = bytes.min(from + PAGE - (offset as usize + from) % PAGE);
+        (from < bytes).then_some(from..done)
+    })
 }
 
 /// Publishes drafts, one after another; whether there was anything to publish.
@@ -204,15 +323,13 @@ pub(super) fn publish(memory: &Memory, drafts: Vec<Drafts>) -> bool {
     let regions = drafts.iter().map(|d| d.regions.len()).max().unwrap_or(0);
     let mut any = false;
     for index in 0..regions {
-        let mut pages: Vec<(usize, &[u8; PAGE])> = drafts
+        let mut pages: Vec<&(usize, Box<Page>)> = drafts
             .iter()
             .filter_map(|d| d.regions.get(index)?.as_ref())
             .flat_map(|draft| &draft.pages)
-            // SAFETY: the cluster that wrote the page has stopped.
-            .map(|(number, page)| (*number, unsafe { &*page.0.get() }))
             .collect();
         // Stable, so that those of one number stay in the order of their clusters.
-        pages.sort_by_key(|(number, _)| *number);
+        pages.sort_by_key(|page| page.0);
         any |= !pages.is_empty();
         let region = &memory.regions()[index];
         for same in pages.chunk_by(|a, b| a.0 == b.0) {
@@ -221,24 +338,10 @@ pub(super) fn publish(memory: &Memory, drafts: Vec<Drafts>) -> bool {
             // SAFETY: the page lies in the allocation, and no cluster runs while drafts are
             // published.
             let target = unsafe { std::slice::from_raw_parts_mut(region.ptr().add(start), len) };
-            merge(target, same);
+            same.iter().for_each(|(_, page)| page.put(target));
         }
     }
     any
-}
-
-/// Writes the pages of one number over memory: only what each has changed, if they are several. A
-/// byte written with the value it had counts as written before all others.
-fn merge(target: &mut [u8], pages: &[(usize, &[u8; PAGE])]) {
-    if let [(_, page)] = pages {
-        return target.copy_from_slice(&page[..target.len()]);
-    }
-    let before = target.to_vec();
-    for (_, page) in pages {
-        for ((to, new), old) in target.iter_mut().zip(*page).zip(&before) {
-            *to = if new == old { *to } else { *new };
-        }
-    }
 }
 
 #[cfg(test)]
@@ -246,14 +349,14 @@ mod tests {
     use super::*;
 
     fn write(drafts: &mut Drafts, region: &CachedRegion, offset: u64, value: u8) {
-        let at = drafts.at(region, offset, true) as *mut u8;
+        let at = drafts.at_written(region, offset, 1) as *mut u8;
         // SAFETY: `at` is a byte of a page that `drafts` owns.
         unsafe { *at = value };
     }
 
-    fn read(drafts: &mut Drafts, region: &CachedRegion, offset: u64) -> u8 {
+    fn read(drafts: &Drafts, region: &CachedRegion, offset: u64) -> u8 {
         // SAFETY: as above, or a byte of the allocation.
-        unsafe { *(drafts.at(region, offset, false) as *const u8) }
+        unsafe { *(drafts.at(region, offset) as *const u8) }
     }
 
     #[test]
@@ -266,13 +369,77 @@ mod tests {
         write(&mut a, &region, 7, 1);
         write(&mut b, &region, 7, 2);
         write(&mut b, &region, 8, 2);
-        assert_eq!(read(&mut a, &region, 7), 1);
-        assert_eq!(read(&mut a, &region, 8), 0);
+        assert_eq!(read(&a, &region, 7), 1);
+        assert_eq!(read(&a, &region, 8), 0);
         assert_eq!(memory.read_vec(ptr, 1500).unwrap(), vec![0; 1500]);
         assert!(publish(&memory, vec![b, a]));
         let now = memory.read_vec(ptr, 1500).unwrap();
         assert_eq!((now[7], now[8], now[1499]), (1, 2, 1));
         assert!(!publish(&memory, vec![Drafts::new(true)]));
+    }
+
+    #[test]
+    fn each_byte_is_the_last_writers_even_with_the_value_it_had() {
+        let mut memory = Memory::new();
+        let ptr = memory.alloc(2048).unwrap();
+        memory.write(ptr.offset(8), &[1, 0, 5]).unwrap();
+        let region = CachedRegion::of(&memory, ptr.0).unwrap();
+        let mut drafts = [(0x0101u16, 7), (0x0002, 5)].map(|(word, byte)| {
+            let mut drafts = Drafts::new(true);
+            for (i, value) in word.to_le_bytes().into_iter().enumerate() {
+                write(&mut drafts, &region, 8 + i as u64, value);
+            }
+            write(&mut drafts, &region, 10, byte);
+            drafts
+        });
+        let drafts = drafts.iter_mut().map(Drafts::take).collect();
+        publish(&memory, drafts);
+        assert_eq!(memory.read_vec(ptr.offset(8), 3).unwrap(), [2, 0, 5]);
+    }
+
+    #[test]
+    fn marks_of_ranges_and_of_lanes_are_the_bytes_they_cover() {
+        let marked = |page: &Page| -> Vec<usize> {
+            let bit = |i: &usize| page.written[i / WORD].get() >> (i % WORD) & 1 == 1;
+            (0..PAGE).filter(bit).collect()
+        };
+        for (from, bytes) in [(0, 1), (63, 2), (5, 59), (64, 64), (100, 500), (0, PAGE)] {
+            let page = Page::new([0; PAGE]);
+            page.mark(from, bytes);
+            assert_eq!(marked(&page), Vec::from_iter(from..from + bytes));
+        }
+        let page = Page::new([0; PAGE]);
+        let at = std::array::from_fn(|lane| 4 * PAGE as u32 + 32 * (31 - lane as u32));
+        page.mark_lanes(&at, 16);
+        let expected = (0..PAGE).filter(|i| i % 32 < 16);
+        assert_eq!(marked(&page), Vec::from_iter(expected));
+    }
+
+    #[test]
+    fn a_range_is_published_where_it_was_marked() {
+        let mut memory = Memory::new();
+        let ptr = memory.alloc(4096).unwrap();
+        let region = CachedRegion::of(&memory, ptr.0).unwrap();
+        // Rows of 16 bytes, every other one of which is somebody else's.
+        let drafts = [0u64, 1].map(|who| {
+            let mut drafts = Drafts::new(true);
+            for row in 0..64 {
+                drafts.mark(&region, 32 * row + 16 * who, 16);
+            }
+            let mut pieced = Pieced::new();
+            let at = drafts.range(&memory, ptr.0, 2048, true, &mut pieced);
+            // SAFETY: `range` gave 2048 bytes.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(at.unwrap(), 2048) };
+            for row in bytes.chunks_mut(16).skip(who as usize).step_by(2) {
+                row.fill(who as u8 + 1);
+            }
+            drafts.put_back(&memory, pieced);
+            drafts
+        });
+        publish(&memory, drafts.into());
+        let now = memory.read_vec(ptr, 2048).unwrap();
+        let expected = |i: usize| 1 + (i / 16 % 2) as u8;
+        assert_eq!(now, Vec::from_iter((0..2048).map(expected)));
     }
 
     #[test]
@@ -288,6 +455,7 @@ mod tests {
         let bytes = unsafe { std::slice::from_raw_parts_mut(at.unwrap(), 1028) };
         assert_eq!(bytes[..3], [0, 9, 0]);
         bytes.fill(5);
+        drafts.mark(&region, 1022, 1028);
         drafts.put_back(&memory, pieced);
         publish(&memory, vec![drafts]);
         let now = memory.read_vec(ptr, 4096).unwrap();

@@ -36,27 +36,29 @@ impl Cluster<'_> {
         }
     }
 
-    /// The copy in flight that covers a shared byte of a CTA.
-    pub(super) fn copy_over(&self, cta: u32, address: u32) -> Option<InFlight> {
-        let covers = |c: &&InFlight| (c.start..c.end).contains(&address);
-        self.ctas[cta as usize]
-            .in_flight
-            .iter()
-            .find(covers)
-            .copied()
+    /// A copy in flight that covers one of these shared bytes of a CTA.
+    pub(super) fn copy_over(&self, cta: u32, address: u32, bytes: u32) -> Option<InFlight> {
+        let reaches = |c: &&InFlight| c.start < address.saturating_add(bytes) && address < c.end;
+        let copies = &self.ctas[cta as usize].in_flight;
+        copies.iter().find(reaches).copied()
     }
 
     /// Notes loads of a warp from bytes in flight.
-    pub(super) fn check_landed(&mut self, w: &Warp, mask: u32, at: &[u64; 32]) {
-        let hit =
-            super::access::lanes(mask).find_map(|lane| self.copy_over(w.cta, at[lane] as u32));
+    pub(super) fn check_landed(&mut self, w: &Warp, mask: u32, at: &[u64; 32], bytes: u32) {
+        let mut lanes = super::access::lanes(mask);
+        let hit = lanes.find_map(|lane| self.copy_over(w.cta, at[lane] as u32, bytes));
         if let Some(copy) = hit {
-            let what = format!(
-                "shared memory read before the copy issued at {} has arrived",
-                Place::of(self.env.program, copy.pc, [0; 3], 0, 0).line()
-            );
-            self.note_early(w, what);
+            self.note_overtaken(w, copy);
         }
+    }
+
+    /// Notes a load of a warp that came before a copy.
+    pub(super) fn note_overtaken(&mut self, w: &Warp, copy: InFlight) {
+        let what = format!(
+            "shared memory read before the copy issued at {} has arrived",
+            Place::of(self.env.program, copy.pc, [0; 3], 0, 0).line()
+        );
+        self.note_early(w, what);
     }
 
     /// Counts an early read of a warp and keeps the first.

@@ -182,6 +182,7 @@ fn hung(resident: &[Cluster<'_>], env: &Env<'_>, more: bool) -> Box<Fault> {
             kind,
             place: Place::default(),
             seed: env.seed,
+            early: None,
         }),
     }
 }

@@ -194,10 +194,14 @@ impl Cluster<'_> {
             .map_err(map_error)?;
         let write = job.source.is_some();
         for inside in rows.clone().filter_map(|row| row.inside) {
-            self.touch_global(inside.global, u64::from(inside.len), write)?;
             let bytes = u64::from(inside.len);
+            let region = self.touch_global(inside.global, bytes, write)?;
             match write {
-                true => self.counters.async_written += bytes,
+                true => {
+                    let offset = inside.global - region.base;
+                    self.drafts.mark(&region, offset, bytes as usize);
+                    self.counters.async_written += bytes;
+                }
                 false => self.counters.async_read += bytes,
             }
         }

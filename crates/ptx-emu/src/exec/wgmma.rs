@@ -233,7 +233,7 @@ impl Cluster<'_> {
             let near = |c: &InFlight| c.start < bytes.end && bytes.start < c.end;
             if cta.in_flight.iter().any(near) {
                 let mut chunks = tile.chunks(rows);
-                hit = hit.or_else(|| chunks.find_map(|chunk| self.copy_over(w.cta, chunk)));
+                hit = hit.or_else(|| chunks.find_map(|chunk| self.copy_over(w.cta, chunk, 16)));
             }
         }
         if let Some(copy) = hit {
