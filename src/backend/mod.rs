@@ -153,7 +153,7 @@ impl std::fmt::Display for Trespass {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct RunFailure {
-    /// `launch-error`, `crashed` or `hung`.
+    /// `launch-error`, `crashed`, `hung` or `unsupported`.
     pub status: Status,
     /// One line: the call that failed and the device's name for the error.
     pub message: String,

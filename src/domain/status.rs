@@ -18,7 +18,8 @@ pub enum Status {
     Crashed,
     /// Did not return within its time or step limit.
     Hung,
-    /// The variant's own `requires` rule this shape out.
+    /// The variant's own `requires` rule this shape out, or it needs what the
+    /// device or dgx does not have.
     Unsupported,
 }
 

@@ -1,12 +1,14 @@
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use rand::RngExt;
+use rand::seq::index::sample;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-/// Within so many calls of a contender the first is judged by the host; the
-/// stretches after that grow.
-const FIRST_STRETCH: u64 = 16;
+/// Of the calls a contender is sure to get, the host judges so many.
+const SURE: usize = 2;
+/// Of the calls after them it judges one a stretch, and the stretches grow.
+const FIRST_STRETCH: u64 = 64;
 const GROWTH: u64 = 4;
 
 /// Which data each call gets, and which calls the host judges. The kernel
@@ -16,18 +18,56 @@ const GROWTH: u64 = 4;
 pub struct Audit {
     rng: ChaCha20Rng,
     sets: usize,
+    calls: Calls,
     /// The data set of each entry's last call.
     last: HashMap<String, usize>,
     plans: HashMap<String, Plan>,
 }
 
+/// The calls every entry is sure to get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calls {
+    pub warmup: u32,
+    pub timed: u32,
+}
+
 /// One entry's calls.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Plan {
     calls: u64,
-    /// The call that will be judged next.
-    next: u64,
+    /// The calls that will be judged, as far as they are drawn.
+    due: BTreeSet<u64>,
     stretch: u64,
+}
+
+impl Plan {
+    /// Some of the timed calls that are sure to come, and one of the warm-ups.
+    fn draw(calls: Calls, rng: &mut ChaCha20Rng) -> Self {
+        let (warmup, timed) = (u64::from(calls.warmup), calls.timed as usize);
+        let picked = sample(rng, timed, SURE.min(timed)).into_iter();
+        let mut due: BTreeSet<u64> = picked.map(|place| warmup + place as u64).collect();
+        if warmup > 0 {
+            due.insert(rng.random_range(0..warmup));
+        }
+        due.insert(warmup + timed as u64 + rng.random_range(0..FIRST_STRETCH));
+        Self {
+            calls: 0,
+            due,
+            stretch: FIRST_STRETCH,
+        }
+    }
+
+    /// Whether the next call is judged.
+    fn next(&mut self, rng: &mut ChaCha20Rng) -> bool {
+        let judged = self.due.remove(&self.calls);
+        self.calls += 1;
+        if self.due.is_empty() {
+            self.stretch *= GROWTH;
+            let further = self.calls + rng.random_range(0..self.stretch);
+            self.due.insert(further);
+        }
+        judged
+    }
 }
 
 /// One call's data.
@@ -43,15 +83,16 @@ pub struct Dealt {
 
 impl Audit {
     /// Over so many data sets, with a key nobody knows.
-    pub fn secret(sets: usize) -> Self {
-        Self::with_rng(sets, ChaCha20Rng::from_seed(rand::random()))
+    pub fn secret(sets: usize, calls: Calls) -> Self {
+        Self::with_rng(sets, calls, ChaCha20Rng::from_seed(rand::random()))
     }
 
-    fn with_rng(sets: usize, rng: ChaCha20Rng) -> Self {
+    fn with_rng(sets: usize, calls: Calls, rng: ChaCha20Rng) -> Self {
         assert!(sets > 0, "there is something to compute");
         Self {
             rng,
             sets,
+            calls,
             last: HashMap::new(),
             plans: HashMap::new(),
         }
@@ -64,6 +105,14 @@ impl Audit {
 
     /// What the next call of this entry gets: never the data set it had last.
     pub fn deal(&mut self, entry: &str) -> Dealt {
+        Dealt {
+            judged: self.judged(entry),
+            ..self.rehearse(entry)
+        }
+    }
+
+    /// The same for a rehearsal: it uses up none of the calls that are judged.
+    pub fn rehearse(&mut self, entry: &str) -> Dealt {
         let set = match self.last.get(entry) {
             Some(last) if self.sets > 1 => {
                 let other = self.rng.random_range(0..self.sets - 1);
@@ -75,35 +124,30 @@ impl Audit {
         Dealt {
             set,
             salt: self.rng.random(),
-            judged: self.judged(entry),
+            judged: false,
         }
     }
 
     fn judged(&mut self, entry: &str) -> bool {
-        let rng = &mut self.rng;
-        let plan = self.plans.entry(entry.to_owned()).or_insert_with(|| Plan {
-            calls: 0,
-            next: rng.random_range(0..FIRST_STRETCH),
-            stretch: FIRST_STRETCH,
-        });
-        let judged = plan.calls == plan.next;
-        plan.calls += 1;
-        if judged {
-            plan.stretch *= GROWTH;
-            plan.next = plan.calls + rng.random_range(0..plan.stretch);
-        }
-        judged
+        let (rng, calls) = (&mut self.rng, self.calls);
+        let plan = self.plans.entry(entry.to_owned());
+        plan.or_insert_with(|| Plan::draw(calls, rng)).next(rng)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::ops::Range;
 
     use super::*;
 
+    const CALLS: Calls = Calls {
+        warmup: 3,
+        timed: 10,
+    };
+
     fn audit(seed: u64) -> Audit {
-        Audit::with_rng(3, ChaCha20Rng::seed_from_u64(seed))
+        Audit::with_rng(3, CALLS, ChaCha20Rng::seed_from_u64(seed))
     }
 
     #[test]
@@ -123,26 +167,49 @@ mod tests {
         for seed in 0..400 {
             let mut audit = audit(seed);
             let judged: Vec<usize> = (0..100).filter(|_| audit.deal("x").judged).collect();
-            assert!(
-                judged.first().is_some_and(|first| *first < 16),
-                "{judged:?}"
-            );
-            assert!((2..=6).contains(&judged.len()), "{judged:?}");
+            let among = |calls: Range<usize>| judged.iter().filter(|c| calls.contains(c)).count();
+            assert_eq!((among(0..3), among(3..13)), (1, 2), "{judged:?}");
+            assert!((4..=6).contains(&judged.len()), "{judged:?}");
             places.extend(judged);
         }
         // No call is safe: over 400 runs nearly each of the hundred was judged.
         assert!(places.len() > 90, "{}", places.len());
+        let sure: BTreeSet<usize> = (0..13).collect();
+        assert!(places.is_superset(&sure), "{places:?}");
+    }
+
+    #[test]
+    fn rehearsals_use_up_no_judgement() {
+        let judged = |rehearsals: usize| -> usize {
+            let mut audit = audit(7);
+            for _ in 0..rehearsals {
+                assert!(!audit.rehearse("x").judged);
+            }
+            (0..13).filter(|_| audit.deal("x").judged).count()
+        };
+        assert_eq!([0, 2, 16, 200].map(judged), [3; 4]);
+    }
+
+    #[test]
+    fn a_process_of_two_blocks_is_judged_throughout() {
+        let calls = Calls {
+            warmup: 0,
+            timed: 2,
+        };
+        let mut audit = Audit::with_rng(1, calls, ChaCha20Rng::seed_from_u64(1));
+        assert!(audit.deal("x").judged && audit.deal("x").judged);
+        assert!(audit.deal("another").judged);
     }
 
     #[test]
     fn a_single_set_is_dealt_all_the_same() {
-        let mut audit = Audit::with_rng(1, ChaCha20Rng::seed_from_u64(1));
+        let mut audit = Audit::with_rng(1, CALLS, ChaCha20Rng::seed_from_u64(1));
         assert!((0..10).all(|_| audit.deal("x").set == 0));
     }
 
     #[test]
     fn two_audits_differ() {
-        let (mut one, mut other) = (Audit::secret(3), Audit::secret(3));
+        let (mut one, mut other) = (Audit::secret(3, CALLS), Audit::secret(3, CALLS));
         assert_ne!(one.deal("x").salt, other.deal("x").salt);
         assert_ne!(one.key(), other.key());
     }

@@ -6,6 +6,6 @@ mod audit;
 mod blocks;
 mod lineup;
 
-pub use audit::{Audit, Dealt};
+pub use audit::{Audit, Calls, Dealt};
 pub use blocks::{Outcome, Schedule, Stopwatch, run};
 pub use lineup::{Lane, Lineup, Timeable, Unproven};

@@ -215,6 +215,23 @@ pub struct Verdict {
     pub counters: BTreeMap<String, f64>,
 }
 
+impl Verdict {
+    /// What became of a cell; the rest is for whoever knows it.
+    pub fn new(contender: &ContenderId, shape: &str, status: Status) -> Self {
+        Self {
+            contender: contender.clone(),
+            shape: shape.to_owned(),
+            status,
+            reason: None,
+            detail: None,
+            worst: None,
+            millis: 0.0,
+            printed: None,
+            counters: BTreeMap::new(),
+        }
+    }
+}
+
 /// One randomised complete block: every contender of a shape timed once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -2,6 +2,7 @@ use std::time::{Duration, Instant};
 
 use super::oracles::timing_keys;
 use super::progress::Bar;
+use super::standing::Standing;
 use super::validate::verdict;
 use super::{Session, could_not_run, interrupt, yardstick_id};
 use crate::diagnostic::CommandError;
@@ -35,7 +36,7 @@ pub fn all(session: &mut Session<'_>) -> Result<String, CommandError> {
     let processes = session.settings.processes;
     let bar = progress.stage("measure", shapes * processes as usize);
     let mut timing = Timing {
-        verdicts: passed(session.writer)?,
+        standing: Standing::of(&reread(session.writer)?),
         session: &mut *session,
         blocks: 0,
         retaken: 0,
@@ -88,24 +89,9 @@ fn reread(writer: &Writer) -> Result<Run, CommandError> {
         .map_err(|e| could_not_run(&format!("the run file cannot be read back: {e}")))
 }
 
-/// The verdicts on record that say ok.
-fn passed(writer: &Writer) -> Result<Vec<Verdict>, CommandError> {
-    let run = reread(writer)?;
-    let ids = run.header.contenders.iter().map(|c| &c.id);
-    Ok(ids
-        .flat_map(|id| {
-            let shapes = run.header.shapes.iter();
-            shapes.filter_map(|s| run.verdict(id, &s.name))
-        })
-        .filter(|v| v.status == Status::Ok && v.worst.is_some_and(|worst| worst <= 1.0))
-        .cloned()
-        .collect())
-}
-
 struct Timing<'a, 'b> {
     session: &'a mut Session<'b>,
-    /// Shrinks when a timed call turns out wrong.
-    verdicts: Vec<Verdict>,
+    standing: Standing,
     blocks: u32,
     retaken: u32,
 }
@@ -127,20 +113,23 @@ impl Timing<'_, '_> {
         let mut lost_before = false;
         loop {
             let before = self.blocks;
-            let job = self.job(shape, process);
+            let job = self.job(shape, process, lost_before);
             if job.entries.is_empty() || interrupt::requested() {
                 return Ok(());
             }
             match self.attempt(&job, bar)? {
                 Attempt::Done => return Ok(()),
                 Attempt::Without(verdict) => self.reject(verdict)?,
-                // Somebody else may have killed it: once is no reason to give up.
-                Attempt::Lost(how) if lost_before => return Err(could_not_run(&how)),
-                Attempt::Lost(how) => {
-                    self.session
-                        .progress
-                        .warn(&format!("{how}; it is timed once more"));
+                // Somebody else may have killed it: once is nobody's fault.
+                Attempt::Lost(loss) if !lost_before => {
+                    let how = loss.how(&job.shape.name);
+                    let warning = format!("{how}; it is timed once more");
+                    self.session.progress.warn(&warning);
                     lost_before = true;
+                }
+                Attempt::Lost(loss) => {
+                    self.reject(loss.verdict(&job.shape.name)?)?;
+                    lost_before = false;
                 }
             }
             // Another process takes over: its blocks must not be taken for
@@ -151,14 +140,17 @@ impl Timing<'_, '_> {
         }
     }
 
-    fn job(&self, shape: usize, process: u32) -> MeasureJob {
+    fn job(&self, shape: usize, process: u32, watched: bool) -> MeasureJob {
         let Session {
             plan,
             settings,
             stage,
             ..
         } = &*self.session;
-        let yardstick = plan.round.yardstick && stage.yardstick().is_ok();
+        let name = &plan.shapes[shape].name;
+        let yardstick = plan.round.yardstick
+            && stage.yardstick().is_ok()
+            && !self.standing.rejected(&yardstick_id(), name);
         MeasureJob {
             shape: plan.shapes[shape].clone(),
             problems: timing_keys(&plan.shapes[shape], plan, settings),
@@ -172,6 +164,7 @@ impl Timing<'_, '_> {
             min_blocks: self.share(),
             max_seconds: settings.max_seconds / f64::from(settings.processes.max(1)),
             cold_l2: settings.cold_l2,
+            watched,
         }
     }
 
@@ -182,12 +175,12 @@ impl Timing<'_, '_> {
         cells
             .filter_map(|cell| {
                 let id = &plan.contenders[cell.contender].id;
-                let of_cell = |v: &&Verdict| v.contender == *id && v.shape == *name;
-                // Only who passed is timed.
-                self.verdicts.iter().find(of_cell)?;
                 let Work::Run { build, call } = &cell.work else {
                     return None;
                 };
+                if !self.standing.passed(id, name) {
+                    return None;
+                }
                 Some(MeasureEntry {
                     contender: id.clone(),
                     image: self.session.images[*build].as_ref().ok()?.folder.clone(),
@@ -201,38 +194,54 @@ impl Timing<'_, '_> {
         let shape = &job.shape.name;
         let patience = ALLOWANCE + Duration::from_secs_f64(job.max_seconds);
         let worker = self.session.stage.worker()?;
-        let mut lost = worker.send(Request::Measure(Box::new(job.clone()))).err();
+        let mut sent = worker.send(Request::Measure(Box::new(job.clone())));
         let mut blocks = 0;
-        while lost.is_none() {
+        // Whose code the worker is at.
+        let mut at = None;
+        loop {
             let worker = self.session.stage.worker()?;
-            let reply = match worker.receive(patience, &interrupt::requested) {
+            let heard = sent.and_then(|()| worker.receive(patience, &interrupt::requested));
+            sent = Ok(());
+            let heard = heard.and_then(|reply| match misfit(job, &reply, blocks) {
+                Some(misfit) => Err(worker.garbled(&misfit)),
+                None => Ok(reply),
+            });
+            let reply = match heard {
                 Ok(reply) => reply,
-                Err(how) => {
-                    lost = Some(how);
-                    break;
+                Err(lost) => {
+                    let printed = worker.printed();
+                    self.session.stage.replace();
+                    return match lost {
+                        Lost::Died(how) => Ok(Attempt::Lost(Loss {
+                            status: Status::Crashed,
+                            how,
+                            at,
+                            printed,
+                        })),
+                        Lost::TimedOut => Ok(Attempt::Lost(Loss {
+                            status: Status::Hung,
+                            how: format!("the worker said nothing for {} s", patience.as_secs()),
+                            at,
+                            printed,
+                        })),
+                        Lost::Garbled(message) => Err(could_not_run(&message)),
+                        Lost::Stopped => Ok(Attempt::Done),
+                    };
                 }
             };
-            if let Some(misfit) = misfit(job, &reply, blocks) {
-                lost = Some(worker.garbled(&misfit));
-                break;
-            }
             match reply {
+                Reply::Calling { contender } => at = Some(contender),
+                Reply::Running => at = None,
                 Reply::Block { block } => {
                     blocks += 1;
                     self.blocks += 1;
                     bar.at(format!("{shape}, block {blocks}"));
                     self.session.append(&Line::Block(block))?;
                 }
-                Reply::Measured {
-                    decision,
-                    retaken,
-                    rejected,
-                } => {
+                Reply::Rejected { verdict } => self.reject(verdict)?,
+                Reply::Measured { decision, retaken } => {
                     trace(|| format!("{shape}: {decision}"));
                     self.retaken += retaken;
-                    for verdict in rejected {
-                        self.reject(verdict)?;
-                    }
                     return Ok(Attempt::Done);
                 }
                 Reply::Fault { contender, failure } => {
@@ -240,7 +249,10 @@ impl Timing<'_, '_> {
                     if failure.fatal {
                         self.session.stage.replace();
                     }
-                    let reason = format!("while it was timed: {}", failure.message);
+                    let reason = match failure.status {
+                        Status::Unsupported => failure.message,
+                        _ => format!("while it was timed: {}", failure.message),
+                    };
                     let mut found =
                         verdict(&contender, shape, failure.status, &reason, failure.detail);
                     found.printed = printed;
@@ -251,23 +263,15 @@ impl Timing<'_, '_> {
                 _ => {}
             }
         }
-        self.session.stage.replace();
-        match lost {
-            Some(Lost::Died(how)) => Ok(Attempt::Lost(format!("while timing {shape}, {how}"))),
-            Some(Lost::TimedOut) => Err(could_not_run(&format!(
-                "timing {shape} took longer than {} s and was stopped",
-                patience.as_secs()
-            ))),
-            Some(Lost::Garbled(message)) => Err(could_not_run(&message)),
-            Some(Lost::Stopped) | None => Ok(Attempt::Done),
-        }
     }
 
-    /// The later verdict replaces the earlier one, here and in the run file.
+    /// The later verdict replaces the earlier one that said ok, here and in
+    /// the run file.
     fn reject(&mut self, verdict: Verdict) -> Result<(), CommandError> {
-        self.verdicts
-            .retain(|v| v.contender != verdict.contender || v.shape != verdict.shape);
-        self.session.append(&Line::Verdict(verdict))
+        match self.standing.reject(&verdict) {
+            true => self.session.append(&Line::Verdict(verdict)),
+            false => Ok(()),
+        }
     }
 }
 
@@ -275,17 +279,79 @@ enum Attempt {
     Done,
     /// One contender failed; the rest must be timed again without it.
     Without(Verdict),
-    /// The worker died, and nobody knows of whom.
-    Lost(String),
+    Lost(Loss),
+}
+
+/// A worker that gave no answer.
+struct Loss {
+    status: Status,
+    how: String,
+    /// Whose code it was at, if that is known.
+    at: Option<ContenderId>,
+    printed: Option<String>,
+}
+
+impl Loss {
+    fn how(&self, shape: &str) -> String {
+        format!("while timing {shape}, {}", self.how)
+    }
+
+    /// What a second loss says of the contender it happened at. Nobody's code
+    /// ran where there is none: then the harness cannot do its work.
+    fn verdict(self, shape: &str) -> Result<Verdict, CommandError> {
+        let how = self.how(shape);
+        let contender = self.at.ok_or_else(|| could_not_run(&how))?;
+        let first = self.how.lines().next().unwrap_or("the worker was lost");
+        let reason = format!("twice, while it was timed, {first}");
+        Ok(Verdict {
+            printed: self.printed,
+            ..verdict(&contender, shape, self.status, &reason, Some(self.how))
+        })
+    }
 }
 
 /// Why a reply cannot belong to what was asked, if so.
 fn misfit(job: &MeasureJob, reply: &Reply, blocks: u32) -> Option<String> {
     match reply {
         Reply::Block { block } => job.doubt_block(block, blocks),
-        Reply::Measured { rejected, .. } => rejected.iter().find_map(|v| job.doubt_verdict(v)),
-        Reply::Fault { contender, .. } => job.doubt_contender(contender),
-        Reply::Running | Reply::Note { .. } | Reply::Failed { .. } => None,
+        Reply::Rejected { verdict } => job.doubt_verdict(verdict),
+        Reply::Calling { contender } | Reply::Fault { contender, .. } => {
+            job.doubt_contender(contender)
+        }
+        Reply::Running | Reply::Note { .. } | Reply::Measured { .. } | Reply::Failed { .. } => None,
         other => Some(format!("{other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loss(at: Option<&str>) -> Loss {
+        Loss {
+            status: Status::Crashed,
+            how: "the worker was ended by signal 11, saying: oh\nno".to_owned(),
+            at: at.map(ContenderId::from_text),
+            printed: Some("hello".to_owned()),
+        }
+    }
+
+    #[test]
+    fn who_loses_the_worker_twice_gets_a_row_and_the_sweep_goes_on() {
+        let verdict = loss(Some("x")).verdict("s").unwrap();
+        assert_eq!(
+            (verdict.contender.as_str(), verdict.status),
+            ("x", Status::Crashed)
+        );
+        let reason = "twice, while it was timed, the worker was ended by signal 11, saying: oh";
+        assert_eq!(verdict.reason.as_deref(), Some(reason));
+        assert_eq!(verdict.printed.as_deref(), Some("hello"));
+    }
+
+    #[test]
+    fn a_worker_lost_at_nobodys_code_is_nobodys_fault() {
+        let error = loss(None).verdict("s").unwrap_err();
+        assert_eq!(error.exit(), crate::domain::Exit::CouldNotRun);
+        assert!(error.to_string().contains("while timing s"), "{error}");
     }
 }

@@ -9,6 +9,7 @@ mod measure;
 mod oracles;
 mod progress;
 mod resume;
+mod standing;
 mod validate;
 
 use std::collections::BTreeMap;

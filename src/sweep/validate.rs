@@ -209,19 +209,20 @@ fn ask(worker: &mut Worker, job: &ValidateJob, patience: Duration) -> Result<Jud
     if let Err(lost) = worker.send(request) {
         return Err(Unanswered::Lost(lost, worker.printed()));
     }
-    let mut limit = PREPARATION;
+    let mut running = false;
     loop {
+        let limit = if running { patience } else { PREPARATION };
         let reply = match worker.receive(limit, &interrupt::requested) {
             Ok(reply) => reply,
-            Err(lost) => return Err(Unanswered::Lost(lost, worker.printed())),
+            Err(lost) => return Err(unanswered(lost, running, &job.shape.name, worker.printed())),
         };
         let misfit = match reply {
             Reply::Running => {
-                limit = patience;
+                running = true;
                 continue;
             }
             Reply::Ran => {
-                limit = PREPARATION;
+                running = false;
                 continue;
             }
             Reply::Judged {
@@ -248,6 +249,17 @@ fn ask(worker: &mut Worker, job: &ValidateJob, patience: Duration) -> Result<Jud
     }
 }
 
+/// Only what takes too long while its own code is at work is a contender's fault.
+fn unanswered(lost: Lost, running: bool, shape: &str, printed: Option<String>) -> Unanswered {
+    if lost != Lost::TimedOut || running {
+        return Unanswered::Lost(lost, printed);
+    }
+    Unanswered::Command(could_not_run(&format!(
+        "drawing the operands of {shape} or comparing an output took longer than {} s",
+        PREPARATION.as_secs()
+    )))
+}
+
 fn lost_verdict(contender: &ContenderId, shape: &str, lost: Lost, patience: Duration) -> Verdict {
     match lost {
         Lost::Died(how) => {
@@ -271,15 +283,9 @@ pub fn verdict(
     detail: Option<String>,
 ) -> Verdict {
     Verdict {
-        contender: contender.clone(),
-        shape: shape.to_owned(),
-        status,
         reason: Some(reason.to_owned()),
         detail,
-        worst: None,
-        millis: 0.0,
-        printed: None,
-        counters: Default::default(),
+        ..Verdict::new(contender, shape, status)
     }
 }
 
@@ -290,4 +296,30 @@ fn first_error(message: &str) -> &str {
         .find(|l| l.contains("error"))
         .or_else(|| lines().next())
         .unwrap_or("the compiler gave no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_harness_is_not_the_contenders_fault() {
+        let lost = |lost, running| unanswered(lost, running, "s", None);
+        let Unanswered::Command(error) = lost(Lost::TimedOut, false) else {
+            panic!("nobody's kernel ran");
+        };
+        assert!(error.to_string().contains("longer than 600 s"), "{error}");
+        let died = || Lost::Died("the worker ended".to_owned());
+        for unanswered in [
+            lost(Lost::TimedOut, true),
+            lost(died(), true),
+            lost(Lost::Stopped, false),
+        ] {
+            assert!(matches!(unanswered, Unanswered::Lost(..)));
+        }
+        let contender = ContenderId::from_text("x");
+        let hung = lost_verdict(&contender, "s", Lost::TimedOut, Duration::from_secs(7));
+        assert_eq!(hung.status, Status::Hung);
+        assert_eq!(hung.reason.as_deref(), Some("did not return within 7 s"));
+    }
 }

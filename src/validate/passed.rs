@@ -53,12 +53,20 @@ pub struct Exhibit<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
     /// Right; the largest error over its tolerance.
-    Right { worst: f64 },
-    Wrong {
-        reason: String,
-        detail: Option<String>,
-        worst: Option<f64>,
+    Right {
+        worst: f64,
     },
+    Wrong(Wrong),
+}
+
+/// How a call is wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wrong {
+    /// One line.
+    pub reason: String,
+    pub detail: Option<String>,
+    /// The largest error over its tolerance, where outputs were compared.
+    pub worst: Option<f64>,
 }
 
 /// Holds a call against the oracle, and against what it may touch.
@@ -69,20 +77,20 @@ pub fn examine(
     tolerance: Tolerance,
 ) -> Finding {
     if let Some(first) = exhibit.trespasses.first() {
-        return Finding::Wrong {
+        return Finding::Wrong(Wrong {
             reason: first.clone(),
             detail: (exhibit.trespasses.len() > 1).then(|| exhibit.trespasses.join("\n")),
             worst: None,
-        };
+        });
     }
     match judge(exhibit.c, operands, oracle, tolerance) {
         Judgement::Right { worst } => Finding::Right { worst },
-        Judgement::Wrong(mismatch) => Finding::Wrong {
+        Judgement::Wrong(mismatch) => Finding::Wrong(Wrong {
             reason: mismatch.reason(),
             detail: Some(mismatch.detail()),
             // JSON has no infinity: NaN in the output is past any number.
             worst: Some(mismatch.worst.min(f64::MAX)),
-        },
+        }),
     }
 }
 
@@ -93,10 +101,10 @@ pub fn prove(
     operands: &Operands,
     oracle: &Oracle,
     tolerance: Tolerance,
-) -> Result<Passed, Finding> {
+) -> Result<Passed, Wrong> {
     match examine(exhibit, operands, oracle, tolerance) {
-        Finding::Right { worst } if worst <= 1.0 => Ok(Passed { subject }),
-        finding => Err(finding),
+        Finding::Right { .. } => Ok(Passed { subject }),
+        Finding::Wrong(wrong) => Err(wrong),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::compile::Cache;
 use crate::domain::Status;
 use crate::operator::Distribution;
 use crate::record::schema::Verdict;
-use crate::validate::{self, Exhibit, Finding, Tolerance};
+use crate::validate::{self, Exhibit, Finding, Tolerance, Wrong};
 
 /// Calls of a validation at the least: what the first leaves behind, in the
 /// variables of its module or elsewhere, is there for the second to stumble
@@ -47,25 +47,18 @@ pub fn judge(
         Err(error) => return unreadable(job, &error.to_string(), send),
     };
     let mut state = Judging {
-        verdict: Verdict {
-            contender: job.contender.clone(),
-            shape: job.shape.name.clone(),
-            status: Status::Ok,
-            reason: None,
-            detail: None,
-            worst: None,
-            millis: 0.0,
-            printed: None,
-            counters: Default::default(),
-        },
+        verdict: Verdict::new(&job.contender, &job.shape.name, Status::Ok),
         modelled: None,
         fatal: false,
     };
     let began = Instant::now();
+    // Reading a contender's code is its own time as well.
+    send(&Reply::Running);
     let loaded = backend.load(Job {
         image: &image,
         call: &job.call,
     });
+    send(&Reply::Ran);
     match loaded {
         Ok(mut loaded) => call_all(loaded.as_mut(), problems, job, &mut state, send),
         Err(failure) => state.fail(failure),
@@ -172,11 +165,11 @@ impl Judging {
                 let so_far = self.verdict.worst.unwrap_or(0.0);
                 self.verdict.worst = Some(so_far.max(worst));
             }
-            Finding::Wrong {
+            Finding::Wrong(Wrong {
                 reason,
                 detail,
                 worst,
-            } => {
+            }) => {
                 self.verdict.status = Status::Wrong;
                 let mut reason = format!("{reason} ({distribution} data)");
                 let mut story = detail;

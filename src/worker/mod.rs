@@ -7,6 +7,7 @@ mod judge;
 mod problems;
 mod process;
 mod protocol;
+mod rejections;
 mod serve;
 mod timing;
 mod trace;

@@ -80,6 +80,8 @@ pub struct MeasureJob {
     pub min_blocks: u32,
     pub max_seconds: f64,
     pub cold_l2: bool,
+    /// A worker was lost at this: say of every call whose it is.
+    pub watched: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -112,7 +114,12 @@ pub enum Reply {
     },
     /// A finished block.
     Block { block: Block },
-    /// A contender failed while it was timed; the worker is ending.
+    /// This contender is about to be loaded or called: should the worker be
+    /// lost now, it is whom to ask.
+    Calling { contender: ContenderId },
+    /// A timed output or time turned out wrong.
+    Rejected { verdict: Verdict },
+    /// A contender failed while it was timed.
     Fault {
         contender: ContenderId,
         failure: RunFailure,
@@ -120,12 +127,7 @@ pub enum Reply {
     /// Something the user should know that is nobody's verdict.
     Note { text: String },
     /// The answer to [`Request::Measure`].
-    Measured {
-        decision: String,
-        retaken: u32,
-        /// Cells whose timed output or time turned out wrong.
-        rejected: Vec<Verdict>,
-    },
+    Measured { decision: String, retaken: u32 },
     /// The answer asked for by [`Request::Answer`] is in the cache.
     Answered,
     /// The worker cannot do what was asked, through no contender's fault.
@@ -145,6 +147,8 @@ impl Reply {
             | Self::Running
             | Self::Ran
             | Self::Block { .. }
+            | Self::Calling { .. }
+            | Self::Rejected { .. }
             | Self::Note { .. } => false,
         }
     }
@@ -234,6 +238,7 @@ mod tests {
             min_blocks: 2,
             max_seconds: 1.0,
             cold_l2: true,
+            watched: false,
         }
     }
 

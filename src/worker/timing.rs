@@ -1,3 +1,4 @@
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -6,15 +7,17 @@ use rayon::prelude::*;
 use super::judge::{examine, words};
 use super::problems::{Problem, Problems};
 use super::protocol::{MeasureEntry, MeasureJob, Reply};
+use super::rejections::Rejections;
 use super::trace::trace;
 use crate::backend::cuda::{Bench, CudaBackend, DataSet, Deal, Entry, find_cublas, free_memory};
 use crate::backend::{Backend, Data, Emulation, Job, Observation, RunFailure, Salt};
 use crate::compile::Cache;
-use crate::domain::{ContenderId, Micros, Status};
-use crate::measure::{Audit, Lane, Lineup, Outcome, Schedule, Stopwatch, Timeable, run};
+use crate::domain::{ContenderId, Micros};
+use crate::measure::{
+    Audit, Calls, Dealt, Lane, Lineup, Outcome, Schedule, Stopwatch, Timeable, run,
+};
 use crate::rank::roofline;
-use crate::record::schema::Verdict;
-use crate::validate::{Exhibit, Finding, Passed, Subject, Tolerance, prove};
+use crate::validate::{Exhibit, Finding, Passed, Subject, Tolerance, Wrong, prove};
 
 /// The yardstick rounds both products to fp16, as its users do; its output is
 /// held to this many tolerances, so that only a wrong one is called wrong.
@@ -32,15 +35,17 @@ pub fn measure(
     job: &MeasureJob,
     send: &mut dyn FnMut(&Reply),
 ) -> bool {
-    match Field::line_up(gpu, problems, job, send).and_then(|field| field.time(gpu, job, send)) {
+    let send = RefCell::new(send);
+    let say = |reply: &Reply| (send.borrow_mut())(reply);
+    match Field::line_up(gpu, problems, job, &say).and_then(|field| field.time(job)) {
         Ok(()) => true,
         Err(Trouble::Contender(contender, failure)) => {
             let usable = !failure.fatal;
-            send(&Reply::Fault { contender, failure });
+            say(&Reply::Fault { contender, failure });
             usable
         }
         Err(Trouble::Harness(message)) => {
-            send(&Reply::Failed { message });
+            say(&Reply::Failed { message });
             false
         }
     }
@@ -52,17 +57,17 @@ enum Trouble {
 }
 
 /// Everybody ready to be timed on one shape.
-struct Field {
+struct Field<'a> {
     lineup: Lineup<Entry>,
-    watch: Watch,
+    watch: Watch<'a>,
 }
 
-impl Field {
+impl<'a> Field<'a> {
     fn line_up(
         gpu: &mut CudaBackend,
         problems: &mut Problems,
         job: &MeasureJob,
-        send: &mut dyn FnMut(&Reply),
+        say: &'a dyn Fn(&Reply),
     ) -> Result<Self, Trouble> {
         let problems: Vec<Rc<Problem>> = job.problems.iter().map(|key| problems.get(key)).collect();
         let first = problems
@@ -71,88 +76,79 @@ impl Field {
         // Before the data sets: a new shape takes the place of the old.
         let harness = |e: crate::backend::cuda::CudaError| Trouble::Harness(e.to_string());
         let instance = gpu.instance(&first.operands).map_err(harness)?;
-        let mut audit = Audit::secret(problems.len());
+        let calls = Calls {
+            warmup: job.warmup,
+            timed: job.min_blocks,
+        };
+        let mut audit = Audit::secret(problems.len(), calls);
         let sets = data_sets(gpu, &problems, audit.key()).map_err(harness)?;
         if sets.len() < problems.len() {
             let (shape, few) = (&job.shape.name, sets.len());
-            send(&Reply::Note {
+            say(&Reply::Note {
                 text: format!(
                     "{shape}: only {few} of {} data sets fit the device",
                     problems.len()
                 ),
             });
-            audit = Audit::secret(sets.len());
+            audit = Audit::secret(sets.len(), calls);
         }
         let bench = gpu.bench(job.cold_l2).map_err(harness)?;
+        let floor = roofline::floor(gpu.device(), &job.shape, None);
         let mut field = Self {
             lineup: Lineup::new(&job.shape.name),
             watch: Watch {
                 bench,
                 audit,
                 problems,
-                shape: job.shape.name.clone(),
                 rehearsals: match job.process {
                     0 => FIRST_REHEARSALS,
                     _ => REHEARSALS,
                 },
-                rejected: Vec::new(),
+                least: floor.map_or(0.0, |Micros(least)| least),
+                rejections: Rejections::new(&job.shape.name, say),
+                watched: job.watched,
+                say,
             },
         };
         for wanted in &job.entries {
             let problem = &field.watch.problems[0];
-            let (entry, kept) = enter(gpu, wanted, job, problem, &sets)?;
-            if !kept.is_empty() {
-                let (contender, names) = (&wanted.contender, kept.join(", "));
-                send(&Reply::Note {
-                    text: format!(
-                        "{contender} keeps {names} from call to call: the driver does not find them"
-                    ),
-                });
-            }
-            let twice = wanted.contender == job.baseline;
-            match field.watch.rehearse(&entry)? {
-                Ok(passed) => field.enter(passed, entry, twice)?,
-                Err(finding) => field.watch.reject(&wanted.contender, finding),
-            }
+            say(&Reply::Calling {
+                contender: wanted.contender.clone(),
+            });
+            let entry = enter(gpu, wanted, job, problem, &sets)?;
+            field.enter(entry, wanted.contender == job.baseline)?;
         }
         if let Some(name) = &job.yardstick {
-            let made = yardstick(gpu, name, job, &instance, &sets);
-            if let Err(why) = made.and_then(|entry| field.enter_yardstick(entry)) {
-                send(&Reply::Note {
+            say(&Reply::Calling {
+                contender: name.clone(),
+            });
+            match yardstick(gpu, name, job, &instance, &sets) {
+                Ok(entry) => field.enter(entry, false)?,
+                Err(why) => say(&Reply::Note {
                     text: format!("no {name} on {}: {why}", job.shape.name),
-                });
+                }),
             }
         }
         Ok(field)
     }
 
-    fn enter(&mut self, passed: Passed, entry: Entry, twice: bool) -> Result<(), Trouble> {
-        self.lineup
-            .enter(passed, entry, twice)
-            .map_err(|e| Trouble::Harness(e.to_string()))
+    /// Lets in who is right when called again; the yardstick on the same terms.
+    fn enter(&mut self, entry: Entry, twice: bool) -> Result<(), Trouble> {
+        let contender = entry.subject().contender.clone();
+        match self.watch.rehearse(&entry)? {
+            Ok(passed) => self
+                .lineup
+                .enter(passed, entry, twice)
+                .map_err(|e| Trouble::Harness(e.to_string())),
+            Err(wrong) => {
+                self.watch.rejections.wrong(&contender, wrong);
+                Ok(())
+            }
+        }
     }
 
-    /// The yardstick is timed on the same terms: only if it is right.
-    fn enter_yardstick(&mut self, entry: Entry) -> Result<(), String> {
-        let rehearsed = self.watch.rehearse(&entry);
-        let rehearsed = rehearsed.map_err(|trouble| match trouble {
-            Trouble::Contender(_, failure) => failure.message,
-            Trouble::Harness(message) => message,
-        })?;
-        let passed = rehearsed.map_err(|finding| match finding {
-            Finding::Wrong { reason, .. } => format!("its output is wrong: {reason}"),
-            Finding::Right { worst } => format!("its output is {worst} tolerances off"),
-        })?;
-        let entered = self.lineup.enter(passed, entry, false);
-        entered.map_err(|e| e.to_string())
-    }
-
-    fn time(
-        mut self,
-        gpu: &mut CudaBackend,
-        job: &MeasureJob,
-        send: &mut dyn FnMut(&Reply),
-    ) -> Result<(), Trouble> {
+    fn time(mut self, job: &MeasureJob) -> Result<(), Trouble> {
+        let say = self.watch.say;
         let schedule = Schedule {
             process: job.process,
             seed: job.order_seed,
@@ -160,40 +156,21 @@ impl Field {
             min_blocks: job.min_blocks,
             max_seconds: job.max_seconds,
         };
-        send(&Reply::Running);
-        // A time below the roofline is no fast kernel but one that did not do the work.
-        let floor = roofline::floor(gpu.device(), &job.shape, None);
-        let least = floor.map_or(0.0, |Micros(least)| least);
-        let mut impossible: Vec<(ContenderId, f64)> = Vec::new();
+        say(&Reply::Running);
         let outcome = match self.lineup.lanes() {
             [] => Outcome::default(),
             _ => run(&mut self.watch, &self.lineup, &schedule, |block| {
-                for sample in &block.samples {
-                    if sample.micros.0 < least {
-                        impossible.push((sample.contender.clone(), sample.micros.0));
-                    }
-                }
-                send(&Reply::Block {
+                say(&Reply::Block {
                     block: block.clone(),
                 });
             })
             .map_err(|(contender, failure)| Trouble::Contender(contender, failure))?,
         };
         trace(|| format!("{} blocks, {}", outcome.blocks, outcome.decision));
-        let mut rejected = self.watch.rejected;
-        for (contender, micros) in impossible {
-            if !rejected.iter().any(|v| v.contender == contender) {
-                rejected.push(impossible_time(contender, micros, least, job));
-            }
-        }
         let Outcome {
             decision, retaken, ..
         } = outcome;
-        send(&Reply::Measured {
-            decision,
-            retaken,
-            rejected,
-        });
+        say(&Reply::Measured { decision, retaken });
         Ok(())
     }
 }
@@ -240,15 +217,14 @@ fn data(problem: &Problem, salt: Salt) -> Data<'_> {
     }
 }
 
-/// A contender ready to be called, and variables of its module that will not
-/// be put back.
+/// A contender ready to be called.
 fn enter(
     gpu: &mut CudaBackend,
     wanted: &MeasureEntry,
     job: &MeasureJob,
     problem: &Problem,
     sets: &[Rc<DataSet>],
-) -> Result<(Entry, Vec<String>), Trouble> {
+) -> Result<Entry, Trouble> {
     let contender = &wanted.contender;
     let image = Cache::read(&wanted.image)
         .map_err(|e| e.to_string())
@@ -265,10 +241,7 @@ fn enter(
     };
     gpu.prepare(&call, &problem.operands)
         .and_then(|prepared| prepared.forget_between_calls(&image))
-        .and_then(|(prepared, kept)| {
-            let entry = Entry::contender(subject, prepared, sets, job.tolerance)?;
-            Ok((entry, kept))
-        })
+        .and_then(|prepared| Entry::contender(subject, prepared, sets, job.tolerance))
         .map_err(|failure| Trouble::Contender(contender.clone(), failure))
 }
 
@@ -297,55 +270,33 @@ fn yardstick(
     Entry::yardstick(subject, yardstick, sets, tolerance).map_err(|e| e.message)
 }
 
-fn impossible_time(contender: ContenderId, micros: f64, least: f64, job: &MeasureJob) -> Verdict {
-    let reason =
-        format!("impossible time: {micros:.2} µs, where the device needs {least:.2} µs at least");
-    wrong(&contender, &job.shape.name, reason, None, None)
-}
-
-fn wrong(
-    contender: &ContenderId,
-    shape: &str,
-    reason: String,
-    detail: Option<String>,
-    worst: Option<f64>,
-) -> Verdict {
-    Verdict {
-        contender: contender.clone(),
-        shape: shape.to_owned(),
-        status: Status::Wrong,
-        reason: Some(reason),
-        detail,
-        worst,
-        millis: 0.0,
-        printed: None,
-        counters: Default::default(),
-    }
-}
-
 /// The GPU's stopwatch. Deals the data of each call, and judges calls: every
 /// one on the device, some by the host, and by the host whatever the device
 /// has doubts about.
-struct Watch {
+struct Watch<'a> {
     bench: Bench,
     audit: Audit,
     problems: Vec<Rc<Problem>>,
-    shape: String,
     /// Calls of an entry before it is timed.
     rehearsals: u32,
-    rejected: Vec<Verdict>,
+    /// Microseconds below which nothing can do the work.
+    least: f64,
+    rejections: Rejections<'a>,
+    /// Whether to say whose each call is.
+    watched: bool,
+    say: &'a dyn Fn(&Reply),
 }
 
-impl Watch {
+impl Watch<'_> {
     /// Calls an entry a few times before it is timed; the proof that it is
     /// right, if so. Judged as any contender is, on data it has not seen, and
     /// with all it remembers: who is right once and lazy ever after is found.
-    fn rehearse(&mut self, entry: &Entry) -> Result<Result<Passed, Finding>, Trouble> {
+    fn rehearse(&mut self, entry: &Entry) -> Result<Result<Passed, Wrong>, Trouble> {
         let subject = entry.subject();
         let trouble = |failure| Trouble::Contender(subject.contender.clone(), failure);
         let mut calls = 0;
         loop {
-            let (deal, _) = self.deal(entry);
+            let deal = deal(self.audit.rehearse(subject.contender.as_str()));
             calls += 1;
             let suspect = self.bench.rehearse(entry, deal).map_err(trouble)?;
             if !suspect && calls < self.rehearsals {
@@ -367,45 +318,39 @@ impl Watch {
         }
     }
 
-    fn deal(&mut self, entry: &Entry) -> (Deal, bool) {
-        let dealt = self.audit.deal(entry.subject().contender.as_str());
-        let deal = Deal {
-            set: dealt.set,
-            salt: Salt(dealt.salt),
-        };
-        (deal, dealt.judged)
-    }
-
     fn judge(&mut self, entry: &Entry, deal: Deal, observation: &Observation) {
         let finding = examine(observation, &self.problems[deal.set], entry.tolerance());
-        self.reject(&entry.subject().contender.clone(), finding);
-    }
-
-    /// Notes the first wrong call of a contender.
-    fn reject(&mut self, contender: &ContenderId, finding: Finding) {
-        let Finding::Wrong {
-            reason,
-            detail,
-            worst,
-        } = finding
-        else {
-            return;
-        };
-        if !self.rejected.iter().any(|v| v.contender == *contender) {
-            let reason = format!("a later call was wrong: {reason}");
-            let verdict = wrong(contender, &self.shape, reason, detail, worst);
-            self.rejected.push(verdict);
+        if let Finding::Wrong(wrong) = finding {
+            self.rejections.wrong(&entry.subject().contender, wrong);
         }
     }
 }
 
-impl Stopwatch<Entry> for Watch {
+fn deal(dealt: Dealt) -> Deal {
+    Deal {
+        set: dealt.set,
+        salt: Salt(dealt.salt),
+    }
+}
+
+impl Stopwatch<Entry> for Watch<'_> {
     fn sample(&mut self, lane: &Lane<Entry>) -> Result<(Micros, Option<f64>), RunFailure> {
-        let (deal, judged) = self.deal(lane.entry());
+        let contender = lane.contender();
+        if self.watched {
+            (self.say)(&Reply::Calling {
+                contender: contender.clone(),
+            });
+        }
+        let dealt = self.audit.deal(contender.as_str());
+        let deal = deal(dealt);
         let timed = self.bench.sample(lane, deal)?;
-        if judged || timed.suspect {
+        if dealt.judged || timed.suspect {
             let observation = self.bench.observe(lane.entry(), deal)?;
             self.judge(lane.entry(), deal, &observation);
+        }
+        if timed.micros < self.least {
+            let (micros, least) = (timed.micros, self.least);
+            self.rejections.impossible(contender, micros, least);
         }
         Ok((Micros(timed.micros), timed.clock_mhz))
     }

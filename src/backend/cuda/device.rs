@@ -64,6 +64,10 @@ impl Context {
         cu!(cuDevicePrimaryCtxRetain(&mut context, device))?;
         let opened = Self { device };
         cu!(cuCtxSetCurrent(context))?;
+        // What kernels allocate there outlives their call, and a later call
+        // could look for it. The driver rounds up to the least it can do.
+        let heap = sys::CUlimit_enum::CU_LIMIT_MALLOC_HEAP_SIZE;
+        cu!(cuCtxSetLimit(heap, 1))?;
         Ok(opened)
     }
 

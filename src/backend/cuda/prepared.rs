@@ -53,12 +53,9 @@ impl Prepared {
     }
 
     /// From now on every timed call begins with the module's variables as they
-    /// were loaded: it must not live on what an earlier one left there. Also
-    /// the names of those that the driver does not find, which stay as they are.
-    pub fn forget_between_calls(
-        mut self,
-        image: &Image,
-    ) -> Result<(Self, Vec<String>), RunFailure> {
+    /// were loaded: it must not live on what an earlier one left there. Refused
+    /// where the driver does not find one, which could not be put back.
+    pub fn forget_between_calls(mut self, image: &Image) -> Result<Self, RunFailure> {
         let names = variables::variables(&image.cubin)
             .map_err(|e| RunFailure::refused(format!("cannot read the cubin: {e}")))?;
         let (mut found, mut missing) = (Vec::new(), Vec::new());
@@ -68,8 +65,11 @@ impl Prepared {
                 None => missing.push(name),
             }
         }
+        if let Some(refusal) = variables::out_of_reach(&missing) {
+            return Err(refusal);
+        }
         self.ground.restore(found);
-        Ok((self, missing))
+        Ok(self)
     }
 
     fn variable(&self, address: u64, bytes: u64) -> Result<Variable, CudaError> {

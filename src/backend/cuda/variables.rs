@@ -1,6 +1,9 @@
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
+use crate::backend::RunFailure;
+use crate::domain::Status;
+
 /// The variables of a cubin that kernels can write, by name, whatever their
 /// linkage: where a kernel could keep something from one call to the next.
 pub fn variables(cubin: &[u8]) -> Result<Vec<String>, object::Error> {
@@ -16,6 +19,20 @@ pub fn variables(cubin: &[u8]) -> Result<Vec<String>, object::Error> {
         }
     }
     Ok(names)
+}
+
+/// Why a contender with variables that the driver does not find is not timed.
+pub fn out_of_reach(missing: &[String]) -> Option<RunFailure> {
+    let names = missing.join(", ");
+    (!missing.is_empty()).then(|| RunFailure {
+        status: Status::Unsupported,
+        message: format!(
+            "the driver does not find {names}, so it cannot be put back between calls: \
+             declare it `__device__` at file scope, not static, or keep it in scratch"
+        ),
+        detail: None,
+        fatal: false,
+    })
 }
 
 #[cfg(test)]
@@ -53,5 +70,14 @@ extern \"C\" __global__ void k(int* p) {
         let none = "extern \"C\" __global__ void k(int* p) { *p = 1; }";
         assert!(variables(&cubin(none)).unwrap().is_empty());
         assert!(variables(b"no cubin").is_err());
+    }
+
+    #[test]
+    fn who_could_remember_is_not_timed() {
+        assert!(out_of_reach(&[]).is_none());
+        let refusal = out_of_reach(&["a".to_owned(), "b".to_owned()]).unwrap();
+        assert_eq!(refusal.status, Status::Unsupported);
+        assert!(refusal.message.contains("a, b"), "{}", refusal.message);
+        assert!(!refusal.fatal, "the others go on in this process");
     }
 }
