@@ -42,7 +42,52 @@ pub fn gaps(run: &Run, ranking: &Ranking) -> Vec<String> {
             "{untimed} of {all} cells are right and have no time"
         ));
     }
+    gaps.extend(thin(run));
     gaps
+}
+
+/// Shapes named before the rest is counted.
+const NAMED: usize = 8;
+
+/// Shapes that were timed in fewer processes than the run set out to: with
+/// less of what differs between processes, everything would look surer.
+fn thin(run: &Run) -> Option<String> {
+    if run.timing() != Timing::Measured {
+        return None;
+    }
+    let settings = &run.header.settings;
+    let whole = |contender: &ContenderId, shape: &Shape| {
+        let times = run.times(contender, &shape.name);
+        let enough = |count: u64| count >= u64::from(settings.share());
+        let processes = times.processes.iter();
+        processes.filter(|(_, m)| enough(m.count)).count()
+    };
+    let least = |shape: &Shape| {
+        let contenders = run.header.contenders.iter().map(|c| &c.id);
+        contenders
+            .filter(|id| run.status(id, &shape.name) == Some(Status::Ok))
+            .filter(|id| run.samples(id, &shape.name).is_some())
+            .map(|id| whole(id, shape))
+            .min()
+    };
+    let lacking: Vec<(&str, usize)> = (run.header.shapes.iter())
+        .filter_map(|shape| Some((shape.name.as_str(), least(shape)?)))
+        .filter(|(_, has)| *has < settings.processes as usize)
+        .collect();
+    let mut list: Vec<String> = (lacking.iter().take(NAMED))
+        .map(|(name, has)| format!("{name} in {has}"))
+        .collect();
+    if lacking.len() > NAMED {
+        list.push(format!("{} more shapes in too few", lacking.len() - NAMED));
+    }
+    (!list.is_empty()).then(|| {
+        format!(
+            "it was to be timed in {} processes of {} blocks or more, and was on {}",
+            settings.processes,
+            settings.share(),
+            list.join(", ")
+        )
+    })
 }
 
 /// What the baseline run has and this one lacks.

@@ -460,7 +460,10 @@ impl Case<'_> {
         if result.over.as_ref() == Some(self.contender) {
             return None;
         }
+        let geomean = self.ranking.row(self.contender)?.speedup;
+        let lone = geomean.and_then(|g| speed::lone(&g, self.run.timing()));
         let ruling = match result.verdict {
+            _ if lone.is_some() => Ruling::Undecided,
             ClaimVerdict::Met => Ruling::Passed,
             ClaimVerdict::Missed | ClaimVerdict::Reversed => Ruling::Failed,
             ClaimVerdict::Untested => Ruling::Undecided,
@@ -473,7 +476,7 @@ impl Case<'_> {
                 .as_ref()
                 .map_or("untested".to_owned(), interval),
             speedup: result.measured,
-            reason: (ruling != Ruling::Passed).then(|| result.verdict.to_string()),
+            reason: lone.or((ruling != Ruling::Passed).then(|| result.verdict.to_string())),
             ..self.plain(Rule::ClaimsMet, None)
         })
     }

@@ -13,6 +13,17 @@ pub struct Judged {
     pub reason: Option<String>,
 }
 
+const NO_INTERVAL: &str = "one block has no interval: measure longer";
+
+/// Why samples of one process decide nothing: the fewer there were, the surer
+/// they would look.
+pub fn lone(estimate: &LogEstimate, timing: Timing) -> Option<String> {
+    let few = timing == Timing::Measured && estimate.se.is_some() && estimate.processes < 2;
+    few.then(|| {
+        "from one process: what differs between processes is not in the interval".to_owned()
+    })
+}
+
 /// Holds an estimated speedup against a threshold.
 pub fn judge(
     estimate: &LogEstimate,
@@ -28,6 +39,9 @@ pub fn judge(
         ratio,
         reason,
     };
+    if let Some(why) = lone(estimate, timing) {
+        return judged(Ruling::Undecided, Some(why));
+    }
     // A threshold of exactly 1 asks which side of equal a design is on, which
     // needs no resolution of its own. One that is finer than the run can see
     // matters only to a design that is as near to it.
@@ -59,10 +73,7 @@ pub fn judge(
                 present::threshold(threshold)
             )),
         ),
-        _ if timing == Timing::Measured => judged(
-            Ruling::Undecided,
-            Some("one block has no interval: measure longer".to_owned()),
-        ),
+        _ if timing == Timing::Measured => judged(Ruling::Undecided, Some(NO_INTERVAL.to_owned())),
         _ if ratio.estimate >= threshold => judged(Ruling::Passed, None),
         _ => judged(Ruling::Failed, Some(short(threshold - ratio.estimate))),
     }
@@ -113,6 +124,9 @@ pub fn not_slower(estimate: &LogEstimate, slack: &Slack, timing: Timing) -> Judg
         ratio,
         reason,
     };
+    if let Some(why) = lone(estimate, timing) {
+        return judged(Ruling::Undecided, Some(why));
+    }
     let loss = || percent(1.0 / ratio.estimate - 1.0);
     let grave = 1.0 / (1.0 + GRAVE);
     match (ratio.lower, ratio.upper) {
@@ -131,10 +145,7 @@ pub fn not_slower(estimate: &LogEstimate, slack: &Slack, timing: Timing) -> Judg
             )),
         ),
         (Some(_), Some(_)) => judged(Ruling::Passed, None),
-        _ if timing == Timing::Measured => judged(
-            Ruling::Undecided,
-            Some("one block has no interval: measure longer".to_owned()),
-        ),
+        _ if timing == Timing::Measured => judged(Ruling::Undecided, Some(NO_INTERVAL.to_owned())),
         _ if ratio.estimate >= 1.0 - ROUNDING => judged(Ruling::Passed, None),
         _ => judged(Ruling::Failed, Some(format!("{} slower", loss()))),
     }
@@ -151,6 +162,7 @@ mod tests {
             se: Some(se),
             df: 50.0,
             blocks: 60,
+            processes: 5,
         }
     }
 

@@ -391,6 +391,70 @@ fn one_block_or_one_contender_cannot_be_judged() {
     assert!(matches!(alone, Err(GateError::Nobody(_))));
 }
 
+/// Lines of processes other than the first are gone.
+fn first_process_only(field: &Synthetic) -> Run {
+    let text = field.text();
+    let kept = |line: &&str| {
+        !line.starts_with("{\"type\":\"block\"") || line.contains("\"process\":0,")
+    };
+    let text: String = text.lines().filter(kept).flat_map(|l| [l, "\n"]).collect();
+    crate::record::read_text("results/x.jsonl".as_ref(), text.as_bytes()).unwrap()
+}
+
+#[test]
+fn fewer_processes_are_not_more_certainty() {
+    let field = Synthetic::round4();
+    let whole = field.run();
+    assert_eq!(over_baseline(&whole, &at_least(1.1)).exit(), Exit::Done);
+    let cut = first_process_only(&field);
+    for report in [
+        over_baseline(&cut, &at_least(1.1)),
+        over_run(&cut, &whole, &as_before()).unwrap(),
+        over_run(&whole, &cut, &as_before()).unwrap(),
+    ] {
+        assert_eq!(report.exit(), Exit::Inconclusive);
+        let said = outcome(&report);
+        assert!(
+            said.contains("timed in 3 processes of 4 blocks or more, and was on 256x4096x7168 in 1"),
+            "{said}"
+        );
+    }
+    // A process that was lost half way is replaced by one of another number.
+    let replaced = |from: &str, to: &str| {
+        let text = field.text().replace(from, to);
+        crate::record::read_text("results/x.jsonl".as_ref(), text.as_bytes()).unwrap()
+    };
+    let taken_over = replaced("\"process\":1,", "\"process\":4,");
+    assert_eq!(over_baseline(&taken_over, &at_least(1.1)).exit(), Exit::Done);
+    let few = replaced("\"min_blocks\":10", "\"min_blocks\":33");
+    assert!(outcome(&over_baseline(&few, &at_least(1.1))).contains("in 0"));
+}
+
+#[test]
+fn one_process_decides_nothing_about_speed() {
+    let mut field = Synthetic::round4();
+    field.processes = 1;
+    let run = field.run();
+    let gate = Gate {
+        min_shape: Some(1.0),
+        not_slower: true,
+        claims_met: true,
+        ..at_least(1.1)
+    };
+    for report in [
+        over_baseline(&run, &gate),
+        over_run(&run, &Synthetic::round4().run(), &gate).unwrap(),
+    ] {
+        assert!(report.incomplete.is_empty(), "{:?}", report.incomplete);
+        assert!(!report.findings.is_empty());
+        for finding in &report.findings {
+            assert_eq!(finding.ruling, Ruling::Undecided, "{finding:?}");
+            let reason = finding.reason.as_deref().unwrap();
+            assert!(reason.contains("one process"), "{reason}");
+        }
+    }
+}
+
 #[test]
 fn text_from_a_run_file_stays_text() {
     let mut field = Synthetic::round4().modelled();

@@ -194,6 +194,7 @@ mod tests {
             se: Some(0.001),
             df: 8.0,
             blocks: 30,
+            processes: 5,
         };
         let quiet = Spread::of([0.001, -0.0005, 0.0].map(change)).unwrap();
         assert_eq!((quiet.contenders, quiet.beyond), (3, 0));

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::edge;
 use super::parse::{self, Event, Flaw, Timed};
 use super::run::Run;
-use super::schema::{Build, End, Estimate, Line, Verdict};
+use super::schema::{Build, End, Estimate, Line, Timing, Verdict};
 use crate::domain::Status;
 
 /// Lines parsed at a time by one core.
@@ -72,9 +72,33 @@ impl Loading {
         Ok(())
     }
 
-    pub fn finish(mut self) -> Run {
+    pub fn finish(mut self) -> Result<Run, Refused> {
+        self.unlike()?;
         self.run.tally.settle();
-        self.run
+        Ok(self.run)
+    }
+
+    /// No two processes take the same times to the last bit: whose did is the
+    /// same process under another number, and would count as new evidence.
+    fn unlike(&self) -> Result<(), Refused> {
+        let mut whole: Vec<_> = (self.blocks.iter())
+            .filter(|(_, blocks)| blocks.count > 1)
+            .map(|((shape, process), b)| ((*shape, b.count, b.print), b.line, *process))
+            .collect();
+        whole.sort_unstable();
+        let twin = whole.windows(2).find(|pair| pair[0].0 == pair[1].0);
+        let Some([one, other]) = twin else {
+            return Ok(());
+        };
+        let shape = &self.run.header.shapes[one.0.0].name;
+        Err(Refused {
+            line: other.1,
+            message: format!(
+                "process {} has the very times on `{shape}` that process {} has from line {} on: \
+                 lines were copied",
+                other.2, one.2, one.1
+            ),
+        })
     }
 
     fn event(&mut self, line: usize, event: Event) -> Result<(), String> {
@@ -108,6 +132,12 @@ impl Loading {
                 return Err(format!("the block times the same arm of `{name}` twice"));
             }
         }
+        if self.run.timing() != Timing::Measured {
+            return Err(format!(
+                "a block in a {} run: only measured ones have samples",
+                self.run.timing().as_str()
+            ));
+        }
         let known = self.blocks.contains_key(&(shape, process));
         if !known && self.run.tally.processes(shape).count() >= edge::PROCESSES {
             return Err(format!(
@@ -124,6 +154,7 @@ impl Loading {
                 called()
             ));
         }
+        seen.note(line, block.print);
         self.run.tally.add(shape, process, &block.samples);
         Ok(())
     }
@@ -165,6 +196,9 @@ impl Loading {
     }
 
     fn estimate(&mut self, estimate: Estimate) -> Result<(), String> {
+        if self.run.timing() == Timing::Measured {
+            return Err("an estimate in a measured run: its times are its blocks'".to_owned());
+        }
         let cell = self.cell(estimate.contender.as_str(), &estimate.shape)?;
         edge::time(estimate.micros)?;
         self.run.estimates.insert(cell, estimate);
@@ -193,9 +227,22 @@ impl Loading {
 struct Blocks {
     /// First block → how many follow each other, and the line of the first.
     runs: BTreeMap<u32, (u32, usize)>,
+    count: u32,
+    /// The line of the one that stands first.
+    line: usize,
+    /// What their times come to, whatever their order and numbers.
+    print: u64,
 }
 
 impl Blocks {
+    fn note(&mut self, line: usize, print: u64) {
+        if self.count == 0 {
+            self.line = line;
+        }
+        self.count += 1;
+        self.print = self.print.wrapping_add(print);
+    }
+
     /// The line the block stands on already, if it does.
     fn insert(&mut self, block: u32, line: usize) -> Option<usize> {
         let before = self.runs.range_mut(..=block).next_back();

@@ -1,6 +1,8 @@
 //! One line into one event. Blocks are nearly all of a file, so they have a
 //! way of their own that copies no text and leaves names as numbers.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use serde::Deserialize;
 
 use super::names::Names;
@@ -22,6 +24,8 @@ pub struct Timed {
     pub process: u32,
     pub block: u32,
     pub samples: Vec<Sampled>,
+    /// What its times come to, in whatever order they stand.
+    pub print: u64,
 }
 
 /// Why a line was not.
@@ -101,11 +105,13 @@ impl<'a> BlockLine<'a> {
 
     fn timed(&self, names: &Names) -> Result<Timed, String> {
         let samples = self.samples.iter().map(|sample| sample.sampled(names));
+        let samples = samples.collect::<Result<Vec<_>, _>>()?;
         let timed = Timed {
+            print: samples.iter().map(print).fold(0, u64::wrapping_add),
             shape: shape(names, self.shape)?,
             process: self.process,
             block: self.block,
-            samples: samples.collect::<Result<_, _>>()?,
+            samples,
         };
         match timed.samples.is_empty() {
             true => Err("a block without samples".to_owned()),
@@ -135,6 +141,12 @@ impl SampleLine<'_> {
             clock_mhz: self.clock_mhz,
         })
     }
+}
+
+fn print(sample: &Sampled) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (sample.arm, sample.log.to_bits()).hash(&mut hasher);
+    hasher.finish()
 }
 
 pub fn contender(names: &Names, name: &str) -> Result<usize, String> {

@@ -149,8 +149,9 @@ fn read_from(path: &Path, source: impl Read) -> Result<Run, ReadError> {
         Stopped::Refused(error) => error,
     })?;
     loading
-        .map(Loading::finish)
-        .ok_or_else(|| foreign("it is empty"))
+        .ok_or_else(|| foreign("it is empty"))?
+        .finish()
+        .map_err(|refused| corrupt(refused.line, refused.message))
 }
 
 /// Just enough of a first line to know whose file it is and of which version.

@@ -161,6 +161,13 @@ pub struct Settings {
     pub cold_l2: bool,
 }
 
+impl Settings {
+    /// Blocks each process must take of each shape.
+    pub fn share(&self) -> u32 {
+        self.min_blocks.div_ceil(self.processes.max(1)).max(2)
+    }
+}
+
 /// One compilation: a contender's image for one shape (constants may depend on the shape).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

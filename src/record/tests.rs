@@ -83,6 +83,48 @@ fn nothing_is_written_twice_by_one_sweep() {
     }
 }
 
+#[test]
+fn a_process_copied_under_another_number_is_refused() {
+    let copied = |process: u64, turned: bool| {
+        refused(move |lines| {
+            let of_first = |line: &&Value| line["type"] == "block" && line["process"] == 0;
+            let mut copies: Vec<Value> = lines.iter().filter(of_first).cloned().collect();
+            for copy in &mut copies {
+                copy["process"] = json!(process);
+                if turned {
+                    copy["block"] = json!(9 - copy["block"].as_u64().unwrap());
+                    copy["samples"].as_array_mut().unwrap().reverse();
+                }
+            }
+            let at = lines.len() - 1;
+            lines.splice(at..at, copies);
+        })
+    };
+    let at = first(&lines(&small()), "block") + 1;
+    for (process, turned) in [(7, false), (2, true)] {
+        let said = copied(process, turned);
+        let word = format!("process {process} has the very times");
+        let from = format!("that process 0 has from line {at} on");
+        assert!(said.contains(&word) && said.contains(&from), "{said}");
+    }
+}
+
+#[test]
+fn times_are_samples_or_estimates_as_the_device_says() {
+    let among = |into: Synthetic, from: Synthetic, kind: &str| {
+        let (mut into, from) = (lines(&into), lines(&from));
+        into.insert(into.len() - 1, from[first(&from, kind)].clone());
+        let text: String = into.iter().map(|line| format!("{line}\n")).collect();
+        read(&text).map(|_| ()).unwrap_err()
+    };
+    let said = among(small(), small().modelled(), "estimate");
+    assert!(said.contains("an estimate in a measured run"), "{said}");
+    let mut clockless = small();
+    clockless.timing = super::schema::Timing::Modelled;
+    let said = among(clockless, small(), "block");
+    assert!(said.contains("a block in a modelled run"), "{said}");
+}
+
 /// The yardstick is timed in every process, and may be found wrong in each.
 #[test]
 fn nobody_is_right_twice_but_may_be_wrong_twice() {

@@ -48,6 +48,7 @@ mod tests {
             se: Some(0.001),
             df: 1e6,
             blocks: 50,
+            processes: 5,
         };
         let found = detectable(quiet).unwrap();
         assert!((found.effect - 0.0028).abs() < 1e-4, "{found:?}");

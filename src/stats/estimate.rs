@@ -13,6 +13,9 @@ pub struct LogEstimate {
     pub se: Option<f64>,
     pub df: f64,
     pub blocks: usize,
+    /// Of the shape that has fewest. What differs between processes is in the
+    /// error only where there are two.
+    pub processes: usize,
 }
 
 impl LogEstimate {
@@ -23,6 +26,7 @@ impl LogEstimate {
             se: None,
             df: f64::INFINITY,
             blocks: 0,
+            processes: 0,
         }
     }
 
@@ -80,9 +84,11 @@ fn cdf(df: f64, t: f64) -> f64 {
 pub fn unpaired(base: &LogEstimate, candidate: &LogEstimate) -> LogEstimate {
     let mean = base.mean - candidate.mean;
     let blocks = base.blocks.min(candidate.blocks);
+    let processes = base.processes.min(candidate.processes);
     let (Some(a), Some(b)) = (base.se, candidate.se) else {
         return LogEstimate {
             blocks,
+            processes,
             ..LogEstimate::point(mean)
         };
     };
@@ -97,5 +103,6 @@ pub fn unpaired(base: &LogEstimate, candidate: &LogEstimate) -> LogEstimate {
         se: Some((va + vb).sqrt()),
         df,
         blocks,
+        processes,
     }
 }

@@ -128,6 +128,7 @@ fn by_process(contrasts: &[Contrast], fewest: usize) -> Estimates {
         se: Some(mean_variance(numbers).max(FLOOR * noise).sqrt()),
         df: numbers.len() as f64 - 1.0,
         blocks,
+        processes: numbers.len(),
     };
     let one = |contrast: &Contrast| {
         let means: Vec<f64> = contrast.each().map(|m| m.mean).collect();
@@ -188,6 +189,7 @@ fn by_block(contrasts: &[Contrast]) -> Estimates {
             se: (within_df > 0.0).then_some(variance.sqrt()),
             df: degrees(share, f_df, within_df),
             blocks: contrast.block_count(),
+            processes: contrast.processes.len(),
         }
     };
     let shapes: Vec<LogEstimate> = contrasts.iter().map(one).collect();
@@ -206,6 +208,7 @@ fn by_block(contrasts: &[Contrast]) -> Estimates {
             se: variances.map(|sum| sum.sqrt() / count),
             df: degrees(share, between_df, within_df),
             blocks: shapes.iter().map(|s| s.blocks).sum(),
+            processes: shapes.iter().map(|s| s.processes).min().unwrap_or(0),
         },
         shapes,
     }

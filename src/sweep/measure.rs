@@ -99,11 +99,7 @@ struct Timing<'a, 'b> {
 impl Timing<'_, '_> {
     /// Blocks a process must take of each shape.
     fn share(&self) -> u32 {
-        let settings = self.session.settings;
-        settings
-            .min_blocks
-            .div_ceil(settings.processes.max(1))
-            .max(2)
+        self.session.settings.share()
     }
 
     /// Times one shape in one process; contenders that fail under timing get a
