@@ -99,7 +99,9 @@ fn every_file_that_takes_part_is_in_the_key() {
     write(16);
     let first = workspace.run(&["check", "round.toml"]);
     assert!(first.ends_with("[exit 0]"), "{first}");
-    for (name, smem) in shared_memory(&first) {
+    let all = shared_memory(&first);
+    assert_eq!(all.len(), forms.len(), "{first}");
+    for (name, smem) in all {
         assert_eq!(smem, "64", "{name}: {first}");
     }
     write(32);
