@@ -18,6 +18,8 @@ mod nvrtc;
 mod occupancy;
 mod process;
 mod serve;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -283,36 +285,49 @@ impl Compiler {
             headers: texts.map(|(name, text)| (name.to_owned(), text)).collect(),
         };
         let Limits { time, memory } = self.limits;
-        let mut tries = 0;
-        let (delivery, cubin) = loop {
-            tries += 1;
-            let Some(mut process) = self.process(stop)? else {
-                return Ok(Built::Stopped);
+        let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
+        let used = idle.is_some();
+        let Some(mut process) = idle.map_or_else(|| self.fresh(stop), |p| Ok(Some(p)))? else {
+            return Ok(Built::Stopped);
+        };
+        let mut made = process.make(&order, time, stop);
+        // A used process has its predecessors' heap as well, and anybody can
+        // kill one: neither is the unit's doing before a fresh one fails too.
+        let perhaps_innocent = match &made {
+            Ok((delivery, _)) => used && delivery.gave_up(),
+            Err(Lost::Died(_)) => used,
+            Err(Lost::Killed(_)) => true,
+            Err(Lost::TimedOut | Lost::Stopped) => false,
+        };
+        if perhaps_innocent {
+            drop(process);
+            process = match self.fresh(stop)? {
+                Some(process) => process,
+                None => return Ok(Built::Stopped),
             };
-            match process.make(&order, time, stop) {
-                Ok(delivery) => {
-                    if let Ok(mut idle) = self.idle.lock() {
-                        idle.push(process);
-                    }
-                    break delivery;
-                }
-                Err(Lost::Stopped) => return Ok(Built::Stopped),
-                Err(Lost::Killed(_)) if tries == 1 => {}
-                Err(Lost::TimedOut) => {
-                    let seconds = time.as_secs_f64();
-                    return Ok(Built::Gave(format!("not compiled within {seconds} s")));
-                }
-                Err(Lost::Died(how) | Lost::Killed(how)) => {
-                    return Ok(Built::Gave(format!(
-                        "the compiler {how}; it may take {memory} of memory"
-                    )));
-                }
+            made = process.make(&order, time, stop);
+        }
+        let (delivery, cubin) = match made {
+            Ok(made) => made,
+            Err(Lost::Stopped) => return Ok(Built::Stopped),
+            Err(Lost::TimedOut) => {
+                let seconds = time.as_secs_f64();
+                return Ok(Built::Gave(format!("not compiled within {seconds} s")));
+            }
+            Err(Lost::Died(how) | Lost::Killed(how)) => {
+                return Ok(Built::Gave(format!(
+                    "the compiler {how}; it may take {memory} of memory"
+                )));
             }
         };
+        let gave_up = delivery.gave_up();
+        if let (false, Ok(mut idle)) = (gave_up, self.idle.lock()) {
+            idle.push(process);
+        }
         Ok(match delivery {
             Delivery::Failed { reason } => Built::Gave(reason),
             Delivery::Ready => Built::Gave("the compiling process spoke out of turn".to_owned()),
-            Delivery::Refused { ptx, log } if log.contains("out of memory") => {
+            Delivery::Refused { ptx, log } if gave_up => {
                 let message = self.complaint(unit, &log, &ptx);
                 Built::Gave(format!("out of memory: it may take {memory}\n{message}"))
             }
@@ -335,12 +350,9 @@ impl Compiler {
         diagnostics::error_message(log, ptx, &unit.name, &unit.headers)
     }
 
-    /// A process that is ready; none if the user asked to stop.
-    fn process(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Option<Process>, Error> {
-        let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
-        if idle.is_some() {
-            return Ok(idle);
-        }
+    /// A process that is ready and has compiled nothing yet; none if the user
+    /// asked to stop.
+    fn fresh(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Option<Process>, Error> {
         let reason = match Process::start(&self.program, &self.limits, stop) {
             Ok(process) => return Ok(Some(process)),
             Err(Lost::Stopped) => return Ok(None),

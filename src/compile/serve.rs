@@ -45,6 +45,20 @@ pub(super) enum Delivery {
     Failed { reason: String },
 }
 
+impl Delivery {
+    /// Whether the compiler gave up, and with more memory perhaps would not have.
+    pub fn gave_up(&self) -> bool {
+        match self {
+            Self::Compiled { .. } => false,
+            Self::Refused { log, .. } => {
+                let log = log.to_lowercase();
+                log.contains("out of memory") || log.contains("memory allocation fail")
+            }
+            Self::Ready | Self::Failed { .. } => true,
+        }
+    }
+}
+
 /// Answers orders until there are no more.
 pub fn serve(memory: u64, orders: impl BufRead, mut deliveries: impl Write) -> io::Result<()> {
     crate::worker::end_with_supervisor();

@@ -1,0 +1,93 @@
+//! Compiling processes that are used again, played by a script.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::*;
+
+/// Answers every order; a process that has served before has no memory left
+/// for a source that says `large`, dies of one that says `fatal`, and nobody
+/// has enough for one that says `bomb`.
+const SCRIPT: &str = r#"#!/bin/sh
+echo started >> "$0.log"
+echo '"ready"'
+served=no
+while read -r order; do
+  case "$served $order" in
+    "yes "*fatal*) exit 1 ;;
+    "yes "*large* | *bomb*) echo '{"refused":{"ptx":"","log":"catastrophic error: out of memory"}}' ;;
+    "yes "*picky*) echo '{"failed":{"reason":"NVRTC_ERROR_OUT_OF_MEMORY"}}' ;;
+    *wrong*) echo '{"refused":{"ptx":"","log":"a.cu(1): error: no"}}' ;;
+    *) echo '{"compiled":{"cubin":0,"ptx":"","log":""}}' ;;
+  esac
+  served=yes
+done
+"#;
+
+fn compiler(folder: &Path) -> Compiler {
+    let program = folder.join("compiler");
+    // Written by another process: one that is forked here meanwhile would
+    // hold the file open for writing, and it could not be run.
+    let mut writing = Command::new("sh")
+        .args(["-c", "cat > \"$0\" && chmod +x \"$0\""])
+        .arg(&program)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = writing.stdin.take().unwrap();
+    stdin.write_all(SCRIPT.as_bytes()).unwrap();
+    drop(stdin);
+    assert!(writing.wait().unwrap().success());
+    Compiler {
+        nvrtc: Nvrtc::find().unwrap(),
+        cache: Cache::open(&folder.join("cache")).unwrap(),
+        program,
+        limits: Limits::default(),
+        idle: Mutex::default(),
+    }
+}
+
+fn outcome(compiler: &Compiler, source: &str) -> Result<(), String> {
+    let unit = Unit {
+        name: "a.cu".to_owned(),
+        source: source.into(),
+        arch: "sm_90a".to_owned(),
+        defines: Vec::new(),
+        headers: Arc::default(),
+    };
+    compiler.compile(&unit).unwrap().outcome.map(|_| ())
+}
+
+/// How many processes these sources take one after the other, and what became
+/// of the last.
+fn after_others(sources: &[&str]) -> (usize, Result<(), String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let compiler = compiler(folder.path());
+    let mut last = Ok(());
+    for source in sources {
+        last = outcome(&compiler, source);
+    }
+    let log = fs::read_to_string(folder.path().join("compiler.log")).unwrap();
+    (log.lines().count(), last)
+}
+
+#[test]
+fn a_unit_does_not_pay_for_its_predecessors() {
+    assert_eq!(after_others(&["one", "two"]), (1, Ok(())));
+    for needy in ["large", "fatal", "picky"] {
+        assert_eq!(after_others(&["one", needy]), (2, Ok(())), "{needy}");
+    }
+    // A fresh process has nobody else's heap: its word holds.
+    let (processes, bomb) = after_others(&["bomb"]);
+    assert!(bomb.unwrap_err().contains("out of memory"));
+    assert_eq!(processes, 1);
+    let (processes, bomb) = after_others(&["one", "bomb"]);
+    assert!(bomb.unwrap_err().contains("out of memory"));
+    assert_eq!(processes, 2);
+    // And what is wrong is wrong in any process.
+    let (processes, wrong) = after_others(&["one", "wrong"]);
+    assert!(wrong.is_err());
+    assert_eq!(processes, 1);
+}
