@@ -156,8 +156,15 @@ fn sides(args: &Args) -> Result<Sides, CommandError> {
 /// The newest run of the baseline's round, of the same kind of device.
 fn fitting(base: &Run, across_devices: bool) -> Result<Option<Run>, CommandError> {
     for path in record::newest_first(Path::new(runs::RESULTS)) {
-        if record::header(&path)?.name != base.header.name {
-            continue;
+        match record::header(&path) {
+            Ok(header) if header.name == base.header.name => {}
+            Ok(_) => continue,
+            // Of whatever round it is; a broken run of this one is an error
+            // below, for an older one would be judged in its place.
+            Err(error) => {
+                remark!("warning: passed over: {error}");
+                continue;
+            }
         }
         let run = record::read(&path)?;
         if across_devices || mismatch(base, &run).is_none() {
