@@ -6,7 +6,7 @@ use super::Globals;
 use super::runs::{self, Exports};
 use crate::backend::Emulation;
 use crate::catalog::Catalog;
-use crate::config::{Baseline, Round, Selection};
+use crate::config::{Baseline, Measurement, Round, Selection};
 use crate::diagnostic::{CommandError, SourceFile};
 use crate::domain::Exit;
 use crate::export::Document;
@@ -48,8 +48,8 @@ pub struct Args {
     #[arg(long)]
     seed: Option<u64>,
     /// Emulator only: another legal order of warps and copies; faults print theirs
-    #[arg(long, value_name = "SEED", default_value_t = 0)]
-    schedule: u64,
+    #[arg(long, value_name = "SEED")]
+    schedule: Option<u64>,
     /// Emulator only: round tensor-core sums as Hopper does, bit for bit; slower
     #[arg(long)]
     exact_sums: bool,
@@ -95,7 +95,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         backend: args.backend,
         seed,
         emulation: Emulation {
-            schedule: args.schedule,
+            schedule: args.schedule.unwrap_or_default(),
             exact_sums: args.exact_sums,
         },
         limits: args.compile.limits(),
@@ -106,7 +106,10 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     say!("{}", sweep_summary(&swept.run, &runs::style(globals)));
     written?;
     if args.timings {
-        print_timings(swept.seconds, began.elapsed().as_secs_f64());
+        say!(
+            "\n{}",
+            timings(swept.seconds, began.elapsed().as_secs_f64())
+        );
     }
     Ok(swept.exit)
 }
@@ -142,7 +145,16 @@ fn launches(call: &OperatorCall) -> String {
 /// The round file with the command line's wishes laid over it.
 fn round(args: &Args, resume: Option<&Resumed>) -> Result<Round, CommandError> {
     if let Some(resumed) = resume {
-        return resumed_round(args.config.as_deref(), resumed.header());
+        let mut round = resumed_round(args.config.as_deref(), resumed.header())?;
+        limit(&mut round, args);
+        return match conflicts(args, &round, resumed.header()) {
+            flags if flags.is_empty() => Ok(round),
+            flags => Err(CommandError::new(
+                Exit::Usage,
+                format!("the run did not begin with {}", flags.join(" ")),
+                "leave that out: a resumed run goes on as it began; or start a new sweep",
+            )),
+        };
     }
     let Some(path) = &args.config else {
         return Err(CommandError::new(
@@ -163,10 +175,18 @@ fn round(args: &Args, resume: Option<&Resumed>) -> Result<Round, CommandError> {
         Some(baseline) => round.baseline = Baseline::Contender(selection(baseline)?),
         None => rounds::settle_baseline(&mut round, &args.results)?,
     }
+    limit(&mut round, args);
+    adjust(&mut round.measurement, args);
+    Ok(round)
+}
+
+fn limit(round: &mut Round, args: &Args) {
     if let Some(timeout) = args.timeout {
         round.validation.timeout = timeout;
     }
-    let measurement = &mut round.measurement;
+}
+
+fn adjust(measurement: &mut Measurement, args: &Args) {
     if args.quick {
         measurement.min_blocks = (measurement.min_blocks / 4).max(2);
         measurement.max_seconds /= 4.0;
@@ -180,7 +200,35 @@ fn round(args: &Args, resume: Option<&Resumed>) -> Result<Round, CommandError> {
     if let Some(blocks) = args.min_samples {
         measurement.min_blocks = blocks;
     }
-    Ok(round)
+}
+
+/// Flags that ask for something else than the run to be resumed began with.
+fn conflicts(args: &Args, round: &Round, header: &Header) -> Vec<String> {
+    let then = &header.settings;
+    let mut asked = round.measurement.clone();
+    adjust(&mut asked, args);
+    let otherwise = asked.max_seconds != then.max_seconds;
+    let flags = [
+        ("--seed", args.seed.is_some_and(|s| s != then.seed)),
+        (
+            "--schedule",
+            args.schedule.is_some_and(|s| s != then.schedule),
+        ),
+        ("--exact-sums", args.exact_sums && !then.exact_sums),
+        (
+            "--min-samples",
+            args.min_samples.is_some_and(|n| n != then.min_blocks),
+        ),
+        ("--quick", args.quick && otherwise),
+        ("--thorough", args.thorough && otherwise),
+    ];
+    let differing = flags.into_iter().filter(|(_, differs)| *differs);
+    let others = departures(args).into_iter();
+    let others = others.filter(|flag| flag != "--quick" && !header.departures.contains(flag));
+    differing
+        .map(|(flag, _)| flag.to_owned())
+        .chain(others)
+        .collect()
 }
 
 /// What was asked for that makes it another round than the file says, or a
@@ -224,19 +272,37 @@ fn selection(text: &str) -> Result<Selection, CommandError> {
     })
 }
 
-/// Seconds by stage, and what share of them was the harness's own: whatever
-/// no stage claims, ranking and printing included.
-fn print_timings(mut stages: BTreeMap<String, f64>, total: f64) {
+/// Seconds by stage, and what share of them went neither to compiling nor to
+/// contenders: waiting for the oracle, and whatever no stage claims, ranking
+/// and printing included.
+fn timings(mut stages: BTreeMap<String, f64>, total: f64) -> String {
     stages.remove("other");
     let own = (total - stages.values().sum::<f64>()).max(0.0);
+    let oracle = stages.get("oracle").copied().unwrap_or_default();
     let mut parts: Vec<String> = ["compile", "oracle", "validate", "measure"]
         .iter()
         .filter_map(|stage| Some(format!("{stage} {:.1} s", stages.get(*stage)?)))
         .collect();
     parts.push(format!("other {own:.1} s"));
-    let share = 100.0 * own / total.max(f64::MIN_POSITIVE);
-    say!(
-        "\ntimings: {} · the harness's own share is {share:.1} %",
+    let share = 100.0 * (oracle + own) / total.max(f64::MIN_POSITIVE);
+    format!(
+        "timings: {} · oracle and harness together {share:.1} %",
         parts.join(" · ")
-    );
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oracle_is_no_contenders_time() {
+        let stages = [("compile", 4.0), ("oracle", 2.0), ("measure", 3.0)];
+        let stages = stages.map(|(stage, seconds)| (stage.to_owned(), seconds));
+        assert_eq!(
+            timings(BTreeMap::from(stages), 10.0),
+            "timings: compile 4.0 s · oracle 2.0 s · measure 3.0 s · other 1.0 s \
+             · oracle and harness together 30.0 %"
+        );
+    }
 }

@@ -26,8 +26,10 @@ pub struct Loading {
     blocks: HashMap<(usize, u32), Blocks>,
     /// The line on which each arm was last timed.
     timed: Vec<usize>,
-    /// Lines on which cells were built, and got the verdict they have.
+    /// Lines on which cells were built, estimated, and got the verdict they
+    /// have.
     built: HashMap<(usize, usize), usize>,
+    estimated: HashMap<(usize, usize), usize>,
     judged: HashMap<(usize, usize), usize>,
     ended: Option<usize>,
 }
@@ -39,6 +41,7 @@ impl Loading {
             run,
             blocks: HashMap::new(),
             built: HashMap::new(),
+            estimated: HashMap::new(),
             judged: HashMap::new(),
             ended: None,
         }
@@ -113,7 +116,7 @@ impl Loading {
             (Event::Other(other), _) => match other {
                 Line::Build(build) => self.build(line, build),
                 Line::Verdict(verdict) => self.verdict(line, verdict),
-                Line::Estimate(estimate) => self.estimate(estimate),
+                Line::Estimate(estimate) => self.estimate(line, estimate),
                 Line::End(end) => self.end(line, end),
                 // Both are events of their own.
                 Line::Header(_) | Line::Block(_) => Ok(()),
@@ -181,26 +184,41 @@ impl Loading {
     fn verdict(&mut self, line: usize, verdict: Verdict) -> Result<(), String> {
         let cell = self.cell(verdict.contender.as_str(), &verdict.shape)?;
         let before = self.judged.insert(cell, line);
-        let earlier = self.run.verdicts.get(&cell).map(|v| v.status);
-        // What was right can turn out wrong while it is timed, and the
-        // yardstick in every process anew; but nobody is found right twice.
-        let twice = earlier == Some(Status::Ok) && verdict.status == Status::Ok;
-        if let (Some(first), true) = (before, twice) {
-            return Err(format!(
-                "`{}` is ok on `{}` on line {first} already: two sweeps wrote this file",
-                verdict.contender, verdict.shape
-            ));
+        if let (Some(earlier), Some(first)) = (self.run.verdicts.get(&cell), before) {
+            let (earlier, now) = (earlier.status, verdict.status);
+            // What was right can turn out wrong while it is timed; who was not
+            // right is not looked at again, but for the yardstick, which every
+            // process times anew.
+            let yardstick = self.run.header.yardstick.as_ref() == Some(&verdict.contender);
+            let possible = now != Status::Ok && (earlier == Status::Ok || yardstick);
+            if !possible {
+                return Err(format!(
+                    "`{}` is {} on `{}` on line {first}, and cannot be {} after that: \
+                     two sweeps wrote this file, or lines were changed",
+                    verdict.contender,
+                    earlier.as_str(),
+                    verdict.shape,
+                    now.as_str()
+                ));
+            }
         }
         self.run.verdicts.insert(cell, verdict);
         Ok(())
     }
 
-    fn estimate(&mut self, estimate: Estimate) -> Result<(), String> {
+    fn estimate(&mut self, line: usize, estimate: Estimate) -> Result<(), String> {
         if self.run.timing() == Timing::Measured {
             return Err("an estimate in a measured run: its times are its blocks'".to_owned());
         }
         let cell = self.cell(estimate.contender.as_str(), &estimate.shape)?;
         edge::time(estimate.micros)?;
+        if let Some(first) = self.estimated.insert(cell, line) {
+            return Err(format!(
+                "the time of `{}` on `{}` is on line {first} already: \
+                 two sweeps wrote this file, or lines were copied",
+                estimate.contender, estimate.shape
+            ));
+        }
         self.run.estimates.insert(cell, estimate);
         Ok(())
     }

@@ -159,6 +159,15 @@ pub struct Settings {
     pub max_seconds: f64,
     pub processes: u32,
     pub cold_l2: bool,
+    /// What the emulator was asked for, where it was not the usual.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub schedule: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub exact_sums: bool,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Settings {
@@ -199,8 +208,8 @@ pub struct KernelResources {
     pub occupancy: f64,
 }
 
-/// What validation found for one cell. A later verdict for the same cell
-/// replaces an earlier one (a timed output can still turn out wrong).
+/// What validation found for one cell. A later verdict on the same cell
+/// replaces an `ok` (a timed output can still turn out wrong), and only that.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verdict {

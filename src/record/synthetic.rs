@@ -216,6 +216,8 @@ impl Synthetic {
                 max_seconds: 10.0,
                 processes: self.processes,
                 cold_l2: true,
+                schedule: 0,
+                exact_sums: false,
             },
             departures: Vec::new(),
         }

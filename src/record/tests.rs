@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::synthetic::{Synthetic, dense};
-use super::{Run, read_text};
+use super::{Run, read_text, runs_in};
 use crate::present::{Style, sweep_summary};
 
 fn small() -> Synthetic {
@@ -125,16 +125,91 @@ fn times_are_samples_or_estimates_as_the_device_says() {
     assert!(said.contains("a block in a modelled run"), "{said}");
 }
 
+/// A run in which a contender's first cell gets these verdicts one after the
+/// other, the first where it stands and the others before the end; what comes
+/// of it, and the line of the first.
+fn judged(contender: &str, statuses: &[&str]) -> (Result<Run, String>, usize) {
+    let mut lines = lines(&small());
+    let at = first(&lines, "verdict");
+    let mut verdict = lines[at].clone();
+    verdict["contender"] = json!(contender);
+    let of_cell = |line: &Value| {
+        let same = |key: &str| line[key] == verdict[key];
+        same("type") && same("contender") && same("shape")
+    };
+    lines.retain(|line| !of_cell(line));
+    for (index, status) in statuses.iter().enumerate() {
+        verdict["status"] = json!(status);
+        let place = if index == 0 { at } else { lines.len() - 1 };
+        lines.insert(place, verdict.clone());
+    }
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    (read(&text), at + 1)
+}
+
+/// The only change a sweep can find is what timing shows of an `ok`; a cell
+/// that somebody else turns right, or judges a third time, is refused.
+#[test]
+fn a_verdict_changes_once_and_only_from_right() {
+    for allowed in [vec!["ok"], vec!["ok", "wrong"], vec!["ok", "crashed"]] {
+        let (run, _) = judged("two-pass", &allowed);
+        assert!(run.is_ok(), "{allowed:?}: {:?}", run.err());
+    }
+    for forbidden in [
+        ["ok", "ok"],
+        ["wrong", "ok"],
+        ["wrong", "wrong"],
+        ["wrong", "hung"],
+        ["unsupported", "ok"],
+        ["compile-error", "ok"],
+    ] {
+        let (run, line) = judged("two-pass", &forbidden);
+        let said = run.expect_err(&format!("{forbidden:?}"));
+        let [then, now] = forbidden;
+        let told = format!("is {then} on `256x3072x4096` on line {line}, and cannot be {now}");
+        assert!(said.contains(&told), "{forbidden:?}: {said}");
+        assert!(!said.starts_with(&format!("x.jsonl:{line}:")), "{said}");
+    }
+    for third in ["ok", "wrong"] {
+        assert!(judged("two-pass", &["ok", "wrong", third]).0.is_err());
+    }
+}
+
 /// The yardstick is timed in every process, and may be found wrong in each.
 #[test]
-fn nobody_is_right_twice_but_may_be_wrong_twice() {
-    let mut lines = lines(&small());
-    let mut wrong = lines[first(&lines, "verdict")].clone();
-    (wrong["contender"], wrong["status"]) = (json!("cublas"), json!("wrong"));
-    let at = lines.len() - 1;
-    lines.splice(at..at, [wrong.clone(), wrong]);
+fn the_yardstick_may_be_wrong_twice_and_never_right_after_that() {
+    assert!(judged("cublas", &["wrong", "wrong", "wrong"]).0.is_ok());
+    assert!(judged("cublas", &["wrong", "ok"]).0.is_err());
+    assert!(judged("cublas", &["ok", "ok"]).0.is_err());
+}
+
+#[test]
+fn an_estimate_that_is_there_already_is_refused_with_both_lines() {
+    let mut lines = lines(&small().modelled());
+    let at = first(&lines, "estimate");
+    let mut again = lines[at].clone();
+    again["micros"] = json!(1.0);
+    lines.insert(at + 1, again);
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    assert!(read(&text).is_ok());
+    let said = read(&text).unwrap_err();
+    let told = format!("is on line {} already", at + 1);
+    assert!(said.starts_with(&format!("x.jsonl:{}: ", at + 2)), "{said}");
+    assert!(said.contains(&told), "{said}");
+}
+
+#[test]
+fn every_committed_run_loads() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = [
+        root.join("results/baselines"),
+        root.join("tests/fixtures/runs"),
+    ];
+    let runs: Vec<_> = folders.iter().flat_map(|dir| runs_in(dir)).collect();
+    assert!(runs.len() > 10, "{runs:?}");
+    for path in runs {
+        let run = super::read(&path);
+        assert!(run.is_ok(), "{:?}", run.err());
+    }
 }
 
 #[test]

@@ -113,7 +113,7 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
         Err(why) => return Err(compile_only(&options, &catalog, &compiler, &why)),
     };
     let plan = Plan::new(options.round.clone(), &catalog, &stage.machine())?;
-    let settings = settings(&plan.round, options.seed);
+    let settings = settings(&plan.round, options.seed, options.emulation);
     let mut header = environment::header(&plan, &settings, &stage, &compiler);
     header.departures = std::mem::take(&mut options.departures);
     let (mut writer, finished) = match options.resume.take() {
@@ -125,7 +125,7 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
             (writer, Finished::default())
         }
     };
-    // A resumed run goes on with the data it began with.
+    // A resumed run goes on with the data and the emulator it began with.
     let settings = finished.settings.clone().unwrap_or(settings);
     let progress = Progress::new();
     progress.announce(&plan, stage.device());
@@ -138,7 +138,10 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
         plan: &plan,
         images: &images,
         settings: &settings,
-        emulation: options.emulation,
+        emulation: Emulation {
+            schedule: settings.schedule,
+            exact_sums: settings.exact_sums,
+        },
         stage: &mut stage,
         oracles: &oracles,
         finished: &finished,
@@ -222,7 +225,7 @@ fn finish(
     outcome
 }
 
-fn settings(round: &Round, seed: u64) -> Settings {
+fn settings(round: &Round, seed: u64, emulation: Emulation) -> Settings {
     Settings {
         seed,
         rtol: round.validation.rtol,
@@ -237,6 +240,8 @@ fn settings(round: &Round, seed: u64) -> Settings {
         max_seconds: round.measurement.max_seconds,
         processes: round.measurement.processes,
         cold_l2: round.measurement.cold_l2,
+        schedule: emulation.schedule,
+        exact_sums: emulation.exact_sums,
     }
 }
 

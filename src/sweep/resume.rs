@@ -25,7 +25,7 @@ impl Resumed {
     }
 
     /// Opens the newest run of a folder that did not end and that no other
-    /// sweep is writing.
+    /// sweep is writing. What cannot be read is passed over, and said to be.
     pub fn newest(results: &Path) -> Result<Self, CommandError> {
         let mut taken = None;
         for path in newest_first(results) {
@@ -35,7 +35,7 @@ impl Resumed {
                 Err(error @ WriteError::Taken { .. }) => {
                     taken.get_or_insert(error);
                 }
-                Err(error) => return Err(write_error(&error)),
+                Err(error) => remark!("warning: passed over: {error}"),
             }
         }
         Err(match taken {
@@ -111,6 +111,7 @@ pub struct Finished {
     pub settings: Option<Settings>,
     builds: Vec<(ContenderId, Vec<String>)>,
     verdicts: BTreeMap<(ContenderId, String), Verdict>,
+    estimates: BTreeSet<(ContenderId, String)>,
     /// Blocks on record by shape and process.
     blocks: BTreeMap<(String, u32), u32>,
 }
@@ -124,6 +125,11 @@ impl Finished {
 
     pub fn verdict(&self, contender: &ContenderId, shape: &str) -> Option<&Verdict> {
         self.verdicts.get(&(contender.clone(), shape.to_owned()))
+    }
+
+    pub fn has_estimate(&self, contender: &ContenderId, shape: &str) -> bool {
+        self.estimates
+            .contains(&(contender.clone(), shape.to_owned()))
     }
 
     /// Processes whose share of a shape's blocks is on record.
@@ -163,8 +169,11 @@ impl Finished {
         };
         for contender in &run.header.contenders {
             for shape in &run.header.shapes {
+                let key = (contender.id.clone(), shape.name.clone());
+                if run.estimate(&contender.id, &shape.name).is_some() {
+                    finished.estimates.insert(key.clone());
+                }
                 if let Some(verdict) = run.verdict(&contender.id, &shape.name) {
-                    let key = (contender.id.clone(), shape.name.clone());
                     finished.verdicts.insert(key, verdict.clone());
                 }
             }
@@ -258,6 +267,7 @@ mod tests {
         let killed = named("killed.jsonl", 5, 2);
         let live = named("live.jsonl", 5, 3);
         named("complete.jsonl", all, 4);
+        std::fs::write(folder.path().join("foreign.jsonl"), "no run\n").unwrap();
         let _sweeping = Writer::reopen(&live).unwrap();
         let found = Resumed::newest(folder.path()).unwrap();
         assert_eq!(found.run.path, killed);

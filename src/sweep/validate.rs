@@ -75,7 +75,11 @@ fn record(
     verdict: &Verdict,
     modelled: Option<Modelled>,
 ) -> Result<(), CommandError> {
-    if let Some(modelled) = modelled.filter(|_| verdict.status == Status::Ok) {
+    // A sweep that was killed between the two lines has left the first.
+    let (contender, shape) = (&verdict.contender, &verdict.shape);
+    let known = session.finished.has_estimate(contender, shape);
+    let due = verdict.status == Status::Ok && !known;
+    if let Some(modelled) = modelled.filter(|_| due) {
         session.append(&Line::Estimate(Estimate {
             contender: verdict.contender.clone(),
             shape: verdict.shape.clone(),
