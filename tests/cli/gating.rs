@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::workspace::copy;
+use crate::workspace::{Workspace, copy};
+
+const ROUND4: &str = include_str!("../fixtures/runs/round4.jsonl");
 
 const ROUND: &str = "question   = \"Did anything get slower?\"
 contenders = [\"two-pass\", \"interleaved\"]
@@ -156,6 +158,27 @@ fn a_counter_nobody_knows_is_an_error_that_lists_them() {
     for wrong in ["bank-conflicts", "bank-conflicts=NaN", "bank-conflicts=0"] {
         said(&["gate", "run.jsonl", "--counter", wrong]);
     }
+}
+
+/// A file that is no run is nobody's concern; a broken run of the very round
+/// is, for an older one would be judged in its place.
+#[test]
+fn a_foreign_file_among_the_results_is_passed_over() {
+    let workspace = Workspace::new();
+    workspace.write("base.jsonl", ROUND4);
+    workspace.write("results/good.jsonl", ROUND4);
+    workspace.write("results/foreign.jsonl", "{\"type\":\"other\"}\n");
+    let args = ["gate", "--baseline", "base.jsonl", "--not-slower"];
+    let text = workspace.run(&args);
+    assert!(text.ends_with("[exit 0]"), "{text}");
+    assert!(text.contains("gate  results/good.jsonl"), "{text}");
+    assert!(
+        text.contains("warning: passed over: results/foreign.jsonl:1: "),
+        "{text}"
+    );
+    workspace.write("results/good.jsonl", &format!("{ROUND4}nonsense\n"));
+    let text = workspace.run(&args);
+    assert!(text.ends_with("[exit 2]"), "{text}");
 }
 
 /// Two sweeps of the same code, seconds apart, on one card.

@@ -250,6 +250,59 @@ fn a_killed_sweep_is_resumed_where_it_stopped() {
     sweep.run(&["--resume", &file], 2);
 }
 
+/// The lines of a run file, without some.
+fn without(file: &str, kinds: &[&str]) {
+    let text = fs::read_to_string(file).expect("its text");
+    let dropped = |line: &str| {
+        let line: serde_json::Value = serde_json::from_str(line).expect("a line");
+        kinds.iter().any(|kind| line["type"] == *kind)
+    };
+    let kept = text.lines().filter(|line| !dropped(line));
+    let kept: String = kept.map(|line| format!("{line}\n")).collect();
+    fs::write(file, kept).expect("a file");
+}
+
+#[test]
+fn a_resumed_sweep_goes_on_with_the_emulator_it_began_with() {
+    let round = "question = \"Which?\"\ncontenders = [\"two-pass\"]\nbaseline = \"two-pass\"\n\
+        shapes = [{ m = 64, n = 128, k = 1024 }]\n[validate]\nseed = 1\n\
+        distributions = [\"benchmark\"]\n";
+    let judged = |file: &str| {
+        let text = fs::read_to_string(file).expect("its text");
+        let lines: Vec<serde_json::Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a line"))
+            .collect();
+        let verdict = lines.iter().find(|line| line["type"] == "verdict");
+        let verdict = verdict.expect("a verdict").clone();
+        let estimates = lines.iter().filter(|line| line["type"] == "estimate");
+        (verdict["worst"].clone(), estimates.count())
+    };
+    let plain = Sweep::new(round);
+    plain.run(&[&plain.round()], 0);
+    let plain = plain.run_file().expect("a run file").display().to_string();
+
+    let sweep = Sweep::new(round);
+    let asked = ["--exact-sums", "--schedule", "7"];
+    sweep.run(&[&[sweep.round().as_str()], &asked[..]].concat(), 0);
+    let file = sweep.run_file().expect("a run file").display().to_string();
+    let before = judged(&file);
+    assert_ne!(before.0, judged(&plain).0, "sums are told apart");
+
+    // As if killed between the cell's two lines.
+    without(&file, &["verdict", "end"]);
+    for (flag, value) in [("--schedule", "8"), ("--seed", "2"), ("--only", "two-pass")] {
+        let said = sweep.run(&["--resume", &file, flag, value], 2);
+        assert!(said.contains("did not begin with --"), "{said}");
+    }
+    sweep.run(&["--resume", &file, "--schedule", "7", "--seed", "1"], 0);
+    assert_eq!(judged(&file), before);
+
+    without(&plain, &["verdict", "estimate", "end"]);
+    let said = sweep.run(&["--resume", &plain, "--exact-sums"], 2);
+    assert!(said.contains("did not begin with --exact-sums"), "{said}");
+}
+
 /// A sweep that is told to stop by a signal once it has judged a cell; what it
 /// said, and its run file.
 fn stopped(sweep: &Sweep, signal: &str) -> (Output, String) {
