@@ -71,6 +71,14 @@ fn without_comments(text: &str) -> String {
     let mut rest = text;
     let mut quote = None;
     while let Some(c) = rest.chars().next() {
+        if quote.is_none() && rest.starts_with('<') && asks(&out) {
+            // A name in angle brackets is no code: `//` in it is no comment.
+            let line = rest.lines().next().unwrap_or_default();
+            let name = line.find('>').map_or(1, |end| end + 1);
+            out.push_str(&rest[..name]);
+            rest = &rest[name..];
+            continue;
+        }
         if quote.is_none() && rest.starts_with("//") {
             rest = rest.find('\n').map_or("", |end| &rest[end..]);
             continue;
@@ -95,6 +103,13 @@ fn without_comments(text: &str) -> String {
         rest = &rest[len..];
     }
     out
+}
+
+/// Whether what stands before is an `include` or `__has_include` that waits
+/// for its name.
+fn asks(before: &str) -> bool {
+    let before = before.trim_end_matches([' ', '\t', '(']);
+    before.trim_end_matches("_next").ends_with("include")
 }
 
 #[cfg(test)]
@@ -124,6 +139,8 @@ mod tests {
         ] {
             assert_eq!(names(text), ["x.cuh"], "{text}");
         }
+        assert_eq!(names("#include <a//b.cuh> // c"), ["a//b.cuh"]);
+        assert_eq!(names("#include <a/*b.cuh>\n#include <c>"), ["a/*b.cuh", "c"]);
         assert!(names("// #include \"x.cuh\"\n/* #include <x> */ int include;").is_empty());
     }
 

@@ -22,20 +22,30 @@ pub struct Header {
 /// not exist for the compiler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Library {
-    /// By the name under its folder; where two folders have it, the first's.
+    /// By the name under its include folder; where two folders have it, the
+    /// first's. Those beside the variants begin with [`BESIDE`].
     pub(super) files: BTreeMap<String, Header>,
     /// Names that are there and may not be included, and why.
     pub(super) left_out: BTreeMap<String, String>,
     /// The folders, for messages.
-    pub(super) folders: Vec<PathBuf>,
+    pub(super) variants: PathBuf,
+    pub(super) include: Vec<PathBuf>,
     bytes: usize,
 }
+
+/// Before the names of files beside the variants, which none of an include
+/// folder begins with: the two may be called alike.
+pub(super) const BESIDE: &str = "./";
 
 impl Library {
     /// Reads the files right beside the variants of `variants`, and the whole
     /// of the `include` folders. What cannot be read is left out with its reason.
     pub fn gather(variants: &Path, include: &[PathBuf]) -> Self {
-        let mut library = Self::default();
+        let mut library = Self {
+            variants: variants.to_owned(),
+            include: include.to_vec(),
+            ..Self::default()
+        };
         library.add(variants, false);
         for folder in include {
             library.add(folder, true);
@@ -47,9 +57,12 @@ impl Library {
         let Ok(real_root) = root.canonicalize() else {
             return;
         };
-        self.folders.push(root.to_owned());
+        let prefix = match deep {
+            true => "",
+            false => BESIDE,
+        };
         let mut seen = BTreeSet::new();
-        let mut folders = vec![(root.to_owned(), String::new(), 0)];
+        let mut folders = vec![(root.to_owned(), prefix.to_owned(), 0)];
         while let Some((folder, prefix, depth)) = folders.pop() {
             if !folder.canonicalize().is_ok_and(|real| seen.insert(real)) {
                 continue;
