@@ -10,21 +10,7 @@ pub const LARGEST: u64 = 16 << 20;
 
 /// The text of a regular file of at most `limit` bytes, or why it has none.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
-    let file = open(path).map_err(|error| error.to_string())?;
-    let about = file.metadata().map_err(|error| error.to_string())?;
-    if about.is_dir() {
-        return Err("it is a folder".to_owned());
-    }
-    if !about.is_file() {
-        return Err("it is no regular file".to_owned());
-    }
-    let mut bytes = Vec::new();
-    file.take(limit + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > limit {
-        return Err(format!("it is larger than {} MiB", limit >> 20));
-    }
+    let bytes = read(path, limit).map_err(|error| error.to_string())?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..at]
@@ -36,8 +22,34 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     })
 }
 
+/// What a regular file of at most `limit` bytes holds.
+pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > limit {
+        true => Err(io::Error::other(format!(
+            "it is larger than {} MiB",
+            limit >> 20
+        ))),
+        false => Ok(bytes),
+    }
+}
+
+/// Opens a regular file, and nothing else.
+pub fn open(path: &Path) -> io::Result<File> {
+    let file = open_at_once(path)?;
+    let about = file.metadata()?;
+    if about.is_dir() {
+        return Err(io::Error::other("it is a folder"));
+    }
+    if !about.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    Ok(file)
+}
+
 /// Opens without waiting: a FIFO that nobody writes to must hold up nobody.
-fn open(path: &Path) -> io::Result<File> {
+fn open_at_once(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use toml::Spanned;
 
 use super::Catalog;
-use super::variant::{Deal, Launch, MAKESPAN, Pick, Scratch, TensorMap, Tune, Variant};
+use super::variant::{Deal, Launch, MAKESPAN, Scratch, TensorMap, Tune, Variant, combinations};
 use super::wire::{self, Extent, FrontMatter, Per, Table, Value};
 use crate::compile::{Headers, Library};
-use crate::config::Selection;
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::{Document, Formula};
-use crate::domain::{Status, printable_line};
+use crate::domain::bounds::{self, CLAIM};
+use crate::domain::{ContenderId, Status, printable_line};
 use crate::expr::{self, SHAPE_NAMES};
 use crate::plan::{Fill, MapType, OperandRef};
 use crate::record::schema::Claim;
@@ -78,14 +78,14 @@ fn locate(file: &SourceFile) -> Result<Range<usize>, InputError> {
     }
 }
 
-struct Reader<'a> {
-    document: &'a Document<'a>,
+pub(super) struct Reader<'a> {
+    pub(super) document: &'a Document<'a>,
     file: &'a SourceFile,
     /// Parameters and constants defined so far.
     names: BTreeSet<String>,
     has_tiles: bool,
     /// Where picked variants are; `None` while one of them is read.
-    catalog: Option<&'a Catalog>,
+    pub(super) catalog: Option<&'a Catalog>,
 }
 
 impl Reader<'_> {
@@ -94,7 +94,14 @@ impl Reader<'_> {
         let picks = self.picks(&wire)?;
         let summary = self.summary(&wire.summary)?;
         let claim = wire.claim.map(|claim| self.claim(claim)).transpose()?;
+        let place = wire.params.keys().next().map_or(0..0, Spanned::span);
         let params = self.choices(wire.params)?;
+        for chosen in combinations(&params) {
+            bounds::name("contender", ContenderId::new(name, &chosen).as_str()).map_err(|why| {
+                let remedy = "shorten the variant's name, or those of its parameters";
+                self.document.error(place.clone(), why, remedy)
+            })?;
+        }
         let (choose, minimise) = match wire.tune {
             Some(tune) => (self.choices(tune.choose)?, Some(tune.minimise)),
             None => Default::default(),
@@ -146,69 +153,6 @@ impl Reader<'_> {
         })
     }
 
-    fn picks(&self, wire: &FrontMatter) -> Result<Vec<Pick>, InputError> {
-        let Some(first) = wire.pick.first() else {
-            return Ok(Vec::new());
-        };
-        let own = !(wire.params.is_empty() && wire.constants.is_empty())
-            || !(wire.requires.is_empty() && wire.scratch.is_empty())
-            || !(wire.map.is_empty() && wire.launch.is_empty())
-            || wire.tune.is_some()
-            || wire.tiles.is_some()
-            || wire.order.is_some()
-            || wire.deal.is_some();
-        if own {
-            return Err(self.document.error(
-                first.contender.span(),
-                "a variant that picks others has no constants, buffers or launches of its own",
-                "keep [[pick]] and drop the rest, or the other way round",
-            ));
-        }
-        wire.pick.iter().map(|pick| self.pick(pick)).collect()
-    }
-
-    fn pick(&self, pick: &wire::Pick) -> Result<Pick, InputError> {
-        let error = |message: String, remedy: &str| {
-            self.document.error(pick.contender.span(), message, remedy)
-        };
-        let text = pick.contender.get_ref();
-        let Some(catalog) = self.catalog else {
-            let message = "a variant that is picked picks others itself".to_owned();
-            return Err(error(message, "name those it picks in the first place"));
-        };
-        let place = self.document.place(pick.contender.span());
-        let selection = Selection::parse(text, place)
-            .map_err(|why| error(why, "write NAME or NAME[PARAM=1]; see `dgx list`"))?;
-        catalog.path(&selection.variant).map_err(|missing| {
-            let (message, remedy) = missing.explain();
-            error(message, &remedy)
-        })?;
-        let variant = catalog.read(&selection.variant, None)?;
-        let unknown = selection
-            .params
-            .keys()
-            .find(|name| !variant.params.contains_key(*name));
-        if let Some(name) = unknown {
-            let message = format!("`{}` has no parameter `{name}`", variant.name);
-            return Err(error(message, "its front matter lists its `params`"));
-        }
-        let mut contenders = variant.contenders(&selection.params);
-        match (contenders.pop(), contenders.is_empty()) {
-            (Some(contender), true) => Ok(Pick {
-                contender,
-                when: pick.when.as_ref().map(|w| self.formula(w)).transpose()?,
-            }),
-            (Some(last), false) => Err(error(
-                format!("`{text}` is {} contenders", contenders.len() + 1),
-                &format!("fix its parameters: `{}`", last.id),
-            )),
-            (None, _) => Err(error(
-                format!("`{text}` is no choice of its parameters"),
-                "its front matter lists their values",
-            )),
-        }
-    }
-
     fn check_counts(&self, wire: &FrontMatter) -> Result<(), InputError> {
         let counts = [
             ("constants", wire.constants.len()),
@@ -241,11 +185,11 @@ impl Reader<'_> {
     fn claim(&self, claim: Spanned<wire::Claim>) -> Result<Claim, InputError> {
         let span = claim.span();
         let wire::Claim { geomean, over, why } = claim.into_inner();
-        if !(geomean.is_finite() && geomean > 0.0) {
+        if !CLAIM.contains(&geomean) {
             return Err(self.document.error(
                 span,
                 format!("a claim of {geomean} is no speedup"),
-                "give the geometric mean claimed, e.g. 1.4",
+                "give the geometric mean claimed, from 0.001 to 1000, e.g. 1.4",
             ));
         }
         Ok(Claim {
@@ -330,7 +274,7 @@ impl Reader<'_> {
     }
 
     /// Parses an expression and checks that every name in it means something here.
-    fn formula(&self, value: &Spanned<Value>) -> Result<Formula, InputError> {
+    pub(super) fn formula(&self, value: &Spanned<Value>) -> Result<Formula, InputError> {
         self.formula_at(value.get_ref(), value.span())
     }
 

@@ -2,6 +2,7 @@
 //! matter checked. A broken file hurts only those who name it.
 
 mod front_matter;
+mod picks;
 mod variant;
 mod wire;
 
@@ -15,7 +16,7 @@ pub(crate) use variant::{MAKESPAN, combinations};
 
 use crate::compile::Library;
 use crate::diagnostic::{InputError, SourceFile, nearest};
-use crate::domain::printable_line;
+use crate::domain::{bounds, printable_line};
 use crate::files;
 
 /// The contender that is no variant: what a user of the vendor's library gets.
@@ -182,14 +183,14 @@ impl Catalog {
 pub struct NoSuchVariant {
     name: String,
     nearest: Option<String>,
-    malformed: Option<&'static str>,
+    malformed: Option<String>,
 }
 
 impl NoSuchVariant {
     /// Message and remedy.
     pub fn explain(&self) -> (String, String) {
         let name = &self.name;
-        if let Some(why) = self.malformed {
+        if let Some(why) = &self.malformed {
             return (
                 format!("`{name}` cannot be a variant: {why}"),
                 "name a file of the variants folder, without folder and .cu".to_owned(),
@@ -204,25 +205,26 @@ impl NoSuchVariant {
 }
 
 /// Names go into tables, file names and `name[PARAM=1]`, so they are plain.
-fn check_name(name: &str) -> Result<(), &'static str> {
+fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
-        return Err("the name is empty");
+        return Err("the name is empty".to_owned());
     }
+    bounds::name("contender", name)?;
     if name.contains(['/', '\\']) || name.contains("..") {
-        return Err("a name is not a path");
+        return Err("a name is not a path".to_owned());
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !name.chars().all(plain) {
-        return Err("only letters, digits, - _ and . may be in a name");
+        return Err("only letters, digits, - _ and . may be in a name".to_owned());
     }
     if name.starts_with('-') {
-        return Err("a name that begins with - reads as a flag");
+        return Err("a name that begins with - reads as a flag".to_owned());
     }
     // However it is spelt: a reader must not take one for the other.
     let letters = |c: &char| c.is_ascii_alphanumeric();
     let spelling: String = name.chars().filter(letters).collect();
     if spelling.eq_ignore_ascii_case(YARDSTICK) {
-        return Err("that is the yardstick's name");
+        return Err("that is the yardstick's name".to_owned());
     }
     Ok(())
 }

@@ -89,6 +89,20 @@ fn names_are_never_paths() {
 }
 
 #[test]
+fn no_name_is_longer_than_a_run_file_takes() {
+    let [most, more] = [200, 201].map(|length| "n".repeat(length));
+    let plain = GOOD.replacen("params  = { STAGES = [1, 3], BN = [64] }\n", "", 1);
+    let folder = folder(&[
+        (&format!("{most}.cu"), &plain),
+        (&format!("{more}.cu"), &plain),
+    ]);
+    let catalog = open(folder.path());
+    assert!(catalog.variant(&most).is_ok());
+    let error = catalog.variant(&more).unwrap_err();
+    assert!(error.message().contains("1 to 200 characters"), "{error}");
+}
+
+#[test]
 fn nobody_is_called_as_the_yardstick_is() {
     for name in ["cublas", "cuBLAS", "CUBLAS", "cu-blas", "cublas."] {
         let folder = folder(&[("x.cu", GOOD), (&format!("{name}.cu"), GOOD)]);
@@ -107,6 +121,7 @@ fn nobody_is_called_as_the_yardstick_is() {
 
 #[test]
 fn mistakes_are_placed_in_the_cu() {
+    let (tiles, long) = ("tiles", &*"S".repeat(200));
     let cases = [
         (("ZED = 4", "ZED = \"BM\""), "unknown name `BM`"),
         (("ZED = 4", "m = 4"), "already has a meaning"),
@@ -114,6 +129,23 @@ fn mistakes_are_placed_in_the_cu() {
         (("ZED = 4", "MAP_A = 4"), "already has a meaning"),
         (("[1, 3]", "[1, 1]"), "different values"),
         (("[1, 3]", "[]"), "different values"),
+        (("STAGES", long), "1 to 200 characters"),
+        (
+            (tiles, "claim = { geomean = 1001, over = \"y\" }\ntiles"),
+            "no speedup",
+        ),
+        (
+            (tiles, "claim = { geomean = 1e300, over = \"y\" }\ntiles"),
+            "no speedup",
+        ),
+        (
+            (tiles, "claim = { geomean = 0.0005, over = \"y\" }\ntiles"),
+            "no speedup",
+        ),
+        (
+            (tiles, "claim = { geomean = nan, over = \"y\" }\ntiles"),
+            "no speedup",
+        ),
         (
             ("\"half_a\"\ndims", "\"half_b\"\ndims"),
             "no tensor `half_b`",

@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Image, KernelReport, content_hash};
+use crate::files;
+
+/// No part of an entry is larger, bytes.
+const LARGEST_PART: u64 = 256 << 20;
 
 /// Where dgx keeps what it can make again: `$DGX_CACHE`, else `.dgx/cache` of
 /// the checkout around `start`, else the user's cache folder.
@@ -122,13 +126,14 @@ impl Cache {
     /// Reads one entry's folder.
     pub fn read(folder: &Path) -> io::Result<Result<Image, String>> {
         let damaged = || io::Error::new(io::ErrorKind::InvalidData, "its checksum is wrong");
-        let report: Report = serde_json::from_slice(&fs::read(folder.join("report.json"))?)?;
+        let part = |name: &str| files::read(&folder.join(name), LARGEST_PART);
+        let report: Report = serde_json::from_slice(&part("report.json")?)?;
         let key = folder.file_name().unwrap_or_default().to_string_lossy();
         let (cubin, ptx) = match &report.error {
             Some(_) => (Vec::new(), String::new()),
             None => (
-                fs::read(folder.join("image.cubin"))?,
-                fs::read_to_string(folder.join("image.ptx"))?,
+                part("image.cubin")?,
+                String::from_utf8(part("image.ptx")?).map_err(|_| damaged())?,
             ),
         };
         if report.sum(&key, &cubin, &ptx)? != report.checksum {
@@ -232,7 +237,23 @@ mod tests {
             fs::write(path, text.replace(from, to)).unwrap();
         };
         let code = |name: &str, bytes: &[u8]| fs::write(cache.folder("k").join(name), bytes);
-        let damages: [&dyn Fn(); 6] = [
+        let swap = |name: &str, make: &dyn Fn(&Path)| {
+            let path = cache.folder("k").join(name);
+            fs::remove_file(&path).unwrap();
+            make(&path);
+        };
+        let fifo = |path: &Path| {
+            let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+            rustix::fs::mkfifoat(rustix::fs::CWD, path, mode).unwrap();
+        };
+        let endless = |path: &Path| std::os::unix::fs::symlink("/dev/zero", path).unwrap();
+        let huge = |path: &Path| fs::File::create(path).unwrap().set_len(1 << 40).unwrap();
+        let damages: [&dyn Fn(); 11] = [
+            &|| swap("image.ptx", &fifo),
+            &|| swap("report.json", &fifo),
+            &|| swap("image.cubin", &endless),
+            &|| swap("image.ptx", &|path| fs::create_dir(path).unwrap()),
+            &|| swap("report.json", &huge),
             &|| report("{", ""),
             &|| report("slow", "fast"),
             &|| report("\"registers\":0", "\"registers\":9"),

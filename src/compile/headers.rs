@@ -183,7 +183,10 @@ impl Headers {
 fn neighbour(asker: &str, name: &str) -> Option<String> {
     match asker.strip_prefix(BESIDE) {
         Some(_) => join("", name).map(|name| format!("{BESIDE}{name}")),
-        None => join(asker.rsplit_once('/').map_or("", |(folder, _)| folder), name),
+        None => join(
+            asker.rsplit_once('/').map_or("", |(folder, _)| folder),
+            name,
+        ),
     }
 }
 

@@ -140,7 +140,10 @@ mod tests {
             assert_eq!(names(text), ["x.cuh"], "{text}");
         }
         assert_eq!(names("#include <a//b.cuh> // c"), ["a//b.cuh"]);
-        assert_eq!(names("#include <a/*b.cuh>\n#include <c>"), ["a/*b.cuh", "c"]);
+        assert_eq!(
+            names("#include <a/*b.cuh>\n#include <c>"),
+            ["a/*b.cuh", "c"]
+        );
         assert!(names("// #include \"x.cuh\"\n/* #include <x> */ int include;").is_empty());
     }
 

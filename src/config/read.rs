@@ -11,6 +11,7 @@ use super::round::{Baseline, Gate, Measurement, Pitch, Round, Selection, Validat
 use super::{is_plain, jury, shapes, wire};
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::Document;
+use crate::domain::bounds::{self, CLAIM};
 use crate::domain::{Bytes, Counter, printable, printable_line};
 use crate::operator::Distribution;
 
@@ -100,6 +101,10 @@ impl Reader<'_> {
             Some(name) => (name.get_ref().as_str(), name.span()),
             None => (stem.unwrap_or_default(), 0..0),
         };
+        bounds::name("round", text).map_err(|why| {
+            self.document
+                .error(span.clone(), why, "give it a short `name`")
+        })?;
         if is_plain(text) {
             return Ok(text.to_owned());
         }
@@ -287,13 +292,15 @@ impl Reader<'_> {
                     .map(|c| (c.get_ref().as_slice(), c.span()))
                 {
                     None => None,
-                    Some(([low, high], _)) if *low > 0.0 && low <= high && high.is_finite() => {
+                    Some(([low, high], _))
+                        if low <= high && CLAIM.contains(low) && CLAIM.contains(high) =>
+                    {
                         Some((*low, *high))
                     }
                     Some((_, span)) => {
                         return Err(self.document.error(
                             span,
-                            "a claim is a pair of speedups, least first",
+                            "a claim is a pair of speedups from 0.001 to 1000, least first",
                             "e.g. claim = [1.5, 1.8]",
                         ));
                     }

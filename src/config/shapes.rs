@@ -9,11 +9,10 @@ use toml::Spanned;
 use super::wire::{self, Extents};
 use crate::diagnostic::InputError;
 use crate::document::Document;
+use crate::domain::bounds::{self, GROUPS};
 use crate::domain::{Group, Shape};
 
-/// Far beyond any memory, small enough that sizes in bytes fit 64 bits.
-const MAX_EXTENT: i64 = 1 << 30;
-const MAX_GROUPS: usize = 4096;
+const MAX_EXTENT: i64 = bounds::EXTENT as i64;
 const MAX_SHAPES: usize = 1024;
 /// TMA wants 16-byte rows of scales, 16 elements a scale.
 const K_MULTIPLE: i64 = 256;
@@ -100,6 +99,10 @@ impl Reader<'_> {
     }
 
     fn name(&self, name: &Spanned<String>) -> Result<String, InputError> {
+        bounds::name("shape", name.get_ref()).map_err(|why| {
+            self.document
+                .error(name.span(), why, "give it a shorter name")
+        })?;
         match super::is_plain(name.get_ref()) {
             true => Ok(name.get_ref().clone()),
             false => Err(self.document.error(
@@ -160,13 +163,13 @@ impl Reader<'_> {
     }
 
     fn count(&self, count: usize, span: Range<usize>) -> Result<(), InputError> {
-        if (1..=MAX_GROUPS).contains(&count) {
+        if (1..=GROUPS).contains(&count) {
             return Ok(());
         }
         Err(self.document.error(
             span,
             format!("a shape of {count} groups"),
-            format!("give between 1 and {MAX_GROUPS}"),
+            format!("give between 1 and {GROUPS}"),
         ))
     }
 

@@ -78,6 +78,8 @@ fn criteria_keep_their_written_order() {
 
 #[test]
 fn every_mistake_is_placed() {
+    let long = format!("{:?}", "x".repeat(201));
+    let long_round = format!("name = {long}\nquestion ");
     let cases = [
         ("m = 256", "m = 0", "sizes start at 1"),
         ("m = 256", "m = -3", "sizes start at 1"),
@@ -95,6 +97,13 @@ fn every_mistake_is_placed() {
         ("name = \"ragged\"\n", "", "has no name"),
         ("\"ragged\"", "\"256x4096x7168\"", "a second shape named"),
         ("\"ragged\"", "\"../x\"", "cannot be a shape's name"),
+        ("\"ragged\"", &long, "1 to 200 characters"),
+        ("question ", &long_round, "1 to 200 characters"),
+        (
+            "[gate]",
+            "[[pitch]]\ndesign = \"d\"\nidea = \"i\"\nclaim = [1, 1001]\n[gate]",
+            "from 0.001 to 1000",
+        ),
         ("min_geomean = 1.4", "min_geomean = nan", "out of range"),
         ("min_geomean", "min_gomean", "unknown key `min_gomean`"),
         ("[gate]", "[gates]", "unknown key `gates`"),

@@ -1,6 +1,7 @@
 //! The nouns everyone shares: shapes, statuses, units, exit codes.
 //! Nothing here reads a file, prints, or knows a backend.
 
+pub mod bounds;
 mod contender;
 mod counter;
 mod exit;

@@ -1,7 +1,7 @@
 //! Answers kept on disk. They depend only on sizes, distribution, seed and
 //! this code; a file that is torn, foreign or stale is computed again.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Distribution, GroupOracle, Operands, Oracle};
 use crate::domain::Shape;
+use crate::files;
 
 /// Raised by any change to how operands are drawn or answers computed.
 const VERSION: u32 = 5;
@@ -87,6 +88,9 @@ impl OracleCache {
             }
         }
         file.write_all(&sum.0.to_le_bytes())?;
+        if path.is_dir() {
+            fs::remove_dir_all(path)?;
+        }
         file.persist(path).map_err(|error| error.error)?;
         self.evict(path)
     }
@@ -139,7 +143,7 @@ fn hex(key: &[u8; 32]) -> String {
 }
 
 fn load(path: &Path, key: &[u8; 32], shape: &Shape) -> io::Result<Oracle> {
-    let mut file = File::open(path)?;
+    let mut file = files::open(path)?;
     let elements: usize = shape
         .groups
         .iter()
@@ -231,6 +235,15 @@ mod tests {
         bytes[100] ^= 1;
         fs::write(&path, &bytes).unwrap();
         assert!(load(&path, &key, &shape).is_err());
+        fs::remove_file(&path).unwrap();
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+        assert_eq!(cache.answer(&shape, distribution, 3, &operands), computed);
+        assert_eq!(load(&path, &key, &shape).unwrap(), computed);
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert_eq!(cache.answer(&shape, distribution, 3, &operands), computed);
+        assert_eq!(load(&path, &key, &shape).unwrap(), computed);
         fs::write(&path, &bytes[..50]).unwrap();
         assert_eq!(cache.answer(&shape, distribution, 3, &operands), computed);
         assert_eq!(load(&path, &key, &shape).unwrap(), computed);

@@ -4,6 +4,7 @@
 use crate::catalog::{Catalog, Contender};
 use crate::config::{Baseline, Round, Selection};
 use crate::diagnostic::{InputError, nearest};
+use crate::domain::bounds::{CELLS, CONTENDERS};
 use crate::domain::{Bytes, ContenderId, Shape};
 
 use super::Machine;
@@ -125,15 +126,22 @@ pub(super) fn check_memory(round: &Round, machine: &Machine) -> Result<(), Input
 pub(super) fn check_size(round: &Round, contenders: usize) -> Result<(), InputError> {
     let groups: usize = round.shapes.iter().map(|shape| shape.groups.len()).sum();
     let calls = contenders.saturating_mul(groups);
-    if calls <= MAX_CALLS {
+    let shapes = round.shapes.len();
+    let recordable = contenders <= CONTENDERS && contenders.saturating_mul(shapes) <= CELLS;
+    if recordable && calls <= MAX_CALLS {
         return Ok(());
     }
     let span = round.contenders.first().map_or(0..0, |c| c.span.clone());
-    let message = format!(
-        "{contenders} contenders on {} shapes of {groups} groups are {calls} calls, \
-         {MAX_CALLS} at most",
-        round.shapes.len()
-    );
+    let message = match recordable {
+        true => format!(
+            "{contenders} contenders on {shapes} shapes of {groups} groups are {calls} calls, \
+             {MAX_CALLS} at most"
+        ),
+        false => format!(
+            "{contenders} contenders on {shapes} shapes are more than a table can hold: \
+             at most {CONTENDERS} contenders and {CELLS} cells"
+        ),
+    };
     let remedy = "fix parameters, as in NAME[PARAM=1], or give fewer shapes";
     Err(round.file.error(span, message, remedy))
 }

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use super::schema::{Build, Device, End, Header};
+use crate::domain::bounds::{CELLS, CLAIM, CONTENDERS, EXTENT, GROUPS, name};
 use crate::domain::{Group, Micros, Shape};
 
 /// Longest line, bytes.
@@ -16,15 +17,9 @@ pub const PROCESSES: usize = 1024;
 /// From less than a clock cycle to a quarter of an hour.
 const MICROS: RangeInclusive<f64> = 1e-3..=1e9;
 const CLOCK_MHZ: RangeInclusive<f64> = 1.0..=20_000.0;
-const CLAIM: RangeInclusive<f64> = 1e-3..=1e3;
 const SECONDS: RangeInclusive<f64> = 0.0..=1e9;
-const CONTENDERS: usize = 2000;
-const CELLS: usize = 250_000;
-const GROUPS: usize = 4096;
-const EXTENT: u32 = 1 << 30;
 /// No memory is larger than this, bytes.
 const MEMORY: f64 = 1e15;
-const NAME: usize = 200;
 
 type Refusal = Result<(), String>;
 
@@ -98,14 +93,6 @@ pub fn header(header: &Header) -> Refusal {
         })?;
     }
     device(&header.device)
-}
-
-fn name(what: &str, name: &str) -> Refusal {
-    let sound = !name.trim().is_empty() && !name.contains(['\n', '\t']);
-    refuse(!sound || name.chars().count() > NAME, || {
-        let start: String = name.chars().take(20).collect();
-        format!("{start:?} is no name for a {what}: one line of 1 to {NAME} characters is")
-    })
 }
 
 fn shape(shape: &Shape) -> Refusal {

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::lock::{Claim, claim};
 use super::schema::{Header, Line};
-use super::{ReadError, Run, read};
+use super::{ReadError, Run, edge, read};
 
 /// Why nothing can be recorded.
 #[derive(Debug, Error)]
@@ -23,6 +23,8 @@ pub enum WriteError {
         path: PathBuf,
         source: std::io::Error,
     },
+    #[error("no run of this round could be read back: {why}")]
+    Header { why: String },
     #[error("{} is being written by {}", path.display(), who(*holder))]
     Taken { path: PathBuf, holder: Option<u32> },
     #[error(transparent)]
@@ -40,12 +42,28 @@ impl WriteError {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Folder { .. } => "name a folder that can be written with --results",
+            Self::Header { .. } => "run it in parts: fewer contenders or shapes, shorter texts",
             Self::File { .. } => "check space and permissions; --resume keeps what is finished",
             Self::Taken { .. } => {
                 "let that sweep end, or stop it first: the file is free when its process is gone"
             }
             Self::Read(error) => error.remedy(),
         }
+    }
+}
+
+/// Whether the reader will take the header: a run that it refuses is lost.
+fn readable(header: &Header) -> Result<(), String> {
+    edge::header(header)?;
+    let line = serde_json::to_vec(header).map_err(|e| e.to_string())?;
+    // Room for the tag that makes it a line.
+    match line.len() + 64 > edge::LINE {
+        true => Err(format!(
+            "its header takes {} MiB, {} at most",
+            line.len() >> 20,
+            edge::LINE >> 20
+        )),
+        false => Ok(()),
     }
 }
 
@@ -69,6 +87,7 @@ impl Writer {
             folder: folder.to_owned(),
             source,
         };
+        readable(header).map_err(|why| WriteError::Header { why })?;
         std::fs::create_dir_all(folder).map_err(folder_error)?;
         let (path, file) =
             fresh(folder, &format!("{}-{stamp}", header.name)).map_err(folder_error)?;

@@ -1,0 +1,75 @@
+//! `[[pick]]`: a variant that is others, each on the shapes it is meant for.
+
+use super::front_matter::Reader;
+use super::variant::Pick;
+use super::wire::{self, FrontMatter};
+use crate::config::Selection;
+use crate::diagnostic::InputError;
+
+impl Reader<'_> {
+    pub(super) fn picks(&self, wire: &FrontMatter) -> Result<Vec<Pick>, InputError> {
+        let Some(first) = wire.pick.first() else {
+            return Ok(Vec::new());
+        };
+        let own = !wire.params.is_empty()
+            || !wire.constants.is_empty()
+            || !wire.requires.is_empty()
+            || !wire.scratch.is_empty()
+            || !wire.map.is_empty()
+            || !wire.launch.is_empty()
+            || wire.tune.is_some()
+            || wire.tiles.is_some()
+            || wire.order.is_some()
+            || wire.deal.is_some();
+        if own {
+            return Err(self.document.error(
+                first.contender.span(),
+                "a variant that picks others has no constants, buffers or launches of its own",
+                "keep [[pick]] and drop the rest, or the other way round",
+            ));
+        }
+        wire.pick.iter().map(|pick| self.pick(pick)).collect()
+    }
+
+    fn pick(&self, pick: &wire::Pick) -> Result<Pick, InputError> {
+        let error = |message: String, remedy: &str| {
+            self.document.error(pick.contender.span(), message, remedy)
+        };
+        let text = pick.contender.get_ref();
+        let Some(catalog) = self.catalog else {
+            let message = "a variant that is picked picks others itself".to_owned();
+            return Err(error(message, "name those it picks in the first place"));
+        };
+        let place = self.document.place(pick.contender.span());
+        let selection = Selection::parse(text, place)
+            .map_err(|why| error(why, "write NAME or NAME[PARAM=1]; see `dgx list`"))?;
+        catalog.path(&selection.variant).map_err(|missing| {
+            let (message, remedy) = missing.explain();
+            error(message, &remedy)
+        })?;
+        let variant = catalog.read(&selection.variant, None)?;
+        let unknown = selection
+            .params
+            .keys()
+            .find(|name| !variant.params.contains_key(*name));
+        if let Some(name) = unknown {
+            let message = format!("`{}` has no parameter `{name}`", variant.name);
+            return Err(error(message, "its front matter lists its `params`"));
+        }
+        let mut contenders = variant.contenders(&selection.params);
+        match (contenders.pop(), contenders.is_empty()) {
+            (Some(contender), true) => Ok(Pick {
+                contender,
+                when: pick.when.as_ref().map(|w| self.formula(w)).transpose()?,
+            }),
+            (Some(last), false) => Err(error(
+                format!("`{text}` is {} contenders", contenders.len() + 1),
+                &format!("fix its parameters: `{}`", last.id),
+            )),
+            (None, _) => Err(error(
+                format!("`{text}` is no choice of its parameters"),
+                "its front matter lists their values",
+            )),
+        }
+    }
+}
