@@ -168,10 +168,13 @@ impl Headers {
             true => String::new(),
             false => format!("what lies below {}, and ", folders.join(" or ")),
         };
-        let rule = format!(
-            "a variant may include {below}in \"quotes\" what lies right beside it in {}",
-            self.variants.display()
-        );
+        let rule = match self.variants.as_os_str().is_empty() {
+            true => "nothing can be included here".to_owned(),
+            false => format!(
+                "a variant may include {below}in \"quotes\" what lies right beside it in {}",
+                self.variants.display()
+            ),
+        };
         match why {
             Some(why) => format!("{why}; {rule}"),
             None => format!("there is no such file to include; {rule}"),
