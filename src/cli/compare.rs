@@ -35,7 +35,10 @@ pub struct Args {
 
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
-    args.exports.probe()?;
+    let named = [&args.base, &args.candidate].map(Path::new);
+    let read = runs::readable(args.run.as_deref());
+    let inputs = named.into_iter().chain(read.iter().map(PathBuf::as_path));
+    args.exports.probe(inputs)?;
     match (
         runs::is_run_file(&args.base),
         runs::is_run_file(&args.candidate),

@@ -101,7 +101,12 @@ impl From<GateError> for CommandError {
 
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
-    runs::probe([&args.export_json, &args.export_junit, &args.export_markdown])?;
+    let read = runs::readable(args.run.as_deref());
+    let inputs = args.baseline.iter().map(Path::new);
+    runs::probe(
+        [&args.export_json, &args.export_junit, &args.export_markdown],
+        inputs.chain(read.iter().map(PathBuf::as_path)),
+    )?;
     let Sides { run, base, alone } = sides(&args)?;
     let ranking = Ranking::of(&run);
     let rules = rules(&args, meant(&args, &run, base.is_some())?, base.is_some());
@@ -119,8 +124,7 @@ struct Sides {
     run: Run,
     /// The run given with --baseline.
     base: Option<Run>,
-    /// Set where that is the run itself: it is judged by its own rules, and
-    /// has not been held against anything.
+    /// Set where that is the run itself, which says nothing.
     alone: Option<Finding>,
 }
 
@@ -147,8 +151,8 @@ fn sides(args: &Args) -> Result<Sides, CommandError> {
         },
         None => Sides {
             alone: Some(unheld(&base)),
-            run: base,
-            base: None,
+            run: base.clone(),
+            base: Some(base),
         },
     })
 }
@@ -183,7 +187,7 @@ fn unheld(run: &Run) -> Finding {
         wanted: "another run".to_owned(),
         found: "itself".to_owned(),
         speedup: None,
-        reason: Some("no other run was held against it; it was judged by its own rules".to_owned()),
+        reason: Some("no other run was held against it".to_owned()),
     }
 }
 

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use nix::sys::signal::{SigHandler, Signal, signal};
 
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
@@ -87,6 +88,7 @@ enum Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    mind_file_limits();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(asked) => return help_or_usage(&asked).into(),
@@ -101,6 +103,13 @@ pub fn main() -> ExitCode {
         error.exit()
     });
     as_said(exit, verdict_is_all, speech::lost()).into()
+}
+
+/// A file that reaches the limit of `ulimit -f` is a write that failed, to be
+/// told as such, and no reason to be killed without a word.
+fn mind_file_limits() {
+    // SAFETY: the disposition runs no code of ours.
+    let _ = unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) };
 }
 
 /// What clap ends a command line with: the help that was asked for, or an

@@ -36,18 +36,23 @@ pub struct Args {
 
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
-    runs::probe([
-        &args.output,
-        &args.export_dispatch_toml,
-        &args.export_dispatch_header,
-    ])?;
-    let subjects = subjects(&args)?;
-    let Some(last) = subjects.last() else {
-        return Ok(Exit::Done);
+    let paths = match args.runs.is_empty() {
+        true => vec![record::newest(Path::new(runs::RESULTS))?],
+        false => args.runs.clone(),
     };
-    let output = match &args.output {
-        Some(path) => path.clone(),
-        None => last.run.path.with_extension("html"),
+    let beside = || paths.last().map(|path| path.with_extension("html"));
+    let output = args.output.clone().or_else(beside);
+    runs::probe(
+        [
+            &output,
+            &args.export_dispatch_toml,
+            &args.export_dispatch_header,
+        ],
+        paths.iter().map(PathBuf::as_path),
+    )?;
+    let subjects = subjects(&args, &paths)?;
+    let (Some(last), Some(output)) = (subjects.last(), output) else {
+        return Ok(Exit::Done);
     };
     export::write(&output, &page(&subjects))?;
     let nodes = lineage(&last.run, &last.ranking);
@@ -64,13 +69,9 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
-fn subjects(args: &Args) -> Result<Vec<Subject>, CommandError> {
-    let paths = match args.runs.is_empty() {
-        true => vec![record::newest(Path::new(runs::RESULTS))?],
-        false => args.runs.clone(),
-    };
+fn subjects(args: &Args, paths: &[PathBuf]) -> Result<Vec<Subject>, CommandError> {
     let mut subjects: Vec<Subject> = Vec::new();
-    for path in &paths {
+    for path in paths {
         let (run, hash) = rayon::join(|| record::read(path), || digest(path));
         let run = run?;
         if let Some(first) = subjects.first()

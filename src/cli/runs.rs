@@ -1,5 +1,6 @@
 //! Finding and reading run files for the commands that look at them.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -123,9 +124,12 @@ pub struct Exports {
 
 impl Exports {
     /// Whether the files could be written, found out before any work.
-    pub fn probe(&self) -> Result<(), CommandError> {
+    pub fn probe<'a>(
+        &self,
+        inputs: impl IntoIterator<Item = &'a Path>,
+    ) -> Result<(), CommandError> {
         let files = [&self.export_json, &self.export_csv, &self.export_markdown];
-        probe(files)
+        probe(files, inputs)
     }
 
     pub fn write(&self, document: &Document) -> Result<(), CommandError> {
@@ -137,12 +141,68 @@ impl Exports {
     }
 }
 
-/// Whether files that were asked for could be written, before any work.
-pub fn probe<const N: usize>(files: [&Option<PathBuf>; N]) -> Result<(), CommandError> {
+/// Whether files that were asked for could be written, before any work: each
+/// in its own place, and none over what is read.
+pub fn probe<'a, const N: usize>(
+    files: [&Option<PathBuf>; N],
+    inputs: impl IntoIterator<Item = &'a Path>,
+) -> Result<(), CommandError> {
+    let inputs: Vec<Place> = inputs.into_iter().filter_map(Place::of).collect();
+    let mut written = Vec::new();
     for path in files.into_iter().flatten() {
         export::probe(path)?;
+        let Some(place) = Place::of(path) else {
+            continue;
+        };
+        let why = if inputs.contains(&place) {
+            "is read by this command, and would be overwritten"
+        } else if written.contains(&place) {
+            "is to be written twice"
+        } else {
+            written.push(place);
+            continue;
+        };
+        let message = format!("{} {why}", path.display());
+        return Err(CommandError::new(
+            Exit::Usage,
+            message,
+            "choose another file",
+        ));
     }
     Ok(())
+}
+
+/// Where a file lies, whatever it is called.
+#[derive(PartialEq)]
+enum Place {
+    File { device: u64, inode: u64 },
+    Nothing(PathBuf),
+}
+
+impl Place {
+    /// None for pipes and devices, which nothing written to them replaces.
+    fn of(path: &Path) -> Option<Self> {
+        if let Ok(found) = path.metadata() {
+            return found.is_file().then(|| Self::File {
+                device: found.dev(),
+                inode: found.ino(),
+            });
+        }
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let folder = folder.canonicalize().ok()?;
+        Some(Self::Nothing(folder.join(path.file_name()?)))
+    }
+}
+
+/// The run files a command may read: the one named, or any in `results/`.
+pub fn readable(named: Option<&Path>) -> Vec<PathBuf> {
+    match named {
+        Some(path) => vec![path.to_owned()],
+        None => record::runs_in(Path::new(RESULTS)),
+    }
 }
 
 /// Writes those files that were asked for: all that can be, whatever becomes

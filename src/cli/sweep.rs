@@ -27,8 +27,8 @@ pub struct Args {
     #[arg(long, value_name = "CONTENDER")]
     baseline: Option<String>,
     /// Run only these contenders; may be given several times, or as a list
-    #[arg(long, value_name = "CONTENDER", value_delimiter = ';')]
-    only: Vec<String>,
+    #[arg(long, value_name = "CONTENDER", value_parser = names)]
+    only: Vec<Names>,
     /// Where to run
     #[arg(long, value_enum, default_value = "auto")]
     backend: BackendChoice,
@@ -71,6 +71,29 @@ pub struct Args {
     exports: Exports,
 }
 
+/// Contenders given as one word.
+#[derive(Clone, Debug, PartialEq)]
+struct Names(Vec<String>);
+
+/// A list parts at commas and semicolons; those within brackets belong to a
+/// contender's parameters.
+fn names(list: &str) -> Result<Names, String> {
+    let mut depth = 0;
+    let parts = list.split(|c| {
+        match c {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            _ => {}
+        }
+        depth <= 0 && matches!(c, ',' | ';')
+    });
+    let names: Vec<String> = parts.map(|name| name.trim().to_owned()).collect();
+    match names.iter().any(String::is_empty) {
+        true => Err("a name in the list is empty".to_owned()),
+        false => Ok(Names(names)),
+    }
+}
+
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let began = Instant::now();
     let resume = match &args.resume {
@@ -82,7 +105,9 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     if args.dry_run {
         return dry_run(round, globals);
     }
-    args.exports.probe()?;
+    let resumed = resume.as_ref().map(Resumed::path);
+    args.exports
+        .probe(args.config.as_deref().into_iter().chain(resumed))?;
     let seed = args
         .seed
         .or(round.validation.seed)
@@ -165,11 +190,8 @@ fn round(args: &Args, resume: Option<&Resumed>) -> Result<Round, CommandError> {
     };
     let mut round = Round::read(path)?;
     if !args.only.is_empty() {
-        round.contenders = args
-            .only
-            .iter()
-            .map(|t| selection(t))
-            .collect::<Result<_, _>>()?;
+        let names = args.only.iter().flat_map(|list| &list.0);
+        round.contenders = names.map(|t| selection(t)).collect::<Result<_, _>>()?;
     }
     match &args.baseline {
         Some(baseline) => round.baseline = Baseline::Contender(selection(baseline)?),
@@ -234,7 +256,8 @@ fn conflicts(args: &Args, round: &Round, header: &Header) -> Vec<String> {
 /// What was asked for that makes it another round than the file says, or a
 /// weaker measurement of it.
 fn departures(args: &Args) -> Vec<String> {
-    let only = args.only.iter().map(|name| format!("--only {name}"));
+    let names = args.only.iter().flat_map(|list| &list.0);
+    let only = names.map(|name| format!("--only {name}"));
     let baseline = args
         .baseline
         .iter()
@@ -304,5 +327,22 @@ mod tests {
             "timings: compile 4.0 s · oracle 2.0 s · measure 3.0 s · other 1.0 s \
              · oracle and harness together 30.0 %"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_contenders_parts_outside_brackets() {
+        let parts = |list: &str| names(list).unwrap().0;
+        assert_eq!(parts("a,b"), ["a", "b"]);
+        assert_eq!(parts("a; b"), ["a", "b"]);
+        assert_eq!(
+            parts("pipelined[STAGES=2,BM=64],b;c[X=1]"),
+            ["pipelined[STAGES=2,BM=64]", "b", "c[X=1]"]
+        );
+        assert!(names("a,,b").is_err() && names("").is_err());
     }
 }

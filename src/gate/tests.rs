@@ -394,9 +394,8 @@ fn one_block_or_one_contender_cannot_be_judged() {
 /// Lines of processes other than the first are gone.
 fn first_process_only(field: &Synthetic) -> Run {
     let text = field.text();
-    let kept = |line: &&str| {
-        !line.starts_with("{\"type\":\"block\"") || line.contains("\"process\":0,")
-    };
+    let kept =
+        |line: &&str| !line.starts_with("{\"type\":\"block\"") || line.contains("\"process\":0,");
     let text: String = text.lines().filter(kept).flat_map(|l| [l, "\n"]).collect();
     crate::record::read_text("results/x.jsonl".as_ref(), text.as_bytes()).unwrap()
 }
@@ -415,7 +414,9 @@ fn fewer_processes_are_not_more_certainty() {
         assert_eq!(report.exit(), Exit::Inconclusive);
         let said = outcome(&report);
         assert!(
-            said.contains("timed in 3 processes of 4 blocks or more, and was on 256x4096x7168 in 1"),
+            said.contains(
+                "timed in 3 processes of 4 blocks or more, and was on 256x4096x7168 in 1"
+            ),
             "{said}"
         );
     }
@@ -425,7 +426,10 @@ fn fewer_processes_are_not_more_certainty() {
         crate::record::read_text("results/x.jsonl".as_ref(), text.as_bytes()).unwrap()
     };
     let taken_over = replaced("\"process\":1,", "\"process\":4,");
-    assert_eq!(over_baseline(&taken_over, &at_least(1.1)).exit(), Exit::Done);
+    assert_eq!(
+        over_baseline(&taken_over, &at_least(1.1)).exit(),
+        Exit::Done
+    );
     let few = replaced("\"min_blocks\":10", "\"min_blocks\":33");
     assert!(outcome(&over_baseline(&few, &at_least(1.1))).contains("in 0"));
 }

@@ -23,10 +23,10 @@ pub enum WriteError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("no run of this round could be read back: {why}")]
-    Header { why: String },
     #[error("{} is being written by {}", path.display(), who(*holder))]
     Taken { path: PathBuf, holder: Option<u32> },
+    #[error("no run file can hold this: {0}")]
+    Limits(String),
     #[error(transparent)]
     Read(#[from] ReadError),
 }
@@ -42,28 +42,13 @@ impl WriteError {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Folder { .. } => "name a folder that can be written with --results",
-            Self::Header { .. } => "run it in parts: fewer contenders or shapes, shorter texts",
             Self::File { .. } => "check space and permissions; --resume keeps what is finished",
             Self::Taken { .. } => {
                 "let that sweep end, or stop it first: the file is free when its process is gone"
             }
+            Self::Limits(_) => "sweep less at a time, or mend what is named",
             Self::Read(error) => error.remedy(),
         }
-    }
-}
-
-/// Whether the reader will take the header: a run that it refuses is lost.
-fn readable(header: &Header) -> Result<(), String> {
-    edge::header(header)?;
-    let line = serde_json::to_vec(header).map_err(|e| e.to_string())?;
-    // Room for the tag that makes it a line.
-    match line.len() + 64 > edge::LINE {
-        true => Err(format!(
-            "its header takes {} MiB, {} at most",
-            line.len() >> 20,
-            edge::LINE >> 20
-        )),
-        false => Ok(()),
     }
 }
 
@@ -81,13 +66,14 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts `folder/NAME-TIME.jsonl` with its header.
+    /// Starts `folder/NAME-TIME.jsonl` with its header, if the reader would
+    /// take it: what cannot be read again must not be run first.
     pub fn create(folder: &Path, header: &Header, stamp: &str) -> Result<Self, WriteError> {
+        edge::header(header).map_err(WriteError::Limits)?;
         let folder_error = |source| WriteError::Folder {
             folder: folder.to_owned(),
             source,
         };
-        readable(header).map_err(|why| WriteError::Header { why })?;
         std::fs::create_dir_all(folder).map_err(folder_error)?;
         let (path, file) =
             fresh(folder, &format!("{}-{stamp}", header.name)).map_err(folder_error)?;
@@ -100,8 +86,12 @@ impl Writer {
             spoilt: false,
             locked,
         };
-        writer.append(&Line::Header(Box::new(header.clone())))?;
-        writer.sync()?;
+        let begun = writer.append(&Line::Header(Box::new(header.clone())));
+        if let Err(error) = begun.and_then(|()| writer.sync()) {
+            // What has no header is no run file.
+            let _ = std::fs::remove_file(&writer.path);
+            return Err(error);
+        }
         Ok(writer)
     }
 
@@ -187,6 +177,10 @@ impl Writer {
     pub fn append(&mut self, line: &Line) -> Result<(), WriteError> {
         let mut text = serde_json::to_vec(line).map_err(|e| self.error(e.into()))?;
         text.push(b'\n');
+        if text.len() > edge::LINE {
+            let mib = edge::LINE >> 20;
+            return Err(WriteError::Limits(format!("a line of more than {mib} MiB")));
+        }
         if self.spoilt {
             return Err(self.error(std::io::Error::other("an earlier line is half written")));
         }
@@ -331,6 +325,42 @@ mod tests {
         drop(writer);
         let (first, _) = Writer::reopen(&path).unwrap();
         assert!(first.is_locked() && Writer::reopen(&path).is_err());
+    }
+
+    #[test]
+    fn what_the_reader_would_refuse_is_not_begun() {
+        let (header, verdict) = begun();
+        let mut long = header.clone();
+        long.shapes[0].name = "x".repeat(201);
+        let mut crowd = header.clone();
+        crowd.contenders = (0..2001)
+            .map(|i| {
+                let mut one = header.contenders[0].clone();
+                one.id = ContenderId::from_text(&format!("x{i}"));
+                one
+            })
+            .collect();
+        let mut endless = header.clone();
+        endless.config.text = " ".repeat(edge::LINE);
+        for (header, word) in [
+            (long, "shape"),
+            (crowd, "2001 contenders"),
+            (endless, "MiB"),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let error = Writer::create(folder.path(), &header, "now").unwrap_err();
+            assert!(matches!(error, WriteError::Limits(_)), "{error}");
+            assert!(error.to_string().contains(word), "{error}");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create(folder.path(), &header, "now").unwrap();
+        let Line::Verdict(mut wordy) = verdict else {
+            panic!("a verdict was begun with");
+        };
+        wordy.detail = Some(" ".repeat(edge::LINE));
+        assert!(writer.append(&Line::Verdict(wordy)).is_err());
+        assert!(read(writer.path()).is_ok(), "nothing of it was written");
     }
 
     #[test]

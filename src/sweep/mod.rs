@@ -271,7 +271,7 @@ pub fn verdict_exit(run: &Run) -> Exit {
 /// somebody else writes, is not.
 fn write_error(error: &WriteError) -> CommandError {
     let exit = match error {
-        WriteError::Folder { .. } | WriteError::Header { .. } | WriteError::Read(_) => Exit::Usage,
+        WriteError::Folder { .. } | WriteError::Limits(_) | WriteError::Read(_) => Exit::Usage,
         WriteError::File { .. } | WriteError::Taken { .. } => Exit::CouldNotRun,
     };
     CommandError::new(exit, error.to_string(), error.remedy())

@@ -48,6 +48,10 @@ impl Resumed {
         })
     }
 
+    pub fn path(&self) -> &Path {
+        self.writer.path()
+    }
+
     pub fn header(&self) -> &Header {
         &self.run.header
     }

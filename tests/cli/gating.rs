@@ -246,3 +246,76 @@ fn a_run_held_against_nothing_does_not_pass() {
     let output = dgx(folder.path(), &["gate", &run, "--contender", "two-pass"]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+/// Its own thresholds are over cublas, and say nothing about a run.
+#[test]
+fn over_a_run_file_the_rounds_own_rules_are_not_asked() {
+    let [run, _] = finals();
+    let output = dgx(Path::new("."), &["gate", &run, "--baseline", &run]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(5), "{text}");
+    assert!(
+        !text.contains("min-") && text.contains("not-slower"),
+        "{text}"
+    );
+}
+
+#[test]
+fn nothing_is_written_over_what_is_read_or_written() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs/round4.jsonl");
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let whole = fs::read(&fixture).expect("a run");
+    fs::write(at("a.jsonl"), &whole).expect("a copy");
+    fs::copy(at("a.jsonl"), at("b.jsonl")).expect("a copy");
+    fs::copy(at("a.jsonl"), at("c.html")).expect("a copy");
+    fs::write(at("round.toml"), ROUND).expect("a round");
+    std::os::unix::fs::symlink("a.jsonl", at("link")).expect("a link");
+    for line in [
+        "gate a.jsonl --export-json a.jsonl",
+        "gate a.jsonl --export-junit ./link",
+        "gate a.jsonl --baseline b.jsonl --export-markdown b.jsonl",
+        "gate a.jsonl --export-json new --export-junit ./new",
+        "report a.jsonl -o a.jsonl",
+        "report c.html",
+        "report a.jsonl --export-dispatch-toml a.html",
+        "compare a.jsonl b.jsonl --export-csv b.jsonl",
+        "compare two-pass sequential a.jsonl --export-json link",
+        "sweep round.toml --backend emu --export-json round.toml",
+    ] {
+        let args: Vec<&str> = line.split(' ').collect();
+        let output = dgx(folder.path(), &args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(
+            said.contains("would be overwritten") || said.contains("written twice"),
+            "{line}: {said}"
+        );
+    }
+    for name in ["a.jsonl", "b.jsonl", "c.html"] {
+        assert!(fs::read(at(name)).expect("a file") == whole, "{name}");
+    }
+    assert!(!at("results").exists() && !at("new").exists());
+    // A device is not replaced, and may be written to as often as one likes.
+    let twice =
+        "report a.jsonl --export-dispatch-toml /dev/null --export-dispatch-header /dev/null";
+    let output = dgx(folder.path(), &twice.split(' ').collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn a_limit_on_file_sizes_is_a_write_that_failed() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs/round4.jsonl");
+    let folder = tempfile::tempdir().expect("a folder");
+    let report = format!(
+        "ulimit -f 1 && exec {} report {} -o page.html",
+        env!("CARGO_BIN_EXE_dgx"),
+        fixture.display()
+    );
+    let mut shell = Command::new("sh");
+    shell.current_dir(folder.path()).args(["-c", &report]);
+    let output = shell.output().expect("sh runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("cannot write"), "{said}");
+}
