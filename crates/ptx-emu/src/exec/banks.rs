@@ -4,16 +4,19 @@ use std::cell::RefCell;
 
 use super::access::lanes;
 use super::cluster::Cluster;
-use super::warp::each;
+use super::warp::{Warp, each};
 
 /// Entries of the pattern cache.
-const ENTRIES: usize = 256;
+const ENTRIES: usize = 1024;
+
+/// Keeps an instruction's entries of different warps apart from its neighbours'.
+const PRIME: u32 = 131;
 
 thread_local! {
     static CACHE: RefCell<ConflictCache> = RefCell::default();
 }
 
-/// The last access pattern of each instruction and what it cost: loops and CTAs repeat
+/// The last access pattern of each instruction of each warp and what it cost: loops and CTAs repeat
 /// themselves, and moving a whole pattern by a multiple of 128 bytes changes nothing. What a
 /// pattern costs depends on nothing else, so a thread keeps it beyond the CTA.
 #[derive(Default)]
@@ -108,13 +111,13 @@ fn apart(mask: u32, at: &[u32; 32]) -> bool {
 impl Cluster<'_> {
     /// Counts the conflicts of one shared access in the CTA's own memory.
     #[inline(always)]
-    pub(super) fn count_conflicts(&mut self, pc: u32, mask: u32, at: &[u32; 32], bytes: u32) {
+    pub(super) fn count_conflicts(&mut self, w: &Warp, mask: u32, at: &[u32; 32], bytes: u32) {
         if bytes <= 4 && apart(mask, at) {
             return;
         }
         let extra = CACHE.with_borrow_mut(
             #[inline(always)]
-            |cache| cache.extra(pc, mask, at, bytes),
+            |cache| cache.extra(w.pc + PRIME * w.index, mask, at, bytes),
         );
         self.counters.bank_conflicts += u64::from(extra);
     }
@@ -122,7 +125,7 @@ impl Cluster<'_> {
 
 impl ConflictCache {
     #[inline(always)]
-    fn extra(&mut self, pc: u32, mask: u32, at: &[u32; 32], bytes: u32) -> u32 {
+    fn extra(&mut self, place: u32, mask: u32, at: &[u32; 32], bytes: u32) -> u32 {
         let first = at[0];
         let deltas: [u32; 32] = each(
             #[inline(always)]
@@ -131,7 +134,7 @@ impl ConflictCache {
         if self.entries.is_empty() {
             self.entries = vec![EMPTY; ENTRIES];
         }
-        let entry = &mut self.entries[pc as usize % ENTRIES];
+        let entry = &mut self.entries[place as usize % ENTRIES];
         let mut differs = (entry.mask ^ mask) | (entry.phase ^ (first % 128));
         for (delta, known) in deltas.iter().zip(&entry.deltas) {
             differs |= delta ^ known;

@@ -56,7 +56,8 @@ pub(crate) struct Cta {
     /// Destinations of bulk copies under way.
     pub(crate) in_flight: Vec<InFlight>,
     pub(crate) named: Vec<NamedBarrier>,
-    pub(crate) warps: Vec<Warp>,
+    /// Boxed, because a warp is taken out for each of its turns, many of which are short.
+    pub(crate) warps: Vec<Box<Warp>>,
     /// Registers per thread times warps not handed out, once `setmaxnreg` is used.
     pub(crate) free_registers: Option<i64>,
 }
@@ -120,6 +121,10 @@ pub(crate) struct Cluster<'a> {
     /// The first read of something still on its way.
     pub(crate) early: Option<Box<EarlyRead>>,
     stalls: Stalls,
+    /// Stands in the place of the warp whose turn it is.
+    spare: Option<Box<Warp>>,
+    /// Cluster time at which the clock is looked at again.
+    next_look: u64,
 }
 
 /// How often nothing could run since something last happened.
@@ -138,6 +143,9 @@ const SPIN_TURN: u32 = 128;
 
 /// Cluster time after which a parked warp gets its turn although others could still run.
 const PARKED_STEPS: u64 = 100_000;
+
+/// Cluster time between two looks at the clock, which cost as much as a short turn.
+const LOOK_STEPS: u64 = 2_000;
 
 /// Attempts at switching paths or timing out waits before a stall is a deadlock.
 const STALL_LIMIT: u32 = 40;
@@ -166,6 +174,8 @@ impl<'a> Cluster<'a> {
             ordered: Vec::new(),
             early: None,
             stalls: Stalls::default(),
+            spare: None,
+            next_look: 0,
         };
         cluster.counters.ctas = u64::from(ranks);
         for (cta, rank) in cluster.ctas.iter_mut().zip(0..) {
@@ -214,7 +224,7 @@ impl<'a> Cluster<'a> {
     }
 
     pub(super) fn warps(&self) -> impl Iterator<Item = &Warp> {
-        self.ctas.iter().flat_map(|cta| &cta.warps)
+        self.ctas.iter().flat_map(|cta| &cta.warps).map(|w| &**w)
     }
 
     fn any(&self, test: impl Fn(&Wait) -> bool) -> bool {
@@ -253,12 +263,13 @@ impl<'a> Cluster<'a> {
 
     /// Runs one warp for at most `quantum` instructions.
     fn turn(&mut self, cta: usize, warp: usize, quantum: u32) -> Result<(), Box<Fault>> {
-        let placeholder = Warp::new(0, 0, 0, 0, 0, 0);
-        let mut w = std::mem::replace(&mut self.ctas[cta].warps[warp], placeholder);
+        let spare = self.spare.take();
+        let spare = spare.unwrap_or_else(|| Box::new(Warp::new(0, 0, 0, 0, 0, 0)));
+        let mut w = std::mem::replace(&mut self.ctas[cta].warps[warp], spare);
         let outcome = self.interpret(&mut w, quantum);
         let (pc, active) = (w.pc, w.active);
         let done = matches!(w.state, State::Done);
-        self.ctas[cta].warps[warp] = w;
+        self.spare = Some(std::mem::replace(&mut self.ctas[cta].warps[warp], w));
         match outcome {
             Ok(steps) => {
                 self.tick += u64::from(steps);
@@ -277,11 +288,15 @@ impl<'a> Cluster<'a> {
     }
 
     /// A limit the cluster has passed, the reproducible one first.
-    fn overdue(&self) -> Option<FaultKind> {
+    fn overdue(&mut self) -> Option<FaultKind> {
         if self.tick > self.env.step_limit {
             let limit = self.env.step_limit;
             return Some(FaultKind::StepLimit { limit });
         }
+        if self.tick < self.next_look {
+            return None;
+        }
+        self.next_look = self.tick + LOOK_STEPS;
         let deadline = self.env.deadline.filter(|d| d.passed())?;
         let limit = deadline.limit;
         Some(FaultKind::TimeLimit { limit })
@@ -553,7 +568,7 @@ impl<'a> Cluster<'a> {
 
     /// A fault at the first warp that waits for other CTAs.
     pub(super) fn polling_fault(&self, kind: FaultKind) -> Box<Fault> {
-        let polls = |w: &&Warp| matches!(w.state, State::Waiting(Wait::Communication));
+        let polls = |w: &&Box<Warp>| matches!(w.state, State::Waiting(Wait::Communication));
         for (c, cta) in self.ctas.iter().enumerate() {
             if let Some(w) = cta.warps.iter().find(polls) {
                 return self.fault(kind, c, w.index as usize, w.pc, w.active);

@@ -262,7 +262,7 @@ impl Cluster<'_> {
         match span.pattern {
             Pattern::Scattered => {
                 cta.touched.mark_lanes(&span.at, range, write);
-                self.count_conflicts(w.pc, mask, &span.at, bytes);
+                self.count_conflicts(w, mask, &span.at, bytes);
             }
             // Neighbours lie in different banks, and one word is read once for all.
             _ => cta.touched.mark(range.0, range.1 - range.0, write),

@@ -211,7 +211,7 @@ impl<'a> Env<'a> {
             mbarriers: Mbarriers::default(),
             in_flight: Vec::new(),
             named: vec![NamedBarrier::default(); 16],
-            warps: (0..warps).map(|w| self.warp(&at, w)).collect(),
+            warps: (0..warps).map(|w| Box::new(self.warp(&at, w))).collect(),
             free_registers: None,
         }
     }

@@ -38,7 +38,7 @@ impl Cluster<'_> {
     pub(super) fn bar_expected(&self, cta: usize, bar: &NamedBarrier) -> u32 {
         match bar.expected {
             0 => {
-                let running = |w: &&Warp| !matches!(w.state, State::Done);
+                let running = |w: &&Box<Warp>| !matches!(w.state, State::Done);
                 self.ctas[cta].warps.iter().filter(running).count() as u32 * 32
             }
             n => n,
@@ -173,7 +173,7 @@ impl Cluster<'_> {
     }
 
     fn complete_cluster_barrier(&mut self) {
-        let running = |w: &&Warp| !matches!(w.state, State::Done);
+        let running = |w: &&Box<Warp>| !matches!(w.state, State::Done);
         let all = self
             .ctas
             .iter()

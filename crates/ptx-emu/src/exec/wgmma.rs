@@ -9,7 +9,7 @@
 //! them where values cross loops; ptxas coalesces them away) is queued behind the instruction that
 //! produces it. Any other use finds the canonical NaN.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
@@ -423,7 +423,8 @@ impl Cluster<'_> {
         let slots = pool(program, op.d);
         let mut d: Vec<&mut Lanes> = Vec::with_capacity(4 * slots.len());
         for w in &mut cta.warps[first..first + 4] {
-            accumulators(w, slots, &mut d).map_err(|e| (e, pc))?;
+            let distinct = self.env.accumulators(pc);
+            accumulators(w, slots, distinct, &mut d).map_err(|e| (e, pc))?;
         }
         let mode = self.env.mma_mode;
         match op.sparse {
@@ -446,21 +447,15 @@ impl Cluster<'_> {
 fn accumulators<'w>(
     w: &'w mut Warp,
     slots: &[Slot],
+    distinct: &[(u32, u64)],
     d: &mut Vec<&'w mut Lanes>,
 ) -> Result<(), Box<FaultKind>> {
-    let mut sorted: Vec<u32> = slots
-        .iter()
-        .filter_map(|s| match s {
-            Slot::W32(r) => Some(r.0),
-            _ => None,
-        })
-        .collect();
-    sorted.sort_unstable();
-    sorted.dedup();
-    let in_bounds = sorted
-        .last()
-        .is_some_and(|&last| (last as usize) < w.r32.len());
-    if sorted.len() != slots.len() || !in_bounds {
+    let count: u32 = distinct.iter().map(|(_, slots)| slots.count_ones()).sum();
+    let in_bounds = slots.iter().all(|slot| match slot {
+        Slot::W32(r) => (r.0 as usize) < w.r32.len(),
+        _ => false,
+    });
+    if count as usize != slots.len() || !in_bounds {
         return Err(illegal("wgmma names an accumulator register twice"));
     }
     let base = w.r32.as_mut_ptr();
@@ -530,29 +525,28 @@ fn chainable(a: &Op, b: &Op, env: &super::env::Env<'_>) -> bool {
         && slots(a) == slots(b)
 }
 
-/// The accumulators of each wgmma as words of a slot set: (word, slots).
-pub(super) type Accumulators = HashMap<u32, Box<[(u32, u64)]>>;
+/// The accumulators of each instruction as words of a slot set: (word, slots). Only wgmma has any.
+pub(super) type Accumulators = Vec<Box<[(u32, u64)]>>;
 
 /// Finds them once per launch; instructions are issued far more often than there are any.
 pub(super) fn all_accumulators(program: &Program) -> Accumulators {
-    let mut all = Accumulators::new();
-    for (pc, inst) in program.insts.iter().enumerate() {
+    let of = |inst: &Inst| {
+        let mut words: BTreeMap<u32, u64> = BTreeMap::new();
         if let Op::Wgmma(op) = &inst.op {
-            let mut words: BTreeMap<u32, u64> = BTreeMap::new();
             for slot in pool(program, op.d) {
                 if let Slot::W32(r) = slot {
                     *words.entry(r.0 / 64).or_default() |= 1 << (r.0 % 64);
                 }
             }
-            all.insert(pc as u32, words.into_iter().collect());
         }
-    }
-    all
+        words.into_iter().collect()
+    };
+    program.insts.iter().map(of).collect()
 }
 
 impl super::env::Env<'_> {
     fn accumulators(&self, pc: u32) -> &[(u32, u64)] {
-        self.accumulators.get(&pc).map_or(&[], |words| words)
+        &self.accumulators[pc as usize]
     }
 
     /// Recomputes which registers are in flight from what is left in the queue.

@@ -65,15 +65,16 @@ impl Swizzle {
     /// The bits of a chunk's address that change.
     #[inline]
     const fn mask(self, address: u32) -> u32 {
-        let row = address >> 7;
-        match self {
-            Self::None => 0,
-            Self::B32 => (row & 1) << 4,
-            Self::B64 => (row & 3) << 4,
-            Self::B128 => (row & 7) << 4,
-            Self::B128Atom32 | Self::B128Atom32Flip8 => (row & 3) << 5,
-            Self::B128Atom64 => (row & 1) << 6,
-        }
+        // What depends on the swizzle alone comes first, so that loops over addresses find it once.
+        let (rows, shift) = match self {
+            Self::None => (0, 4),
+            Self::B32 => (1, 4),
+            Self::B64 => (3, 4),
+            Self::B128 => (7, 4),
+            Self::B128Atom32 | Self::B128Atom32Flip8 => (3, 5),
+            Self::B128Atom64 => (1, 6),
+        };
+        (address >> 7 & rows) << shift
     }
 }
 

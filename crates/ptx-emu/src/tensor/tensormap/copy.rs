@@ -36,6 +36,8 @@ pub struct Rows<'m> {
     coords: [i32; 5],
     /// Position of the next row in dimensions 1 to 4 of the box.
     index: [u32; 4],
+    /// Rows of the box along each of those.
+    steps: [u32; 4],
     offsets: [u16; 3],
     /// The inner extent cut to the tensor, relative to the start of a line: the same in all rows.
     clip: Option<Inside>,
@@ -51,9 +53,9 @@ impl Iterator for Rows<'_> {
             return None;
         }
         let row = match &self.map.mode {
-            Mode::Tiled { extents } => {
+            Mode::Tiled { .. } => {
                 let row = self.tiled_row();
-                self.advance(extents);
+                self.advance();
                 row
             }
             Mode::Im2col(window) => {
@@ -108,12 +110,10 @@ impl Rows<'_> {
         (low <= last).then_some((low, last))
     }
 
-    fn advance(&mut self, extents: &[u32; 5]) {
-        let strides = &self.map.element_strides;
-        let outer = extents.iter().zip(strides).take(self.map.rank).skip(1);
-        for (index, (extent, stride)) in self.index.iter_mut().zip(outer) {
+    fn advance(&mut self) {
+        for (index, steps) in self.index.iter_mut().zip(self.steps) {
             *index += 1;
-            if *index < extent.div_ceil(*stride) {
+            if *index < steps {
                 return;
             }
             *index = 0;
@@ -157,8 +157,16 @@ impl TensorMap {
         for (to, from) in moved.iter_mut().zip(offsets) {
             *to = *from;
         }
+        let mut steps = [1; 4];
+        if let Mode::Tiled { extents } = &self.mode {
+            let outer = extents.iter().zip(&self.element_strides);
+            for (steps, (extent, stride)) in steps.iter_mut().zip(outer.take(self.rank).skip(1)) {
+                *steps = extent.div_ceil(*stride);
+            }
+        }
         Ok(Rows {
             map: self,
+            steps,
             coords: all,
             index: [0; 4],
             offsets: moved,
