@@ -352,7 +352,15 @@ impl Cluster<'_> {
             return self.store_any(w, mask, (space, order), width, s, addr);
         };
         self.progress += 1;
-        for (i, &slot) in pool(self.env.program, s).iter().enumerate() {
+        let slots = pool(self.env.program, s);
+        if let (&[Slot::W32(x), Slot::W32(y), Slot::W32(z), Slot::W32(last)], 4, u32::MAX) =
+            (slots, width, mask)
+        {
+            // SAFETY: as in `load`.
+            unsafe { write_fours(w, [x, y, z, last], &span) };
+            return Ok(Flow::Next);
+        }
+        for (i, &slot) in slots.iter().enumerate() {
             let offset = i * usize::from(width);
             // SAFETY: as in `load`.
             unsafe {
@@ -469,6 +477,20 @@ unsafe fn write_words(w: &Warp, mask: u32, s: R32, span: &Span, offset: usize) {
     match mask {
         u32::MAX => (0..32).for_each(write),
         _ => lanes(mask).for_each(write),
+    }
+}
+
+/// Writes four words of all lanes, lowest first.
+///
+/// # Safety
+/// As for [`read_words`], with sixteen bytes.
+#[inline(always)]
+unsafe fn write_fours(w: &Warp, s: [R32; 4], span: &Span) {
+    let [x, y, z, last] = s.map(|s| w.get(s));
+    for i in 0..32 {
+        let to = (span.host + span.at[i] as usize) as *mut [u32; 4];
+        // SAFETY: by this function's contract.
+        unsafe { to.write([x[i], y[i], z[i], last[i]]) };
     }
 }
 

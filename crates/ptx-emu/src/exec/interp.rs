@@ -64,6 +64,10 @@ impl Cluster<'_> {
             if !w.wgmma.is_idle() && env.readers[pc] {
                 self.guard_accumulators(w, mask, inst);
             }
+            if plain(w, mask, inst) {
+                w.advance();
+                continue;
+            }
             match self.execute(w, mask, inst)? {
                 Flow::Next => w.advance(),
                 Flow::Jumped => {
@@ -86,228 +90,21 @@ impl Cluster<'_> {
         Ok(steps)
     }
 
-    /// One instruction for the lanes of `mask` (at least one).
+    /// One instruction for the lanes of `mask` (at least one) that is not plain.
     #[inline(always)]
     fn execute(&mut self, w: &mut Warp, mask: u32, inst: &Inst) -> Checked<Flow> {
         match inst.op {
-            Op::Bin32 {
-                w: W::B32,
-                op,
-                d,
-                a,
-                b,
-            } => integer::bin32(w, mask, op, d, a, b),
-            Op::Bin64 { op, d, a, b } => integer::bin64(w, mask, op, d, a, b),
-            Op::Shift64 { op, d, a, b } => integer::shift64_op(w, mask, op, d, a, b),
-            Op::MadLo32 {
-                w: W::B32,
-                d,
-                a,
-                b,
-                c,
-            } => w.map3(
-                mask,
-                d,
-                [a, b, c],
-                #[inline(always)]
-                |x, y, z| x.wrapping_mul(y).wrapping_add(z),
-            ),
-            Op::MulWide32 { signed, d, a, b } => integer::mad_wide(w, mask, signed, d, a, b, None),
-            Op::MadWide32 { signed, d, a, b, c } => {
-                integer::mad_wide(w, mask, signed, d, a, b, Some(c))
-            }
-            Op::Lop3 { lut, d, a, b, c } => w.map3(
-                mask,
-                d,
-                [a, b, c],
-                #[inline(always)]
-                |x, y, z| integer::lop3(lut, x, y, z),
-            ),
-            Op::Prmt {
-                mode: PrmtMode::Index,
-                d,
-                a,
-                b,
-                c,
-            } => w.map3(mask, d, [a, b, c], integer::prmt),
-            Op::F32Bin { op, m, d, a, b } => float::bin32(w, mask, op, m, d, a, b),
-            Op::F32Fma { m, d, a, b, c } => float::fma32(w, mask, m, d, [a, b, c]),
-            Op::F32Un { op, m, d, a } => float::un32_op(w, mask, op, m, d, a),
-            Op::SetpF32 { cmp, ftz, d, a, b } => float::setp_f32(w, mask, cmp, ftz, d, [a, b]),
-            Op::SetpI64 {
-                cmp,
-                signed,
-                d,
-                a,
-                b,
-            } => float::setp_i64(w, mask, cmp, signed, d, [a, b]),
-            Op::Cvt { from, to, m, d, a } => {
-                if !convert::quick(w, mask, from, to, m, d, a) {
-                    return self.execute_rare(w, mask, inst);
-                }
-            }
-            Op::Count32 {
-                op: ICount::Popc,
-                d,
-                a,
-            } => w.map1(mask, d, a, u32::count_ones),
-            Op::Un32 {
-                w: W::B32,
-                op: IUn::Not,
-                d,
-                a,
-            } => w.map1(
-                mask,
-                d,
-                a,
-                #[inline(always)]
-                |x| !x,
-            ),
-            Op::Cvta {
-                space: Space::Global | Space::Const,
-                d,
-                a,
-                ..
-            } => {
-                let v = *w.get64(a);
-                w.put64(mask, d, v);
-            }
             Op::Shfl { .. } | Op::VotePred { .. } | Op::Ballot { .. } => {
-                return self.execute_exchange(w, mask, inst);
+                self.execute_exchange(w, mask, inst)
             }
-            Op::Atom(ref atom) => return self.atom(w, mask, atom),
-            Op::Wgmma(ref wgmma) => return self.wgmma(w, mask, wgmma),
-            Op::Mbar(ref mbar) => return self.mbar(w, mask, mbar),
-            Op::MatrixMove(ref matrix) => return self.matrix_move(w, mask, matrix),
-            Op::Mma(ref mma) => return self.mma(w, mask, mma),
+            Op::Atom(ref atom) => self.atom(w, mask, atom),
+            Op::Wgmma(ref wgmma) => self.wgmma(w, mask, wgmma),
+            Op::Mbar(ref mbar) => self.mbar(w, mask, mbar),
+            Op::MatrixMove(ref matrix) => self.matrix_move(w, mask, matrix),
+            Op::Mma(ref mma) => self.mma(w, mask, mma),
             Op::Bar {
                 kind, id, threads, ..
-            } => return self.bar(w, mask, kind, id, threads),
-            Op::HBin {
-                fmt,
-                op,
-                m,
-                d,
-                a,
-                b,
-            } => float::half_bin(w, mask, fmt, op, m, [d, a, b]),
-            Op::HFma { fmt, m, d, a, b, c } => float::half_fma(w, mask, fmt, m, d, [a, b, c]),
-            Op::SetpI32 {
-                w: W::B32,
-                cmp,
-                signed,
-                d,
-                a,
-                b,
-            } => float::setp_i32(w, mask, cmp, signed, d, a, b),
-            Op::PLogic {
-                op,
-                d,
-                a,
-                na,
-                b,
-                nb,
-            } => {
-                let x = if na { !w.pred(a) } else { w.pred(a) };
-                let y = if nb { !w.pred(b) } else { w.pred(b) };
-                let v = match op {
-                    BoolOp::And => x & y,
-                    BoolOp::Or => x | y,
-                    BoolOp::Xor => x ^ y,
-                };
-                w.put_pred(mask, d, v);
-            }
-            Op::PMov { d, a, negate } => {
-                let v = if negate { !w.pred(a) } else { w.pred(a) };
-                w.put_pred(mask, d, v);
-            }
-            Op::PConst { d, value } => w.put_pred(mask, d, if value { u32::MAX } else { 0 }),
-            Op::Selp32 { d, a, b, p } => {
-                let (x, y, p) = (w.get(a), w.get(b), w.pred(p));
-                let v = each(
-                    #[inline(always)]
-                    |i| if p & (1 << i) != 0 { x[i] } else { y[i] },
-                );
-                w.put(mask, d, v);
-            }
-            Op::Selp64 { d, a, b, p } => {
-                let (x, y, p) = (w.get64(a), w.get64(b), w.pred(p));
-                let v = each(
-                    #[inline(always)]
-                    |i| if p & (1 << i) != 0 { x[i] } else { y[i] },
-                );
-                w.put64(mask, d, v);
-            }
-            Op::Mov32 { d, a } => {
-                if !w.wgmma.is_idle() && w.wgmma.is_locked(a) && mask == w.live {
-                    w.wgmma.defer_copy(a, d);
-                } else {
-                    let v = *w.get(a);
-                    w.put(mask, d, v);
-                }
-            }
-            Op::Mov64 { d, a } => {
-                let v = *w.get64(a);
-                w.put64(mask, d, v);
-            }
-            Op::Pack64 { d, lo, hi } => {
-                let (lo, hi) = (w.get(lo), w.get(hi));
-                let v = each(
-                    #[inline(always)]
-                    |i| u64::from(hi[i]) << 32 | u64::from(lo[i]),
-                );
-                w.put64(mask, d, v);
-            }
-            Op::Unpack64 { lo, hi, a } => {
-                let a = *w.get64(a);
-                put_slot(
-                    w,
-                    mask,
-                    lo,
-                    each(|i| {
-                        let x = a[i];
-                        x as u32
-                    }),
-                );
-                put_slot(
-                    w,
-                    mask,
-                    hi,
-                    each(|i| {
-                        let x = a[i];
-                        (x >> 32) as u32
-                    }),
-                );
-            }
-            Op::Pack32 { d, lo, hi } => w.map2(
-                mask,
-                d,
-                lo,
-                hi,
-                #[inline(always)]
-                |lo, hi| hi << 16 | (lo & 0xffff),
-            ),
-            Op::Unpack32 { lo, hi, a } => {
-                let a = *w.get(a);
-                put_slot(
-                    w,
-                    mask,
-                    lo,
-                    each(|i| {
-                        let x = a[i];
-                        x & 0xffff
-                    }),
-                );
-                put_slot(
-                    w,
-                    mask,
-                    hi,
-                    each(|i| {
-                        let x = a[i];
-                        x >> 16
-                    }),
-                );
-            }
+            } => self.bar(w, mask, kind, id, threads),
             Op::Ld {
                 space,
                 order,
@@ -315,22 +112,16 @@ impl Cluster<'_> {
                 ext,
                 d,
                 addr,
-            } => {
-                return self.load(w, mask, (space, order), (width, ext), d, addr);
-            }
+            } => self.load(w, mask, (space, order), (width, ext), d, addr),
             Op::St {
                 space,
                 order,
                 width,
                 s,
                 addr,
-            } => {
-                return self.store(w, mask, (space, order), width, s, addr);
-            }
-            Op::WgmmaFence | Op::Fence | Op::FenceProxy { .. } => {}
-            _ => return self.execute_rare(w, mask, inst),
+            } => self.store(w, mask, (space, order), width, s, addr),
+            _ => self.execute_rare(w, mask, inst),
         }
-        Ok(Flow::Next)
     }
 
     /// Everything that is not in the inner loops of kernels.
@@ -611,6 +402,220 @@ impl Cluster<'_> {
             Clock::NanosHi => nanos >> 32,
         }
     }
+}
+
+/// An instruction of the inner loops that only computes, for the lanes of `mask` (at least one);
+/// false if it is another.
+#[inline(always)]
+fn plain(w: &mut Warp, mask: u32, inst: &Inst) -> bool {
+    match inst.op {
+        Op::Bin32 {
+            w: W::B32,
+            op,
+            d,
+            a,
+            b,
+        } => integer::bin32(w, mask, op, d, a, b),
+        Op::Bin64 { op, d, a, b } => integer::bin64(w, mask, op, d, a, b),
+        Op::Shift64 { op, d, a, b } => integer::shift64_op(w, mask, op, d, a, b),
+        Op::MadLo32 {
+            w: W::B32,
+            d,
+            a,
+            b,
+            c,
+        } => w.map3(
+            mask,
+            d,
+            [a, b, c],
+            #[inline(always)]
+            |x, y, z| x.wrapping_mul(y).wrapping_add(z),
+        ),
+        Op::MulWide32 { signed, d, a, b } => integer::mad_wide(w, mask, signed, d, a, b, None),
+        Op::MadWide32 { signed, d, a, b, c } => {
+            integer::mad_wide(w, mask, signed, d, a, b, Some(c))
+        }
+        Op::Lop3 { lut, d, a, b, c } => w.map3(
+            mask,
+            d,
+            [a, b, c],
+            #[inline(always)]
+            |x, y, z| integer::lop3(lut, x, y, z),
+        ),
+        Op::Prmt {
+            mode: PrmtMode::Index,
+            d,
+            a,
+            b,
+            c,
+        } => w.map3(mask, d, [a, b, c], integer::prmt),
+        Op::F32Bin { op, m, d, a, b } => float::bin32(w, mask, op, m, d, a, b),
+        Op::F32Fma { m, d, a, b, c } => float::fma32(w, mask, m, d, [a, b, c]),
+        Op::F32Un { op, m, d, a } => float::un32_op(w, mask, op, m, d, a),
+        Op::SetpF32 { cmp, ftz, d, a, b } => float::setp_f32(w, mask, cmp, ftz, d, [a, b]),
+        Op::SetpI64 {
+            cmp,
+            signed,
+            d,
+            a,
+            b,
+        } => float::setp_i64(w, mask, cmp, signed, d, [a, b]),
+        Op::Cvt { from, to, m, d, a } => return convert::quick(w, mask, from, to, m, d, a),
+        Op::Count32 {
+            op: ICount::Popc,
+            d,
+            a,
+        } => w.map1(mask, d, a, u32::count_ones),
+        Op::Un32 {
+            w: W::B32,
+            op: IUn::Not,
+            d,
+            a,
+        } => w.map1(
+            mask,
+            d,
+            a,
+            #[inline(always)]
+            |x| !x,
+        ),
+        Op::Cvta {
+            space: Space::Global | Space::Const,
+            d,
+            a,
+            ..
+        } => {
+            let v = *w.get64(a);
+            w.put64(mask, d, v);
+        }
+        Op::HBin {
+            fmt,
+            op,
+            m,
+            d,
+            a,
+            b,
+        } => float::half_bin(w, mask, fmt, op, m, [d, a, b]),
+        Op::HFma { fmt, m, d, a, b, c } => float::half_fma(w, mask, fmt, m, d, [a, b, c]),
+        Op::SetpI32 {
+            w: W::B32,
+            cmp,
+            signed,
+            d,
+            a,
+            b,
+        } => float::setp_i32(w, mask, cmp, signed, d, a, b),
+        Op::PLogic {
+            op,
+            d,
+            a,
+            na,
+            b,
+            nb,
+        } => {
+            let x = if na { !w.pred(a) } else { w.pred(a) };
+            let y = if nb { !w.pred(b) } else { w.pred(b) };
+            let v = match op {
+                BoolOp::And => x & y,
+                BoolOp::Or => x | y,
+                BoolOp::Xor => x ^ y,
+            };
+            w.put_pred(mask, d, v);
+        }
+        Op::PMov { d, a, negate } => {
+            let v = if negate { !w.pred(a) } else { w.pred(a) };
+            w.put_pred(mask, d, v);
+        }
+        Op::PConst { d, value } => w.put_pred(mask, d, if value { u32::MAX } else { 0 }),
+        Op::Selp32 { d, a, b, p } => {
+            let (x, y, p) = (w.get(a), w.get(b), w.pred(p));
+            let v = each(
+                #[inline(always)]
+                |i| if p & (1 << i) != 0 { x[i] } else { y[i] },
+            );
+            w.put(mask, d, v);
+        }
+        Op::Selp64 { d, a, b, p } => {
+            let (x, y, p) = (w.get64(a), w.get64(b), w.pred(p));
+            let v = each(
+                #[inline(always)]
+                |i| if p & (1 << i) != 0 { x[i] } else { y[i] },
+            );
+            w.put64(mask, d, v);
+        }
+        Op::Mov32 { d, a } => {
+            if !w.wgmma.is_idle() && w.wgmma.is_locked(a) && mask == w.live {
+                w.wgmma.defer_copy(a, d);
+            } else {
+                let v = *w.get(a);
+                w.put(mask, d, v);
+            }
+        }
+        Op::Mov64 { d, a } => {
+            let v = *w.get64(a);
+            w.put64(mask, d, v);
+        }
+        Op::Pack64 { d, lo, hi } => {
+            let (lo, hi) = (w.get(lo), w.get(hi));
+            let v = each(
+                #[inline(always)]
+                |i| u64::from(hi[i]) << 32 | u64::from(lo[i]),
+            );
+            w.put64(mask, d, v);
+        }
+        Op::Unpack64 { lo, hi, a } => {
+            let a = *w.get64(a);
+            put_slot(
+                w,
+                mask,
+                lo,
+                each(|i| {
+                    let x = a[i];
+                    x as u32
+                }),
+            );
+            put_slot(
+                w,
+                mask,
+                hi,
+                each(|i| {
+                    let x = a[i];
+                    (x >> 32) as u32
+                }),
+            );
+        }
+        Op::Pack32 { d, lo, hi } => w.map2(
+            mask,
+            d,
+            lo,
+            hi,
+            #[inline(always)]
+            |lo, hi| hi << 16 | (lo & 0xffff),
+        ),
+        Op::Unpack32 { lo, hi, a } => {
+            let a = *w.get(a);
+            put_slot(
+                w,
+                mask,
+                lo,
+                each(|i| {
+                    let x = a[i];
+                    x & 0xffff
+                }),
+            );
+            put_slot(
+                w,
+                mask,
+                hi,
+                each(|i| {
+                    let x = a[i];
+                    x >> 16
+                }),
+            );
+        }
+        Op::WgmmaFence | Op::Fence | Op::FenceProxy { .. } => {}
+        _ => return false,
+    }
+    true
 }
 
 #[inline(always)]
