@@ -151,11 +151,20 @@ fn balance(block: usize, random: u32) -> Balance {
     Balance::Level((random >> 8) as i32 % (1 - LEVEL) + LEVEL)
 }
 
-/// Within a binade of 2^e.
+/// Within a binade of 2^e, which lies between 2^LEVEL and 1.
 fn level_scale(e: i32, random: u32) -> u8 {
     let jitter = (random >> 8) as i32 % 3 - 1;
-    encode_e4m3(2f64.powi(e + jitter) * (1.0 + f64::from(random & 7) / 8.0))
+    BINADES[(e + jitter - (LEVEL - 1)) as usize][(random & 7) as usize]
 }
+
+/// The e4m3 codes of eight values in each binade from 2^(LEVEL - 1) to 2.
+static BINADES: LazyLock<[[u8; 8]; BINADE_COUNT]> = LazyLock::new(|| {
+    std::array::from_fn(|binade| {
+        let unit = 2f64.powi(binade as i32 + LEVEL - 1);
+        std::array::from_fn(|eighth| encode_e4m3(unit * (1.0 + eighth as f64 / 8.0)))
+    })
+});
+const BINADE_COUNT: usize = (3 - LEVEL) as usize;
 
 /// Codes of 1 to 448: the top nine binades.
 fn peak_scale(random: u32) -> u8 {
@@ -181,6 +190,22 @@ fn thin_out(elements: &mut [u8], rng: &mut ChaCha8Rng) {
             }
             if kept >> (2 * i + 1) & 1 == 0 {
                 *byte &= 0x0f;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_level_scales_is_their_definition() {
+        for e in LEVEL..=0 {
+            for random in (0..3 << 8).map(|r| r ^ 0xdead_0000) {
+                let jitter = (random >> 8) as i32 % 3 - 1;
+                let value = 2f64.powi(e + jitter) * (1.0 + f64::from(random & 7) / 8.0);
+                assert_eq!(level_scale(e, random), encode_e4m3(value));
             }
         }
     }

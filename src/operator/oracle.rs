@@ -214,6 +214,7 @@ fn dequantise(
     out: &mut Vec<f64>,
 ) {
     let codes: [f64; 16] = std::array::from_fn(|code| decode_e2m1(code as u8));
+    let scale_values: [f64; 256] = std::array::from_fn(|code| decode_e4m3(code as u8));
     let (width, scale_width) = (k / 2, k / SCALE_BLOCK);
     out.resize(rows.len() * k, 0.0);
     out.par_chunks_mut(k)
@@ -224,7 +225,7 @@ fn dequantise(
                 .chunks_exact_mut(SCALE_BLOCK)
                 .zip(elements.chunks_exact(SCALE_BLOCK / 2));
             for ((out, packed), scale) in blocks.zip(scales) {
-                let scale = decode_e4m3(*scale);
+                let scale = scale_values[usize::from(*scale)];
                 for (pair, byte) in out.chunks_exact_mut(2).zip(packed) {
                     pair[0] = codes[usize::from(byte & 15)] * scale;
                     pair[1] = codes[usize::from(byte >> 4)] * scale;
