@@ -328,11 +328,6 @@ mod tests {
              · oracle and harness together 30.0 %"
         );
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn a_list_of_contenders_parts_outside_brackets() {
