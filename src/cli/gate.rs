@@ -108,6 +108,9 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         inputs.chain(read.iter().map(PathBuf::as_path)),
     )?;
     let Sides { run, base, alone } = sides(&args)?;
+    // Held against nothing, a run is judged as if nothing had been named.
+    let baseline = args.baseline.filter(|_| alone.is_none());
+    let args = Args { baseline, ..args };
     let ranking = Ranking::of(&run);
     let rules = rules(&args, meant(&args, &run, base.is_some())?, base.is_some());
     let mut report = judge(&args, &run, &ranking, &rules, base)?;
@@ -124,7 +127,8 @@ struct Sides {
     run: Run,
     /// The run given with --baseline.
     base: Option<Run>,
-    /// Set where that is the run itself, which says nothing.
+    /// Set where that is the run itself: it is judged by its own rules, and
+    /// has not been held against anything.
     alone: Option<Finding>,
 }
 
@@ -151,8 +155,8 @@ fn sides(args: &Args) -> Result<Sides, CommandError> {
         },
         None => Sides {
             alone: Some(unheld(&base)),
-            run: base.clone(),
-            base: Some(base),
+            run: base,
+            base: None,
         },
     })
 }
@@ -187,7 +191,7 @@ fn unheld(run: &Run) -> Finding {
         wanted: "another run".to_owned(),
         found: "itself".to_owned(),
         speedup: None,
-        reason: Some("no other run was held against it".to_owned()),
+        reason: Some("no other run was held against it; it was judged by its own rules".to_owned()),
     }
 }
 

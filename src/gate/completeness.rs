@@ -48,6 +48,8 @@ pub fn gaps(run: &Run, ranking: &Ranking) -> Vec<String> {
 
 /// Shapes named before the rest is counted.
 const NAMED: usize = 8;
+/// Blocks of a process that counts: its time limit ends it after two at the earliest.
+const FEWEST: u64 = 2;
 
 /// Shapes that were timed in fewer processes than the run set out to: with
 /// less of what differs between processes, everything would look surer.
@@ -58,7 +60,7 @@ fn thin(run: &Run) -> Option<String> {
     let settings = &run.header.settings;
     let whole = |contender: &ContenderId, shape: &Shape| {
         let times = run.times(contender, &shape.name);
-        let enough = |count: u64| count >= u64::from(settings.share());
+        let enough = |count: u64| count >= FEWEST;
         let processes = times.processes.iter();
         processes.filter(|(_, m)| enough(m.count)).count()
     };
@@ -82,9 +84,8 @@ fn thin(run: &Run) -> Option<String> {
     }
     (!list.is_empty()).then(|| {
         format!(
-            "it was to be timed in {} processes of {} blocks or more, and was on {}",
+            "it was to be timed in {} processes of {FEWEST} blocks or more, and was on {}",
             settings.processes,
-            settings.share(),
             list.join(", ")
         )
     })

@@ -415,7 +415,7 @@ fn fewer_processes_are_not_more_certainty() {
         let said = outcome(&report);
         assert!(
             said.contains(
-                "timed in 3 processes of 4 blocks or more, and was on 256x4096x7168 in 1"
+                "timed in 3 processes of 2 blocks or more, and was on 256x4096x7168 in 1"
             ),
             "{said}"
         );

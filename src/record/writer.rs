@@ -336,7 +336,7 @@ mod tests {
         crowd.contenders = (0..2001)
             .map(|i| {
                 let mut one = header.contenders[0].clone();
-                one.id = ContenderId::from_text(&format!("x{i}"));
+                one.id = ContenderId::from_text(format!("x{i}"));
                 one
             })
             .collect();

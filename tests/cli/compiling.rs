@@ -189,7 +189,8 @@ fn nothing_outside_can_be_included() {
         assert!(text.contains(&told), "no {told}: {text}");
     }
     assert_eq!(
-        text.matches("a variant may include what lies in").count(),
+        text.matches("a variant may include in \"quotes\" what lies")
+            .count(),
         9,
         "{text}"
     );

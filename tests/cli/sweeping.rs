@@ -276,7 +276,7 @@ fn a_resumed_sweep_goes_on_with_the_emulator_it_began_with() {
         let verdict = lines.iter().find(|line| line["type"] == "verdict");
         let verdict = verdict.expect("a verdict").clone();
         let estimates = lines.iter().filter(|line| line["type"] == "estimate");
-        (verdict["worst"].clone(), estimates.count())
+        (verdict["counters"].clone(), estimates.count())
     };
     let plain = Sweep::new(round);
     plain.run(&[&plain.round()], 0);
@@ -287,7 +287,7 @@ fn a_resumed_sweep_goes_on_with_the_emulator_it_began_with() {
     sweep.run(&[&[sweep.round().as_str()], &asked[..]].concat(), 0);
     let file = sweep.run_file().expect("a run file").display().to_string();
     let before = judged(&file);
-    assert_ne!(before.0, judged(&plain).0, "sums are told apart");
+    assert_ne!(before.0, judged(&plain).0, "schedules are told apart");
 
     // As if killed between the cell's two lines.
     without(&file, &["verdict", "end"]);

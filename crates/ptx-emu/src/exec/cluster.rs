@@ -57,6 +57,7 @@ pub(crate) struct Cta {
     pub(crate) in_flight: Vec<InFlight>,
     pub(crate) named: Vec<NamedBarrier>,
     /// Boxed, because a warp is taken out for each of its turns, many of which are short.
+    #[expect(clippy::vec_box, reason = "a turn swaps pointers, not warps")]
     pub(crate) warps: Vec<Box<Warp>>,
     /// Registers per thread times warps not handed out, once `setmaxnreg` is used.
     pub(crate) free_registers: Option<i64>,
@@ -568,9 +569,9 @@ impl<'a> Cluster<'a> {
 
     /// A fault at the first warp that waits for other CTAs.
     pub(super) fn polling_fault(&self, kind: FaultKind) -> Box<Fault> {
-        let polls = |w: &&Box<Warp>| matches!(w.state, State::Waiting(Wait::Communication));
+        let polls = |w: &&Warp| matches!(w.state, State::Waiting(Wait::Communication));
         for (c, cta) in self.ctas.iter().enumerate() {
-            if let Some(w) = cta.warps.iter().find(polls) {
+            if let Some(w) = cta.warps.iter().map(Box::as_ref).find(polls) {
                 return self.fault(kind, c, w.index as usize, w.pc, w.active);
             }
         }

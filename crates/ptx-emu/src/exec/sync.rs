@@ -38,8 +38,9 @@ impl Cluster<'_> {
     pub(super) fn bar_expected(&self, cta: usize, bar: &NamedBarrier) -> u32 {
         match bar.expected {
             0 => {
-                let running = |w: &&Box<Warp>| !matches!(w.state, State::Done);
-                self.ctas[cta].warps.iter().filter(running).count() as u32 * 32
+                let running = |w: &&Warp| !matches!(w.state, State::Done);
+                let warps = self.ctas[cta].warps.iter().map(Box::as_ref);
+                warps.filter(running).count() as u32 * 32
             }
             n => n,
         }
@@ -173,11 +174,12 @@ impl Cluster<'_> {
     }
 
     fn complete_cluster_barrier(&mut self) {
-        let running = |w: &&Box<Warp>| !matches!(w.state, State::Done);
+        let running = |w: &&Warp| !matches!(w.state, State::Done);
         let all = self
             .ctas
             .iter()
             .flat_map(|c| &c.warps)
+            .map(Box::as_ref)
             .filter(running)
             .count() as u32
             * 32;

@@ -25,14 +25,14 @@ impl Layout {
         match self {
             // Core matrices of eight rows of 16 bytes, along k first.
             Self::Plain => row / 8 * chunks * 128 + chunk * 128 + row % 8 * 16 + within,
-            Self::Swizzled128 => row * 128 + (chunk ^ row % 8) * 16 + within,
+            Self::Swizzled128 => row * 128 + (chunk ^ (row % 8)) * 16 + within,
         }
     }
 
     /// Descriptor bits but for the start.
     fn descriptor(self, chunks: u64) -> u64 {
         match self {
-            Self::Plain => (128 >> 4) << 16 | (chunks * 128 >> 4) << 32,
+            Self::Plain => (128 >> 4) << 16 | ((chunks * 128) >> 4) << 32,
             Self::Swizzled128 => 1 << 16 | (1024 >> 4) << 32 | 1 << 62,
         }
     }
