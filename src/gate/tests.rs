@@ -430,8 +430,9 @@ fn fewer_processes_are_not_more_certainty() {
         over_baseline(&taken_over, &at_least(1.1)).exit(),
         Exit::Done
     );
-    let few = replaced("\"min_blocks\":10", "\"min_blocks\":33");
-    assert!(outcome(&over_baseline(&few, &at_least(1.1))).contains("in 0"));
+    // A process may end by its time limit before it has its share of blocks.
+    let cut_short = replaced("\"min_blocks\":10", "\"min_blocks\":33");
+    assert_eq!(over_baseline(&cut_short, &at_least(1.1)).exit(), Exit::Done);
 }
 
 #[test]
