@@ -8,6 +8,8 @@ mod gating;
 mod listing;
 mod odd_runs;
 mod reading;
+mod resuming;
 mod speech;
+mod sweep;
 mod sweeping;
 mod workspace;

@@ -1,0 +1,123 @@
+//! A sweep in the emulator, as the tests of sweeping and of resuming run it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// Three contenders on three small shapes.
+pub const ROUND: &str = "question   = \"Is nothing done twice?\"
+contenders = [\"two-pass\", \"sequential\", \"interleaved\"]
+baseline   = \"two-pass\"
+shapes     = [{ m = 64, n = 128, k = 256 }, { m = 40, n = 128, k = 512 }, { m = 129, n = 256, k = 256 }]
+[validate]
+seed = 1
+";
+
+/// A results folder and a round, for a dgx that runs in the repository.
+pub struct Sweep {
+    pub folder: TempDir,
+}
+
+impl Sweep {
+    pub fn new(round: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::write(folder.path().join("round.toml"), round).expect("a file");
+        Self { folder }
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
+        command
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env("NO_COLOR", "1")
+            .arg("sweep")
+            .args(args)
+            .args(["--backend", "emu", "--results"])
+            .arg(self.results());
+        command
+    }
+
+    /// Runs to its end, which must be this exit code; what it printed.
+    pub fn run(&self, args: &[&str], code: i32) -> String {
+        ended(&mut self.command(args), code)
+    }
+
+    pub fn round(&self) -> String {
+        self.folder.path().join("round.toml").display().to_string()
+    }
+
+    pub fn results(&self) -> PathBuf {
+        self.folder.path().join("results")
+    }
+
+    pub fn run_file(&self) -> Option<PathBuf> {
+        let mut entries = fs::read_dir(self.results()).ok()?;
+        entries.next().map(|e| e.expect("an entry").path())
+    }
+
+    pub fn wait_for_a_verdict(&self) {
+        let began = Instant::now();
+        let judged = || {
+            let text = fs::read_to_string(self.run_file()?).ok()?;
+            Some(text.contains("\"type\":\"verdict\""))
+        };
+        while judged() != Some(true) {
+            assert!(began.elapsed() < Duration::from_secs(120), "no verdict yet");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Begun, with its output where `output` leads, and its first verdict there.
+    pub fn begun(&self, output: fn() -> Stdio) -> Child {
+        let mut command = self.command(&[&self.round()]);
+        command.stdout(output()).stderr(output());
+        let child = command.spawn().expect("dgx runs");
+        self.wait_for_a_verdict();
+        child
+    }
+
+    /// Verdicts on record: how often each cell was judged, and how the last time.
+    pub fn verdicts(&self) -> Verdicts {
+        verdicts_of(&self.run_file().expect("a run file"))
+    }
+}
+
+/// By contender and shape.
+pub type Verdicts = BTreeMap<(String, String), (usize, String)>;
+
+pub fn verdicts_of(file: &Path) -> Verdicts {
+    let text = fs::read_to_string(file).expect("its text");
+    let mut verdicts = BTreeMap::new();
+    for line in text.lines() {
+        let Ok(line) = serde_json::from_str::<serde_json::Value>(line) else {
+            continue;
+        };
+        if line["type"] == "verdict" {
+            let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+            let cell = verdicts.entry((word("contender"), word("shape")));
+            let (count, status) = cell.or_insert((0, String::new()));
+            *count += 1;
+            *status = word("status");
+        }
+    }
+    verdicts
+}
+
+pub fn ended(command: &mut Command, code: i32) -> String {
+    let output = command.output().expect("dgx runs");
+    let said = explain(&output);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    said
+}
+
+pub fn explain(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
