@@ -41,15 +41,14 @@ pub mod record;
 pub mod stats;
 
 pub mod claims;
-pub mod dispatch;
-pub mod lineage;
 pub mod rank;
 
 pub mod gate;
-pub mod rounds;
 
 pub mod export;
 pub mod present;
+
+pub mod contest;
 pub mod report;
 
 pub mod explain;

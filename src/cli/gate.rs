@@ -3,12 +3,12 @@ use std::path::{Path, PathBuf};
 use super::Globals;
 use super::runs;
 use crate::config::Gate;
+use crate::contest::rounds;
 use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{Bytes, Counter, Exit};
 use crate::gate::{self, Finding, GateError, GateReport, Over, Rule, Ruling};
 use crate::rank::{Ranking, mismatch};
 use crate::record::{self, Run};
-use crate::rounds;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -2,14 +2,14 @@ use std::path::{Path, PathBuf};
 
 use super::Globals;
 use super::runs;
-use crate::claims::{foresight, outcomes, recount};
 use crate::config::Round;
+use crate::contest::jury::{foresight, outcomes, recount};
+use crate::contest::rounds::evidence;
+use crate::contest::story;
 use crate::diagnostic::{CommandError, InputError};
 use crate::domain::Exit;
-use crate::present;
 use crate::rank::Ranking;
 use crate::record::Run;
-use crate::rounds::evidence;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -33,7 +33,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let both = found.as_ref().zip(ranking.as_ref());
     let recount = recount(jury);
     say!("{}  {}\n", style.bold(&round.name), round.question);
-    say!("{}\n", present::recount_table(&recount).render(&style));
+    say!("{}\n", story::recount_table(&recount).render(&style));
     for (juror, vote) in recount.jurors.iter().zip(&recount.votes) {
         say!(" {juror} voted for {vote}");
     }
@@ -45,7 +45,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let outcomes = outcomes(&round, &names, both);
     say!(
         "\n{}",
-        present::outcome_table(&outcomes, &style).render(&style)
+        story::outcome_table(&outcomes, &style).render(&style)
     );
     match both {
         None => say!(

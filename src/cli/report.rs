@@ -5,12 +5,12 @@ use sha2::{Digest, Sha256};
 
 use super::Globals;
 use super::runs;
+use crate::contest::dispatch::dispatch;
+use crate::contest::lineage::lineage;
+use crate::contest::story;
 use crate::diagnostic::{CommandError, InputError};
-use crate::dispatch::dispatch;
 use crate::domain::Exit;
 use crate::export;
-use crate::lineage::lineage;
-use crate::present;
 use crate::rank::mismatch;
 use crate::record;
 use crate::report::{Subject, page};
@@ -59,10 +59,10 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let table = dispatch(&last.run, &last.ranking);
     let written = write_dispatch(&args, table.as_ref());
     if nodes.iter().any(|n| n.depth > 0) {
-        say!("{}\n", present::lineage_tree(&nodes));
+        say!("{}\n", story::lineage_tree(&nodes));
     }
     if let Some(table) = &table {
-        say!("{}", present::dispatch_note(table, &style));
+        say!("{}", story::dispatch_note(table, &style));
     }
     written?;
     say!("{}", output.display());
@@ -110,7 +110,7 @@ fn digest(path: &Path) -> std::io::Result<String> {
 
 fn write_dispatch(
     args: &Args,
-    table: Option<&crate::dispatch::Dispatch>,
+    table: Option<&crate::contest::dispatch::Dispatch>,
 ) -> Result<(), CommandError> {
     if args.export_dispatch_toml.is_none() && args.export_dispatch_header.is_none() {
         return Ok(());

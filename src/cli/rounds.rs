@@ -2,10 +2,10 @@ use std::path::PathBuf;
 
 use super::Globals;
 use super::runs;
+use crate::contest::rounds::history;
+use crate::contest::story;
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
-use crate::present;
-use crate::rounds::history;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -20,6 +20,6 @@ pub struct Args {
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
     let chapters = history(&args.configs, &args.results)?;
-    say!("{}", present::history(&chapters, &style));
+    say!("{}", story::history(&chapters, &style));
     Ok(Exit::Done)
 }

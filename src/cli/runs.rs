@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::Globals;
 use crate::compile::{Compiler, Limits, cache_root};
 use crate::config::Round;
+use crate::contest::rounds::settle_baseline;
 use crate::diagnostic::{CommandError, InputError, nearest};
 use crate::domain::{ContenderId, Exit};
 use crate::export::{self, Document};
 use crate::present::Style;
 use crate::record::{self, ReadError, Run};
-use crate::rounds::settle_baseline;
 
 /// Where sweeps put their run files.
 pub const RESULTS: &str = "results";

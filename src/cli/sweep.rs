@@ -7,6 +7,7 @@ use super::runs::{self, Exports};
 use crate::backend::Emulation;
 use crate::catalog::Catalog;
 use crate::config::{Baseline, Measurement, Round, Selection};
+use crate::contest::rounds;
 use crate::diagnostic::{CommandError, SourceFile};
 use crate::domain::Exit;
 use crate::export::Document;
@@ -14,7 +15,6 @@ use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work};
 use crate::present::sweep_summary;
 use crate::rank::Ranking;
 use crate::record::schema::Header;
-use crate::rounds;
 use crate::sweep::{BackendChoice, Options, Resumed, sweep};
 
 /// Compile, validate and time a round's contenders, and rank them.

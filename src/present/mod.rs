@@ -9,7 +9,6 @@ mod matrix;
 mod number;
 mod ranking;
 mod repetition;
-mod story;
 mod style;
 mod summary;
 
@@ -21,6 +20,5 @@ pub use matrix::matrix;
 pub use number::{count, interval, percent, signed_percent, speedup, threshold};
 pub use ranking::ranking_table;
 pub use repetition::{repetition, repetition_table, spread};
-pub use story::{claim_range, dispatch_note, history, lineage_tree, outcome_table, recount_table};
 pub use style::Style;
 pub use summary::{headline, sweep_summary};

@@ -2,8 +2,9 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::plot::{Scale, range};
-use crate::claims::{ClaimResult, ClaimVerdict, foresight, recount};
+use crate::claims::{ClaimResult, ClaimVerdict};
 use crate::config::Round;
+use crate::contest::jury::{foresight, recount};
 use crate::diagnostic::SourceFile;
 use crate::present::interval;
 

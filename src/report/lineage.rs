@@ -1,8 +1,8 @@
 use maud::{Markup, html};
 
 use super::Subject;
-use crate::dispatch::dispatch;
-use crate::lineage::{Node, lineage};
+use crate::contest::dispatch::dispatch;
+use crate::contest::lineage::{Node, lineage};
 use crate::present::{interval, speedup};
 use crate::stats::CONFIDENCE;
 

@@ -1,3 +1,5 @@
+//! What was promised against what was found: the speedup a variant claims.
+
 use std::fmt;
 
 use crate::domain::{ContenderId, Interval};

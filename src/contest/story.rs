@@ -1,10 +1,11 @@
 //! Juries, lineages and the history of the rounds, for a terminal.
 
-use super::{Align, Column, Grid, Style, interval, speedup};
-use crate::claims::{ClaimVerdict, Outcome, Recount};
-use crate::dispatch::Dispatch;
-use crate::lineage::Node;
-use crate::rounds::{Chapter, Found};
+use super::dispatch::Dispatch;
+use super::jury::{Outcome, Recount};
+use super::lineage::Node;
+use super::rounds::{Chapter, Found};
+use crate::claims::ClaimVerdict;
+use crate::present::{Align, Column, Grid, Style, interval, speedup};
 
 /// The recount: a column per juror, totals that were announced otherwise shown
 /// beside.
@@ -259,8 +260,8 @@ mod tests {
             .push(Entry::ok("orphan", 0.9).child_of("nobody-here"));
         let run = field.run();
         let ranking = Ranking::of(&run);
-        let tree = lineage_tree(&crate::lineage::lineage(&run, &ranking));
-        let table = crate::dispatch::dispatch(&run, &ranking).unwrap();
+        let tree = lineage_tree(&crate::contest::lineage::lineage(&run, &ranking));
+        let table = crate::contest::dispatch::dispatch(&run, &ranking).unwrap();
         let note = dispatch_note(&table, &Style::PLAIN);
         insta::assert_snapshot!(format!("{tree}\n\n{note}"));
     }

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::claims::{Outcome, outcomes};
+use super::jury::{Outcome, outcomes};
 use crate::config::{Baseline, Gate, Round, Selection};
 use crate::diagnostic::{InputError, SourceFile};
 use crate::domain::{ContenderId, Interval, Shape};

@@ -1,6 +1,6 @@
 //! The jury's vote, recounted, and how well it foresaw the measurement.
 
-use super::{ClaimVerdict, claim};
+use crate::claims::{self, ClaimVerdict};
 use crate::config::{Jury, Pitch, Round};
 use crate::domain::{ContenderId, Interval, Status};
 use crate::rank::Ranking;
@@ -128,7 +128,7 @@ fn outcome(round: &Round, name: &str, found: Option<(&Run, &Ranking)>) -> Outcom
     let own = found
         .zip(contender.as_ref())
         .and_then(|((run, ranking), id)| {
-            let judged = claim::judge(run, ranking, id)?;
+            let judged = claims::judge(run, ranking, id)?;
             Some((judged.claim.geomean, judged.over))
         });
     let claimed = pitch
