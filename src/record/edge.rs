@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-use super::schema::{Build, Device, End, Header};
+use super::schema::{ALGORITHM_DIGITS, Build, Device, End, Header, Tuning};
 use crate::domain::bounds::{CELLS, CLAIM, CONTENDERS, EXTENT, GROUPS, name};
 use crate::domain::{Group, Micros, Shape};
 
@@ -136,6 +136,22 @@ pub fn build(build: &Build) -> Refusal {
     shares
         .into_iter()
         .try_for_each(|share| within(&(0.0..=1.0), share, "an occupancy", ""))
+}
+
+/// What would be handed to the library when the run is resumed.
+pub fn tuning(tuning: &Tuning, groups: usize) -> Refusal {
+    let (shape, gemms) = (&tuning.shape, tuning.gemms.len());
+    refuse(gemms != groups, || {
+        format!("a tuning of {gemms} GEMMs for `{shape}`, which has {groups} groups")
+    })?;
+    for gemm in &tuning.gemms {
+        time(gemm.micros)?;
+        let hexadecimal = gemm.code.bytes().all(|b| b.is_ascii_hexdigit());
+        refuse(!hexadecimal || gemm.code.len() != ALGORITHM_DIGITS, || {
+            format!("an algorithm on `{shape}` that is not {ALGORITHM_DIGITS} hexadecimal digits")
+        })?;
+    }
+    Ok(())
 }
 
 pub fn end(end: &End) -> Refusal {

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::edge;
 use super::parse::{self, Event, Flaw, Timed};
 use super::run::Run;
-use super::schema::{Build, End, Estimate, Line, Timing, Verdict};
+use super::schema::{Build, End, Estimate, Line, Timing, Tuning, Verdict};
 use crate::domain::Status;
 
 /// Lines parsed at a time by one core.
@@ -31,6 +31,8 @@ pub struct Loading {
     built: HashMap<(usize, usize), usize>,
     estimated: HashMap<(usize, usize), usize>,
     judged: HashMap<(usize, usize), usize>,
+    /// Lines on which the yardstick was tuned, by shape.
+    tuned: HashMap<usize, usize>,
     ended: Option<usize>,
 }
 
@@ -43,6 +45,7 @@ impl Loading {
             built: HashMap::new(),
             estimated: HashMap::new(),
             judged: HashMap::new(),
+            tuned: HashMap::new(),
             ended: None,
         }
     }
@@ -117,6 +120,7 @@ impl Loading {
                 Line::Build(build) => self.build(line, build),
                 Line::Verdict(verdict) => self.verdict(line, verdict),
                 Line::Estimate(estimate) => self.estimate(line, estimate),
+                Line::Tuning(tuning) => self.tuning(line, tuning),
                 Line::End(end) => self.end(line, end),
                 // Both are events of their own.
                 Line::Header(_) | Line::Block(_) => Ok(()),
@@ -220,6 +224,24 @@ impl Loading {
             ));
         }
         self.run.estimates.insert(cell, estimate);
+        Ok(())
+    }
+
+    fn tuning(&mut self, line: usize, tuning: Tuning) -> Result<(), String> {
+        let shape = parse::shape(&self.run.names, &tuning.shape)?;
+        let header = &self.run.header;
+        if header.yardstick.is_none() {
+            return Err("a tuning, and the header names no yardstick".to_owned());
+        }
+        edge::tuning(&tuning, header.shapes[shape].groups.len())?;
+        if let Some(first) = self.tuned.insert(shape, line) {
+            return Err(format!(
+                "the yardstick was tuned for `{}` on line {first} already: \
+                 two sweeps wrote this file, or lines were copied",
+                tuning.shape
+            ));
+        }
+        self.run.tunings.insert(shape, tuning);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::names::Names;
-use super::schema::{Build, ContenderRecord, End, Estimate, Header, Timing, Verdict};
+use super::schema::{Build, ContenderRecord, End, Estimate, Header, Timing, Tuning, Verdict};
 use crate::domain::{Bytes, ContenderId, Shape, Status};
 use crate::stats::{Contrast, Reservoir, Tally};
 
@@ -26,6 +26,8 @@ pub struct Run {
     pub(super) built: HashMap<(usize, usize), usize>,
     pub(super) verdicts: HashMap<(usize, usize), Verdict>,
     pub(super) estimates: HashMap<(usize, usize), Estimate>,
+    /// By the number of the shape.
+    pub(super) tunings: HashMap<usize, Tuning>,
 }
 
 /// What a contender's kernels take of an SM: the worst over its kernels and shapes.
@@ -53,6 +55,7 @@ impl Run {
             built: HashMap::new(),
             verdicts: HashMap::new(),
             estimates: HashMap::new(),
+            tunings: HashMap::new(),
         }
     }
 
@@ -115,6 +118,11 @@ impl Run {
 
     pub fn estimate(&self, contender: &ContenderId, shape: &str) -> Option<&Estimate> {
         self.estimates.get(&self.cell(contender, shape)?)
+    }
+
+    /// How the yardstick computes a shape, where it was tuned for it.
+    pub fn tuning(&self, shape: &str) -> Option<&Tuning> {
+        self.tunings.get(&self.names.shape(shape)?)
     }
 
     /// What became of a cell; `None` while nothing is known of it.

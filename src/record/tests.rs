@@ -83,6 +83,74 @@ fn nothing_is_written_twice_by_one_sweep() {
     }
 }
 
+/// How the yardstick does a shape of [`small`].
+fn tuning(shape: &str) -> Value {
+    let algorithm = json!({
+        "code": "42".repeat(64), "text": "id 66, tile 20", "micros": 47.1, "candidates": 16
+    });
+    json!({ "type": "tuning", "shape": shape, "library": "cuBLASLt 13.0.2", "gemms": [algorithm] })
+}
+
+#[test]
+fn a_tuning_is_kept_for_its_shape() {
+    let mut lines = lines(&small());
+    lines.insert(first(&lines, "block"), tuning("512x4096x7168"));
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let run = read(&text).unwrap();
+    let kept = run.tuning("512x4096x7168").unwrap();
+    assert_eq!(kept.gemms[0].code, "42".repeat(64));
+    assert_eq!(run.tuning("256x3072x4096"), None, "as in every older file");
+}
+
+#[test]
+fn a_tuning_that_no_sweep_found_is_refused() {
+    let refused = |change: &dyn Fn(&mut Vec<Value>, &mut Value)| {
+        refused(|lines| {
+            let mut line = tuning("512x4096x7168");
+            change(lines, &mut line);
+            lines.insert(first(lines, "block"), line);
+        })
+    };
+    let gemms =
+        |value: Value| move |_: &mut Vec<Value>, line: &mut Value| line["gemms"] = value.clone();
+    let code = |code: String| {
+        move |_: &mut Vec<Value>, line: &mut Value| {
+            line["gemms"][0]["code"] = json!(code.clone());
+        }
+    };
+    let cases: [(&dyn Fn(&mut Vec<Value>, &mut Value), &str); 7] = [
+        (
+            &|_, line| line["shape"] = json!("s"),
+            "shape `s` is not in the header",
+        ),
+        (
+            &|lines, line| lines.insert(first(lines, "block"), line.clone()),
+            "was tuned for `512x4096x7168` on line",
+        ),
+        (
+            &|lines, _| {
+                lines[0]["yardstick"] = Value::Null;
+                lines.retain(|line| line["contender"] != "cublas");
+            },
+            "names no yardstick",
+        ),
+        (
+            &gemms(json!([])),
+            "a tuning of 0 GEMMs for `512x4096x7168`, which has 1 groups",
+        ),
+        (&code("42".repeat(63)), "not 128 hexadecimal digits"),
+        (&code("4g".repeat(64)), "not 128 hexadecimal digits"),
+        (
+            &|_, line| line["gemms"][0]["micros"] = json!(0.0),
+            "a time of 0.0 µs is impossible",
+        ),
+    ];
+    for (change, why) in cases {
+        let said = refused(change);
+        assert!(said.contains(why), "{why}: {said}");
+    }
+}
+
 #[test]
 fn a_process_copied_under_another_number_is_refused() {
     let copied = |process: u64, turned: bool| {

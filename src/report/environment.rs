@@ -2,7 +2,8 @@ use maud::{Markup, html};
 
 use super::Subject;
 use crate::present::percent;
-use crate::record::schema::Timing;
+use crate::record::Run;
+use crate::record::schema::{Timing, Tuning};
 
 /// Machine, tools and settings of every run, and what the numbers mean.
 pub fn section(subjects: &[Subject]) -> Markup {
@@ -55,8 +56,26 @@ fn one(subject: &Subject, several: bool) -> Markup {
                 tbody { @for c in &header.contenders { tr { td { (c.id) } td.wrap { (c.summary) } td { code { (c.hash) } } } } }
             } }
         }
+        (yardstick(&subject.run))
         @if !header.config.text.is_empty() {
             details { summary { "The config as it was" } pre { (header.config.text) } }
+        }
+    }
+}
+
+/// How the yardstick did each GEMM, where that was written down.
+fn yardstick(run: &Run) -> Markup {
+    let shapes = run.header.shapes.iter();
+    let tunings: Vec<&Tuning> = shapes.filter_map(|s| run.tuning(&s.name)).collect();
+    html! {
+        @if let Some(first) = tunings.first() {
+            details { summary { "What the yardstick calls, of all that " (first.library) " offers" }
+                div.scroll { table { thead { tr { th { "shape" } th { "group" } th { "algorithm" } th { "of" } th { "GEMM alone, µs" } } }
+                    tbody { @for tuning in &tunings { @for (group, gemm) in tuning.gemms.iter().enumerate() {
+                        tr { td { (tuning.shape) } td { (group) } td.wrap { (gemm.text) } td { (gemm.candidates) } td { (format!("{:.1}", gemm.micros.0)) } }
+                    } } }
+                } }
+            }
         }
     }
 }

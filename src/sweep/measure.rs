@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::oracles::timing_keys;
@@ -8,7 +9,7 @@ use super::{Session, could_not_run, interrupt, yardstick_id};
 use crate::diagnostic::CommandError;
 use crate::domain::{ContenderId, Shape, Status};
 use crate::plan::Work;
-use crate::record::schema::{Line, Verdict};
+use crate::record::schema::{Line, Tuning, Verdict};
 use crate::record::{Run, Writer};
 use crate::stats::decision::{Rule, decide};
 use crate::worker::{Lost, MeasureEntry, MeasureJob, Reply, Request, trace};
@@ -35,8 +36,11 @@ pub fn all(session: &mut Session<'_>) -> Result<String, CommandError> {
     let shapes = session.plan.shapes.len();
     let processes = session.settings.processes;
     let bar = progress.stage("measure", shapes * processes as usize);
+    let begun = reread(session.writer)?;
+    let tuned = |shape: &Shape| Some((shape.name.clone(), begun.tuning(&shape.name)?.clone()));
     let mut timing = Timing {
-        standing: Standing::of(&reread(session.writer)?),
+        standing: Standing::of(&begun),
+        tunings: begun.header.shapes.iter().filter_map(tuned).collect(),
         session: &mut *session,
         blocks: 0,
         retaken: 0,
@@ -92,6 +96,8 @@ fn reread(writer: &Writer) -> Result<Run, CommandError> {
 struct Timing<'a, 'b> {
     session: &'a mut Session<'b>,
     standing: Standing,
+    /// How the yardstick does each shape it was timed on.
+    tunings: BTreeMap<String, Tuning>,
     blocks: u32,
     retaken: u32,
 }
@@ -154,6 +160,7 @@ impl Timing<'_, '_> {
             entries: self.entries(shape),
             baseline: plan.baseline.clone(),
             yardstick: yardstick.then(yardstick_id),
+            tuning: self.tunings.get(name).cloned(),
             process,
             order_seed: settings.seed,
             warmup: plan.round.measurement.warmup,
@@ -228,6 +235,10 @@ impl Timing<'_, '_> {
             match reply {
                 Reply::Calling { contender } => at = Some(contender),
                 Reply::Running => at = None,
+                Reply::Tuned { tuning } => {
+                    self.session.append(&Line::Tuning(tuning.clone()))?;
+                    self.tunings.insert(tuning.shape.clone(), tuning);
+                }
                 Reply::Block { block } => {
                     blocks += 1;
                     self.blocks += 1;
@@ -311,6 +322,7 @@ fn misfit(job: &MeasureJob, reply: &Reply, blocks: u32) -> Option<String> {
     match reply {
         Reply::Block { block } => job.doubt_block(block, blocks),
         Reply::Rejected { verdict } => job.doubt_verdict(verdict),
+        Reply::Tuned { tuning } => job.doubt_tuning(tuning),
         Reply::Calling { contender } | Reply::Fault { contender, .. } => {
             job.doubt_contender(contender)
         }

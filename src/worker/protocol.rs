@@ -7,7 +7,7 @@ use crate::backend::{Emulation, Modelled, RunFailure};
 use crate::domain::{ContenderId, Shape};
 use crate::operator::Distribution;
 use crate::plan::OperatorCall;
-use crate::record::schema::{Block, Device, Verdict};
+use crate::record::schema::{Block, Device, Tuning, Verdict};
 use crate::validate::Tolerance;
 
 /// A request under its number, one JSON object a line.
@@ -74,6 +74,8 @@ pub struct MeasureJob {
     pub baseline: ContenderId,
     /// Name of the yardstick, if it is to be timed along.
     pub yardstick: Option<ContenderId>,
+    /// How the yardstick does this shape in this run; found now if not yet.
+    pub tuning: Option<Tuning>,
     pub process: u32,
     pub order_seed: u64,
     pub warmup: u32,
@@ -112,6 +114,8 @@ pub enum Reply {
         /// The worker can do nothing more and is ending.
         fatal: bool,
     },
+    /// The yardstick's algorithms for this shape, found as the job left them open.
+    Tuned { tuning: Tuning },
     /// A finished block.
     Block { block: Block },
     /// This contender is about to be loaded or called: should the worker be
@@ -146,6 +150,7 @@ impl Reply {
             Self::Ready { .. }
             | Self::Running
             | Self::Ran
+            | Self::Tuned { .. }
             | Self::Block { .. }
             | Self::Calling { .. }
             | Self::Rejected { .. }
@@ -191,6 +196,18 @@ impl MeasureJob {
         })
     }
 
+    /// Why this cannot be how the yardstick does the shape asked about, if so.
+    pub fn doubt_tuning(&self, tuning: &Tuning) -> Option<String> {
+        let open = self.yardstick.is_some() && self.tuning.is_none();
+        let fits = tuning.shape == self.shape.name;
+        (!open || !fits).then(|| {
+            format!(
+                "nobody asked how the yardstick does {} while timing {}",
+                tuning.shape, self.shape.name
+            )
+        })
+    }
+
     /// Why this contender cannot have failed in what was asked for, if so.
     pub fn doubt_contender(&self, contender: &ContenderId) -> Option<String> {
         (!self.timed(contender)).then(|| format!("nobody asked for {contender}"))
@@ -232,6 +249,7 @@ mod tests {
             entries: Vec::new(),
             baseline: ContenderId::from_text("x"),
             yardstick: Some(ContenderId::from_text("cublas")),
+            tuning: None,
             process: 2,
             order_seed: 1,
             warmup: 1,
@@ -289,5 +307,27 @@ mod tests {
             assert!(job.doubt_block(&block, next).is_some(), "{block:?}");
         }
         assert!(job.doubt_contender(&ContenderId::from_text("x")).is_some());
+    }
+
+    #[test]
+    fn the_yardstick_is_tuned_once_and_where_asked() {
+        let tuning = |shape: &str| Tuning {
+            shape: shape.to_owned(),
+            library: "cuBLASLt 13.0.0".to_owned(),
+            gemms: Vec::new(),
+        };
+        let open = job();
+        assert_eq!(open.doubt_tuning(&tuning("s")), None);
+        assert!(open.doubt_tuning(&tuning("t")).is_some());
+        let kept = MeasureJob {
+            tuning: Some(tuning("s")),
+            ..job()
+        };
+        assert!(kept.doubt_tuning(&tuning("s")).is_some());
+        let none = MeasureJob {
+            yardstick: None,
+            ..job()
+        };
+        assert!(none.doubt_tuning(&tuning("s")).is_some());
     }
 }

@@ -17,6 +17,7 @@ use crate::measure::{
     Audit, Calls, Dealt, Lane, Lineup, Outcome, Schedule, Stopwatch, Timeable, run,
 };
 use crate::rank::roofline;
+use crate::record::schema::Tuning;
 use crate::validate::{Exhibit, Finding, Passed, Subject, Tolerance, Wrong, prove};
 
 /// The yardstick rounds both products to fp16, as its users do; its output is
@@ -122,7 +123,7 @@ impl<'a> Field<'a> {
             say(&Reply::Calling {
                 contender: name.clone(),
             });
-            match yardstick(gpu, name, job, &instance, &sets) {
+            match yardstick(gpu, name, job, &instance, &sets, &mut field.watch) {
                 Ok(entry) => field.enter(entry, false)?,
                 Err(why) => say(&Reply::Note {
                     text: format!("no {name} on {}: {why}", job.shape.name),
@@ -253,6 +254,7 @@ fn yardstick(
     job: &MeasureJob,
     instance: &Rc<crate::backend::cuda::Instance>,
     sets: &[Rc<DataSet>],
+    watch: &mut Watch<'_>,
 ) -> Result<Entry, String> {
     if job.entries.is_empty() {
         return Err("nobody to measure".to_owned());
@@ -266,7 +268,18 @@ fn yardstick(
         rtol: job.tolerance.rtol * YARDSTICK_SLACK,
         atol: job.tolerance.atol * YARDSTICK_SLACK,
     };
-    let yardstick = gpu.yardstick(instance)?;
+    let kept = job.tuning.as_ref();
+    let (yardstick, gemms) = gpu.yardstick(instance, kept, &mut watch.bench)?;
+    if kept.is_none() {
+        let (shape, library) = (job.shape.name.clone(), subject.image.clone());
+        (watch.say)(&Reply::Tuned {
+            tuning: Tuning {
+                shape,
+                library,
+                gemms,
+            },
+        });
+    }
     Entry::yardstick(subject, yardstick, sets, tolerance).map_err(|e| e.message)
 }
 

@@ -7,20 +7,19 @@ use std::rc::Rc;
 
 use cudarc::cublaslt::{result, sys};
 
-use super::driver::{CudaError, DeviceMemory, Event, Graph, Launch, Stream};
+use super::bench::Bench;
+use super::driver::{CudaError, DeviceMemory, Graph, Launch, Stream};
 use super::ground::Ground;
 use super::instance::Instance;
 use super::tools::{Tools, argument, uploaded};
+use super::tuning::{Chooser, Tuner, algorithm_of};
 use crate::backend::RunFailure;
 use crate::compile;
 use crate::domain::Group;
 use crate::plan::OperandRef;
+use crate::record::schema::{Algorithm, Tuning};
 
-/// Heuristic candidates timed for each GEMM.
-const CANDIDATES: usize = 8;
-/// Timed calls of each candidate.
-const TRIALS: usize = 5;
-const WORKSPACE: u64 = 64 << 20;
+pub(super) const WORKSPACE: u64 = 64 << 20;
 
 /// cuBLASLt's name and version, or why it cannot be used.
 pub fn find() -> Result<String, String> {
@@ -76,7 +75,7 @@ pub struct Yardstick {
 }
 
 #[derive(Debug)]
-struct Handle(sys::cublasLtHandle_t);
+pub(super) struct Handle(pub(super) sys::cublasLtHandle_t);
 
 impl Drop for Handle {
     fn drop(&mut self) {
@@ -87,11 +86,11 @@ impl Drop for Handle {
 
 /// One group's GEMM: D (m × 2n) = A (m × k) · B (2n × k)ᵀ, all row-major fp16.
 /// cuBLAS thinks in columns, so it is told Dᵀ = B · Aᵀ.
-struct Gemm {
-    desc: sys::cublasLtMatmulDesc_t,
-    weights: sys::cublasLtMatrixLayout_t,
-    tokens: sys::cublasLtMatrixLayout_t,
-    products: sys::cublasLtMatrixLayout_t,
+pub(super) struct Gemm {
+    pub(super) desc: sys::cublasLtMatmulDesc_t,
+    pub(super) weights: sys::cublasLtMatrixLayout_t,
+    pub(super) tokens: sys::cublasLtMatrixLayout_t,
+    pub(super) products: sys::cublasLtMatrixLayout_t,
     b: u64,
     a: u64,
     d: u64,
@@ -117,24 +116,39 @@ impl Drop for Gemm {
 }
 
 impl Yardstick {
-    /// Takes the fastest of cuBLASLt's first candidates for every group, as a
-    /// user who autotunes would, on the operands that lie in the instance.
+    /// Does every GEMM as it was kept, or takes the fastest of cuBLASLt's first
+    /// candidates, as a user who autotunes would, on the operands that lie in
+    /// the instance. Says how each is done.
     pub fn new(
         tools: &Rc<Tools>,
         stream: Rc<Stream>,
         instance: &Rc<Instance>,
-    ) -> Result<Self, String> {
-        find()?;
+        kept: Option<&Tuning>,
+        bench: &mut Bench,
+    ) -> Result<(Self, Vec<Algorithm>), String> {
+        let library = find()?;
+        let mut chooser = Chooser::new(kept, &library, bench)?;
         let say = |e: CudaError| e.to_string();
         let handle = Handle(result::create_handle().map_err(|e| format!("cublasLtCreate: {e}"))?);
         let workspace = DeviceMemory::new(WORKSPACE).map_err(say)?;
         let ground = Ground::bare(Rc::clone(instance), Rc::clone(&stream)).map_err(say)?;
         let (mut gemms, mut buffers, mut gates) = (Vec::new(), Vec::new(), Vec::new());
+        let mut algorithms = Vec::new();
         for (index, group) in instance.groups().iter().enumerate() {
             let own = Buffers::new(group).map_err(say)?;
             own.dequantise(tools, &stream, instance, index)
                 .map_err(say)?;
-            gemms.push(Gemm::new(&handle, group, &own, &workspace, &stream)?);
+            let mut gemm = Gemm::new(group, &own)?;
+            let tuner = Tuner {
+                handle: &handle,
+                gemm: &gemm,
+                workspace: &workspace,
+                stream: &stream,
+            };
+            let algorithm = chooser.choose(index, group, &tuner)?;
+            gemm.algo = algorithm_of(&algorithm.code)?;
+            gemms.push(gemm);
+            algorithms.push(algorithm);
             gates.push(GateGroup {
                 products: own.d.address,
                 c: ground.outputs.address(index),
@@ -146,7 +160,7 @@ impl Yardstick {
         let most = gates.iter().map(|g| g.m * g.n).max().unwrap_or(0);
         let mut gate_launch = Launch::flat(most.div_ceil(8 * 256) as u32, 256);
         gate_launch.grid[1] = gates.len() as u32;
-        Ok(Self {
+        let yardstick = Self {
             handle,
             gemms,
             gate_launch,
@@ -156,7 +170,8 @@ impl Yardstick {
             buffers,
             stream,
             tools: Rc::clone(tools),
-        })
+        };
+        Ok((yardstick, algorithms))
     }
 
     pub fn ground(&self) -> &Ground {
@@ -248,13 +263,7 @@ impl Buffers {
 }
 
 impl Gemm {
-    fn new(
-        handle: &Handle,
-        group: &Group,
-        buffers: &Buffers,
-        workspace: &DeviceMemory,
-        stream: &Stream,
-    ) -> Result<Self, String> {
+    fn new(group: &Group, buffers: &Buffers) -> Result<Self, String> {
         let (m, n, k) = (u64::from(group.m), u64::from(group.n), u64::from(group.k));
         let half = sys::cudaDataType::CUDA_R_16F;
         let layout = |rows: u64, columns: u64| {
@@ -264,7 +273,7 @@ impl Gemm {
         let compute = sys::cublasComputeType_t::CUBLAS_COMPUTE_32F;
         let desc = result::create_matmul_desc(compute, sys::cudaDataType::CUDA_R_32F)
             .map_err(|e| format!("cublasLtMatmulDescCreate: {e}"))?;
-        let mut gemm = Self {
+        let gemm = Self {
             desc,
             weights: layout(k, 2 * n)?,
             tokens: layout(k, m)?,
@@ -272,7 +281,7 @@ impl Gemm {
             b: buffers.b.address,
             a: buffers.a.address,
             d: buffers.d.address,
-            // SAFETY: plain integers, overwritten by `tune` before use.
+            // SAFETY: plain integers, chosen before use.
             algo: unsafe { std::mem::zeroed() },
         };
         let transpose: i32 = 1;
@@ -286,81 +295,10 @@ impl Gemm {
             )
         }
         .map_err(|e| format!("cublasLtMatmulDescSetAttribute: {e}"))?;
-        gemm.algo = gemm.tune(handle, workspace, stream)?;
         Ok(gemm)
     }
 
-    fn candidates(&self, handle: &Handle) -> Result<Vec<sys::cublasLtMatmulAlgo_t>, String> {
-        let preference = result::create_matmul_pref().map_err(|e| e.to_string())?;
-        let bytes = WORKSPACE as usize;
-        // SAFETY: plain output records, counted by the library.
-        let mut found: [sys::cublasLtMatmulHeuristicResult_t; CANDIDATES] =
-            unsafe { std::mem::zeroed() };
-        let mut count = 0;
-        // SAFETY: all handles are live; the array holds CANDIDATES records.
-        let status = unsafe {
-            let attribute =
-                sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
-            let _ = result::set_matmul_pref_attribute(
-                preference,
-                attribute,
-                (&raw const bytes).cast(),
-                size_of::<usize>(),
-            );
-            let status = sys::cublasLtMatmulAlgoGetHeuristic(
-                handle.0,
-                self.desc,
-                self.weights,
-                self.tokens,
-                self.products,
-                self.products,
-                preference,
-                CANDIDATES as i32,
-                found.as_mut_ptr(),
-                &mut count,
-            );
-            let _ = result::destroy_matmul_pref(preference);
-            status
-        };
-        status
-            .result()
-            .map_err(|e| format!("cublasLtMatmulAlgoGetHeuristic: {e}"))?;
-        let usable = found[..count as usize]
-            .iter()
-            .filter(|f| f.state == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS);
-        Ok(usable.map(|f| f.algo).collect())
-    }
-
-    /// The candidate whose fastest trial is fastest.
-    fn tune(
-        &self,
-        handle: &Handle,
-        workspace: &DeviceMemory,
-        stream: &Stream,
-    ) -> Result<sys::cublasLtMatmulAlgo_t, String> {
-        let say = |e: CudaError| e.to_string();
-        let (start, stop) = (Event::new().map_err(say)?, Event::new().map_err(say)?);
-        let mut best: Option<(f64, sys::cublasLtMatmulAlgo_t)> = None;
-        for algo in self.candidates(handle)? {
-            let mut fastest = f64::INFINITY;
-            for _ in 0..TRIALS {
-                start.record(stream).map_err(say)?;
-                if self.queue(handle, &algo, workspace, stream).is_err() {
-                    break;
-                }
-                stop.record(stream).map_err(say)?;
-                stream.synchronize().map_err(say)?;
-                fastest = fastest.min(stop.micros_since(&start).map_err(say)?);
-            }
-            if fastest.is_finite() && best.as_ref().is_none_or(|(t, _)| fastest < *t) {
-                best = Some((fastest, algo));
-            }
-        }
-        best.map(|(_, algo)| algo)
-            .ok_or_else(|| "cuBLASLt offers no algorithm for this shape".to_owned())
-    }
-
-    fn queue(
+    pub(super) fn queue(
         &self,
         handle: &Handle,
         algo: &sys::cublasLtMatmulAlgo_t,

@@ -15,6 +15,7 @@ mod tensor_map;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod tuning;
 mod variables;
 
 use std::rc::Rc;
@@ -30,7 +31,7 @@ use super::{Backend, Data, Job, Loaded, Observation, RunFailure};
 use crate::compile::{Image, Unit};
 use crate::domain::Group;
 use crate::operator::{Operands, Oracle};
-use crate::record::schema::Device;
+use crate::record::schema::{Algorithm, Device, Tuning};
 use device::Context;
 use driver::Stream;
 use tools::Tools;
@@ -87,9 +88,16 @@ impl CudaBackend {
         Bench::new(&self.device, &self.tools, Rc::clone(&self.stream), cold_l2)
     }
 
-    /// The yardstick for the operands that lie in the instance, its GEMMs tuned.
-    pub fn yardstick(&self, instance: &Rc<Instance>) -> Result<Yardstick, String> {
-        Yardstick::new(&self.tools, Rc::clone(&self.stream), instance)
+    /// The yardstick for the operands that lie in the instance, and how it does
+    /// each GEMM: as it was kept, or as is fastest by the bench's clock.
+    pub fn yardstick(
+        &self,
+        instance: &Rc<Instance>,
+        kept: Option<&Tuning>,
+        bench: &mut Bench,
+    ) -> Result<(Yardstick, Vec<Algorithm>), String> {
+        let stream = Rc::clone(&self.stream);
+        Yardstick::new(&self.tools, stream, instance, kept, bench)
     }
 
     /// The place of operands like these. A new shape takes the old one's place.
