@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use crate::domain::{ContenderId, Interval};
+use crate::domain::{Claim, ContenderId, Interval};
 use crate::rank::Ranking;
 use crate::record::Run;
-use crate::record::schema::Claim;
 use crate::stats::CONFIDENCE;
 
 /// A claim beside its measurement.

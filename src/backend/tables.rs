@@ -8,9 +8,10 @@ use rayon::prelude::*;
 use super::salt::Salt;
 use super::zones::Zones;
 use super::{POISON, RunFailure, abi};
+use crate::catalog::OperandRef;
 use crate::domain::Group;
 use crate::operator::{GroupOperands, Operands};
-use crate::plan::{MapGeometry, OperandRef, OperatorCall, ScratchSize};
+use crate::plan::{MapGeometry, OperatorCall, ScratchSize};
 
 /// Inputs of a group, in this order.
 pub const INPUTS: [&str; 9] = [

@@ -11,14 +11,13 @@ use toml::Spanned;
 use super::Catalog;
 use super::variant::{Deal, Launch, MAKESPAN, Scratch, TensorMap, Tune, Variant, combinations};
 use super::wire::{self, Extent, FrontMatter, Per, Table, Value};
-use crate::compile::{Headers, Library};
+use super::{Fill, MapType, OperandRef};
+use super::{Headers, Library};
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::{Document, Formula};
 use crate::domain::bounds::{self, CLAIM};
-use crate::domain::{ContenderId, Status, printable_line};
+use crate::domain::{Claim, ContenderId, Status, printable_line};
 use crate::expr::{self, SHAPE_NAMES};
-use crate::plan::{Fill, MapType, OperandRef};
-use crate::record::schema::Claim;
 
 const OPEN: &str = "/*dgx";
 const CLOSE: &str = "*/";

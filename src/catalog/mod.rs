@@ -2,8 +2,12 @@
 //! matter checked. A broken file hurts only those who name it.
 
 mod front_matter;
+mod headers;
+mod includes;
+mod library;
 mod picks;
 mod variant;
+mod vocabulary;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -11,10 +15,12 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+pub use headers::Headers;
+pub use library::Library;
 pub use variant::{Contender, Launch, Pick, Scratch, TensorMap, Tune, Variant};
 pub(crate) use variant::{MAKESPAN, combinations};
+pub use vocabulary::{Fill, MapType, OperandRef, Swizzle};
 
-use crate::compile::Library;
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::domain::{bounds, printable_line};
 use crate::files;

@@ -1,12 +1,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::compile::Headers;
+use super::Headers;
+use super::{Fill, MapType, OperandRef, Swizzle};
 use crate::diagnostic::SourceFile;
 use crate::document::Formula;
-use crate::domain::{ContenderId, Status};
-use crate::plan::{Fill, MapType, OperandRef, Swizzle};
-use crate::record::schema::Claim;
+use crate::domain::{Claim, ContenderId, Status};
 
 /// One `.cu` with its front matter read and checked.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
 
+use super::{Fill, MapType, Swizzle};
 use crate::domain::Status;
-use crate::plan::{Fill, MapType, Swizzle};
 
 /// A table whose order matters: sort the entries by the place of their key.
 pub(super) type Table<T> = BTreeMap<Spanned<String>, T>;

@@ -3,14 +3,13 @@ use std::path::{Path, PathBuf};
 use super::Globals;
 use super::runs::{self, Exports};
 use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{ContenderId, Exit, Micros};
+use crate::domain::{ContenderId, Exit, Micros, Timing};
 use crate::export::Document;
 use crate::present::{self, Align, Column, Grid, Style};
 use crate::rank::{
     Comparison, Kind, Ranking, Repeat, Side, Spread, compare_runs, describe, mismatch, same_card,
 };
 use crate::record::Run;
-use crate::record::schema::Timing;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -70,9 +70,9 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 
 fn timing_word(run: &Run) -> &'static str {
     match run.timing() {
-        crate::record::schema::Timing::Measured => "measured",
-        crate::record::schema::Timing::Modelled => "modelled",
-        crate::record::schema::Timing::Recorded => "recorded",
+        crate::domain::Timing::Measured => "measured",
+        crate::domain::Timing::Modelled => "modelled",
+        crate::domain::Timing::Recorded => "recorded",
     }
 }
 

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Image, KernelReport, content_hash};
+use super::{Error, Image, KernelReport};
+use crate::domain::content_hash;
 use crate::files;
 
 /// No part of an entry is larger, bytes.

@@ -1,6 +1,7 @@
 //! Reads what NVRTC and ptxas print.
 
-use super::{Headers, KernelReport};
+use super::KernelReport;
+use crate::catalog::Headers;
 use crate::domain::printable;
 
 /// Registers, spills and shared memory of each kernel, and the remarks that

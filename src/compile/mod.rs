@@ -9,10 +9,7 @@
 mod cache;
 mod diagnostics;
 mod entries;
-mod headers;
-mod includes;
 mod launchable;
-mod library;
 mod locate;
 mod nvrtc;
 mod occupancy;
@@ -29,14 +26,13 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::printable;
+use crate::catalog::Headers;
+use crate::domain::{content_hash, printable};
 use process::{Lost, Process};
 use serve::{Delivery, Order};
 
 pub use cache::{Cache, Entry, cache_root};
-pub use headers::{Headers, content_hash};
 pub use launchable::refusal;
-pub use library::Library;
 pub use locate::{
     Found, Origin, file_or_folder, preload, python_library_folders, search, system_library_folders,
 };

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use super::jury::{Outcome, outcomes};
 use crate::config::{Baseline, Gate, Round, Selection};
 use crate::diagnostic::{InputError, SourceFile};
-use crate::domain::{ContenderId, Interval, Shape};
+use crate::domain::{ContenderId, Interval, Shape, Timing};
 use crate::gate::{self, GateReport, Over, Ruling};
 use crate::rank::{Kind, Ranking};
-use crate::record::schema::{ContenderRecord, Timing};
+use crate::record::schema::ContenderRecord;
 use crate::record::{ReadError, Run, header, runs_in};
 use crate::stats::CONFIDENCE;
 

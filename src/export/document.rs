@@ -1,9 +1,8 @@
 use serde::Serialize;
 
-use crate::domain::{ContenderId, Interval};
+use crate::domain::{ContenderId, Interval, Timing};
 use crate::rank::{Comparison, Kind, Ranking, Row, Side};
 use crate::record::Run;
-use crate::record::schema::Timing;
 use crate::stats::{CONFIDENCE, LogEstimate};
 
 /// The format's version, raised when a field changes its meaning.

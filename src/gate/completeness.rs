@@ -4,10 +4,9 @@
 use super::judge::GateError;
 use super::ruling::{Finding, Rule, Ruling};
 use crate::config::Gate;
-use crate::domain::{ContenderId, Shape, Status};
+use crate::domain::{ContenderId, Shape, Status, Timing};
 use crate::rank::Ranking;
 use crate::record::Run;
-use crate::record::schema::Timing;
 
 /// Why a run is not whole; empty where it is.
 pub fn gaps(run: &Run, ranking: &Ranking) -> Vec<String> {

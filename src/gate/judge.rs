@@ -7,11 +7,11 @@ use super::ruling::{Finding, GateReport, Rule, Ruling};
 use super::{completeness, counters, resources, speed};
 use crate::claims::ClaimVerdict;
 use crate::config::Gate;
-use crate::domain::{ContenderId, Status};
+use crate::domain::{ContenderId, Status, Timing};
 use crate::present::{self, interval, speedup};
 use crate::rank::{Comparison, Ranking, Side, compare_runs, mismatch};
 use crate::record::Run;
-use crate::record::schema::{ContenderRecord, Timing};
+use crate::record::schema::ContenderRecord;
 use crate::stats::Detectable;
 
 /// What a run is held against.

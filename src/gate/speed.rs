@@ -1,9 +1,8 @@
 //! Rules about speed: a threshold against an interval.
 
 use super::ruling::Ruling;
-use crate::domain::Interval;
+use crate::domain::{Interval, Timing};
 use crate::present::{self, interval, percent, speedup};
-use crate::record::schema::Timing;
 use crate::stats::{CONFIDENCE, Detectable, LogEstimate};
 
 pub struct Judged {

@@ -2,11 +2,10 @@ use super::*;
 use crate::config::Gate;
 use std::path::Path;
 
-use crate::domain::{Bytes, ContenderId, Counter, Exit, Status};
+use crate::domain::{Bytes, ContenderId, Counter, Exit, Status, Timing};
 use crate::present::Style;
 use crate::rank::Ranking;
 use crate::record::Run;
-use crate::record::schema::Timing;
 use crate::record::synthetic::{Entry, Synthetic, dense, grouped};
 
 fn over_baseline(run: &Run, gate: &Gate) -> GateReport {

@@ -6,8 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::lineup::{Lane, Lineup};
 use crate::backend::RunFailure;
-use crate::domain::{ContenderId, Micros};
-use crate::record::schema::{Block, Sample};
+use crate::domain::{Block, ContenderId, Micros, Sample};
 use crate::stats::decision::{Rule, decide};
 use crate::stats::{Sampled, Tally};
 

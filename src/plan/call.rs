@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::deal::Hands;
+use crate::catalog::{Fill, MapType, OperandRef, Swizzle};
 
 /// One call of a contender on a shape. Every per-group list is in the order
 /// the kernel sees its groups (`group_order`), not in the shape's.
@@ -112,81 +113,6 @@ pub struct MapGeometry {
     pub box_dims: Vec<u32>,
     pub swizzle: Swizzle,
     pub fill: Fill,
-}
-
-/// A tensor of one group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OperandRef {
-    A,
-    B1,
-    B2,
-    Sfa,
-    Sfb1,
-    Sfb2,
-    C,
-    /// Per-group scratch, by its slot.
-    Scratch(usize),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MapType {
-    U8,
-    U16,
-    U32,
-    I32,
-    U64,
-    I64,
-    F16,
-    Bf16,
-    F32,
-    F64,
-}
-
-impl MapType {
-    pub const ALL: [(&'static str, Self); 10] = [
-        ("u8", Self::U8),
-        ("u16", Self::U16),
-        ("u32", Self::U32),
-        ("i32", Self::I32),
-        ("u64", Self::U64),
-        ("i64", Self::I64),
-        ("f16", Self::F16),
-        ("bf16", Self::Bf16),
-        ("f32", Self::F32),
-        ("f64", Self::F64),
-    ];
-
-    /// Size of an element in bytes.
-    pub fn size(self) -> u64 {
-        match self {
-            Self::U8 => 1,
-            Self::U16 | Self::F16 | Self::Bf16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
-            Self::U64 | Self::I64 | Self::F64 => 8,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Swizzle {
-    #[serde(rename = "none")]
-    None,
-    #[serde(rename = "32B")]
-    B32,
-    #[serde(rename = "64B")]
-    B64,
-    #[serde(rename = "128B")]
-    B128,
-}
-
-/// What TMA supplies for elements outside the tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fill {
-    Zero,
-    Nan,
 }
 
 /// One kernel launch.

@@ -12,12 +12,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use call::{
-    Deal, Fill, LaunchGeometry, MapGeometry, MapLayout, MapType, OperandRef, OperatorCall,
-    ScratchLayout, ScratchSize, Swizzle,
+    Deal, LaunchGeometry, MapGeometry, MapLayout, OperatorCall, ScratchLayout, ScratchSize,
 };
 
+use crate::catalog::Headers;
 use crate::catalog::{Catalog, Contender};
-use crate::compile::Headers;
 use crate::config::Round;
 use crate::diagnostic::InputError;
 use crate::domain::{Bytes, ContenderId, Shape};

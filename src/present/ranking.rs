@@ -1,9 +1,8 @@
 use super::{Align, Column, Grid, Style, interval, percent, speedup};
 use crate::claims::ClaimVerdict;
-use crate::domain::Status;
+use crate::domain::{Status, Timing};
 use crate::rank::{Kind, Ranking, Row};
 use crate::record::Run;
-use crate::record::schema::Timing;
 
 /// The ranked table of a run.
 pub fn ranking_table(run: &Run, ranking: &Ranking, style: &Style) -> Grid {

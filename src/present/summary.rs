@@ -1,6 +1,6 @@
 use super::{Style, counters_of_run, failures, interval, matrix, percent, ranking_table};
+use crate::domain::Timing;
 use crate::rank::{Kind, Ranking};
-use crate::record::schema::Timing;
 use crate::record::{Run, printable};
 
 /// Everything a sweep says at its end, made from the run file alone.

@@ -1,8 +1,7 @@
 use rayon::prelude::*;
 
-use crate::domain::{ContenderId, Interval, Micros, Status};
+use crate::domain::{ContenderId, Interval, Micros, Status, Timing};
 use crate::record::Run;
-use crate::record::schema::Timing;
 use crate::stats::{CONFIDENCE, Estimates, LogEstimate};
 
 /// One contender on one shape.

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use crate::domain::Timing;
 use crate::record::Run;
-use crate::record::schema::Timing;
 
 /// Why the times of two runs mean different things.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,6 +8,8 @@ mod comparable;
 mod comparison;
 mod repeat;
 pub mod roofline;
+#[cfg(test)]
+mod simulation;
 
 use std::collections::HashMap;
 

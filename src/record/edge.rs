@@ -5,9 +5,9 @@
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-use super::schema::{ALGORITHM_DIGITS, Build, Device, End, Header, Tuning};
+use super::schema::{Build, Device, End, Header};
 use crate::domain::bounds::{CELLS, CLAIM, CONTENDERS, EXTENT, GROUPS, name};
-use crate::domain::{Group, Micros, Shape};
+use crate::domain::{ALGORITHM_DIGITS, Group, Micros, Shape, Tuning};
 
 /// Longest line, bytes.
 pub const LINE: usize = 16 << 20;

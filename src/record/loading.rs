@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use super::edge;
 use super::parse::{self, Event, Flaw, Timed};
 use super::run::Run;
-use super::schema::{Build, End, Estimate, Line, Timing, Tuning, Verdict};
-use crate::domain::Status;
+use super::schema::{Build, End, Estimate, Line};
+use crate::domain::{Status, Timing, Tuning, Verdict};
 
 /// Lines parsed at a time by one core.
 const SHARE: usize = 256;

@@ -6,9 +6,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::Deserialize;
 
 use super::names::Names;
-use super::schema::{Block, Line};
+use super::schema::Line;
 use super::{clean, edge};
-use crate::domain::Micros;
+use crate::domain::{Block, Micros};
 use crate::stats::Sampled;
 
 /// A line that was understood.

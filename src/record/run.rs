@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::names::Names;
-use super::schema::{Build, ContenderRecord, End, Estimate, Header, Timing, Tuning, Verdict};
-use crate::domain::{Bytes, ContenderId, Shape, Status};
+use super::schema::{Build, ContenderRecord, End, Estimate, Header};
+use crate::domain::{Bytes, ContenderId, Shape, Status, Timing, Tuning, Verdict};
 use crate::stats::{Contrast, Reservoir, Tally};
 
 /// One run as read from its file.

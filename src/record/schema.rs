@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{Bytes, ContenderId, Micros, Shape, Status};
+use crate::domain::{
+    Block, Bytes, Claim, ContenderId, Micros, Shape, Status, Timing, Tuning, Verdict,
+};
 
 /// Raised by any change that an older dgx would misread.
 pub const SCHEMA: u32 = 1;
@@ -71,29 +73,6 @@ pub struct Host {
     pub cores: u32,
 }
 
-/// Where times come from. They are never mixed in one table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Timing {
-    /// CUDA events on a GPU, by this tool.
-    Measured,
-    /// Computed from the emulator's counters.
-    Modelled,
-    /// Numbers taken down elsewhere, without samples.
-    Recorded,
-}
-
-impl Timing {
-    /// The word every table of such times carries.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::Modelled => "modelled",
-            Self::Recorded => "recorded",
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
@@ -136,16 +115,6 @@ pub struct ContenderRecord {
     pub expect: Status,
     /// SHA-256 of the source with its headers.
     pub hash: String,
-}
-
-/// A pitch: the speedup its author promised.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Claim {
-    pub geomean: f64,
-    pub over: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
 }
 
 /// How the run was asked to validate and measure.
@@ -207,97 +176,6 @@ pub struct KernelResources {
     pub threads: u32,
     /// Resident warps over the most an SM can hold.
     pub occupancy: f64,
-}
-
-/// What validation found for one cell. A later verdict on the same cell
-/// replaces an `ok` (a timed output can still turn out wrong), and only that.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Verdict {
-    pub contender: ContenderId,
-    pub shape: String,
-    pub status: Status,
-    /// One line for the table: why it is not ok.
-    pub reason: Option<String>,
-    /// The whole story: places, patterns, fault with source line.
-    pub detail: Option<String>,
-    /// Largest error seen over the tolerance allowed there; ≤ 1 passes.
-    pub worst: Option<f64>,
-    pub millis: f64,
-    /// What the contender's kernels printed, up to a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub printed: Option<String>,
-    /// Emulator counters, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub counters: BTreeMap<String, f64>,
-}
-
-impl Verdict {
-    /// What became of a cell; the rest is for whoever knows it.
-    pub fn new(contender: &ContenderId, shape: &str, status: Status) -> Self {
-        Self {
-            contender: contender.clone(),
-            shape: shape.to_owned(),
-            status,
-            reason: None,
-            detail: None,
-            worst: None,
-            millis: 0.0,
-            printed: None,
-            counters: BTreeMap::new(),
-        }
-    }
-}
-
-/// How the yardstick computes one shape: found once in a run, before its first
-/// block there, and kept by all its processes, so that its times repeat.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Tuning {
-    pub shape: String,
-    /// Name and version; an algorithm means nothing to another library.
-    pub library: String,
-    /// One for each group of the shape, in its order.
-    pub gemms: Vec<Algorithm>,
-}
-
-/// Hexadecimal digits of an algorithm's code: cuBLASLt's eight words of 64 bits.
-pub const ALGORITHM_DIGITS: usize = 128;
-
-/// One of the library's ways to multiply, the fastest of those it offered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Algorithm {
-    /// The library's own record of it, in hexadecimal.
-    pub code: String,
-    /// The same for a reader: id, tile, stages, split of K, ….
-    pub text: String,
-    /// The median time it won with.
-    pub micros: Micros,
-    /// How many were tried.
-    pub candidates: u32,
-}
-
-/// One randomised complete block: every contender of a shape timed once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Block {
-    pub shape: String,
-    pub process: u32,
-    pub block: u32,
-    /// In the order they ran.
-    pub samples: Vec<Sample>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sample {
-    pub contender: ContenderId,
-    /// 0, or 1 for the baseline's second entry (the A/A arm).
-    pub arm: u32,
-    pub micros: Micros,
-    /// SM clock during the sample, where it was read.
-    pub clock_mhz: Option<f64>,
 }
 
 /// A time without samples: modelled by the emulator, or taken down elsewhere.

@@ -10,7 +10,9 @@ use rand_chacha::ChaCha8Rng;
 use super::counters::PANELS;
 use super::schema::*;
 use super::{Run, read_text};
-use crate::domain::{Bytes, ContenderId, Group, Micros, Shape, Status};
+use crate::domain::{
+    Block, Bytes, Claim, ContenderId, Group, Micros, Sample, Shape, Status, Timing, Verdict,
+};
 
 /// A contender and how long it truly takes, relative to a shape's base time.
 #[derive(Clone)]

@@ -188,7 +188,7 @@ fn times_are_samples_or_estimates_as_the_device_says() {
     let said = among(small(), small().modelled(), "estimate");
     assert!(said.contains("an estimate in a measured run"), "{said}");
     let mut clockless = small();
-    clockless.timing = super::schema::Timing::Modelled;
+    clockless.timing = crate::domain::Timing::Modelled;
     let said = among(clockless, small(), "block");
     assert!(said.contains("a block in a modelled run"), "{said}");
 }

@@ -1,9 +1,9 @@
 use maud::{Markup, html};
 
 use super::Subject;
+use crate::domain::{Timing, Tuning};
 use crate::present::percent;
 use crate::record::Run;
-use crate::record::schema::{Timing, Tuning};
 
 /// Machine, tools and settings of every run, and what the numbers mean.
 pub fn section(subjects: &[Subject]) -> Markup {

@@ -2,10 +2,9 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::plot::{Scale, range};
-use crate::domain::{Interval, Status};
+use crate::domain::{Interval, Status, Timing};
 use crate::present::{interval, percent, speedup};
 use crate::rank::{Kind, Row};
-use crate::record::schema::Timing;
 
 /// The ranked table, each interval drawn on one common axis.
 pub fn section(subject: &Subject) -> Markup {

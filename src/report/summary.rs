@@ -1,9 +1,8 @@
 use super::Subject;
 use crate::claims::ClaimVerdict;
-use crate::domain::Status;
+use crate::domain::{Status, Timing};
 use crate::present::{interval, percent};
 use crate::rank::{Kind, describe};
-use crate::record::schema::Timing;
 
 /// What ran where, when.
 pub fn place(subject: &Subject) -> String {

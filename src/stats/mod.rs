@@ -11,8 +11,6 @@ mod kendall;
 mod moments;
 mod outliers;
 mod reservoir;
-#[cfg(test)]
-mod simulation;
 mod tally;
 mod ties;
 

@@ -6,7 +6,8 @@ use jiff::Zoned;
 use super::backend::Stage;
 use super::yardstick_id;
 use crate::catalog::Contender;
-use crate::compile::{Compiler, content_hash};
+use crate::compile::Compiler;
+use crate::domain::content_hash;
 use crate::plan::Plan;
 use crate::record::schema::{
     ConfigText, ContenderRecord, GitState, Header, Host, SCHEMA, Settings,

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use crate::domain::Timing;
 use crate::plan::Plan;
-use crate::record::schema::{Device, Timing};
+use crate::record::schema::Device;
 
 /// What the user sees while a sweep runs, on stderr. Bars only where there is
 /// a terminal to draw them on; the lines that stay are printed either way.

@@ -3,8 +3,8 @@ use std::path::Path;
 
 use super::write_error;
 use crate::diagnostic::CommandError;
-use crate::domain::{ContenderId, Exit};
-use crate::record::schema::{Build, Header, Settings, Timing, Verdict};
+use crate::domain::{ContenderId, Exit, Timing, Verdict};
+use crate::record::schema::{Build, Header, Settings};
 use crate::record::{Run, WriteError, Writer, newest_first};
 
 /// A run to go on with, held so that nobody else does meanwhile.

@@ -1,8 +1,7 @@
 use std::collections::BTreeMap;
 
-use crate::domain::{ContenderId, Status};
+use crate::domain::{ContenderId, Status, Verdict};
 use crate::record::Run;
-use crate::record::schema::Verdict;
 
 /// The verdicts on record while contenders are timed, the yardstick's too:
 /// who may be timed where.

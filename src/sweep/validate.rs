@@ -5,9 +5,9 @@ use super::oracles::validation_key;
 use super::{Session, could_not_run, interrupt};
 use crate::backend::Modelled;
 use crate::diagnostic::CommandError;
-use crate::domain::{ContenderId, Group, Status};
+use crate::domain::{ContenderId, Group, Status, Verdict};
 use crate::plan::{Cell, OperatorCall, Plan, Work};
-use crate::record::schema::{Estimate, Line, Verdict};
+use crate::record::schema::{Estimate, Line};
 use crate::worker::{Lost, Reply, Request, ValidateJob, Worker, trace};
 
 /// Drawing operands and comparing outputs may take this long; a kernel's own

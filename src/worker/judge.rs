@@ -7,9 +7,8 @@ use crate::backend::{
     Backend, Data, Emulation, Job, Loaded, Modelled, Observation, RunFailure, Salt,
 };
 use crate::compile::Cache;
-use crate::domain::Status;
+use crate::domain::{Status, Verdict};
 use crate::operator::Distribution;
-use crate::record::schema::Verdict;
 use crate::validate::{self, Exhibit, Finding, Tolerance, Wrong};
 
 /// Calls of a validation at the least: what the first leaves behind, in the

@@ -4,10 +4,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Emulation, Modelled, RunFailure};
-use crate::domain::{ContenderId, Shape};
+use crate::domain::{Block, ContenderId, Shape, Tuning, Verdict};
 use crate::operator::Distribution;
 use crate::plan::OperatorCall;
-use crate::record::schema::{Block, Device, Tuning, Verdict};
+use crate::record::schema::Device;
 use crate::validate::Tolerance;
 
 /// A request under its number, one JSON object a line.
@@ -228,8 +228,8 @@ impl MeasureJob {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::Sample;
     use crate::domain::{Group, Micros};
-    use crate::record::schema::Sample;
 
     fn shape() -> Shape {
         Shape {

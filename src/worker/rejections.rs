@@ -1,8 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::protocol::Reply;
-use crate::domain::{ContenderId, Status};
-use crate::record::schema::Verdict;
+use crate::domain::{ContenderId, Status, Verdict};
 use crate::validate::Wrong;
 
 /// Who turned out wrong while a shape was timed. A verdict is told as soon as

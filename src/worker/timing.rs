@@ -12,12 +12,11 @@ use super::trace::trace;
 use crate::backend::cuda::{Bench, CudaBackend, DataSet, Deal, Entry, find_cublas, free_memory};
 use crate::backend::{Backend, Data, Emulation, Job, Observation, RunFailure, Salt};
 use crate::compile::Cache;
-use crate::domain::{ContenderId, Micros};
+use crate::domain::{ContenderId, Micros, Tuning};
 use crate::measure::{
     Audit, Calls, Dealt, Lane, Lineup, Outcome, Schedule, Stopwatch, Timeable, run,
 };
 use crate::rank::roofline;
-use crate::record::schema::Tuning;
 use crate::validate::{Exhibit, Finding, Passed, Subject, Tolerance, Wrong, prove};
 
 /// The yardstick rounds both products to fp16, as its users do; its output is

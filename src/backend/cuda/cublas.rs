@@ -14,10 +14,9 @@ use super::instance::Instance;
 use super::tools::{Tools, argument, uploaded};
 use super::tuning::{Chooser, Tuner, algorithm_of};
 use crate::backend::RunFailure;
+use crate::catalog::OperandRef;
 use crate::compile;
-use crate::domain::Group;
-use crate::plan::OperandRef;
-use crate::record::schema::{Algorithm, Tuning};
+use crate::domain::{Algorithm, Group, Tuning};
 
 pub(super) const WORKSPACE: u64 = 64 << 20;
 

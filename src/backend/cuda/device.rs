@@ -3,8 +3,8 @@ use std::ffi::{CStr, c_int};
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
 
 use super::driver::{Result, cu};
-use crate::domain::Bytes;
-use crate::record::schema::{Device, Timing};
+use crate::domain::{Bytes, Timing};
+use crate::record::schema::Device;
 
 /// Whether a GPU can be used, and if not, why.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use crate::backend::pieces::{self, Piece};
 use crate::backend::salt::mix;
 use crate::backend::tables;
 use crate::backend::zones::Zones;
+use crate::catalog::OperandRef;
 use crate::domain::Group;
 use crate::operator::Operands;
-use crate::plan::OperandRef;
 
 /// The one place on the device where contenders of a shape find their
 /// operands, whichever data set lies there: addresses tell nothing.

@@ -29,9 +29,9 @@ pub use prepared::Prepared;
 
 use super::{Backend, Data, Job, Loaded, Observation, RunFailure};
 use crate::compile::{Image, Unit};
-use crate::domain::Group;
+use crate::domain::{Algorithm, Group, Tuning};
 use crate::operator::{Operands, Oracle};
-use crate::record::schema::{Algorithm, Device, Tuning};
+use crate::record::schema::Device;
 use device::Context;
 use driver::Stream;
 use tools::Tools;

@@ -4,7 +4,8 @@ use cudarc::driver::sys;
 
 use super::driver::{CudaError, cu};
 use crate::backend::{RunFailure, abi};
-use crate::plan::{Fill, MapGeometry, MapType, Swizzle};
+use crate::catalog::{Fill, MapType, Swizzle};
+use crate::plan::MapGeometry;
 
 /// Encodes one tensor map for a tensor at `address`.
 pub fn encode(

@@ -10,8 +10,7 @@ use super::bench::Bench;
 use super::cublas::{Gemm, Handle, WORKSPACE};
 use super::driver::{CudaError, DeviceMemory, Graph, Stream};
 use crate::backend::RunFailure;
-use crate::domain::{Group, Micros};
-use crate::record::schema::{Algorithm, Tuning};
+use crate::domain::{Algorithm, Group, Micros, Tuning};
 
 /// Candidates the heuristic is asked for.
 const CANDIDATES: usize = 16;
@@ -275,7 +274,7 @@ fn describe(algo: &sys::cublasLtMatmulAlgo_t) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::schema;
+    use crate::domain::ALGORITHM_DIGITS;
 
     #[test]
     fn an_algorithm_survives_being_written_down() {
@@ -283,7 +282,7 @@ mod tests {
             data: [66, u64::MAX, 0, 1 << 63, 5, 6, 7, 0x0123_4567_89ab_cdef],
         };
         let code = code_of(&algo);
-        assert_eq!(code.len(), schema::ALGORITHM_DIGITS);
+        assert_eq!(code.len(), ALGORITHM_DIGITS);
         assert_eq!(algorithm_of(&code).unwrap().data, algo.data);
         for broken in [
             "",

@@ -9,8 +9,8 @@ use ptx_emu::launch::Report;
 
 use super::PROFILE;
 use crate::backend::Modelled;
-use crate::domain::{Bytes, Micros};
-use crate::record::schema::{Device, Timing};
+use crate::domain::{Bytes, Micros, Timing};
+use crate::record::schema::Device;
 
 /// SM clock under tensor load, as measured on an H200, in MHz.
 const CLOCK_MHZ: f64 = 1700.0;

@@ -2,7 +2,8 @@ use ptx_emu::tensor::swizzle::Swizzle as EmuSwizzle;
 use ptx_emu::tensor::tensormap::{Fill as EmuFill, MapElement, TensorMap, Tiled};
 
 use crate::backend::{RunFailure, abi};
-use crate::plan::{Fill, MapGeometry, MapType, Swizzle};
+use crate::catalog::{Fill, MapType, Swizzle};
+use crate::plan::MapGeometry;
 
 /// Encodes one tensor map for a tensor at `address`.
 pub fn encode(

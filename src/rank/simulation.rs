@@ -5,10 +5,10 @@
 
 use rayon::prelude::*;
 
-use super::{CONFIDENCE, Contrast, Estimates, LogEstimate, Moments, detectable};
+use super::Ranking;
 use crate::domain::ContenderId;
-use crate::rank::Ranking;
 use crate::record::synthetic::Synthetic;
+use crate::stats::{CONFIDENCE, Contrast, Estimates, LogEstimate, Moments, detectable};
 
 /// How an experiment is laid out and how noisy it is.
 #[derive(Clone, Copy, Debug)]

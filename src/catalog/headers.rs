@@ -1,8 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use sha2::{Digest, Sha256};
-
 use super::includes::wishes;
 use super::library::{BESIDE, Header, Library};
 
@@ -221,17 +219,6 @@ fn c_string(text: &str) -> String {
     format!("\"{plain}\"")
 }
 
-/// SHA-256 of the parts, each with its length so that no two lists collide.
-pub fn content_hash<S: AsRef<[u8]>>(parts: impl IntoIterator<Item = S>) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        let part = part.as_ref();
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    }
-    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -387,10 +374,5 @@ mod tests {
                 .remedy("/etc/passwd")
                 .contains("may include what lies below")
         );
-    }
-
-    #[test]
-    fn hash_tells_apart_what_concatenation_would_not() {
-        assert_ne!(content_hash(["ab", "c"]), content_hash(["a", "bc"]));
     }
 }

@@ -1,0 +1,45 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ContenderId, Status};
+
+/// What validation found for one cell. A later verdict on the same cell
+/// replaces an `ok` (a timed output can still turn out wrong), and only that.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verdict {
+    pub contender: ContenderId,
+    pub shape: String,
+    pub status: Status,
+    /// One line for the table: why it is not ok.
+    pub reason: Option<String>,
+    /// The whole story: places, patterns, fault with source line.
+    pub detail: Option<String>,
+    /// Largest error seen over the tolerance allowed there; ≤ 1 passes.
+    pub worst: Option<f64>,
+    pub millis: f64,
+    /// What the contender's kernels printed, up to a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed: Option<String>,
+    /// Emulator counters, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, f64>,
+}
+
+impl Verdict {
+    /// What became of a cell; the rest is for whoever knows it.
+    pub fn new(contender: &ContenderId, shape: &str, status: Status) -> Self {
+        Self {
+            contender: contender.clone(),
+            shape: shape.to_owned(),
+            status,
+            reason: None,
+            detail: None,
+            worst: None,
+            millis: 0.0,
+            printed: None,
+            counters: BTreeMap::new(),
+        }
+    }
+}
