@@ -14,6 +14,7 @@ use miette::{
 };
 
 use crate::domain::{Exit, harmful, printable, printable_line};
+use crate::files;
 
 /// A text file that was read, kept so that an error can point into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub struct SourceFile {
 impl SourceFile {
     /// Reads `path`; `what` names its role in the message ("config", "variant").
     pub fn read(path: &Path, what: &str, remedy: &str) -> Result<Self, InputError> {
-        match std::fs::read_to_string(path) {
+        match files::read_text(path, files::LARGEST) {
             Ok(text) => Ok(Self {
                 path: path.to_owned(),
                 text: text.into(),

@@ -149,6 +149,7 @@ impl Reader<'_> {
             maps,
             launches,
             picks,
+            broken: None,
         })
     }
 
@@ -542,7 +543,7 @@ fn tensor_named(name: &str) -> Option<OperandRef> {
         .map(|(_, operand)| *operand)
 }
 
-fn is_identifier(name: &str) -> bool {
+pub(crate) fn is_identifier(name: &str) -> bool {
     let mut chars = name.chars();
     chars
         .next()

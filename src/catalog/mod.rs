@@ -15,6 +15,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+pub(crate) use front_matter::is_identifier;
 pub use headers::Headers;
 pub use library::Library;
 pub use variant::{Contender, Launch, Pick, Scratch, TensorMap, Tune, Variant};
@@ -141,6 +142,26 @@ impl Catalog {
     /// Reads the variant `name`, and those it picks from.
     pub fn variant(&self, name: &str) -> Result<Arc<Variant>, InputError> {
         self.read(name, Some(self))
+    }
+
+    /// The same for those who name it in a round: a file that cannot be used
+    /// has somebody to stand for it. A name that means no one file is nobody's.
+    pub fn entrant(&self, name: &str) -> Result<Arc<Variant>, InputError> {
+        let why = match self.variant(name) {
+            Ok(variant) => return Ok(variant),
+            Err(why) => why,
+        };
+        match self.files.get(name) {
+            Some(entry) if entry.refused.is_none() => {
+                let text = files::read_text(&entry.path, files::LARGEST).unwrap_or_default();
+                let file = SourceFile {
+                    path: entry.path.clone(),
+                    text: text.into(),
+                };
+                Ok(Arc::new(Variant::broken(name, file, why)))
+            }
+            _ => Err(why),
+        }
     }
 
     /// `picks` is where picked variants are found; `None` if there may be none.

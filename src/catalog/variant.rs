@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::Headers;
 use super::{Fill, MapType, OperandRef, Swizzle};
-use crate::diagnostic::SourceFile;
+use crate::diagnostic::{InputError, SourceFile};
 use crate::document::Formula;
 use crate::domain::{Claim, ContenderId, Status};
 
@@ -35,6 +35,8 @@ pub struct Variant {
     pub launches: Vec<Launch>,
     /// A variant that only dispatches has these and nothing of its own.
     pub picks: Vec<Pick>,
+    /// Why its front matter cannot be used; then nothing else is known of it.
+    pub broken: Option<InputError>,
 }
 
 /// Another contender, to be called instead where `when` is not zero.
@@ -98,10 +100,42 @@ pub struct Launch {
 }
 
 impl Variant {
+    /// Stands for a file whose front matter cannot be used, so that it costs
+    /// those who name it a row and not the round.
+    pub(super) fn broken(name: &str, file: SourceFile, why: InputError) -> Self {
+        Self {
+            name: name.to_owned(),
+            file,
+            headers: Arc::default(),
+            summary: "broken: its front matter cannot be used".to_owned(),
+            parent: None,
+            round: None,
+            claim: None,
+            arch: String::new(),
+            expect: Status::Ok,
+            params: BTreeMap::new(),
+            constants: Vec::new(),
+            tune: None,
+            requires: Vec::new(),
+            tiles: None,
+            order: None,
+            deal: None,
+            scratch: Vec::new(),
+            maps: Vec::new(),
+            launches: Vec::new(),
+            picks: Vec::new(),
+            broken: Some(why),
+        }
+    }
+
     /// Every combination of parameters that agrees with `fixed`, in the order
-    /// the front matter lists the values.
+    /// the front matter lists the values; of a broken one, what was asked for.
     pub fn contenders(self: &Arc<Self>, fixed: &BTreeMap<String, i64>) -> Vec<Contender> {
-        combinations(&self.params)
+        let choices = match self.broken {
+            Some(_) => vec![fixed.clone()],
+            None => combinations(&self.params),
+        };
+        choices
             .into_iter()
             .filter(|params| fixed.iter().all(|(k, v)| params.get(k) == Some(v)))
             .map(|params| Contender {

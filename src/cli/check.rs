@@ -48,21 +48,34 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             "scripts/dgx fetches NVRTC; --no-compile checks without it",
         )?),
     };
-    let mut exit = Exit::Done;
+    let (mut refused, mut surprised) = (false, false);
     for plan in &plans {
         summarise(plan);
+        refused |= tell_mistakes(plan) != Exit::Done;
         if let Some(compiler) = &compiler {
             let inspection = inspect(compiler, plan)?;
             say!("{}", resources(&inspection.builds));
-            if report_failures(plan, &inspection.builds) {
-                exit = Exit::Unexpected;
-            }
-            if report_refusals(plan, &inspection.refused) {
-                exit = Exit::Usage;
-            }
+            surprised |= report_failures(plan, &inspection.builds);
+            refused |= report_refusals(plan, &inspection.refused);
         }
     }
-    Ok(exit)
+    Ok(match (refused, surprised) {
+        (true, _) => Exit::Usage,
+        (false, true) => Exit::Unexpected,
+        (false, false) => Exit::Done,
+    })
+}
+
+/// Shows what is wrong with variants that would cost their rows in a sweep.
+pub(super) fn tell_mistakes(plan: &Plan) -> Exit {
+    let mistakes = plan.mistakes();
+    for mistake in &mistakes {
+        CommandError::from((*mistake).clone()).print();
+    }
+    match mistakes.is_empty() {
+        true => Exit::Done,
+        false => Exit::Usage,
+    }
 }
 
 /// A row for each kernel of each image.

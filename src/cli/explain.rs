@@ -140,6 +140,7 @@ fn show(
                 calls.push(CallFit::of(shape, call, build, ceiling, clock));
             }
             (Work::Unsupported { reason }, _) => say!("{}: {reason}", shape.name),
+            (Work::Broken(why), _) => say!("{}: {why}", shape.name),
             _ => {}
         }
     }

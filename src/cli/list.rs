@@ -25,7 +25,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         Some(path) => {
             let plan = Plan::new(runs::round(&path)?, &catalog, &Machine::H200)?;
             list_round(&plan);
-            Ok(Exit::Done)
+            Ok(super::check::tell_mistakes(&plan))
         }
     }
 }
@@ -101,12 +101,13 @@ fn list_round(plan: &Plan) {
     let mut rows = Builder::default();
     rows.push_record(["contender", "", "what it is"]);
     for contender in &plan.contenders {
-        let role = match contender.id == plan.baseline {
-            true => "baseline",
-            false => "",
+        let variant = &contender.variant;
+        let role = match &variant.broken {
+            Some(_) => "broken",
+            None if contender.id == plan.baseline => "baseline",
+            None => "",
         };
-        let summary = &contender.variant.summary;
-        rows.push_record([contender.id.as_str(), role, summary]);
+        rows.push_record([contender.id.as_str(), role, &variant.summary]);
     }
     say!("{}\n", plain(rows));
     let mut rows = Builder::default();

@@ -95,7 +95,7 @@ fn subjects(args: &Args, paths: &[PathBuf]) -> Result<Vec<Subject>, CommandError
 
 /// SHA-256 of a file, in little memory.
 fn digest(path: &Path) -> std::io::Result<String> {
-    let mut file = std::fs::File::open(path)?;
+    let mut file = crate::files::open(path)?;
     let mut digest = Sha256::new();
     let mut piece = vec![0; 1 << 20];
     loop {

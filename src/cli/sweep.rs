@@ -152,9 +152,10 @@ fn dry_run(round: Round, globals: &Globals) -> Result<Exit, CommandError> {
             Work::Unsupported { reason } => {
                 say!("  {contender} on {shape}: unsupported, {reason}");
             }
+            Work::Broken(why) => say!("  {contender} on {shape}: compile-error, {why}"),
         }
     }
-    Ok(Exit::Done)
+    Ok(super::check::tell_mistakes(&plan))
 }
 
 fn launches(call: &OperatorCall) -> String {

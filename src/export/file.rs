@@ -1,5 +1,6 @@
-use std::fs::OpenOptions;
+use std::fs::{FileType, OpenOptions};
 use std::io::{Error, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use crate::diagnostic::{CommandError, InputError};
@@ -10,12 +11,12 @@ pub fn probe(path: &Path) -> Result<(), InputError> {
     let refused = |error: Error| {
         InputError::new(
             cannot(path, &error),
-            "choose a folder that exists and can be written to",
+            "name a file in a folder that exists and can be written to",
         )
     };
     match path.metadata() {
         Ok(found) if found.is_dir() => Err(refused(Error::other("it is a folder"))),
-        Ok(found) if !found.is_file() => Ok(()),
+        Ok(found) if !found.is_file() => takes_text(path, found.file_type()).map_err(refused),
         _ => tempfile::tempfile_in(folder(path))
             .map(drop)
             .map_err(refused),
@@ -46,6 +47,21 @@ fn written(path: &Path, text: &str) -> Result<(), Error> {
     readable_by_all(&file)?;
     file.persist(path).map_err(|e| e.error)?;
     Ok(())
+}
+
+/// Whether what is no file takes text at once: a terminal, `/dev/null`, or the
+/// pipe behind `/dev/stdout`. A FIFO waits until somebody reads it, and asking
+/// whether somebody does would end his reading.
+fn takes_text(path: &Path, kind: FileType) -> Result<(), Error> {
+    // A pipe without a name has no place in the file system either.
+    let named = path.canonicalize().is_ok();
+    let what = match () {
+        () if kind.is_fifo() && named => "a FIFO",
+        () if kind.is_socket() => "a socket",
+        () if kind.is_block_device() => "a disk",
+        () => return Ok(()),
+    };
+    Err(Error::other(format!("it is {what}")))
 }
 
 fn folder(path: &Path) -> &Path {

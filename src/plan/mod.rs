@@ -114,6 +114,8 @@ pub enum Work {
     },
     /// The variant rules this shape out.
     Unsupported { reason: String },
+    /// The variant's front matter is no use, at all or on this shape.
+    Broken(InputError),
 }
 
 /// One image to compile; contenders whose constants depend on the shape have several.
@@ -138,6 +140,7 @@ pub struct BuildSpec {
 
 impl Plan {
     /// Resolves the round's names against the catalog and evaluates every cell.
+    /// A mistake in a variant costs its own cells, unless it is the baseline.
     pub fn new(round: Round, catalog: &Catalog, machine: &Machine) -> Result<Self, InputError> {
         let (contenders, baseline) = resolve::contenders(&round, catalog)?;
         resolve::check_memory(&round, machine)?;
@@ -152,7 +155,11 @@ impl Plan {
         };
         for contender in 0..plan.contenders.len() {
             for shape in 0..plan.shapes.len() {
-                let work = plan.work(contender, shape, machine)?;
+                let work = match plan.work(contender, shape, machine) {
+                    Ok(work) => work,
+                    Err(why) if plan.contenders[contender].id == plan.baseline => return Err(why),
+                    Err(why) => Work::Broken(why),
+                };
                 plan.cells.push(Cell {
                     contender,
                     shape,
@@ -169,6 +176,23 @@ impl Plan {
         cells.any(|cell| matches!(cell.work, Work::Run { .. }))
     }
 
+    /// The first mistake of each variant that has one.
+    pub fn mistakes(&self) -> Vec<&InputError> {
+        let mut mistaken: Vec<&str> = Vec::new();
+        let found = self.cells.iter().filter_map(|cell| match &cell.work {
+            Work::Broken(why) => Some((&*self.contenders[cell.contender].variant.name, why)),
+            _ => None,
+        });
+        found
+            .filter(|(name, _)| {
+                let new = !mistaken.contains(name);
+                mistaken.push(name);
+                new
+            })
+            .map(|(_, why)| why)
+            .collect()
+    }
+
     fn work(
         &mut self,
         contender: usize,
@@ -176,6 +200,9 @@ impl Plan {
         machine: &Machine,
     ) -> Result<Work, InputError> {
         let (entrant, shape) = (&self.contenders[contender], &self.shapes[shape]);
+        if let Some(why) = &entrant.variant.broken {
+            return Err(why.clone());
+        }
         let steps = Steps::default();
         let Some(contender) = evaluate::picked(entrant, shape, machine, &steps)? else {
             let reason = "none of its picks applies".to_owned();

@@ -1,10 +1,10 @@
 //! The round's names become contenders; its shapes are held against the
 //! device's memory. Errors point into the round file.
 
-use crate::catalog::{Catalog, Contender};
+use crate::catalog::{Catalog, Contender, is_identifier};
 use crate::config::{Baseline, Round, Selection};
 use crate::diagnostic::{InputError, nearest};
-use crate::domain::bounds::{CELLS, CONTENDERS};
+use crate::domain::bounds::{self, CELLS, CONTENDERS};
 use crate::domain::{Bytes, ContenderId, Shape};
 
 use super::Machine;
@@ -33,6 +33,9 @@ pub(super) fn contenders(
         }
     }
     let baseline = baseline(round, catalog)?;
+    if let Some(why) = &baseline.variant.broken {
+        return Err(why.clone());
+    }
     let id = baseline.id.clone();
     if contenders.iter().all(|contender| contender.id != id) {
         contenders.push(baseline);
@@ -78,7 +81,13 @@ fn select(
         let (message, remedy) = missing.explain();
         return error(message, remedy);
     }
-    let variant = catalog.variant(&selection.variant)?;
+    let variant = catalog.entrant(&selection.variant)?;
+    if variant.broken.is_some() {
+        return match plain(selection) {
+            Ok(()) => Ok(variant.contenders(&selection.params)),
+            Err(why) => error(why, "write NAME or NAME[PARAM=1]".to_owned()),
+        };
+    }
     for (name, value) in &selection.params {
         let Some(values) = variant.params.get(name) else {
             let known = variant.params.keys().map(String::as_str);
@@ -101,6 +110,15 @@ fn select(
         }
     }
     Ok(variant.contenders(&selection.params))
+}
+
+/// Whether a selection could be a contender's name, whatever its variant says.
+fn plain(selection: &Selection) -> Result<(), String> {
+    if let Some(key) = selection.params.keys().find(|key| !is_identifier(key)) {
+        return Err(format!("`{key}` cannot be a parameter"));
+    }
+    let id = ContenderId::new(&selection.variant, &selection.params);
+    bounds::name("contender", id.as_str())
 }
 
 /// Refuses shapes whose operands alone do not fit.

@@ -3,7 +3,6 @@
 //! line, since a table made from half-understood records would look just as
 //! sure as one made from good ones.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -17,6 +16,7 @@ use super::parse::in_line;
 use super::run::Run;
 use super::schema::{Header, Line, SCHEMA};
 use super::{clean, edge};
+use crate::files;
 
 /// Why a run file cannot be read.
 #[derive(Debug, Error)]
@@ -58,7 +58,7 @@ impl ReadError {
 /// Reads the run file at `path`, in memory that does not grow with the number
 /// of its blocks.
 pub fn read(path: &Path) -> Result<Run, ReadError> {
-    let file = File::open(path).map_err(|source| ReadError::Io {
+    let file = files::open(path).map_err(|source| ReadError::Io {
         path: path.to_owned(),
         source,
     })?;
@@ -99,7 +99,7 @@ pub fn header(path: &Path) -> Result<Header, ReadError> {
         source,
     };
     let mut first = Vec::new();
-    let file = File::open(path).map_err(io)?.take(edge::LINE as u64);
+    let file = files::open(path).map_err(io)?.take(edge::LINE as u64);
     BufReader::new(file)
         .read_until(b'\n', &mut first)
         .map_err(io)?;

@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::lock::{Claim, claim};
 use super::schema::{Header, Line};
 use super::{ReadError, Run, edge, read};
+use crate::files;
 
 /// Why nothing can be recorded.
 #[derive(Debug, Error)]
@@ -98,19 +99,18 @@ impl Writer {
     /// Opens a run to go on with it, if nobody else is writing it. Nothing is
     /// changed before [`Writer::mend`].
     pub fn reopen(path: &Path) -> Result<(Self, Run), WriteError> {
+        let unreadable = |source| ReadError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        files::open(path).map_err(unreadable)?;
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
             .open(path)
-            .map_err(|source| match source.kind() {
-                ErrorKind::NotFound => WriteError::Read(ReadError::Io {
-                    path: path.to_owned(),
-                    source,
-                }),
-                _ => WriteError::File {
-                    path: path.to_owned(),
-                    source,
-                },
+            .map_err(|source| WriteError::File {
+                path: path.to_owned(),
+                source,
             })?;
         let locked = match claim(&file) {
             Claim::Ours => true,

@@ -98,7 +98,7 @@ pub fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Inspection, CommandEr
             let reason = refusal_of(&image(*build)?.kernels, call)?;
             Some((cell.contender, cell.shape, reason))
         }
-        Work::Unsupported { .. } => None,
+        Work::Unsupported { .. } | Work::Broken(_) => None,
     });
     let refused = refused.collect();
     let builds = plan.builds.iter().zip(&compiled).enumerate();

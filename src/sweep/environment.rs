@@ -60,6 +60,9 @@ fn contender(contender: &Contender) -> ContenderRecord {
     let picks = variant.picks.iter().map(|pick| &pick.contender.variant);
     let sources = std::iter::once(variant).chain(picks);
     let parts = sources.flat_map(|v| std::iter::once(&*v.file.text).chain(v.headers.parts()));
+    // What is broken may be mended elsewhere than in its own file.
+    let broken = variant.broken.as_ref().map(ToString::to_string);
+    let parts = parts.chain(broken.as_deref());
     ContenderRecord {
         id: contender.id.clone(),
         variant: variant.name.clone(),

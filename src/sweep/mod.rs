@@ -182,6 +182,9 @@ fn compile_only(
         Ok(plan) => plan,
         Err(error) => return error.into(),
     };
+    for mistake in plan.mistakes() {
+        CommandError::from(mistake.clone()).print();
+    }
     let units: Vec<_> = plan.builds.iter().map(build::unit).collect();
     let compiled = match compiler.compile_all(&units, |_, _| {}, || false) {
         Ok(compiled) => compiled,

@@ -4,7 +4,7 @@ use super::backend::Stage;
 use super::oracles::validation_key;
 use super::{Session, could_not_run, interrupt};
 use crate::backend::Modelled;
-use crate::diagnostic::CommandError;
+use crate::diagnostic::{CommandError, render};
 use crate::domain::{ContenderId, Group, Status, Verdict};
 use crate::plan::{Cell, OperatorCall, Plan, Work};
 use crate::record::schema::{Estimate, Line};
@@ -64,7 +64,7 @@ fn weights(plan: &Plan) -> Vec<f64> {
             let cells = plan.cells.iter().filter(move |c| c.shape == shape);
             cells.map(move |cell| match cell.work {
                 Work::Run { .. } => weigh(shape),
-                Work::Unsupported { .. } => 0.0,
+                Work::Unsupported { .. } | Work::Broken(_) => 0.0,
             })
         })
         .collect()
@@ -105,6 +105,10 @@ fn judge(
     };
     let (build, call) = match &cell.work {
         Work::Unsupported { reason } => return decided(Status::Unsupported, reason, None),
+        Work::Broken(why) => {
+            let whole = Some(render(why, false));
+            return decided(Status::CompileError, &why.to_string(), whole);
+        }
         Work::Run { build, call } => (*build, call),
     };
     let image = match &session.images[build] {

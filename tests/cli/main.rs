@@ -2,10 +2,12 @@
 //! and exit code held against snapshots.
 
 mod bad_input;
+mod broken_variants;
 mod browser;
 mod compiling;
 mod gating;
 mod listing;
+mod odd_files;
 mod odd_runs;
 mod reading;
 mod resuming;
