@@ -56,7 +56,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             match foresight(&round, &recount, run, ranking) {
                 Some((tau, count)) => say!(
                     "\nKendall's τ between the jury's scores and the {} speeds of {count} candidates: {tau:+.2}",
-                    timing_word(run)
+                    run.timing().as_str()
                 ),
                 None => {
                     say!("\nToo few candidates were timed to say how well the jury foresaw.")
@@ -66,14 +66,6 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         }
     }
     Ok(Exit::Done)
-}
-
-fn timing_word(run: &Run) -> &'static str {
-    match run.timing() {
-        crate::domain::Timing::Measured => "measured",
-        crate::domain::Timing::Modelled => "modelled",
-        crate::domain::Timing::Recorded => "recorded",
-    }
 }
 
 /// `configs/round4.toml`, or `round4` for it.

@@ -136,9 +136,10 @@ fn runs_of(round: &str, results: &Path) -> Vec<PathBuf> {
                 continue;
             }
             let weight = match header.device.timing {
-                Timing::Measured => 2,
-                Timing::Modelled => 1,
-                Timing::Recorded => 0,
+                Timing::Measured => 3,
+                Timing::Modelled => 2,
+                Timing::Recorded => 1,
+                Timing::Scripted => 0,
             };
             let started = header.started.parse::<jiff::Timestamp>().ok();
             found.push((weight, started, path));
@@ -190,7 +191,7 @@ fn departures(round: &Round, run: &Run, ranking: &Ranking) -> Vec<String> {
     }
     let (settings, asked) = (&header.settings, &round.measurement);
     let fewer = settings.min_blocks < asked.min_blocks || settings.processes < asked.processes;
-    if run.timing() == Timing::Measured && fewer {
+    if run.timing().sampled() && fewer {
         why.push(format!(
             "it took {} blocks in {} processes, and the round asks for {} in {}",
             settings.min_blocks, settings.processes, asked.min_blocks, asked.processes
@@ -448,6 +449,29 @@ mod tests {
         let dir = workplace(0.52);
         std::fs::remove_file(dir.path().join("results/baselines/r4.jsonl")).unwrap();
         assert_eq!(baseline(&dir), None);
+    }
+
+    #[test]
+    fn a_scripted_run_promotes_nobody_and_gives_way_to_any_other() {
+        let dir = workplace(0.52);
+        let mut scripted = field(0.9);
+        scripted.entries[1].time = 0.3;
+        scripted.timing = Timing::Scripted;
+        let newer = scripted
+            .text()
+            .replacen("\"started\":\"20", "\"started\":\"21", 1);
+        std::fs::write(dir.path().join("results/r4.jsonl"), newer).unwrap();
+        assert_eq!(baseline(&dir).as_deref(), Some("interleaved"));
+        let told = chapters(&dir);
+        let found = told[0].found.as_ref().unwrap();
+        assert_eq!(found.run.timing(), Timing::Measured);
+        std::fs::remove_file(dir.path().join("results/baselines/r4.jsonl")).unwrap();
+        assert_eq!(baseline(&dir), None);
+        let told = chapters(&dir);
+        let found = told[0].found.as_ref().unwrap();
+        assert!(found.promoted.is_none());
+        let why = found.departures.join("; ");
+        assert!(why.contains("its times are scripted"), "{why}");
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub use hash::content_hash;
 pub use shape::{Group, Shape};
 pub use status::Status;
 pub use text::{harmful, printable, printable_line};
-pub use timing::Timing;
+pub use timing::{BackendKind, Timing};
 pub use tuning::{ALGORITHM_DIGITS, Algorithm, Tuning};
 pub use units::{Bytes, Interval, Micros};
 pub use verdict::Verdict;

@@ -263,7 +263,7 @@ fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
         commit: header.git.as_ref().map(|g| g.commit.clone()),
         device: header.device.name.clone(),
         uuid: header.device.uuid.clone(),
-        backend: header.device.backend.clone(),
+        backend: header.device.backend.to_string(),
         timing: run.timing(),
         baseline: header.baseline.to_string(),
         over: ranking.reference.as_ref().map(ContenderId::to_string),

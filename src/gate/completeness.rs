@@ -42,6 +42,9 @@ pub fn gaps(run: &Run, ranking: &Ranking) -> Vec<String> {
         ));
     }
     gaps.extend(thin(run));
+    if run.timing() == Timing::Scripted {
+        gaps.push("its times are scripted, so they prove nothing".to_owned());
+    }
     gaps
 }
 
@@ -53,7 +56,7 @@ const FEWEST: u64 = 2;
 /// Shapes that were timed in fewer processes than the run set out to: with
 /// less of what differs between processes, everything would look surer.
 fn thin(run: &Run) -> Option<String> {
-    if run.timing() != Timing::Measured {
+    if !run.timing().sampled() {
         return None;
     }
     let settings = &run.header.settings;

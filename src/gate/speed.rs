@@ -17,7 +17,7 @@ const NO_INTERVAL: &str = "one block has no interval: measure longer";
 /// Why samples of one process decide nothing: the fewer there were, the surer
 /// they would look.
 pub fn lone(estimate: &LogEstimate, timing: Timing) -> Option<String> {
-    let few = timing == Timing::Measured && estimate.se.is_some() && estimate.processes < 2;
+    let few = timing.sampled() && estimate.se.is_some() && estimate.processes < 2;
     few.then(|| {
         "from one process: what differs between processes is not in the interval".to_owned()
     })
@@ -72,7 +72,7 @@ pub fn judge(
                 present::threshold(threshold)
             )),
         ),
-        _ if timing == Timing::Measured => judged(Ruling::Undecided, Some(NO_INTERVAL.to_owned())),
+        _ if timing.sampled() => judged(Ruling::Undecided, Some(NO_INTERVAL.to_owned())),
         _ if ratio.estimate >= threshold => judged(Ruling::Passed, None),
         _ => judged(Ruling::Failed, Some(short(threshold - ratio.estimate))),
     }
@@ -144,7 +144,7 @@ pub fn not_slower(estimate: &LogEstimate, slack: &Slack, timing: Timing) -> Judg
             )),
         ),
         (Some(_), Some(_)) => judged(Ruling::Passed, None),
-        _ if timing == Timing::Measured => judged(Ruling::Undecided, Some(NO_INTERVAL.to_owned())),
+        _ if timing.sampled() => judged(Ruling::Undecided, Some(NO_INTERVAL.to_owned())),
         _ if ratio.estimate >= 1.0 - ROUNDING => judged(Ruling::Passed, None),
         _ => judged(Ruling::Failed, Some(format!("{} slower", loss()))),
     }

@@ -243,6 +243,32 @@ fn another_card_is_no_reason_to_fail_and_none_to_pass() {
     assert_eq!(ends(1.2, "B"), Exit::GateFailed);
 }
 
+/// A script can say anything: no gate takes its word, for or against.
+#[test]
+fn scripted_times_neither_pass_nor_fail() {
+    let scripted = Synthetic {
+        timing: Timing::Scripted,
+        ..Synthetic::round4()
+    };
+    let (scripted, measured) = (scripted.run(), Synthetic::round4().run());
+    for threshold in [1.1, 100.0] {
+        let report = over_baseline(&scripted, &at_least(threshold));
+        assert_eq!(report.exit(), Exit::Inconclusive);
+        let said = outcome(&report);
+        assert!(said.contains("its times are scripted"), "{said}");
+    }
+    let over = |run: &Run, base: &Run, across| {
+        let (ranking, base_ranking) = (Ranking::of(run), Ranking::of(base));
+        let over = Over::Run(base, &base_ranking);
+        judge(run, &ranking, &as_before(), over, across)
+    };
+    assert!(over(&measured, &scripted, false).is_err());
+    for (run, base) in [(&measured, &scripted), (&scripted, &measured)] {
+        let report = over(run, base, true).unwrap();
+        assert_eq!(report.exit(), Exit::Inconclusive);
+    }
+}
+
 #[test]
 fn half_a_run_neither_passes_nor_fails() {
     let whole = Synthetic::round4();

@@ -34,6 +34,7 @@ fn mean_column(run: &Run) -> Column {
         Timing::Measured => ("mean µs", 1),
         Timing::Modelled => ("modelled µs", 9),
         Timing::Recorded => ("recorded µs", 9),
+        Timing::Scripted => ("scripted µs", 9),
     };
     Column::new(title, Align::Right, weight)
 }

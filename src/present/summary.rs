@@ -59,6 +59,10 @@ fn place(run: &Run) -> String {
             )
         }
         Timing::Recorded => format!("on {} (recorded, not measured here)", device.name),
+        Timing::Scripted => format!(
+            "on {} ({}: times and outputs are scripted, nothing ran)",
+            device.name, device.backend
+        ),
     }
 }
 
@@ -161,6 +165,9 @@ fn ending(run: &Run, ranking: &Ranking, style: &Style) -> String {
             .to_owned(),
         (Timing::Recorded, _) => {
             "Recorded numbers come without samples, so without intervals.".to_owned()
+        }
+        (Timing::Scripted, _) => {
+            "Scripted times try the measuring; they say nothing about any design.".to_owned()
         }
     };
     let path = printable(&run.path.display().to_string());

@@ -22,7 +22,7 @@ impl fmt::Display for Mismatch {
 pub fn mismatch(base: &Run, candidate: &Run) -> Option<Mismatch> {
     let kind = |run: &Run| {
         let device = &run.header.device;
-        (device.backend.clone(), device.timing, device.name.clone())
+        (device.backend, device.timing, device.name.clone())
     };
     (kind(base) != kind(candidate)).then(|| Mismatch {
         base: describe(base),

@@ -116,6 +116,11 @@ fn shape(shape: &Shape) -> Refusal {
 }
 
 fn device(device: &Device) -> Refusal {
+    let (backend, timing) = (device.backend, device.timing);
+    refuse(timing != backend.timing(), || {
+        let (says, are) = (timing.as_str(), backend.timing().as_str());
+        format!("the header calls the times of backend `{backend}` {says}: they are {are}")
+    })?;
     // Nought is "not on record", and then there is no roofline.
     let figures = [
         ("clock_mhz", device.clock_mhz, *CLOCK_MHZ.end()),

@@ -9,7 +9,7 @@ use super::edge;
 use super::parse::{self, Event, Flaw, Timed};
 use super::run::Run;
 use super::schema::{Build, End, Estimate, Line};
-use crate::domain::{Status, Timing, Tuning, Verdict};
+use crate::domain::{Status, Tuning, Verdict};
 
 /// Lines parsed at a time by one core.
 const SHARE: usize = 256;
@@ -139,7 +139,7 @@ impl Loading {
                 return Err(format!("the block times the same arm of `{name}` twice"));
             }
         }
-        if self.run.timing() != Timing::Measured {
+        if !self.run.timing().sampled() {
             return Err(format!(
                 "a block in a {} run: only measured ones have samples",
                 self.run.timing().as_str()
@@ -211,8 +211,11 @@ impl Loading {
     }
 
     fn estimate(&mut self, line: usize, estimate: Estimate) -> Result<(), String> {
-        if self.run.timing() == Timing::Measured {
-            return Err("an estimate in a measured run: its times are its blocks'".to_owned());
+        if self.run.timing().sampled() {
+            return Err(format!(
+                "an estimate in a {} run: its times are its blocks'",
+                self.run.timing().as_str()
+            ));
         }
         let cell = self.cell(estimate.contender.as_str(), &estimate.shape)?;
         edge::time(estimate.micros)?;

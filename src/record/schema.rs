@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{
-    Block, Bytes, Claim, ContenderId, Micros, Shape, Status, Timing, Tuning, Verdict,
+    BackendKind, Block, Bytes, Claim, ContenderId, Micros, Shape, Status, Timing, Tuning, Verdict,
 };
 
 /// Raised by any change that an older dgx would misread.
@@ -76,8 +76,9 @@ pub struct Host {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
-    /// `cuda`, `emu`, or `none` for recorded numbers.
-    pub backend: String,
+    /// `none` for recorded numbers.
+    pub backend: BackendKind,
+    /// What [`BackendKind::timing`] says: files are read without knowing that.
     pub timing: Timing,
     /// e.g. `NVIDIA H200`; for the emulator, the profile times are modelled for.
     pub name: String,

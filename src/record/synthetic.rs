@@ -11,7 +11,8 @@ use super::counters::PANELS;
 use super::schema::*;
 use super::{Run, read_text};
 use crate::domain::{
-    Block, Bytes, Claim, ContenderId, Group, Micros, Sample, Shape, Status, Timing, Verdict,
+    BackendKind, Block, Bytes, Claim, ContenderId, Group, Micros, Sample, Shape, Status, Timing,
+    Verdict,
 };
 
 /// A contender and how long it truly takes, relative to a shape's base time.
@@ -154,7 +155,9 @@ impl Synthetic {
             lines.extend(self.shapes.iter().map(|s| self.verdict(entry, s)));
         }
         match self.timing {
-            Timing::Measured => lines.extend(self.all_blocks().into_iter().map(Line::Block)),
+            timing if timing.sampled() => {
+                lines.extend(self.all_blocks().into_iter().map(Line::Block))
+            }
             _ => lines.extend(self.estimates()),
         }
         lines.push(Line::End(End {
@@ -226,13 +229,11 @@ impl Synthetic {
     }
 
     fn device(&self) -> Device {
-        let backend = match self.timing {
-            Timing::Measured => "cuda",
-            Timing::Modelled => "emu",
-            Timing::Recorded => "none",
-        };
+        let backend = (BackendKind::ALL.into_iter())
+            .find(|kind| kind.timing() == self.timing)
+            .expect("every kind of time has its backend");
         Device {
-            backend: backend.to_owned(),
+            backend,
             timing: self.timing,
             name: "NVIDIA H200".to_owned(),
             uuid: None,

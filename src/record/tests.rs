@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::synthetic::{Synthetic, dense};
 use super::{Run, read_text, runs_in};
+use crate::domain::Timing;
 use crate::present::{Style, sweep_summary};
 
 fn small() -> Synthetic {
@@ -188,9 +189,38 @@ fn times_are_samples_or_estimates_as_the_device_says() {
     let said = among(small(), small().modelled(), "estimate");
     assert!(said.contains("an estimate in a measured run"), "{said}");
     let mut clockless = small();
-    clockless.timing = crate::domain::Timing::Modelled;
+    clockless.timing = Timing::Modelled;
     let said = among(clockless, small(), "block");
     assert!(said.contains("a block in a modelled run"), "{said}");
+    let said = among(scripted(), small().modelled(), "estimate");
+    assert!(said.contains("an estimate in a scripted run"), "{said}");
+}
+
+fn scripted() -> Synthetic {
+    Synthetic {
+        timing: Timing::Scripted,
+        ..small()
+    }
+}
+
+/// What a backend's times are is not for a file to say otherwise.
+#[test]
+fn a_scripted_run_cannot_call_itself_measured() {
+    let headed = |run: &Synthetic, key: &str, word: &str| {
+        let mut lines = lines(run);
+        lines[0]["device"][key] = json!(word);
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        read(&text)
+    };
+    assert!(headed(&scripted(), "timing", "scripted").is_ok());
+    let said = headed(&scripted(), "timing", "measured").unwrap_err();
+    assert!(
+        said.contains("backend `fake` measured: they are scripted"),
+        "{said}"
+    );
+    assert!(headed(&small(), "backend", "fake").is_err());
+    let said = headed(&small(), "backend", "gpu").unwrap_err();
+    assert!(said.contains("unknown variant `gpu`"), "{said}");
 }
 
 /// A run in which a contender's first cell gets these verdicts one after the

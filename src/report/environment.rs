@@ -1,7 +1,7 @@
 use maud::{Markup, html};
 
 use super::Subject;
-use crate::domain::{Timing, Tuning};
+use crate::domain::Tuning;
 use crate::present::percent;
 use crate::record::Run;
 
@@ -35,7 +35,7 @@ fn one(subject: &Subject, several: bool) -> Markup {
             @if let Some(driver) = &device.driver { dt { "driver" } dd { (driver) } }
             dt { "host" } dd { (header.host.cpu) ", " (header.host.cores) " cores, " (header.host.os) " " (header.host.arch) }
             dt { "tolerance" } dd { "rtol " (settings.rtol) ", atol " (settings.atol) " on " (settings.distributions.join(", ")) ", seed " (settings.seed) }
-            @if subject.run.timing() == Timing::Measured {
+            @if subject.run.timing().sampled() {
                 dt { "measuring" } dd {
                     "at least " (settings.min_blocks) " blocks a shape, at most " (settings.max_seconds) " s, "
                     (settings.processes) " processes, " @if settings.cold_l2 { "cold" } @else { "warm" } " L2"
@@ -81,7 +81,7 @@ fn yardstick(run: &Run) -> Markup {
 }
 
 fn method(subjects: &[Subject]) -> Markup {
-    let measured = subjects.iter().any(|s| s.run.timing() == Timing::Measured);
+    let measured = subjects.iter().any(|s| s.run.timing().sampled());
     html! {
         h3 { "What the numbers mean" }
         @if measured {

@@ -35,7 +35,7 @@ pub fn section(subject: &Subject) -> Markup {
 
 fn drawing(timing: Timing) -> &'static str {
     match timing {
-        Timing::Measured => "interval (95 %)",
+        Timing::Measured | Timing::Scripted => "interval (95 %)",
         Timing::Modelled | Timing::Recorded => "drawn",
     }
 }
@@ -50,6 +50,7 @@ fn label(timing: Timing, pairs: usize) -> String {
              modelled, not measured."
             .to_owned(),
         Timing::Recorded => "All times were recorded elsewhere, without samples.".to_owned(),
+        Timing::Scripted => "All times are scripted: nothing ran.".to_owned(),
     }
 }
 

@@ -117,6 +117,11 @@ fn certainty(subject: &Subject) -> String {
         Timing::Recorded => {
             "Times were taken down elsewhere, without samples and so without intervals.".to_owned()
         }
+        Timing::Scripted => {
+            "Times and outputs are scripted: nothing ran, and nothing is said about \
+             any design."
+                .to_owned()
+        }
         Timing::Measured => {
             let (blocks, processes) = (run.tally.blocks(), run.tally.process_count());
             let tell = match &subject.ranking.detectable {

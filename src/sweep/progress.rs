@@ -36,6 +36,10 @@ impl Progress {
                     device.name
                 )
             }
+            Timing::Scripted => format!(
+                "{} ({}, scripted: nothing runs)",
+                device.name, device.backend
+            ),
             Timing::Recorded => device.name.clone(),
         };
         remark!(

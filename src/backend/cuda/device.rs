@@ -3,7 +3,7 @@ use std::ffi::{CStr, c_int};
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
 
 use super::driver::{Result, cu};
-use crate::domain::{Bytes, Timing};
+use crate::domain::{BackendKind, Bytes};
 use crate::record::schema::Device;
 
 /// Whether a GPU can be used, and if not, why.
@@ -114,8 +114,8 @@ impl Context {
         let bus_bits = self.attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
         let major = self.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
         Ok(Device {
-            backend: "cuda".to_owned(),
-            timing: Timing::Measured,
+            backend: BackendKind::Cuda,
+            timing: BackendKind::Cuda.timing(),
             name: self.name()?,
             uuid: self.uuid().ok(),
             driver: driver_version(),

@@ -9,7 +9,7 @@ use ptx_emu::launch::Report;
 
 use super::PROFILE;
 use crate::backend::Modelled;
-use crate::domain::{Bytes, Micros, Timing};
+use crate::domain::{BackendKind, Bytes, Micros};
 use crate::record::schema::Device;
 
 /// SM clock under tensor load, as measured on an H200, in MHz.
@@ -32,8 +32,8 @@ const LAUNCH_MICROS: f64 = 3.0;
 /// What the record says of the emulated device.
 pub fn device() -> Device {
     Device {
-        backend: "emu".to_owned(),
-        timing: Timing::Modelled,
+        backend: BackendKind::Emu,
+        timing: BackendKind::Emu.timing(),
         name: "NVIDIA H200".to_owned(),
         uuid: None,
         driver: None,
