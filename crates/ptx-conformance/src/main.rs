@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use ptx_conformance::replay::{self, Verdict};
 use ptx_conformance::{families, record};
-use ptx_emu::launch::MmaMode;
+use ptx_emu::MmaMode;
 
 const USAGE: &str = "\
 usage: ptx-conformance list                 the cases, one a line, with their forms

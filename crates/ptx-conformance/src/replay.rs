@@ -6,12 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ptx_emu::launch::{Config, Launch, LaunchError, MmaMode, Params};
-use ptx_emu::lower::CompileError;
-use ptx_emu::memory::{DevicePtr, Memory, MemoryError};
-use ptx_emu::op::Module;
-use ptx_emu::tensor::tensormap::{Fill, MapElement, TensorMapError, Tiled};
-use ptx_emu::tensor::{self, TensorMap};
+use ptx_emu::{CompileError, Config, DevicePtr, Fill, Launch, LaunchError, MapElement, Memory, MemoryError, MmaMode, Module, Params, TensorMap, TensorMapError, Tiled};
 
 use crate::case::{Case, Compare, ENTRY, MapBuffer, MapSpec, MapType, Swizzle};
 use crate::families;
@@ -111,10 +106,10 @@ fn encode(map: &MapSpec, address: u64) -> Result<TensorMap, TensorMapError> {
         MapType::Tf32Ftz => MapElement::Tf32Ftz,
     };
     let swizzle = match map.swizzle {
-        Swizzle::None => tensor::Swizzle::None,
-        Swizzle::B32 => tensor::Swizzle::B32,
-        Swizzle::B64 => tensor::Swizzle::B64,
-        Swizzle::B128 => tensor::Swizzle::B128,
+        Swizzle::None => ptx_emu::Swizzle::None,
+        Swizzle::B32 => ptx_emu::Swizzle::B32,
+        Swizzle::B64 => ptx_emu::Swizzle::B64,
+        Swizzle::B128 => ptx_emu::Swizzle::B128,
     };
     TensorMap::tiled(Tiled {
         element,

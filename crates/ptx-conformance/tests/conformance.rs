@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ptx_conformance::golden::{Answer, Golden};
 use ptx_conformance::replay::{self, Verdict};
 use ptx_conformance::{Case, families};
-use ptx_emu::launch::MmaMode;
+use ptx_emu::MmaMode;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("goldens")

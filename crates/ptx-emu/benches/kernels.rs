@@ -2,10 +2,7 @@
 //! has it, and FLOP/s of a loop of wgmma. Throughput "elements" are warp instructions and FLOP.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use ptx_emu::launch::{Config, Launch, Params};
-use ptx_emu::memory::Memory;
-use ptx_emu::numeric::simd::Level;
-use ptx_emu::op::Module;
+use ptx_emu::{Config, Launch, Level, Memory, Module, Params};
 
 const HEADER: &str = ".version 8.8\n.target sm_90a\n.address_size 64\n";
 
@@ -59,7 +56,7 @@ fn bench(
     name: &str,
     ptx: &str,
     threads: u32,
-    work: fn(&ptx_emu::counters::Counters) -> u64,
+    work: fn(&ptx_emu::Counters) -> u64,
 ) {
     let module = Module::load(ptx).expect("the benchmark's own PTX");
     let mut memory = Memory::new();

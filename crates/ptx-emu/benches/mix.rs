@@ -7,10 +7,7 @@
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
-use ptx_emu::launch::{Config, Launch, Params};
-use ptx_emu::memory::{DevicePtr, Memory};
-use ptx_emu::numeric::simd::Level;
-use ptx_emu::op::Module;
+use ptx_emu::{Config, DevicePtr, Launch, Level, Memory, Module, Params};
 
 /// A kernel, its memory and how to tell that it was right.
 struct Case {

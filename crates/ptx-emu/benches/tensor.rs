@@ -4,12 +4,9 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use ptx_emu::numeric::simd::Level;
-use ptx_emu::numeric::{Lanes, lanes};
-use ptx_emu::tensor::descriptor::{Major, Matrix};
-use ptx_emu::tensor::tensormap::{Fill, MapElement, Tiled};
-use ptx_emu::tensor::wgmma::{Accumulator, Form, OperandA, Step};
-use ptx_emu::tensor::{Element, Numerics, Swizzle, TensorMap, mma};
+use ptx_emu::bench::{Accumulator, Element, Form, Lanes, Major, Matrix, OperandA, Step};
+use ptx_emu::bench::{lanes, load_box, mma};
+use ptx_emu::{Fill, Level, MapElement, MmaMode, Swizzle, TensorMap, Tiled};
 
 /// Instructions per commit group: one 64-wide step of K with f16.
 const CHAIN: u32 = 4;
@@ -50,7 +47,7 @@ fn wgmma(c: &mut Criterion) {
             false,
         )
         .expect("a legal form");
-        group.throughput(Throughput::Elements(form.flops() * u64::from(CHAIN)));
+        group.throughput(Throughput::Elements(2 * 64 * 16 * u64::from(n * CHAIN)));
         for level in Level::available() {
             for registers in [false, true] {
                 let steps: Vec<Step<'_>> = (0..CHAIN)
@@ -68,7 +65,7 @@ fn wgmma(c: &mut Criterion) {
                 group.bench_function(name, |b| {
                     b.iter(|| {
                         let mut d: Vec<&mut Lanes> = accumulators.iter_mut().collect();
-                        form.run_at(level, black_box(&steps), &shared, &mut d, Numerics::Fast)
+                        form.run_at(level, black_box(&steps), &shared, &mut d, MmaMode::Fast)
                             .expect("inside shared memory");
                     });
                 });
@@ -95,7 +92,7 @@ fn warp_mma(c: &mut Criterion) {
     group.bench_function("fast", |b| {
         b.iter(|| {
             let a = [black_box(&fragment); 4];
-            form.run(&a, &a[..2], &a, Numerics::Fast)
+            form.run(&a, &a[..2], &a, MmaMode::Fast)
         });
     });
     group.finish();
@@ -116,16 +113,10 @@ fn boxes(c: &mut Criterion) {
     let global = vec![1u8; 8 << 20];
     let mut shared = vec![0u8; 16 * 1024];
     let mut group = c.benchmark_group("box 128 rows of 128 B, 128 B swizzle");
-    group.throughput(Throughput::Bytes(u64::from(map.box_bytes())));
+    group.throughput(Throughput::Bytes(shared.len() as u64));
     group.bench_function("load", |b| {
         b.iter(|| {
-            let rows = map.rows(black_box(&[64, 128])).expect("two coordinates");
-            // SAFETY: the box lies inside `global`.
-            unsafe {
-                map.load(rows, &mut shared, 0, |a, _| {
-                    Ok::<_, ()>(global.as_ptr().add(a as usize))
-                })
-            }
+            load_box(&map, black_box(&[64, 128]), &global, &mut shared);
         });
     });
     group.finish();
@@ -135,12 +126,6 @@ fn conversions(c: &mut Criterion) {
     let register: Lanes = std::array::from_fn(|i| 0x3100_3200 + i as u32);
     let mut group = c.benchmark_group("warp-wide");
     group.throughput(Throughput::Elements(1));
-    group.bench_function("fma.rn.f32", |b| {
-        b.iter(|| lanes::fma_f32(black_box(&register), &register, &register));
-    });
-    group.bench_function("ex2.approx.f32", |b| {
-        b.iter(|| lanes::ex2_f32(black_box(&register)));
-    });
     group.bench_function("mul.f16x2", |b| {
         b.iter(|| lanes::mul_f16x2(black_box(&register), &register));
     });

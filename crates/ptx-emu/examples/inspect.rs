@@ -14,26 +14,27 @@ fn main() -> ExitCode {
                 continue;
             }
         };
-        match ptx_emu::lower::compile(&text) {
+        match ptx_emu::Module::load(&text) {
             Err(error) => {
                 eprintln!("{path}: {error}");
                 failed = true;
             }
             Ok(module) => {
-                for (name, reason) in &module.refused {
+                for (name, reason) in module.refused() {
                     eprintln!("{path}: {name}: refused: {reason}");
                     failed = true;
                 }
-                for (name, kernel) in &module.kernels {
+                for kernel in module.kernels() {
                     println!(
-                        "{path}: {name}: {} instructions, {} + {} registers, {} predicates, \
+                        "{path}: {}: {} instructions, {} + {} registers, {} predicates, \
                          {} B parameters, {} B static shared, {} B local",
-                        kernel.insts.len(),
-                        kernel.n32,
-                        kernel.n64,
-                        kernel.npred,
+                        kernel.name,
+                        kernel.instructions,
+                        kernel.registers_32,
+                        kernel.registers_64,
+                        kernel.predicates,
                         kernel.param_bytes,
-                        kernel.shared_static_end - ptx_emu::op::SHARED_BASE,
+                        kernel.static_shared,
                         kernel.local_bytes,
                     );
                 }

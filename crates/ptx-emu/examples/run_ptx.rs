@@ -7,10 +7,7 @@
 
 use std::error::Error;
 
-use ptx_emu::counters::Class;
-use ptx_emu::launch::{Launch, Params};
-use ptx_emu::memory::{DevicePtr, Memory};
-use ptx_emu::op::Module;
+use ptx_emu::{Class, DevicePtr, Launch, Memory, Module, Params};
 
 fn buffer(memory: &mut Memory, name: &str, values: &[f32]) -> Result<DevicePtr, Box<dyn Error>> {
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::op::{Frame, Program};
+use crate::op::Program;
+
+pub use crate::op::Frame;
 
 /// A kernel did something a GPU would not forgive.
 #[derive(Debug, Clone, PartialEq)]

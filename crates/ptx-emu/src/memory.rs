@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::op::Module;
+use crate::module::Module;
 
 /// Alignment of every allocation, as `cudaMalloc` gives.
 const ALIGN: u64 = 256;

@@ -2,8 +2,7 @@
 //! its tensor maps on the device.
 
 use half::f16;
-use ptx_emu::launch::{Launch, Params};
-use ptx_emu::memory::{DevicePtr, Memory};
+use ptx_emu::{DevicePtr, Launch, Memory, Params};
 
 fn upload(memory: &mut Memory, bytes: &[u8]) -> DevicePtr {
     let at = memory.alloc(bytes.len() as u64).expect("memory");
@@ -22,7 +21,7 @@ fn numbers(count: usize, mut state: u32) -> Vec<f32> {
 
 #[test]
 fn softmax() {
-    let module = ptx_emu::lower::compile(include_str!("ptx/softmax.ptx")).expect("lowers");
+    let module = ptx_emu::Module::load(include_str!("ptx/softmax.ptx")).expect("lowers");
     let (rows, n) = (3, 781);
     let x = numbers(rows * n, 1);
     let bytes: Vec<u8> = x.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -64,7 +63,7 @@ fn softmax() {
 
 #[test]
 fn matrix_product_with_maps_made_on_the_device() {
-    let module = ptx_emu::lower::compile(include_str!("ptx/matmul.ptx")).expect("lowers");
+    let module = ptx_emu::Module::load(include_str!("ptx/matmul.ptx")).expect("lowers");
     let (m, n, k) = (128, 192, 320);
     let (a, b) = (numbers(m * k, 2), numbers(n * k, 3));
     let halves = |values: &[f32]| -> Vec<u8> {

@@ -1,8 +1,6 @@
 //! Divergence, loops, switches, calls and early exits, against the same computation in Rust.
 
-use ptx_emu::launch::{Config, Launch, Params};
-use ptx_emu::memory::{DevicePtr, Memory};
-use ptx_emu::op::Module;
+use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params};
 
 const COMPILED: &str = include_str!("ptx/control.ptx");
 const WRITTEN: &str = include_str!("ptx/written.ptx");
@@ -15,7 +13,7 @@ struct Bench {
 impl Bench {
     fn new(text: &str) -> Self {
         Self {
-            module: ptx_emu::lower::compile(text).expect("the fixture lowers"),
+            module: ptx_emu::Module::load(text).expect("the fixture lowers"),
             memory: Memory::new(),
         }
     }

@@ -2,7 +2,7 @@
 //! one token changed. A longer hunt is `scripts/fuzz`.
 
 use proptest::prelude::*;
-use ptx_emu::lower::compile;
+use ptx_emu::Module;
 
 const SEEDS: [&str; 2] = [
     include_str!("ptx/control.ptx"),
@@ -136,16 +136,16 @@ proptest! {
 
     #[test]
     fn random_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let _ = compile(&String::from_utf8_lossy(&bytes));
+        let _ = Module::load(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
     fn random_tokens(picks in proptest::collection::vec(0..WORDS.len(), 0..200)) {
         let words: Vec<&str> = picks.into_iter().map(|pick| WORDS[pick]).collect();
         let text = words.join(" ");
-        let _ = compile(&text);
-        let _ = compile(&format!(".version 9.0 .entry k() {{ .reg .b32 %r<4>; {text}"));
-        let _ = compile(&format!(".version 9.0 {text}"));
+        let _ = Module::load(&text);
+        let _ = Module::load(&format!(".version 9.0 .entry k() {{ .reg .b32 %r<4>; {text}"));
+        let _ = Module::load(&format!(".version 9.0 {text}"));
     }
 }
 
@@ -157,7 +157,7 @@ proptest! {
         let text = SEEDS[seed];
         let cut = (text.len() as f64 * part) as usize;
         let cut = (0..=cut).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-        let _ = compile(&text[..cut]);
+        let _ = Module::load(&text[..cut]);
     }
 
     #[test]
@@ -166,10 +166,10 @@ proptest! {
         let ranges = tokens(text);
         let range = ranges[place.index(ranges.len())].clone();
         let changed = format!("{}{}{}", &text[..range.start], WORDS[word], &text[range.end..]);
-        let _ = compile(&changed);
+        let _ = Module::load(&changed);
         let removed = format!("{}{}", &text[..range.start], &text[range.end..]);
-        let _ = compile(&removed);
+        let _ = Module::load(&removed);
         let doubled = format!("{} {}", &text[..range.end], &text[range.start..]);
-        let _ = compile(&doubled);
+        let _ = Module::load(&doubled);
     }
 }

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use ptx_emu::fault::FaultKind;
-use ptx_emu::launch::{Config, Launch, LaunchError, Params};
-use ptx_emu::memory::{DevicePtr, Memory};
-use ptx_emu::op::Module;
+use ptx_emu::{Config, DevicePtr, FaultKind, Launch, LaunchError, Memory, Module, Params};
 
 const HEADER: &str = ".version 8.8\n.target sm_90a\n.address_size 64\n";
 
@@ -45,7 +42,7 @@ fn run(module: &Module, launch: Launch) -> Result<(Memory, DevicePtr), LaunchErr
     Ok((memory, out))
 }
 
-fn fault(module: &Module, launch: Launch) -> ptx_emu::fault::Fault {
+fn fault(module: &Module, launch: Launch) -> ptx_emu::Fault {
     match run(module, launch) {
         Err(LaunchError::Fault(fault)) => *fault,
         Err(other) => panic!("{other}"),
@@ -365,7 +362,7 @@ fn every_vector_level_gives_the_same_bits() {
          prmt.b32 %r5, %r4, %r3, 0x5140; lop3.b32 %r6, %r5, %r4, %r3, 0x6A; mad.lo.u32 %r7, %r6, %r5, %r4;
          st.global.u32 [%rd3], %r7;",
     );
-    let results: Vec<Vec<u32>> = ptx_emu::numeric::simd::Level::available()
+    let results: Vec<Vec<u32>> = ptx_emu::Level::available()
         .map(|level| {
             let config = Config {
                 level,

@@ -1,8 +1,6 @@
 //! `wmma` from memory to memory, in every shape, type and layout, against plain sums.
 
-use ptx_emu::launch::{Launch, Params};
-use ptx_emu::memory::Memory;
-use ptx_emu::op::Module;
+use ptx_emu::{Launch, Memory, Module, Params};
 
 /// One combination of types, as PTX names them, with how elements are written and read.
 #[derive(Clone, Copy)]

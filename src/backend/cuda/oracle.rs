@@ -92,9 +92,7 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use ptx_emu::launch::{Launch, Params};
-    use ptx_emu::memory::Memory;
-    use ptx_emu::op::Module;
+    use ptx_emu::{Launch, Memory, Module, Params};
 
     use super::*;
     use crate::backend::abi::{Plain, bytes_of};
@@ -134,7 +132,7 @@ mod tests {
             .run(module, &mut memory)
             .unwrap();
         let fetch = |address: u64| {
-            let bytes = memory.read_vec(ptx_emu::memory::DevicePtr(address), empty.len() as u64);
+            let bytes = memory.read_vec(ptx_emu::DevicePtr(address), empty.len() as u64);
             floats(&bytes.unwrap())
         };
         GroupOracle {

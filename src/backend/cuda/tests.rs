@@ -3,9 +3,7 @@
 //! who is called wrong.
 
 use half::f16;
-use ptx_emu::launch::{Launch, Params};
-use ptx_emu::memory::{DevicePtr, Memory};
-use ptx_emu::op::Module;
+use ptx_emu::{DevicePtr, Launch, Memory, Module, Params};
 
 use super::ground::WireJudged;
 use super::instance::sealed;

@@ -1,5 +1,4 @@
-use ptx_emu::fault::FaultKind;
-use ptx_emu::launch::LaunchError;
+use ptx_emu::{FaultKind, LaunchError};
 
 use crate::backend::RunFailure;
 use crate::domain::Status;

@@ -10,10 +10,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use ptx_emu::counters::{Class, Counters};
-use ptx_emu::launch::{Config, Launch, MmaMode, Params, Profile, Report};
-use ptx_emu::memory::{DevicePtr, Memory, MemoryError};
-use ptx_emu::op::Module;
+use ptx_emu::{Class, Config, Counters, DevicePtr, Launch, Memory, MemoryError, MmaMode, Module, Params, Profile, Report};
 
 use super::pieces::{self, Piece, Source};
 use super::tables::{self, Bases, Private, Tables};

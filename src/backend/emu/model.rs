@@ -4,8 +4,7 @@
 //! overlap, so it is a lower bound; it ranks designs by the work they make,
 //! and is never shown beside measured times. docs/emulator.md derives it.
 
-use ptx_emu::counters::{Class, Counters};
-use ptx_emu::launch::Report;
+use ptx_emu::{Class, Counters, Report};
 
 use super::PROFILE;
 use crate::backend::Modelled;

@@ -1,5 +1,4 @@
-use ptx_emu::tensor::swizzle::Swizzle as EmuSwizzle;
-use ptx_emu::tensor::tensormap::{Fill as EmuFill, MapElement, TensorMap, Tiled};
+use ptx_emu::{Fill as EmuFill, MapElement, Swizzle as EmuSwizzle, TensorMap, Tiled};
 
 use crate::backend::{RunFailure, abi};
 use crate::catalog::{Fill, MapType, Swizzle};

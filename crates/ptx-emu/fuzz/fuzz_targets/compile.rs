@@ -4,5 +4,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let _ = ptx_emu::lower::compile(text);
+    let _ = ptx_emu::Module::load(text);
 });

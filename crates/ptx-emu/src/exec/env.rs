@@ -9,10 +9,11 @@ use super::residency::{Demand, Residency};
 use super::sync::NamedBarrier;
 use super::touched::Touched;
 use super::warp::{V32, V64, Warp};
-use crate::launch::{MmaMode, Profile};
 use crate::memory::{Footprint, Memory};
 use crate::numeric::simd::Level;
 use crate::op::{Const64, Program, Special};
+use crate::profile::Profile;
+use crate::tensor::Numerics as MmaMode;
 
 pub(crate) struct Env<'a> {
     pub(crate) program: &'a Program,

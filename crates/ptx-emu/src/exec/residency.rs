@@ -4,7 +4,7 @@
 //! warps in units of 256, each of the four schedulers has its quarter of them, and shared memory
 //! comes in units of 128 bytes.
 
-use crate::launch::Profile;
+use crate::profile::Profile;
 
 /// Registers are given to a warp in multiples of this.
 const REGISTER_UNIT: u32 = 256;

@@ -4,8 +4,10 @@
 //! operands. What they mean, and whether they make sense together, is decided by [`crate::lower`];
 //! this room knows only how PTX is written down.
 
-pub mod ast;
-pub mod lexer;
-pub mod parser;
+pub(crate) mod ast;
+mod lexer;
+mod parser;
 
-pub use parser::{ParseError, parse};
+pub use ast::Position;
+pub use parser::ParseError;
+pub(crate) use parser::parse;

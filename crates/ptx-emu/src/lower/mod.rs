@@ -23,7 +23,7 @@ mod words;
 pub use error::{LowerError, Problem};
 
 use crate::front::{self, ParseError, ast};
-use crate::op;
+use crate::module::Module;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,14 +39,14 @@ pub enum CompileError {
 }
 
 /// Reads PTX text and lowers all its kernels. One that cannot be lowered does not hurt the others:
-/// it is in [`op::Module::refused`].
-pub fn compile(text: &str) -> Result<op::Module, CompileError> {
+/// it is in [`Module::refused`].
+pub fn compile(text: &str) -> Result<Module, CompileError> {
     Ok(lower(&front::parse(text)?)?)
 }
 
 /// Lowers all kernels of a module, each on its own; what is wrong with the module itself (its
 /// variables, or two functions of one name) refuses it.
-pub fn lower(module: &ast::Module<'_>) -> Result<op::Module, LowerError> {
+pub fn lower(module: &ast::Module<'_>) -> Result<Module, LowerError> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let unit = unit::Unit::new(module).map_err(|(problem, ptx_line)| LowerError {
         problem,
@@ -54,7 +54,7 @@ pub fn lower(module: &ast::Module<'_>) -> Result<op::Module, LowerError> {
         ptx_line,
         source_line: None,
     })?;
-    let mut lowered = op::Module {
+    let mut lowered = Module {
         id: NEXT.fetch_add(1, Ordering::Relaxed),
         target: module
             .target
@@ -62,7 +62,7 @@ pub fn lower(module: &ast::Module<'_>) -> Result<op::Module, LowerError> {
             .copied()
             .unwrap_or_default()
             .to_owned(),
-        ..op::Module::default()
+        ..Module::default()
     };
     for (index, function) in module.functions.iter().enumerate() {
         if function.kind == ast::FunctionKind::Entry && function.body.is_some() {

@@ -263,7 +263,6 @@ impl<'a> Unit<'a> {
         self.globals.push(GlobalVar {
             name: variable.name.to_owned(),
             constant,
-            align: u64::from(layout.align.max(1)),
             init: vec![0; size],
             relocs: Vec::new(),
         });

@@ -4,8 +4,7 @@
 //! one-lane functions bit for bit, at every [`Level`].
 
 use super::Lanes;
-use super::approx::exp2;
-use super::arith::{canonical_f32, flush_f32};
+use super::arith::canonical_f32;
 #[cfg(target_arch = "x86_64")]
 use super::simd::Level;
 
@@ -51,22 +50,6 @@ fn f(x: u32) -> f32 {
     f32::from_bits(x)
 }
 
-lanewise!(/// `add.rn.f32`
-    add_f32(a, b) = |a, b| canonical_f32(f(a) + f(b)));
-lanewise!(/// `sub.rn.f32`
-    sub_f32(a, b) = |a, b| canonical_f32(f(a) - f(b)));
-lanewise!(/// `mul.rn.f32`
-    mul_f32(a, b) = |a, b| canonical_f32(f(a) * f(b)));
-lanewise!(/// `fma.rn.f32`
-    fma_f32(a, b, c) = |a, b, c| canonical_f32(f(a).mul_add(f(b), f(c))));
-lanewise!(/// `div.rn.f32` and `div.full.f32`
-    div_f32(a, b) = |a, b| canonical_f32(f(a) / f(b)));
-lanewise!(/// `rcp.rn.f32` and `rcp.approx.f32`
-    rcp_f32(a) = |a| canonical_f32(1.0 / f(a)));
-lanewise!(/// `ex2.approx.f32`
-    ex2_f32(a) = |a| exp2(f(a)).to_bits());
-lanewise!(/// `ex2.approx.ftz.f32`
-    ex2_ftz_f32(a) = |a| flush_f32(exp2(f(a)).to_bits()));
 lanewise!(/// `cvt.rn.bf16x2.f32 d, high, low`
     bf16x2_from_f32(high, low) = |high, low| bf16_bits(f(high)) << 16 | bf16_bits(f(low)));
 lanewise!(/// `cvt.rn.bf16.f32` into the low half of each lane
@@ -77,14 +60,6 @@ lanewise!(/// `cvt.rn.f16x2.e4m3x2` from the low half of each lane
     f16x2_from_e4m3x2(a) = |a: u32| f16_from_e4m3(a >> 8) << 16 | f16_from_e4m3(a));
 lanewise!(/// `cvt.rn.f16x2.e5m2x2` from the low half of each lane
     f16x2_from_e5m2x2(a) = |a: u32| f16_from_e5m2(a >> 8) << 16 | f16_from_e5m2(a));
-lanewise!(/// `add.rn.bf16x2`
-    add_bf16x2(a, b) = |a, b| bf16_pair([a, b], |[a, b]| a + b));
-lanewise!(/// `sub.rn.bf16x2`
-    sub_bf16x2(a, b) = |a, b| bf16_pair([a, b], |[a, b]| a - b));
-lanewise!(/// `mul.rn.bf16x2`
-    mul_bf16x2(a, b) = |a, b| bf16_pair([a, b], |[a, b]| a * b));
-lanewise!(/// `fma.rn.bf16x2`
-    fma_bf16x2(a, b, c) = |a, b, c| bf16_pair([a, b, c], |[a, b, c]| bf16_fma(a, b, c)));
 
 /// The nearest bf16 of an f32, NaN canonical.
 #[inline(always)]
@@ -92,33 +67,6 @@ fn bf16_bits(x: f32) -> u32 {
     let bits = x.to_bits();
     let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1))) >> 16;
     if x.is_nan() { 0x7fff } else { rounded }
-}
-
-#[inline(always)]
-fn bf16_pair<const N: usize>(operands: [u32; N], op: impl Fn([f32; N]) -> f32) -> u32 {
-    let low = op(operands.map(|x| f(x << 16)));
-    let high = op(operands.map(|x| f(x & 0xffff_0000)));
-    bf16_bits(high) << 16 | bf16_bits(low)
-}
-
-/// An f32 that rounds to the same bf16 as the exact `a * b + c`: rounded to odd twice.
-#[inline(always)]
-fn bf16_fma(a: f32, b: f32, c: f32) -> f32 {
-    let (product, addend) = (f64::from(a) * f64::from(b), f64::from(c));
-    let sum = product + addend;
-    let virtual_addend = sum - product;
-    let error = (product - (sum - virtual_addend)) + (addend - virtual_addend);
-    let inexact = error.abs() > 0.0;
-    let away = (error > 0.0) == (sum > 0.0);
-    let bits = sum.to_bits();
-    let step = u64::from(inexact && bits & 1 == 0);
-    let odd = f64::from_bits(match away {
-        true => bits.wrapping_add(step),
-        false => bits.wrapping_sub(step),
-    });
-    let narrow = odd as f32;
-    let error = odd - f64::from(narrow);
-    nudge_odd(narrow, error > 0.0, error.abs() > 0.0)
 }
 
 /// Makes a nearest result odd when it was inexact, stepping towards the lost part.
@@ -405,9 +353,9 @@ mod x86 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Format;
     use super::super::convert::{Cvt, float_to_float, pair_from_f32, pair_to_pair};
     use super::super::halves::{Half, HalfMode, both};
-    use super::super::{FloatMode, Format, approx, arith};
     use super::*;
     use proptest::prelude::*;
 
@@ -448,12 +396,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_warp_gets_what_each_lane_would(a in register(), b in register(), c in register()) {
-            let mode = FloatMode::default();
             let cvt = Cvt::default();
-            check([&a, &b], add_f32(&a, &b), |[a, b]| arith::add_f32(a, b, mode))?;
-            check([&a, &b], sub_f32(&a, &b), |[a, b]| arith::sub_f32(a, b, mode))?;
-            check([&a, &b, &c], fma_f32(&a, &b, &c), |[a, b, c]| arith::fma_f32(a, b, c, mode))?;
-            check([&a], ex2_f32(&a), |[a]| approx::ex2_f32(a, false))?;
             check([&a, &b], f16x2_from_f32(&a, &b), |[a, b]| pair_from_f32(Format::F16, a, b, cvt))?;
             check([&a, &b], bf16x2_from_f32(&a, &b), |[a, b]| pair_from_f32(Format::BF16, a, b, cvt))?;
             check([&a], f32_from_f16(&a), |[a]| float_to_float(Format::F16, Format::F32, (a & 0xffff).into(), cvt) as u32)?;
@@ -462,9 +405,6 @@ mod tests {
             check([&a, &b], add_f16x2(&a, &b), |p| both(p, |[a, b]| Half::F16.add(a, b, RN)))?;
             check([&a, &b], mul_f16x2(&a, &b), |p| both(p, |[a, b]| Half::F16.mul(a, b, RN)))?;
             check([&a, &b, &c], fma_f16x2(&a, &b, &c), |p| both(p, |[a, b, c]| Half::F16.fma(a, b, c, RN)))?;
-            check([&a, &b], sub_bf16x2(&a, &b), |p| both(p, |[a, b]| Half::Bf16.sub(a, b, RN)))?;
-            check([&a, &b], mul_bf16x2(&a, &b), |p| both(p, |[a, b]| Half::Bf16.mul(a, b, RN)))?;
-            check([&a, &b, &c], fma_bf16x2(&a, &b, &c), |p| both(p, |[a, b, c]| Half::Bf16.fma(a, b, c, RN)))?;
         }
     }
 

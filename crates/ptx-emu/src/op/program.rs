@@ -1,11 +1,9 @@
 //! Kernels, their registers, and where everything in them lies.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::Op;
-use crate::lower::LowerError;
 
 /// Index of an instruction in [`Program::insts`].
 pub type Pc = u32;
@@ -110,21 +108,6 @@ pub struct Frame {
     pub function: Option<Arc<str>>,
 }
 
-/// A loaded PTX module: kernels and module-scope variables.
-#[derive(Debug, Clone, Default)]
-pub struct Module {
-    /// Distinguishes modules that live in one [`crate::memory::Memory`]; unique per process.
-    pub id: u64,
-    /// `.target`, e.g. `sm_90a`.
-    pub target: String,
-    /// Kernels by name.
-    pub kernels: BTreeMap<String, Arc<Program>>,
-    /// Kernels that cannot run here, and why: launching one gives this error.
-    pub refused: BTreeMap<String, LowerError>,
-    /// Module-scope `.global` and `.const` variables, in order of declaration.
-    pub globals: Vec<GlobalVar>,
-}
-
 /// A `.global` or `.const` variable.
 #[derive(Debug, Clone)]
 pub struct GlobalVar {
@@ -132,8 +115,6 @@ pub struct GlobalVar {
     pub name: String,
     /// `.const` rather than `.global`.
     pub constant: bool,
-    /// Alignment in bytes.
-    pub align: u64,
     /// Initial bytes; its length is the variable's size.
     pub init: Vec<u8>,
     /// Addresses of other variables to be written into `init`.
@@ -145,7 +126,7 @@ pub struct GlobalVar {
 pub struct Reloc {
     /// Where it is written, in bytes.
     pub offset: u64,
-    /// Index of the variable it names in [`Module::globals`].
+    /// Index of the variable it names in [`crate::module::Module::globals`].
     pub global: usize,
     /// Bytes past that variable.
     pub addend: i64,
@@ -246,7 +227,7 @@ pub enum Const64 {
     Bits(u64),
     /// Address of `Module::globals[index]` plus an addend, known at launch.
     Global {
-        /// Index in [`Module::globals`].
+        /// Index in [`crate::module::Module::globals`].
         index: u32,
         /// Byte offset added.
         addend: i64,

@@ -137,7 +137,8 @@ impl Matrix {
         self.stored(linear)
     }
 
-    /// Shared address of one 16-bit element of either majorness; for tests and diagnostics.
+    /// Shared address of one 16-bit element of either majorness.
+    #[cfg(test)]
     pub fn half_address(&self, mn: u32, k: u32) -> u32 {
         match self.major {
             Major::K => self.row_chunk(mn, k / 8) + k % 8 * 2,
@@ -181,16 +182,6 @@ impl Matrix {
         self.swizzle
             .apply(linear.wrapping_sub(phase))
             .wrapping_add(phase)
-    }
-
-    /// Whether the tile starts on a row of chunks where the pattern's phase is what the base
-    /// offset says; otherwise data placed by an aligned writer is read permuted.
-    pub fn is_phase_consistent(&self) -> bool {
-        let period_rows = self.swizzle.period() / 128;
-        match self.swizzle {
-            Swizzle::None => true,
-            _ => (self.start >> 7) % period_rows == self.base_offset % period_rows,
-        }
     }
 }
 

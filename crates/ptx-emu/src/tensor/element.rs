@@ -34,11 +34,6 @@ impl Element {
         }
     }
 
-    /// Whether products are summed as integers.
-    pub const fn is_integer(self) -> bool {
-        matches!(self, Self::S8 | Self::U8 | Self::S4 | Self::U4 | Self::B1)
-    }
-
     /// The floating format, for those that have one.
     pub const fn format(self) -> Option<Format> {
         match self {

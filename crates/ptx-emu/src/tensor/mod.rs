@@ -17,7 +17,6 @@ pub mod wmma;
 
 pub use element::Element;
 pub use swizzle::Swizzle;
-pub use tensormap::TensorMap;
 
 /// How sums of products are rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

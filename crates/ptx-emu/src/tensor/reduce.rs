@@ -69,15 +69,6 @@ impl Reduction {
         }
     }
 
-    /// Bytes of an element.
-    pub fn element_bytes(&self) -> usize {
-        match self.element {
-            ReduceType::F16 | ReduceType::Bf16 => 2,
-            ReduceType::U64 | ReduceType::S64 | ReduceType::B64 | ReduceType::F64 => 8,
-            _ => 4,
-        }
-    }
-
     /// Combines `source` into `target`, which are equally long.
     pub fn apply(&self, target: &mut [u8], source: &[u8]) {
         match self.element {

@@ -7,7 +7,7 @@ mod refusals;
 mod scalar;
 mod tensor;
 
-use ptx_emu::lower::{CompileError, LowerError, compile};
+use ptx_emu::{CompileError, LowerError, Module};
 
 /// A kernel around some lines, with registers of every kind declared.
 pub fn kernel(lines: &str) -> String {
@@ -29,8 +29,8 @@ pub fn kernel(lines: &str) -> String {
 
 /// Why the one kernel of a text cannot run, if it cannot.
 pub fn refusal(text: &str) -> Option<LowerError> {
-    match compile(text) {
-        Ok(module) => module.refused.into_values().next(),
+    match Module::load(text) {
+        Ok(module) => module.refused().values().next().cloned(),
         Err(CompileError::Lower(error)) => Some(error),
         Err(other) => panic!("{other}\n{text}"),
     }

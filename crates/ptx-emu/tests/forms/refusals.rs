@@ -1,6 +1,6 @@
 //! What is refused, and in which words.
 
-use ptx_emu::lower::Problem;
+use ptx_emu::Problem;
 
 use crate::{kernel, refusal};
 

@@ -53,7 +53,7 @@ fn elements_of_what_has_none_are_refused() {
         ),
     ] {
         let text = format!(".global .u32 a[4];\n{}", kernel(line));
-        let problem = module(&text).refused["k"].problem.to_string();
+        let problem = module(&text).refused()["k"].problem.to_string();
         assert_eq!(problem, message, "{line}");
     }
 }

@@ -1,7 +1,6 @@
 //! Reads of many bytes are checked to the last of them.
 
-use ptx_emu::fault::FaultKind;
-use ptx_emu::launch::LaunchError;
+use ptx_emu::{FaultKind, LaunchError};
 
 use crate::{kernel, launch, module};
 

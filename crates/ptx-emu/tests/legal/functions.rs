@@ -1,6 +1,6 @@
 //! Addresses of functions: in tables, in registers, and in other kernels' tables.
 
-use ptx_emu::launch::LaunchError;
+use ptx_emu::LaunchError;
 
 use crate::{kernel, launch, module, run};
 
@@ -49,8 +49,7 @@ fn constant_tables_and_moved_addresses_agree() {
 /// A pointer stored by one kernel is called by another of the module.
 #[test]
 fn addresses_are_the_same_in_every_kernel() {
-    use ptx_emu::launch::{Launch, Params};
-    use ptx_emu::memory::Memory;
+    use ptx_emu::{Launch, Memory, Params};
     let text = format!(
         "{FUNCTIONS}.global .u64 slot;
          .visible .entry set() {{ .reg .b64 %rd<2>; mov.u64 %rd1, square;

@@ -12,9 +12,7 @@ mod special;
 mod texts;
 mod video;
 
-use ptx_emu::launch::{Launch, LaunchError, Params};
-use ptx_emu::memory::Memory;
-use ptx_emu::op::Module;
+use ptx_emu::{Launch, LaunchError, Memory, Module, Params};
 
 /// A module of some text, for sm_90a.
 #[track_caller]

@@ -43,7 +43,7 @@ fn what_multimem_has_not_is_refused_and_bounds_hold() {
         "multimem.red.acquire.global.add.u32 [%rd1], %r1;",
         "multimem.frob.u32 [%rd1], %r1;",
     ] {
-        assert!(module(&kernel(line)).refused.contains_key("k"), "{line}");
+        assert!(module(&kernel(line)).refused().contains_key("k"), "{line}");
     }
     let outside = module(&kernel("multimem.red.global.add.u32 [%rd1+64], 1;"));
     assert!(launch(&outside, 1).is_err());

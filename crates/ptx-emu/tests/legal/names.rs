@@ -45,7 +45,7 @@ fn names_that_overlap_are_refused() {
         (".reg .b32 x<2>; x1:", "x"),
     ] {
         let module = module(&kernel(declarations));
-        let problem = &module.refused["k"].problem;
+        let problem = &module.refused()["k"].problem;
         assert_eq!(problem.to_string(), format!("`{name}` is declared twice"));
     }
 }

@@ -1,6 +1,6 @@
 //! One kernel that cannot run does not hurt its module.
 
-use ptx_emu::launch::LaunchError;
+use ptx_emu::LaunchError;
 
 use crate::{kernel, launch, module};
 
@@ -17,10 +17,10 @@ fn mixed() -> String {
 #[test]
 fn the_others_run_and_the_list_says_which_cannot() {
     let module = module(&mixed());
-    assert_eq!(module.kernels.keys().collect::<Vec<_>>(), ["k"]);
+    assert_eq!(module.kernels().map(|k| k.name).collect::<Vec<_>>(), ["k"]);
     assert_eq!(launch(&module, 32).expect("runs"), [8; 32]);
     let refused: Vec<(String, u32)> = module
-        .refused
+        .refused()
         .iter()
         .map(|(name, error)| (format!("{name}: {}", error.problem), error.ptx_line))
         .collect();
@@ -72,9 +72,9 @@ fn a_body_that_does_not_parse_refuses_only_its_kernel() {
     );
     let module = module(&text);
     assert_eq!(launch(&module, 32).expect("runs"), [8; 32]);
-    let reason = module.refused["odd"].to_string();
+    let reason = module.refused()["odd"].to_string();
     assert_eq!(reason, "ptx line 5: expected `]`, found `,`");
     // A file cut short is no module.
     let cut = format!(".version 8.7\n.target sm_90a\n{}", &text[..text.len() - 4]);
-    assert!(ptx_emu::lower::compile(&cut).is_err());
+    assert!(ptx_emu::Module::load(&cut).is_err());
 }

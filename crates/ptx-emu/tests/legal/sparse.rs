@@ -2,8 +2,7 @@
 //! the PTX ISA. No card's answers are recorded for them.
 
 use half::{bf16, f16};
-use ptx_emu::launch::{Config, Launch, MmaMode, Params};
-use ptx_emu::memory::Memory;
+use ptx_emu::{Config, Launch, Memory, MmaMode, Params};
 
 use crate::module;
 
@@ -204,7 +203,7 @@ fn run(body: &str, inputs: &[[u32; 32]], outputs: usize, mode: MmaMode) -> Vec<[
          {loads}{body}\n{stores}ret; }}"
     );
     let module = module(&text);
-    assert!(module.refused.is_empty(), "{}", module.refused["k"]);
+    assert!(module.refused().is_empty(), "{}", module.refused()["k"]);
     let bytes: Vec<u8> = inputs
         .iter()
         .flatten()

@@ -1,8 +1,7 @@
 //! `wgmma.mma_async.sp`, A from shared memory and from registers, against plain sums.
 
 use half::f16;
-use ptx_emu::launch::{Config, Launch, LaunchError, MmaMode, Params};
-use ptx_emu::memory::Memory;
+use ptx_emu::{Config, Launch, LaunchError, Memory, MmaMode, Params};
 
 use crate::module;
 use crate::sparse::{Kind, Random, fragment, kind, metadata, sparse_a};
@@ -134,7 +133,7 @@ fn check(case: &Case) {
 
     let text = text(case, k);
     let module = module(&text);
-    assert!(module.refused.is_empty(), "{}", module.refused["k"]);
+    assert!(module.refused().is_empty(), "{}", module.refused()["k"]);
     for mma_mode in [MmaMode::Fast, MmaMode::Exact] {
         let mut memory = Memory::new();
         let input = memory.alloc(bytes.len() as u64).expect("memory");

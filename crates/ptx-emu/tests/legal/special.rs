@@ -62,7 +62,7 @@ fn every_special_register_of_the_isa_is_known() {
     run(&kernel(&lines.join("\n")), 1);
     for unknown in ["envreg32", "pm8", "pm08", "reserved_smem_offset_2", "tid.v"] {
         let module = module(&kernel(&format!("mov.u32 %r2, %{unknown};")));
-        let problem = module.refused["k"].problem.to_string();
+        let problem = module.refused()["k"].problem.to_string();
         assert_eq!(problem, format!("`%{unknown}` is not declared"));
     }
 }

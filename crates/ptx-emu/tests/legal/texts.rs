@@ -44,7 +44,7 @@ fn textures_are_refused_where_they_are_used() {
         kernel("st.global.u32 [%rd2], 3;")
     );
     let module = module(&text);
-    let problem = module.refused["reads"].problem.to_string();
+    let problem = module.refused()["reads"].problem.to_string();
     assert_eq!(problem, "instruction `tex.1d` is not supported");
     assert_eq!(crate::launch(&module, 32).expect("runs"), [3; 32]);
 }

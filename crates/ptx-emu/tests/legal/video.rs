@@ -162,6 +162,6 @@ fn forms_that_do_not_exist_are_refused() {
         "vadd.u32.u32.u32 %r5, -%r2, %r3;",
         "add.u32 %r5, -%r2, %r3;",
     ] {
-        assert!(module(&kernel(line)).refused.contains_key("k"), "{line}");
+        assert!(module(&kernel(line)).refused().contains_key("k"), "{line}");
     }
 }

@@ -1,6 +1,6 @@
 //! Missing waits for what is copied or multiplied asynchronously.
 
-use ptx_emu::launch::{Launch, LaunchError};
+use ptx_emu::{Launch, LaunchError};
 
 use crate::{SEEDS, Seen, kernel, planted, run, seeded};
 

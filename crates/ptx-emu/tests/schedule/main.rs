@@ -5,9 +5,7 @@ mod copies;
 mod repeats;
 mod residency;
 
-use ptx_emu::launch::{Config, Launch, LaunchError, Params, Report};
-use ptx_emu::memory::{DevicePtr, Memory};
-use ptx_emu::op::Module;
+use ptx_emu::{Config, DevicePtr, Launch, LaunchError, Memory, Module, Params, Report};
 
 const HEADER: &str = ".version 8.8\n.target sm_90a\n.address_size 64\n";
 

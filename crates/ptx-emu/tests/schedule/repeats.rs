@@ -1,11 +1,11 @@
 //! The same seed gives the same run on any number of host threads.
 
-use ptx_emu::launch::{Config, Launch, LaunchError};
+use ptx_emu::{Config, Launch, LaunchError};
 
 use crate::{kernel, run, seeded};
 
 /// Results of a launch that must not depend on the host: memory, counters, text; or the fault.
-fn outcome(module: &ptx_emu::op::Module, launch: &Launch, seed: u64, threads: usize) -> String {
+fn outcome(module: &ptx_emu::Module, launch: &Launch, seed: u64, threads: usize) -> String {
     let config = Config {
         threads,
         ..seeded(seed)

@@ -1,9 +1,6 @@
 //! What a device does not launch, and what cannot be there at once.
 
-use ptx_emu::fault::FaultKind;
-use ptx_emu::launch::{Launch, LaunchError, Params};
-use ptx_emu::memory::Memory;
-use ptx_emu::op::Module;
+use ptx_emu::{FaultKind, Launch, LaunchError, Memory, Module, Params};
 
 use crate::{HEADER, kernel, run, words};
 

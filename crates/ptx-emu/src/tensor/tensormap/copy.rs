@@ -11,7 +11,7 @@ use crate::tensor::reduce::Reduction;
 
 /// One row of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub(crate) struct Row {
     /// Byte offset in the box, before swizzling.
     pub shared: u32,
     /// The part inside the tensor, if any; the rest is filled (loads) or dropped (stores).
@@ -20,7 +20,7 @@ pub struct Row {
 
 /// The part of a row that exists in global memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Inside {
+pub(crate) struct Inside {
     /// Global address of its first byte.
     pub global: u64,
     /// Bytes of the row before it.
@@ -31,7 +31,7 @@ pub struct Inside {
 
 /// The rows of a box at some coordinates, in shared-memory order.
 #[derive(Debug, Clone)]
-pub struct Rows<'m> {
+pub(crate) struct Rows<'m> {
     map: &'m TensorMap,
     coords: [i32; 5],
     /// Position of the next row in dimensions 1 to 4 of the box.
@@ -132,12 +132,18 @@ fn within((low, len): (u64, u64), row: &Inside) -> bool {
 
 impl TensorMap {
     /// The rows of the box at `coords`, one per dimension, contiguous dimension first.
-    pub fn rows(&self, coords: &[i32]) -> Result<Rows<'_>, TensorMapError> {
+    #[cfg(test)]
+    pub(crate) fn rows(&self, coords: &[i32]) -> Result<Rows<'_>, TensorMapError> {
         self.rows_at(coords, &[])
     }
 
-    /// As [`TensorMap::rows`], with the offsets of an im2col copy.
-    pub fn rows_at(&self, coords: &[i32], offsets: &[u16]) -> Result<Rows<'_>, TensorMapError> {
+    /// The rows of the box at `coords`, one per dimension, contiguous dimension first, with the
+    /// offsets of an im2col copy.
+    pub(crate) fn rows_at(
+        &self,
+        coords: &[i32],
+        offsets: &[u16],
+    ) -> Result<Rows<'_>, TensorMapError> {
         if coords.len() != self.rank {
             return Err(TensorMapError::Coordinates {
                 rank: self.rank,
@@ -177,7 +183,7 @@ impl TensorMap {
     }
 
     /// Whether a box may be stored at `coords`: it may hang over the far edges only.
-    pub fn check_store(&self, coords: &[i32]) -> Result<(), TensorMapError> {
+    pub(crate) fn check_store(&self, coords: &[i32]) -> Result<(), TensorMapError> {
         match coords.iter().position(|&c| c < 0) {
             Some(dimension) => Err(TensorMapError::NegativeStore {
                 dimension,
@@ -189,7 +195,7 @@ impl TensorMap {
 
     /// The global bytes the box touches: first address and length of the range that covers all
     /// rows inside the tensor, or `None` if none is.
-    pub fn extent(rows: &Rows<'_>) -> Option<(u64, u64)> {
+    pub(crate) fn extent(rows: &Rows<'_>) -> Option<(u64, u64)> {
         match &rows.map.mode {
             Mode::Tiled { extents } => {
                 let clip = rows.clip?;
@@ -221,7 +227,7 @@ impl TensorMap {
     /// # Safety
     /// What `resolve` returns must be readable for the length it was asked for, and `shared`
     /// must hold the box at `at`.
-    pub unsafe fn load<E>(
+    pub(crate) unsafe fn load<E>(
         &self,
         rows: Rows<'_>,
         shared: &mut [u8],
@@ -268,7 +274,7 @@ impl TensorMap {
     ///
     /// # Safety
     /// What `resolve` returns must be writable for the length it was asked for.
-    pub unsafe fn store<E>(
+    pub(crate) unsafe fn store<E>(
         &self,
         rows: Rows<'_>,
         shared: &[u8],
@@ -287,7 +293,7 @@ impl TensorMap {
     ///
     /// # Safety
     /// What `resolve` returns must be readable and writable for the length it was asked for.
-    pub unsafe fn reduce<E>(
+    pub(crate) unsafe fn reduce<E>(
         &self,
         reduction: Reduction,
         rows: Rows<'_>,
@@ -367,7 +373,7 @@ fn round_to_tf32(row: &mut [u8]) {
 }
 
 /// Writes a row whose chunks are swizzled by their absolute address.
-pub fn write_row(shared: &mut [u8], swizzle: Swizzle, address: u32, row: &[u8]) {
+pub(crate) fn write_row(shared: &mut [u8], swizzle: Swizzle, address: u32, row: &[u8]) {
     if swizzle == Swizzle::None {
         shared[address as usize..][..row.len()].copy_from_slice(row);
         return;
@@ -392,7 +398,7 @@ pub fn write_row(shared: &mut [u8], swizzle: Swizzle, address: u32, row: &[u8]) 
 }
 
 /// Reads a row whose chunks are swizzled by their absolute address.
-pub fn read_row(shared: &[u8], swizzle: Swizzle, address: u32, row: &mut [u8]) {
+pub(crate) fn read_row(shared: &[u8], swizzle: Swizzle, address: u32, row: &mut [u8]) {
     if swizzle == Swizzle::None {
         row.copy_from_slice(&shared[address as usize..][..row.len()]);
         return;

@@ -31,7 +31,7 @@ mod at {
 
 /// A field of `tensormap.replace.tile`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Field {
+pub(crate) enum Field {
     GlobalAddress,
     /// The value is one less than the rank.
     Rank,
@@ -140,7 +140,7 @@ impl TensorMap {
     }
 
     /// Reads a map back, checking every rule: a kernel may have edited it.
-    pub fn decode(bytes: &[u8; MAP_BYTES]) -> Result<Self, TensorMapError> {
+    pub(crate) fn decode(bytes: &[u8; MAP_BYTES]) -> Result<Self, TensorMapError> {
         if bytes[..4] != MAGIC {
             return Err(TensorMapError::NotAMap);
         }
@@ -183,7 +183,7 @@ impl TensorMap {
     /// `tensormap.replace`: writes one field of an encoded map. What the map then means is
     /// checked when a copy decodes it, since kernels change several fields in turn. All zeros are
     /// a map of which nothing is known yet: compilers build maps from there.
-    pub fn replace(
+    pub(crate) fn replace(
         bytes: &mut [u8; MAP_BYTES],
         field: Field,
         value: u64,

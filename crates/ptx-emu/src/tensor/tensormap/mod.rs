@@ -12,16 +12,16 @@ use thiserror::Error;
 
 use super::Swizzle;
 
-pub use copy::{Inside, Row, Rows};
-pub use encoding::Field;
+pub(crate) use encoding::Field;
 pub use im2col::Im2col;
 
 /// Bytes of an encoded map.
-pub const MAP_BYTES: usize = 128;
+pub(crate) const MAP_BYTES: usize = 128;
 /// Alignment of an encoded map.
-pub const MAP_ALIGN: u64 = 64;
+pub(crate) const MAP_ALIGN: u64 = 64;
 
 /// Element type of a tensor in global memory.
+#[allow(missing_docs, reason = "named as CUDA names them")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MapElement {
     U8,
@@ -43,7 +43,7 @@ pub enum MapElement {
 
 impl MapElement {
     /// Bits of one element.
-    pub const fn bits(self) -> u64 {
+    pub(crate) const fn bits(self) -> u64 {
         match self {
             Self::U4 => 4,
             Self::U8 => 8,
@@ -73,19 +73,21 @@ impl MapElement {
 }
 
 /// The half-words out-of-bounds elements of every type read as under NaN fill.
-pub const OUT_OF_BOUNDS: u16 = 0x7ff7;
+pub(crate) const OUT_OF_BOUNDS: u16 = 0x7ff7;
 
 /// What out-of-bounds elements read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Fill {
+    /// 0
     #[default]
     Zero,
+    /// NaN; floats only.
     Nan,
 }
 
 /// How the box of a copy is cut out of the tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// A box of these extents in elements, dimension 0 first.
     Tiled { extents: [u32; 5] },
     /// Convolution windows.
@@ -112,19 +114,26 @@ pub struct TensorMap {
 /// The arguments of [`TensorMap::tiled`], slices in order of dimension, contiguous one first.
 #[derive(Debug, Clone, Copy)]
 pub struct Tiled<'a> {
+    /// Element type.
     pub element: MapElement,
+    /// Where the tensor starts.
     pub address: u64,
+    /// Extents in elements.
     pub dims: &'a [u64],
     /// Byte strides of dimensions 1 and up: one fewer than `dims`.
     pub strides: &'a [u64],
+    /// Extents of the box in elements.
     pub box_dims: &'a [u32],
     /// Ones unless the box skips elements.
     pub element_strides: &'a [u32],
+    /// How rows of the box lie in shared memory.
     pub swizzle: Swizzle,
+    /// What is read outside of the tensor.
     pub fill: Fill,
 }
 
 /// The rule a tensor map breaks.
+#[allow(missing_docs, reason = "the messages say it")]
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TensorMapError {
     #[error("these 128 bytes are not a tensor map: make one on the host and pass its address")]
@@ -285,34 +294,12 @@ impl TensorMap {
         Ok(())
     }
 
-    pub fn element(&self) -> MapElement {
+    pub(crate) fn element(&self) -> MapElement {
         self.element
     }
 
-    pub fn rank(&self) -> usize {
-        self.rank
-    }
-
-    /// Where the tensor starts in global memory.
-    pub fn address(&self) -> u64 {
-        self.address
-    }
-
-    /// Extents in elements, contiguous dimension first.
-    pub fn dims(&self) -> &[u64] {
-        &self.dims[..self.rank]
-    }
-
-    pub fn mode(&self) -> &Mode {
-        &self.mode
-    }
-
-    pub fn swizzle(&self) -> Swizzle {
+    pub(crate) fn swizzle(&self) -> Swizzle {
         self.swizzle
-    }
-
-    pub fn fill(&self) -> Fill {
-        self.fill
     }
 
     /// Elements in a row of the box.
@@ -324,12 +311,12 @@ impl TensorMap {
     }
 
     /// Bytes of a row of the box: what is contiguous in global memory.
-    pub fn row_bytes(&self) -> u32 {
+    pub(crate) fn row_bytes(&self) -> u32 {
         (u64::from(self.row_elements()) * self.element.bits() / 8) as u32
     }
 
     /// Rows of the box.
-    pub fn row_count(&self) -> u32 {
+    pub(crate) fn row_count(&self) -> u32 {
         match &self.mode {
             Mode::Tiled { extents } => (1..self.rank)
                 .map(|d| extents[d].div_ceil(self.element_strides[d]))
@@ -340,7 +327,7 @@ impl TensorMap {
 
     /// Bytes from one row of the box to the next in shared memory: a row narrower than the
     /// swizzle is given its whole span, so that the pattern stays whole.
-    pub fn row_pitch(&self) -> u32 {
+    pub(crate) fn row_pitch(&self) -> u32 {
         match self.swizzle {
             Swizzle::None => self.row_bytes(),
             swizzle => self.row_bytes().max(swizzle.span()),
@@ -348,19 +335,13 @@ impl TensorMap {
     }
 
     /// Shared bytes from the box's first to its last, padding included.
-    pub fn shared_bytes(&self) -> u32 {
+    pub(crate) fn shared_bytes(&self) -> u32 {
         self.row_pitch() * (self.row_count() - 1) + self.row_bytes()
     }
 
     /// Bytes of the box: what `complete_tx` counts, out-of-bounds included.
-    pub fn box_bytes(&self) -> u32 {
+    pub(crate) fn box_bytes(&self) -> u32 {
         self.row_bytes() * self.row_count()
-    }
-
-    /// Alignment of the box in shared memory that keeps the swizzle pattern where a matrix
-    /// descriptor with base offset 0 looks for it; the hardware itself asks for 128 bytes.
-    pub fn pattern_alignment(&self) -> u32 {
-        self.swizzle.period().max(128)
     }
 }
 

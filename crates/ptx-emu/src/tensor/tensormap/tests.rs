@@ -127,7 +127,7 @@ fn edited_maps_are_checked_when_used() {
     TensorMap::replace(&mut bytes, Field::GlobalAddress, BASE + 256).expect("a field");
     let edited = TensorMap::decode(&bytes).expect("legal");
     assert_eq!(
-        (edited.dims(), edited.address()),
+        (&edited.dims[..edited.rank], edited.address),
         (&[64, 7][..], BASE + 256)
     );
     TensorMap::replace(&mut bytes, Field::GlobalStride(0), 8).expect("a field");

@@ -140,11 +140,6 @@ impl Form {
         })
     }
 
-    /// N of the shape.
-    pub fn n(&self) -> u32 {
-        self.n
-    }
-
     /// K of the shape: 32 bytes of A.
     pub fn k(&self) -> u32 {
         256 / self.a.bits()
@@ -156,27 +151,11 @@ impl Form {
         (self.n / 2) as usize / columns_per_register
     }
 
-    /// Multiply-adds and additions of one instruction, as FLOP are counted.
-    pub fn flops(&self) -> u64 {
-        2 * 64 * u64::from(self.n) * u64::from(self.k())
-    }
-
-    /// Runs a chain of instructions on one accumulator.
+    /// Runs a chain of instructions on one accumulator, with the vector instructions of `level` or
+    /// the machine's best.
     ///
     /// `shared` is the CTA's shared memory from address 0. `d` holds the accumulator registers of
     /// warp 0 in order, then those of warps 1, 2 and 3.
-    pub fn run(
-        &self,
-        steps: &[Step<'_>],
-        shared: &[u8],
-        d: &mut [&mut Lanes],
-        numerics: Numerics,
-    ) -> Result<(), WgmmaError> {
-        self.run_at(Level::best(), steps, shared, d, numerics)
-    }
-
-    /// As [`Form::run`], with the vector instructions chosen by the caller (at most
-    /// [`Level::best`]).
     pub fn run_at(
         &self,
         level: Level,

@@ -1,0 +1,41 @@
+//! How a launch is emulated.
+
+use std::time::Duration;
+
+use crate::numeric::simd::Level;
+use crate::profile::Profile;
+use crate::tensor::Numerics as MmaMode;
+
+/// How a launch is emulated; none of it changes what a correct kernel computes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Picks one of many legal interleavings and latencies.
+    pub seed: u64,
+    /// Warp instructions a cluster may take before it counts as hung.
+    pub step_limit: u64,
+    /// Wall-clock time a launch may take; none by default, because a fault by it depends on the
+    /// host and so cannot be reproduced. The step limit ends endless loops either way.
+    pub time_limit: Option<Duration>,
+    /// Host threads; 0 means all cores.
+    pub threads: usize,
+    /// Rounding of tensor-core sums.
+    pub mma_mode: MmaMode,
+    /// Device limits.
+    pub profile: Profile,
+    /// Vector instructions to use; the machine's best by default.
+    pub level: Level,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            step_limit: 50_000_000,
+            time_limit: None,
+            threads: 0,
+            mma_mode: MmaMode::Fast,
+            profile: Profile::H200,
+            level: Level::best(),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Launches kernels of a module on emulated memory.
+
+mod check;
+mod error;
+mod params;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use error::LaunchError;
+pub use params::Params;
+
+use crate::config::Config;
+use crate::exec::bytes::AlignedBytes;
+use crate::exec::classes;
+use crate::exec::env::{Deadline, Env, Setup};
+use crate::exec::grid;
+use crate::memory::{DevicePtr, Memory};
+use crate::module::Module;
+use crate::numeric::simd::Level;
+use crate::op::Program;
+use crate::report::Report;
+
+/// One kernel launch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launch {
+    /// Kernel name in the PTX.
+    pub kernel: String,
+    /// CTAs in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads per CTA in x, y, z.
+    pub block: [u32; 3],
+    /// CTAs per cluster; `None` takes the kernel's own, or 1.
+    pub cluster: Option<[u32; 3]>,
+    /// Dynamic shared bytes.
+    pub shared_bytes: u32,
+    /// Parameters.
+    pub params: Params,
+    /// Registers per thread, as ptxas allots them; PTX itself does not say. Unknown, they limit
+    /// nothing.
+    pub registers: Option<u32>,
+    /// All CTAs must be resident at once, as for grid-wide synchronisation.
+    pub cooperative: bool,
+    /// How to emulate.
+    pub config: Config,
+}
+
+/// What a cooperative launch hands to its kernel: the size of the workspace, then the grid's
+/// barrier, both 32 bits and zero at first. The low half of its address is in `%envreg2`, the high
+/// half in `%envreg1`.
+const WORKSPACE_BYTES: u64 = 64;
+
+static LAUNCHES: AtomicU64 = AtomicU64::new(1);
+
+impl Launch {
+    /// A launch of one thread, to be filled in.
+    pub fn new(kernel: &str) -> Self {
+        Self {
+            kernel: kernel.to_owned(),
+            grid: [1; 3],
+            block: [1; 3],
+            cluster: None,
+            shared_bytes: 0,
+            params: Params::default(),
+            registers: None,
+            cooperative: false,
+            config: Config::default(),
+        }
+    }
+
+    /// Sets the grid.
+    pub fn grid(mut self, grid: [u32; 3]) -> Self {
+        self.grid = grid;
+        self
+    }
+
+    /// Sets the block.
+    pub fn block(mut self, block: [u32; 3]) -> Self {
+        self.block = block;
+        self
+    }
+
+    /// Sets the cluster size.
+    pub fn cluster(mut self, cluster: [u32; 3]) -> Self {
+        self.cluster = Some(cluster);
+        self
+    }
+
+    /// Sets the dynamic shared memory.
+    pub fn shared_bytes(mut self, bytes: u32) -> Self {
+        self.shared_bytes = bytes;
+        self
+    }
+
+    /// Sets the parameters.
+    pub fn params(mut self, params: Params) -> Self {
+        self.params = params;
+        self
+    }
+
+    /// Sets the registers per thread.
+    pub fn registers(mut self, per_thread: u32) -> Self {
+        self.registers = Some(per_thread);
+        self
+    }
+
+    /// Asks for a cooperative launch.
+    pub fn cooperative(mut self, cooperative: bool) -> Self {
+        self.cooperative = cooperative;
+        self
+    }
+
+    /// Sets how to emulate.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Runs the kernel to its end.
+    pub fn run(&self, module: &Module, memory: &mut Memory) -> Result<Report, LaunchError> {
+        self.check_target(module)?;
+        let program = self.program(module)?;
+        let params = self.pack_params(program)?;
+        let cluster = self.check_shape(program)?;
+        self.check_shared(program)?;
+        self.check_residency(program, cluster)?;
+        let globals = memory.bind(module)?;
+        let workspace = match self.cooperative {
+            true => Some(memory.alloc_named("cooperative workspace", WORKSPACE_BYTES)?),
+            false => None,
+        };
+        let report = self.emulate(program, memory, params, globals, cluster, workspace);
+        if let Some(workspace) = workspace {
+            memory.free(workspace)?;
+        }
+        report
+    }
+
+    fn emulate(
+        &self,
+        program: &Program,
+        memory: &Memory,
+        params: AlignedBytes,
+        globals: Vec<u64>,
+        cluster: Option<[u32; 3]>,
+        workspace: Option<DevicePtr>,
+    ) -> Result<Report, LaunchError> {
+        let sizes = cluster.unwrap_or([1; 3]);
+        let alone = (0..3).all(|i| self.grid[i] == sizes[i]);
+        let env = Env::new(Setup {
+            program,
+            memory,
+            params,
+            globals,
+            grid: self.grid,
+            block: self.block,
+            cluster,
+            dynamic_shared: self.shared_bytes,
+            shared_grid: !alone && classes::communicates(program),
+            seed: self.config.seed,
+            step_limit: self.config.step_limit,
+            deadline: self.config.time_limit.map(Deadline::after),
+            mma_mode: self.config.mma_mode,
+            level: self.config.level.min(Level::best()),
+            profile: self.config.profile,
+            launch_id: LAUNCHES.fetch_add(1, Ordering::Relaxed),
+            registers: self.registers,
+            workspace: workspace.map_or(0, |ptr| ptr.0),
+        });
+        let tally = match self.config.threads {
+            0 => grid::run(&env),
+            threads => rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .map_err(|e| LaunchError::Threads {
+                    threads,
+                    reason: e.to_string(),
+                })?
+                .install(|| grid::run(&env)),
+        };
+        let tally = tally.map_err(LaunchError::Fault)?;
+        let counters = tally.counters;
+        let (early_read, printed) = tally.words();
+        Ok(Report {
+            counters,
+            seed: self.config.seed,
+            ctas_per_sm: env.residency().per_sm,
+            early_read,
+            printed,
+        })
+    }
+}

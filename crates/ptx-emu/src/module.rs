@@ -1,0 +1,78 @@
+//! A loaded PTX module: its kernels and its variables.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::lower::{self, CompileError, LowerError};
+use crate::op::{GlobalVar, Program, SHARED_BASE};
+
+/// A loaded PTX module: kernels and module-scope variables.
+#[derive(Debug, Clone, Default)]
+pub struct Module {
+    /// Distinguishes modules that live in one [`crate::Memory`]; unique per process.
+    pub(crate) id: u64,
+    pub(crate) target: String,
+    pub(crate) kernels: BTreeMap<String, Arc<Program>>,
+    pub(crate) refused: BTreeMap<String, LowerError>,
+    /// Module-scope `.global` and `.const` variables, in order of declaration.
+    pub(crate) globals: Vec<GlobalVar>,
+}
+
+impl Module {
+    /// Reads PTX text and prepares all its kernels. One that cannot run does not hurt the others:
+    /// it is in [`Module::refused`].
+    pub fn load(ptx: &str) -> Result<Self, CompileError> {
+        lower::compile(ptx)
+    }
+
+    /// `.target` of the module, e.g. `sm_90a`.
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// The kernels that can be launched, by name.
+    pub fn kernels(&self) -> impl Iterator<Item = Kernel<'_>> {
+        self.kernels.values().map(|program| Kernel::of(program))
+    }
+
+    /// Kernels that cannot run here, and why: launching one gives this error.
+    pub fn refused(&self) -> &BTreeMap<String, LowerError> {
+        &self.refused
+    }
+}
+
+/// What a kernel is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kernel<'m> {
+    /// Name in the PTX.
+    pub name: &'m str,
+    /// Predecoded instructions, device functions included.
+    pub instructions: usize,
+    /// 32-bit registers of a thread that are alive at once, constants included.
+    pub registers_32: u32,
+    /// 64-bit registers, likewise.
+    pub registers_64: u32,
+    /// Predicates, likewise.
+    pub predicates: u16,
+    /// Bytes of all parameters.
+    pub param_bytes: u32,
+    /// Bytes of static shared variables.
+    pub static_shared: u32,
+    /// Local bytes per thread.
+    pub local_bytes: u32,
+}
+
+impl<'m> Kernel<'m> {
+    fn of(program: &'m Program) -> Self {
+        Self {
+            name: &program.name,
+            instructions: program.insts.len(),
+            registers_32: program.n32,
+            registers_64: program.n64,
+            predicates: program.npred,
+            param_bytes: program.param_bytes,
+            static_shared: program.shared_static_end - SHARED_BASE,
+            local_bytes: program.local_bytes,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What comes back from a launch.
+
+use crate::counters::Counters;
+use crate::fault::EarlyRead;
+
+/// What a finished launch did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// Counts.
+    pub counters: Counters,
+    /// Seed it ran with.
+    pub seed: u64,
+    /// CTAs that fit on one multiprocessor at once.
+    pub ctas_per_sm: u32,
+    /// The first read of something that was still on its way, which explains wrong results.
+    pub early_read: Option<EarlyRead>,
+    /// What the kernel printed, CTA after CTA; at most 1 MiB.
+    pub printed: String,
+}
