@@ -29,8 +29,8 @@ const PATIENCE: u64 = 100_000;
 /// A turn that lasts until the warp waits, unless it computes for very long.
 const LONG_TURN: u32 = 4096;
 
-/// Waits of a warp after which it is mostly fast.
-const SLOW_WAITS: u32 = 16;
+/// Waits after which a warp or a cluster is mostly fast.
+const SLOW_WAITS: u64 = 16;
 
 /// The choices of one cluster.
 pub(crate) struct Adversary {
@@ -102,14 +102,19 @@ impl Adversary {
         }
     }
 
-    /// The pace of a warp that has waited so often: none is as fast as it can be, otherwise the
-    /// slow turns it has had. Being slow costs host time, so it becomes rare in long kernels.
-    pub(super) fn pace(&mut self, waits: u32) -> Option<u32> {
-        let slow = match waits {
+    /// Whether to be slow after so many waits. That costs host time, so it becomes rare in long
+    /// kernels.
+    pub(super) fn dawdles(&mut self, waits: u64) -> bool {
+        match waits {
             0..SLOW_WAITS => self.heads(),
             _ => self.draw(16) == 0,
-        };
-        slow.then_some(0)
+        }
+    }
+
+    /// The pace of a warp that has waited so often: none is as fast as it can be, otherwise the
+    /// slow turns it has had.
+    pub(super) fn pace(&mut self, waits: u32) -> Option<u32> {
+        self.dawdles(u64::from(waits)).then_some(0)
     }
 
     /// Instructions of a turn at a pace.

@@ -117,6 +117,9 @@ pub(crate) struct Cluster<'a> {
     order: Vec<(u32, u32)>,
     /// Since when some warp has stood before an access that other CTAs may see.
     parked_since: Option<u64>,
+    /// Epochs it has seen, and the last one of its pause.
+    epochs: u64,
+    resumes: u64,
     /// Reductions into global memory, to be made in CTA order.
     pub(crate) ordered: Vec<Pending>,
     /// The first read of something still on its way.
@@ -151,6 +154,9 @@ const LOOK_STEPS: u64 = 2_000;
 /// Attempts at switching paths or timing out waits before a stall is a deadlock.
 const STALL_LIMIT: u32 = 40;
 
+/// Epochs a cluster lets pass in one go, at most.
+const LONGEST_PAUSE: u64 = 4;
+
 impl<'a> Cluster<'a> {
     pub(crate) fn new(env: &'a Env<'a>, index: u64) -> Self {
         let ranks = env.cluster.iter().product::<u32>();
@@ -172,6 +178,8 @@ impl<'a> Cluster<'a> {
             adversary: Adversary::new(env.seed, index),
             order: Vec::new(),
             parked_since: None,
+            epochs: 0,
+            resumes: 0,
             ordered: Vec::new(),
             early: None,
             stalls: Stalls::default(),
@@ -189,18 +197,27 @@ impl<'a> Cluster<'a> {
         cluster
     }
 
-    /// Runs until every thread has exited or all that could run wait for other CTAs.
+    /// Runs until every thread has exited or all that could run wait for other CTAs. What others
+    /// may see of it can come long before the rest: it may pause after that, or not wait for its
+    /// other warps before it.
     pub(crate) fn run(&mut self) -> Result<Outcome, Box<Fault>> {
         self.parked_since = None;
+        let talks = self.env.shared_grid;
+        if talks && self.pauses() {
+            return Ok(Outcome::Parked);
+        }
+        let hurries = talks && self.adversary.heads();
         loop {
             let ran = self.round()?;
-            let parked = self.env.shared_grid
+            let parked = talks
                 && (!self.ordered.is_empty() || self.any(|w| matches!(w, Wait::Communication)));
             if ran {
                 // The others may be spinning on what a parked warp is about to do.
                 let since = *self.parked_since.get_or_insert(self.tick);
                 match parked {
-                    true if self.tick - since > PARKED_STEPS => return Ok(Outcome::Parked),
+                    true if hurries || self.tick - since > PARKED_STEPS => {
+                        return Ok(Outcome::Parked);
+                    }
                     true => {}
                     false => self.parked_since = None,
                 }
@@ -222,6 +239,15 @@ impl<'a> Cluster<'a> {
             }
             self.unstall()?;
         }
+    }
+
+    /// Whether it lets an epoch pass, because others may be faster.
+    fn pauses(&mut self) -> bool {
+        self.epochs += 1;
+        if self.resumes < self.epochs && self.epochs > 1 && self.adversary.dawdles(self.epochs) {
+            self.resumes = self.epochs + self.adversary.draw(LONGEST_PAUSE);
+        }
+        self.epochs <= self.resumes
     }
 
     pub(super) fn warps(&self) -> impl Iterator<Item = &Warp> {

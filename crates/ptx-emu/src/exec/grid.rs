@@ -6,10 +6,11 @@
 //!
 //! If the kernel has accesses other CTAs may see (atomics, volatile, relaxed, acquire and release
 //! accesses to global memory, bulk reductions), the launch proceeds in epochs: every resident
-//! cluster runs until all its warps have ended or stand before such an access; then plain writes
-//! are published, those accesses are performed, cluster by cluster in a drawn order, and the next
-//! epoch begins. As many clusters are resident as the device profile holds, and finished ones make
-//! room for the next in order: tickets, grid barriers and persistent kernels work.
+//! cluster runs until its warps have ended or stand before such an access (one may be enough, where
+//! the others are slow), or lets the epoch pass; then plain writes are published, those accesses
+//! are performed, cluster by cluster in a drawn order, and the next epoch begins. As many clusters
+//! are resident as the device profile holds, and finished ones make room for the next in order:
+//! tickets, grid barriers and persistent kernels work.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

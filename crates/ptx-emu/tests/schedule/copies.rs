@@ -218,5 +218,8 @@ fn whoever_spins_on_the_bytes_themselves_sees_them_come() {
         "ld.volatile.shared.u32 %r8, [%r4+1020]; SPIN: ld.volatile.shared.u32 %r8, [%r4+1020];
          setp.ne.u32 %p2, %r8, 255; @%p2 bra SPIN;",
     );
-    assert_eq!(crate::noticed(&body, 64, &|i| i as u32), []);
+    assert_eq!(
+        crate::noticed(&body, &crate::one_cta(64), &|i| i as u32),
+        []
+    );
 }

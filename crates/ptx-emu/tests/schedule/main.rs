@@ -2,6 +2,7 @@
 
 mod barriers;
 mod copies;
+mod flags;
 mod repeats;
 mod residency;
 
@@ -57,17 +58,13 @@ fn seeded(seed: u64) -> Config {
 }
 
 /// The seeds that notice: another answer than `right`, or a fault.
-fn noticed(body: &str, threads: u32, right: &dyn Fn(usize) -> u32) -> Vec<u64> {
+fn noticed(body: &str, launch: &Launch, right: &dyn Fn(usize) -> u32) -> Vec<u64> {
     let module = kernel(body);
-    let wrong = |seed: &u64| {
-        let launch = Launch::new("k")
-            .block([threads, 1, 1])
-            .config(seeded(*seed));
-        match run(&module, launch) {
-            Ok((out, _)) => (0..threads as usize).any(|i| out[i] != right(i)),
-            Err(LaunchError::Fault(_)) => true,
-            Err(other) => panic!("{other}"),
-        }
+    let threads = launch.grid[0] * launch.block[0];
+    let wrong = |seed: &u64| match run(&module, launch.clone().config(seeded(*seed))) {
+        Ok((out, _)) => (0..threads as usize).any(|i| out[i] != right(i)),
+        Err(LaunchError::Fault(_)) => true,
+        Err(other) => panic!("{other}"),
     };
     (0..SEEDS).filter(wrong).collect()
 }
@@ -95,11 +92,20 @@ impl Seen {
     }
 }
 
+/// A bug planted in a kernel of one CTA.
+fn planted(name: &str, good: &str, threads: u32, right: &dyn Fn(usize) -> u32) -> Seen {
+    planted_in(&one_cta(threads), name, good, right)
+}
+
+fn one_cta(threads: u32) -> Launch {
+    Launch::new("k").block([threads, 1, 1])
+}
+
 /// A bug planted by taking out what stands between `<<` and `>>`: how many see it. With it in
 /// place none may see anything.
-fn planted(name: &str, good: &str, threads: u32, right: &dyn Fn(usize) -> u32) -> Seen {
+fn planted_in(launch: &Launch, name: &str, good: &str, right: &dyn Fn(usize) -> u32) -> Seen {
     let whole = good.replace("<<", "").replace(">>", "");
-    let seen = noticed(&whole, threads, right);
+    let seen = noticed(&whole, launch, right);
     assert_eq!(seen, [], "{name}: the correct kernel is wrong");
     let mut broken = String::new();
     let mut rest = good;
@@ -108,7 +114,7 @@ fn planted(name: &str, good: &str, threads: u32, right: &dyn Fn(usize) -> u32) -
         rest = after.split_once(">>").map_or("", |(_, after)| after);
     }
     broken.push_str(rest);
-    let seen = Seen::by(&noticed(&broken, threads, right));
+    let seen = Seen::by(&noticed(&broken, launch, right));
     println!("{name}: {seen:?} of {SEEDS}");
     seen
 }
