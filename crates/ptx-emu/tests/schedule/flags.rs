@@ -1,6 +1,6 @@
 //! Data handed from one CTA to another by a flag in global memory.
 
-use ptx_emu::launch::Launch;
+use ptx_emu::Launch;
 
 use crate::{Seen, planted_in};
 
