@@ -1,9 +1,11 @@
-//! Where a compiled contender runs. One trait, two implementations: `cuda` on
-//! a GPU, `emu` on the CPU. Both obey the same [`OperatorCall`], in memory that
-//! is guarded by canaries and poisoned, and hand back what a validator needs.
-//! Nothing here works out what a right answer is.
+//! Where a compiled contender runs, and is timed. One trait, and for each way
+//! to run one implementation: `cuda` on a GPU, `emu` on the CPU. Both obey the
+//! same [`OperatorCall`], in memory that is guarded by canaries and poisoned,
+//! and hand back what a validator needs. Nothing here works out what a right
+//! answer is.
 
 pub mod abi;
+mod bench;
 pub mod cuda;
 pub mod emu;
 mod pieces;
@@ -22,6 +24,7 @@ use crate::operator::{Operands, Oracle};
 use crate::plan::OperatorCall;
 use crate::record::schema::Device;
 pub use crate::validate::POISON;
+pub use bench::{Bench, Course, Deal, Set, Timed, proven};
 pub use salt::Salt;
 
 /// Width of the zone before and after every buffer.
@@ -40,9 +43,17 @@ pub trait Backend {
         Ok(Oracle::compute(operands))
     }
 
-    /// The GPU, where this is one: only a GPU has a clock to measure with.
-    fn cuda(&mut self) -> Option<&mut cuda::CudaBackend> {
-        None
+    /// Sets up a stopwatch, where this backend has a clock.
+    fn bench<'a>(&'a mut self, _course: &Course<'_>) -> Result<Box<dyn Bench + 'a>, String> {
+        Err(format!(
+            "the {} backend has no clock",
+            self.device().backend
+        ))
+    }
+
+    /// The yardstick's name and version, or why there is none.
+    fn yardstick(&self) -> Result<String, String> {
+        Err("the yardstick needs a GPU".to_owned())
     }
 }
 

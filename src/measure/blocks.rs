@@ -1,4 +1,4 @@
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -9,11 +9,14 @@ use crate::backend::RunFailure;
 use crate::domain::{Block, ContenderId, Micros, Sample};
 use crate::stats::decision::{Rule, decide};
 use crate::stats::{Sampled, Tally};
+use crate::validate::Passed;
 
 /// A sample at less than this share of the usual clock was throttled.
 const THROTTLED: f64 = 0.75;
 /// How often a throttled sample is taken again before it is kept as it is.
 const RETAKES: u32 = 3;
+/// How long a throttled device is left alone.
+const RECOVERY: Duration = Duration::from_millis(50);
 /// Blocks between two looks at what is decided.
 const STRIDE: u32 = 5;
 
@@ -27,34 +30,35 @@ pub struct Schedule {
     pub max_seconds: f64,
 }
 
-/// Times one lane once.
-pub trait Stopwatch<E> {
-    /// The time, and the SM clock where it could be read.
-    fn sample(&mut self, lane: &Lane<E>) -> Result<(Micros, Option<f64>), RunFailure>;
+/// Times one call of whoever a proof is for.
+pub trait Stopwatch {
+    fn sample(&mut self, passed: Passed) -> Result<Reading, RunFailure>;
+}
+
+/// What came of one timed call.
+#[derive(Debug, PartialEq)]
+pub struct Reading {
+    pub micros: Micros,
+    /// The SM clock where it could be read.
+    pub clock_mhz: Option<f64>,
+    /// The proof for the next call; none where this one was found wrong.
+    pub proof: Option<Passed>,
 }
 
 /// One entry of a block.
-struct Arm<'a, E> {
-    lane: &'a Lane<E>,
+#[derive(Clone, Copy, Debug)]
+struct Arm {
+    lane: usize,
     /// 0, or 1 for the baseline's second entry.
     arm: u32,
 }
 
-impl<E> Clone for Arm<'_, E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<E> Copy for Arm<'_, E> {}
-
 /// Every lane, and once more those that are entered twice.
-fn arms<E>(lanes: &[Lane<E>]) -> Vec<Arm<'_, E>> {
-    let arm = |lane, arm| Arm { lane, arm };
-    let of_lane = |lane: &'_ Lane<E>| if lane.twice() { 2 } else { 1 };
+fn arms(lanes: &[Lane]) -> Vec<Arm> {
+    let entries = |lane: &Lane| if lane.twice() { 2 } else { 1 };
+    let lanes = lanes.iter().enumerate();
     lanes
-        .iter()
-        .flat_map(|lane| (0..of_lane(lane)).map(move |place| arm(lane, place)))
+        .flat_map(|(place, lane)| (0..entries(lane)).map(move |arm| Arm { lane: place, arm }))
         .collect()
 }
 
@@ -70,46 +74,52 @@ pub struct Outcome {
 }
 
 /// Blocks over all lanes until the minimum is reached, then over the contested
-/// ones, until every pair is decided or time is up. `emit` gets each block as
-/// it is finished.
-pub fn run<E>(
-    stopwatch: &mut dyn Stopwatch<E>,
-    lineup: &Lineup<E>,
+/// ones, until every pair is decided or time is up. Who is found wrong is not
+/// timed again. `emit` gets each block as it is finished.
+pub fn run(
+    stopwatch: &mut dyn Stopwatch,
+    lineup: Lineup,
     schedule: &Schedule,
     mut emit: impl FnMut(&Block),
 ) -> Result<Outcome, (ContenderId, RunFailure)> {
     let began = Instant::now();
+    let (shape, lanes) = lineup.into_parts();
+    // By their numbers, which are what the statistics know them by.
+    let all = arms(&lanes);
     let mut taking = Taking {
         stopwatch,
+        lanes,
         clocks: Vec::new(),
         retaken: 0,
     };
-    let lanes = lineup.lanes();
     for _ in 0..schedule.warmup {
-        for lane in lanes {
-            taking.sample(Arm { lane, arm: 0 })?;
+        for &arm in all.iter().filter(|arm| arm.arm == 0) {
+            taking.sample(arm)?;
         }
     }
     let mut rng = ChaCha8Rng::seed_from_u64(schedule.seed ^ u64::from(schedule.process) << 32);
-    // By their numbers, which are what the statistics know them by.
-    let all = arms(lanes);
-    let first: Vec<usize> = (0..all.len()).filter(|i| all[*i].arm == 0).collect();
     let mut tally = Tally::new(1, all.len());
     let mut active: Vec<usize> = (0..all.len()).collect();
     let decision = loop {
         active.shuffle(&mut rng);
-        let samples = active
-            .iter()
-            .map(|arm| taking.sample(all[*arm]))
-            .collect::<Result<Vec<Sample>, _>>()?;
+        let (mut timed, mut samples) = (Vec::new(), Vec::new());
+        for &arm in &active {
+            if let Some(sample) = taking.sample(all[arm])? {
+                timed.push(arm);
+                samples.push(sample);
+            }
+        }
+        if samples.is_empty() {
+            break "nobody is left to time".to_owned();
+        }
         let block = Block {
-            shape: lineup.shape().to_owned(),
+            shape: shape.clone(),
             process: schedule.process,
             block: tally.blocks() as u32,
             samples,
         };
         emit(&block);
-        tally.add(0, schedule.process, &sampled(&active, &block.samples));
+        tally.add(0, schedule.process, &sampled(&timed, &block.samples));
         let count = tally.blocks() as u32;
         let seconds = began.elapsed().as_secs_f64();
         let over = seconds >= schedule.max_seconds;
@@ -119,13 +129,17 @@ pub fn run<E>(
         if !over && !count.is_multiple_of(STRIDE) {
             continue;
         }
+        let stands = |arm: &usize| taking.lanes[all[*arm].lane].stands();
+        let first: Vec<usize> = (0..all.len())
+            .filter(|arm| all[*arm].arm == 0 && stands(arm))
+            .collect();
         let decision = decide(&tally, &first, &Rule::default());
         if decision.decided() || over {
             break decision.summary(seconds / f64::from(count));
         }
         // Both arms of a contender, so that the control goes on with it.
         let contested = decision.contested();
-        let same = |a: usize, b: usize| all[a].lane.contender() == all[b].lane.contender();
+        let same = |a: usize, b: usize| all[a].lane == all[b].lane;
         active = (0..all.len())
             .filter(|&arm| contested.iter().any(|&c| same(arm, c)))
             .collect();
@@ -150,74 +164,126 @@ fn sampled(arms: &[usize], samples: &[Sample]) -> Vec<Sampled> {
 }
 
 /// Takes samples and watches the clock.
-struct Taking<'a, E> {
-    stopwatch: &'a mut dyn Stopwatch<E>,
+struct Taking<'a> {
+    stopwatch: &'a mut dyn Stopwatch,
+    lanes: Vec<Lane>,
     /// Every clock read so far, sorted.
     clocks: Vec<f64>,
     retaken: u32,
 }
 
-impl<E> Taking<'_, E> {
+impl Taking<'_> {
+    /// Nothing where the lane was found wrong before.
     fn sample(
         &mut self,
-        Arm { lane, arm }: Arm<'_, E>,
-    ) -> Result<Sample, (ContenderId, RunFailure)> {
-        let mut tries = 0;
-        loop {
-            let (micros, clock_mhz) = self
+        Arm { lane, arm }: Arm,
+    ) -> Result<Option<Sample>, (ContenderId, RunFailure)> {
+        let mut taken = None;
+        for tries in 0..=RETAKES {
+            let lane = &mut self.lanes[lane];
+            let Some(passed) = lane.take() else {
+                break;
+            };
+            let reading = self
                 .stopwatch
-                .sample(lane)
+                .sample(passed)
                 .map_err(|failure| (lane.contender().clone(), failure))?;
-            let sample = Sample {
+            lane.put_back(reading.proof);
+            taken = Some(Sample {
                 contender: lane.contender().clone(),
                 arm,
-                micros,
-                clock_mhz,
-            };
-            let Some(clock) = clock_mhz else {
-                return Ok(sample);
-            };
-            let usual = self.clocks.get(self.clocks.len() / 2).copied();
-            let at = self.clocks.partition_point(|&c| c < clock);
-            self.clocks.insert(at, clock);
-            let throttled = usual.is_some_and(|usual| clock < THROTTLED * usual);
-            if !throttled || tries == RETAKES {
-                return Ok(sample);
+                micros: reading.micros,
+                clock_mhz: reading.clock_mhz,
+            });
+            if !self.throttled(reading.clock_mhz) || tries == RETAKES {
+                break;
             }
-            tries += 1;
             self.retaken += 1;
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            std::thread::sleep(RECOVERY);
         }
+        Ok(taken)
+    }
+
+    /// Whether the clock had dropped, by all that were read before.
+    fn throttled(&mut self, clock_mhz: Option<f64>) -> bool {
+        let Some(clock) = clock_mhz else {
+            return false;
+        };
+        let usual = self.clocks.get(self.clocks.len() / 2).copied();
+        let at = self.clocks.partition_point(|&c| c < clock);
+        self.clocks.insert(at, clock);
+        usual.is_some_and(|usual| clock < THROTTLED * usual)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::measure::lineup::tests::{Named, lineup};
+    use std::collections::BTreeSet;
 
-    /// Contenders a, b and c take 100, 90 and 80 µs with a little noise.
-    struct Fake {
+    use rand::RngExt;
+
+    use super::*;
+    use crate::measure::lineup::tests::lineup;
+
+    /// One call: its time, its clock, whether its output was right.
+    type Call = (f64, f64, bool);
+
+    /// Answers by contender and by how many calls there were before.
+    struct Script<F> {
         calls: u32,
-        slow_call: Option<u32>,
+        told: Vec<String>,
+        answer: F,
     }
 
-    impl Stopwatch<Named> for Fake {
-        fn sample(&mut self, lane: &Lane<Named>) -> Result<(Micros, Option<f64>), RunFailure> {
-            let base = match lane.entry().name() {
-                "a" => 100.0,
-                "b" => 90.0,
-                _ => 80.0,
-            };
+    impl<F: FnMut(&str, u32) -> Result<Call, RunFailure>> Stopwatch for Script<F> {
+        fn sample(&mut self, passed: Passed) -> Result<Reading, RunFailure> {
+            let name = passed.subject().contender.as_str().to_owned();
+            let (micros, clock, right) = (self.answer)(&name, self.calls)?;
             self.calls += 1;
-            let noise = 1.0 + 1e-3 * f64::from(self.calls * 7919 % 11 % 5);
-            let clock = if Some(self.calls) == self.slow_call {
-                800.0
-            } else {
-                1700.0
-            };
-            Ok((Micros(base * noise), Some(clock)))
+            self.told.push(name);
+            Ok(Reading {
+                micros: Micros(micros),
+                clock_mhz: Some(clock),
+                proof: passed.spend(!right).renewed().ok(),
+            })
         }
+    }
+
+    /// What became of a run: how it ended, its blocks, and who was called when.
+    struct Ran {
+        ended: Result<Outcome, (ContenderId, RunFailure)>,
+        blocks: Vec<Block>,
+        told: Vec<String>,
+    }
+
+    fn ran(schedule: &Schedule, answer: impl FnMut(&str, u32) -> Result<Call, RunFailure>) -> Ran {
+        let mut script = Script {
+            calls: 0,
+            told: Vec::new(),
+            answer,
+        };
+        let mut blocks = Vec::new();
+        let lineup = lineup(&["a", "b", "c"]);
+        let ended = run(&mut script, lineup, schedule, |b| blocks.push(b.clone()));
+        Ran {
+            ended,
+            blocks,
+            told: script.told,
+        }
+    }
+
+    /// Contenders a, b and c take 100, 90 and 80 µs with a little noise.
+    fn plain(name: &str, call: u32) -> Call {
+        let base = match name {
+            "a" => 100.0,
+            "b" => 90.0,
+            _ => 80.0,
+        };
+        (base * noise(call), 1700.0, true)
+    }
+
+    fn noise(call: u32) -> f64 {
+        1.0 + 1e-3 * f64::from((call + 1) * 7919 % 11 % 5)
     }
 
     fn schedule() -> Schedule {
@@ -226,44 +292,204 @@ mod tests {
             seed: 1,
             warmup: 1,
             min_blocks: 20,
-            max_seconds: 5.0,
+            max_seconds: 30.0,
+        }
+    }
+
+    fn order(block: &Block) -> Vec<(String, u32)> {
+        let arm = |s: &Sample| (s.contender.to_string(), s.arm);
+        block.samples.iter().map(arm).collect()
+    }
+
+    fn names(block: &Block) -> BTreeSet<&str> {
+        block.samples.iter().map(|s| s.contender.as_str()).collect()
+    }
+
+    #[test]
+    fn complete_blocks_in_random_order_until_decided() {
+        let Ran {
+            ended,
+            blocks,
+            told,
+        } = ran(&schedule(), |name, call| Ok(plain(name, call)));
+        let outcome = ended.unwrap();
+        assert_eq!(outcome.decision, "decided");
+        assert_eq!((outcome.blocks, blocks.len()), (20, 20));
+        let arms = |of: [(&str, u32); 4]| BTreeSet::from(of.map(|(n, a)| (n.to_owned(), a)));
+        let whole = arms([("a", 0), ("a", 1), ("b", 0), ("c", 0)]);
+        for (place, block) in blocks.iter().enumerate() {
+            assert_eq!(block.block as usize, place);
+            assert_eq!(order(block).into_iter().collect::<BTreeSet<_>>(), whole);
+        }
+        // Warm-ups come first, each contender's once; then as the blocks say.
+        let samples = blocks.iter().flat_map(|b| &b.samples);
+        let sampled = samples.map(|s| s.contender.to_string());
+        assert_eq!(told[..3], ["a", "b", "c"]);
+        assert_eq!(told[3..], sampled.collect::<Vec<_>>());
+        // In every place everybody.
+        for place in 0..4 {
+            let there: BTreeSet<_> = blocks.iter().map(|b| order(b)[place].clone()).collect();
+            assert_eq!(there, whole, "place {place}");
         }
     }
 
     #[test]
-    fn complete_blocks_in_changing_order_until_decided() {
-        let mut fake = Fake {
-            calls: 0,
-            slow_call: None,
+    fn the_order_is_the_seeds_and_the_processes() {
+        let orders = |process, seed| -> Vec<_> {
+            let schedule = Schedule {
+                process,
+                seed,
+                ..schedule()
+            };
+            let ran = ran(&schedule, |name, call| Ok(plain(name, call)));
+            ran.blocks.iter().map(order).collect()
         };
-        let mut blocks = Vec::new();
-        let outcome = run(&mut fake, &lineup(&["a", "b", "c"]), &schedule(), |b| {
-            blocks.push(b.clone())
-        })
-        .unwrap();
-        assert_eq!(outcome.decision, "decided");
-        assert_eq!(outcome.blocks as usize, blocks.len());
-        assert!(blocks.len() >= 20);
-        assert!(blocks.iter().all(|b| b.samples.len() == 4));
-        let order = |b: &Block| -> Vec<(String, u32)> {
-            let name = |s: &Sample| (s.contender.to_string(), s.arm);
-            b.samples.iter().map(name).collect()
+        assert_eq!(orders(0, 1), orders(0, 1));
+        assert_ne!(orders(0, 1), orders(1, 1));
+        assert_ne!(orders(0, 1), orders(0, 2));
+    }
+
+    /// b and c are nearly alike and scatter, a is clear of both.
+    fn close(name: &str, call: u32) -> Call {
+        let draw: f64 = ChaCha8Rng::seed_from_u64(u64::from(call)).random();
+        let scatter = 1.0 + 0.06 * (draw - 0.5);
+        match name {
+            "a" => (200.0 * scatter, 1700.0, true),
+            "b" => (100.0 * scatter, 1700.0, true),
+            _ => (100.6 * scatter, 1700.0, true),
+        }
+    }
+
+    #[test]
+    fn after_the_minimum_only_contested_pairs_are_timed() {
+        let Ran { ended, blocks, .. } = ran(&schedule(), |name, call| Ok(close(name, call)));
+        assert_eq!(ended.unwrap().decision, "decided");
+        let (before, after) = blocks.split_at(20);
+        assert!(before.iter().all(|b| b.samples.len() == 4));
+        assert!(!after.is_empty());
+        let pair = BTreeSet::from(["b", "c"]);
+        assert!(after.iter().all(|b| names(b) == pair), "{after:?}");
+    }
+
+    #[test]
+    fn a_contested_baseline_goes_on_with_both_its_arms() {
+        let swapped = |name: &str, call| match name {
+            "a" => close("b", call),
+            "b" => close("a", call),
+            _ => close("c", call),
         };
-        assert!(blocks.iter().any(|b| order(b) != order(&blocks[0])));
+        let Ran { blocks, .. } = ran(&schedule(), |name, call| Ok(swapped(name, call)));
+        assert!(blocks.len() > 20);
+        for block in &blocks[20..] {
+            let arms: BTreeSet<_> = order(block).into_iter().collect();
+            let wanted = [("a", 0), ("a", 1), ("c", 0)].map(|(n, a)| (n.to_owned(), a));
+            assert_eq!(arms, BTreeSet::from(wanted));
+        }
+    }
+
+    #[test]
+    fn time_that_is_up_ends_it_with_what_is_open() {
+        let short = Schedule {
+            max_seconds: 0.15,
+            min_blocks: 1000,
+            ..schedule()
+        };
+        let slow = |name: &str, call| {
+            std::thread::sleep(Duration::from_millis(4));
+            Ok(close(name, call))
+        };
+        let Ran { ended, blocks, .. } = ran(&short, slow);
+        let outcome = ended.unwrap();
+        assert!((2..=12).contains(&blocks.len()), "{}", blocks.len());
+        assert!(outcome.decision.starts_with("unresolved: "), "{outcome:?}");
+        // Two blocks there are, however little time.
+        let none = Schedule {
+            max_seconds: 0.0,
+            ..short
+        };
+        let ran = ran(&none, |name, call| Ok(plain(name, call)));
+        assert_eq!(ran.blocks.len(), 2);
     }
 
     #[test]
     fn a_throttled_sample_is_taken_again() {
-        let mut fake = Fake {
-            calls: 0,
-            slow_call: Some(30),
+        let Ran { ended, blocks, .. } = ran(&schedule(), |name, call| {
+            let (micros, _, right) = plain(name, call);
+            Ok(match call {
+                30 => (3.0 * micros, 800.0, right),
+                _ => (micros, 1700.0, right),
+            })
+        });
+        assert_eq!(ended.unwrap().retaken, 1);
+        let samples: Vec<&Sample> = blocks.iter().flat_map(|b| &b.samples).collect();
+        assert!(samples.iter().all(|s| s.clock_mhz == Some(1700.0)));
+        assert!(samples.iter().all(|s| s.micros.0 < 110.0));
+    }
+
+    #[test]
+    fn a_clock_that_stays_low_is_taken_as_it_is() {
+        // Three tries more for the first, and the others are as low.
+        let Ran { ended, blocks, .. } = ran(&schedule(), |name, call| {
+            let (micros, _, right) = plain(name, call);
+            let clock = if (40..44).contains(&call) {
+                1200.0
+            } else {
+                1700.0
+            };
+            Ok((micros, clock, right))
+        });
+        let outcome = ended.unwrap();
+        assert_eq!((outcome.retaken, outcome.blocks), (3, 20));
+        let low = |s: &&Sample| s.clock_mhz == Some(1200.0);
+        let kept = blocks.iter().flat_map(|b| &b.samples).filter(low);
+        assert_eq!(kept.count(), 1);
+        // Less than a quarter below the usual is no throttling.
+        let Ran { ended, .. } = ran(&schedule(), |name, call| {
+            let clock = if call == 30 { 1300.0 } else { 1700.0 };
+            Ok((plain(name, call).0, clock, true))
+        });
+        assert_eq!(ended.unwrap().retaken, 0);
+    }
+
+    #[test]
+    fn who_is_found_wrong_is_not_timed_again() {
+        let wrong = |who: &'static str| {
+            let mut calls = 0;
+            move |name: &str, call| {
+                let (micros, clock, _) = plain(name, call);
+                calls += u32::from(name == who);
+                Ok((micros, clock, name != who || calls < 8))
+            }
         };
-        let mut clocks = Vec::new();
-        let outcome = run(&mut fake, &lineup(&["a", "b", "c"]), &schedule(), |b| {
-            clocks.extend(b.samples.iter().filter_map(|s| s.clock_mhz));
-        })
-        .unwrap();
-        assert_eq!(outcome.retaken, 1);
-        assert!(clocks.iter().all(|&c| c == 1700.0));
+        let Ran {
+            ended,
+            blocks,
+            told,
+        } = ran(&schedule(), wrong("b"));
+        assert_eq!(ended.unwrap().decision, "decided");
+        assert_eq!(told.iter().filter(|name| *name == "b").count(), 8);
+        assert_eq!(blocks.len(), 20);
+        assert_eq!(names(&blocks[19]), BTreeSet::from(["a", "c"]));
+        // The baseline's other arm goes with it.
+        let Ran { told, blocks, .. } = ran(&schedule(), wrong("a"));
+        assert_eq!(told.iter().filter(|name| *name == "a").count(), 8);
+        assert_eq!(names(&blocks[19]), BTreeSet::from(["b", "c"]));
+        let nobody = ran(&schedule(), |name, call| {
+            let (micros, clock, _) = plain(name, call);
+            Ok((micros, clock, false))
+        });
+        assert_eq!(nobody.ended.unwrap().decision, "nobody is left to time");
+        assert_eq!((nobody.blocks.len(), nobody.told.len()), (0, 3));
+    }
+
+    #[test]
+    fn a_failure_says_whose_it_is_and_blocks_before_it_are_kept() {
+        let Ran { ended, blocks, .. } = ran(&schedule(), |name, call| match (name, call) {
+            ("c", 30..) => Err(RunFailure::crashed("illegal address")),
+            _ => Ok(plain(name, call)),
+        });
+        let (who, failure) = ended.unwrap_err();
+        assert_eq!((who.as_str(), failure.fatal), ("c", true));
+        assert!((6..=8).contains(&blocks.len()), "{}", blocks.len());
     }
 }

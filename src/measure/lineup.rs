@@ -1,51 +1,56 @@
 use crate::domain::ContenderId;
 use crate::validate::{Passed, Subject};
 
-/// Something a stopwatch can time, which knows whose code it runs on what.
-pub trait Timeable {
-    fn subject(&self) -> &Subject;
-}
-
-/// One contender ready to be timed: the thing itself, and the proof that it is
-/// right. Only a [`Lineup`] makes one, and whatever reads the clock takes one.
+/// One contender that is timed.
 #[derive(Debug)]
-pub struct Lane<E> {
-    passed: Passed,
-    entry: E,
+pub struct Lane {
+    contender: ContenderId,
     /// Entered a second time in each block: the A/A arm.
     twice: bool,
+    /// The proof that it is right, until it is found wrong.
+    proof: Option<Passed>,
 }
 
-impl<E> Lane<E> {
+impl Lane {
     pub fn contender(&self) -> &ContenderId {
-        &self.passed.subject().contender
-    }
-
-    pub fn entry(&self) -> &E {
-        &self.entry
+        &self.contender
     }
 
     pub fn twice(&self) -> bool {
         self.twice
     }
+
+    /// Whether it may still be timed.
+    pub fn stands(&self) -> bool {
+        self.proof.is_some()
+    }
+
+    /// The proof to time one call with. None is left until that call is judged.
+    pub(super) fn take(&mut self) -> Option<Passed> {
+        self.proof.take()
+    }
+
+    pub(super) fn put_back(&mut self, proof: Option<Passed>) {
+        self.proof = proof;
+    }
 }
 
-/// A proof that does not fit what it was brought for.
+/// A proof that does not fit where it was brought.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a proof for {proof} was brought for {wanted}")]
+#[error("a proof for {proof} was brought where {shape} is timed")]
 pub struct Unproven {
     proof: String,
-    wanted: String,
+    shape: String,
 }
 
 /// Everybody who is timed on one shape.
 #[derive(Debug)]
-pub struct Lineup<E> {
+pub struct Lineup {
     shape: String,
-    lanes: Vec<Lane<E>>,
+    lanes: Vec<Lane>,
 }
 
-impl<E: Timeable> Lineup<E> {
+impl Lineup {
     pub fn new(shape: &str) -> Self {
         Self {
             shape: shape.to_owned(),
@@ -53,32 +58,33 @@ impl<E: Timeable> Lineup<E> {
         }
     }
 
-    /// Lets `entry` in, if the proof is for its very code on this very shape.
-    pub fn enter(&mut self, passed: Passed, entry: E, twice: bool) -> Result<(), Unproven> {
-        let (proof, wanted) = (passed.subject(), entry.subject());
-        let words = |s: &Subject| format!("{} on {} (image {})", s.contender, s.shape, s.image);
-        if proof != wanted || proof.shape != self.shape {
+    /// Lets in whoever the proof is for, if it is for this very shape.
+    pub fn enter(&mut self, passed: Passed, twice: bool) -> Result<(), Unproven> {
+        let Subject {
+            contender,
+            shape,
+            image,
+        } = passed.subject();
+        if *shape != self.shape {
             return Err(Unproven {
-                proof: words(proof),
-                wanted: format!("{}, timed on {}", words(wanted), self.shape),
+                proof: format!("{contender} on {shape} (image {image})"),
+                shape: self.shape.clone(),
             });
         }
         self.lanes.push(Lane {
-            passed,
-            entry,
+            contender: contender.clone(),
             twice,
+            proof: Some(passed),
         });
         Ok(())
     }
-}
 
-impl<E> Lineup<E> {
-    pub fn shape(&self) -> &str {
-        &self.shape
+    pub fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
     }
 
-    pub fn lanes(&self) -> &[Lane<E>] {
-        &self.lanes
+    pub(super) fn into_parts(self) -> (String, Vec<Lane>) {
+        (self.shape, self.lanes)
     }
 }
 
@@ -88,27 +94,11 @@ pub(super) mod tests {
     use crate::operator::{Distribution, GroupOracle, Operands, Oracle};
     use crate::validate::{Exhibit, Tolerance, prove};
 
-    /// A thing to time that is only its name.
-    #[derive(Debug)]
-    pub struct Named(Subject);
-
-    impl Named {
-        pub fn name(&self) -> &str {
-            self.0.contender.as_str()
-        }
-    }
-
-    impl Timeable for Named {
-        fn subject(&self) -> &Subject {
-            &self.0
-        }
-    }
-
-    fn subject(contender: &str, shape: &str, image: &str) -> Subject {
+    fn subject(contender: &str, shape: &str) -> Subject {
         Subject {
             contender: ContenderId::from_text(contender),
             shape: shape.to_owned(),
-            image: image.to_owned(),
+            image: "i".to_owned(),
         }
     }
 
@@ -139,36 +129,25 @@ pub(super) mod tests {
     }
 
     /// A lineup of these names on shape `s`, the first entered twice.
-    pub fn lineup(names: &[&str]) -> Lineup<Named> {
+    pub fn lineup(names: &[&str]) -> Lineup {
         let mut lineup = Lineup::new("s");
         for (place, name) in names.iter().enumerate() {
-            let subject = subject(name, "s", "i");
-            let entered = lineup.enter(proof(subject.clone()), Named(subject), place == 0);
-            entered.unwrap();
+            lineup.enter(proof(subject(name, "s")), place == 0).unwrap();
         }
         lineup
     }
 
     #[test]
-    fn a_proof_opens_its_own_cell_and_no_other() {
-        let own = subject("x", "s", "i");
-        let others = [
-            subject("y", "s", "i"),
-            subject("x", "t", "i"),
-            subject("x", "s", "another build"),
-        ];
-        for other in &others {
-            let mut lineup = Lineup::new("s");
-            let refused = lineup.enter(proof(other.clone()), Named(own.clone()), false);
-            assert!(refused.is_err(), "{other:?}");
-            assert!(lineup.lanes().is_empty());
-        }
-        // Right for its entry, but the clock runs on another shape.
+    fn a_proof_opens_no_other_shape() {
         let mut elsewhere = Lineup::new("t");
-        let refused = elsewhere.enter(proof(own.clone()), Named(own.clone()), false);
+        let refused = elsewhere.enter(proof(subject("x", "s")), false);
         let text = refused.unwrap_err().to_string();
-        assert!(text.contains("a proof for x on s (image i)"), "{text}");
+        assert_eq!(
+            text,
+            "a proof for x on s (image i) was brought where t is timed"
+        );
+        assert!(elsewhere.is_empty());
         let mut here = Lineup::new("s");
-        assert!(here.enter(proof(own.clone()), Named(own), false).is_ok());
+        assert!(here.enter(proof(subject("x", "s")), false).is_ok());
     }
 }

@@ -1,11 +1,12 @@
 //! Times contenders side by side in randomised blocks. Only those with a
-//! [`Passed`](crate::validate::Passed) get in, and what reads the clock takes
-//! the [`Lane`] that holds it: timing a wrong kernel does not type-check.
+//! [`Passed`](crate::validate::Passed) get in, and what reads the clock uses it
+//! up: timing a wrong kernel does not type-check, nor does timing one on after
+//! it was found wrong.
 
 mod audit;
 mod blocks;
 mod lineup;
 
 pub use audit::{Audit, Calls, Dealt};
-pub use blocks::{Outcome, Schedule, Stopwatch, run};
-pub use lineup::{Lane, Lineup, Timeable, Unproven};
+pub use blocks::{Outcome, Reading, Schedule, Stopwatch, run};
+pub use lineup::{Lineup, Unproven};

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 pub use mismatch::{Element, Mismatch};
-pub use passed::{Exhibit, Finding, Passed, Subject, Wrong, examine, prove};
+pub use passed::{Exhibit, Finding, Passed, Spent, Subject, Wrong, examine, prove};
 
 use crate::operator::{GroupOracle, Operands, Oracle};
 

@@ -12,9 +12,10 @@ pub struct Subject {
 }
 
 /// Proof that this very code gave a right output on this shape, here and now.
-/// Whatever reads the clock asks for it. [`prove`] makes it, by judging an
-/// output, and nothing else can; it is not copied, and there is no other way
-/// to one:
+/// Whatever reads the clock takes it, and it is used up: the next call is
+/// timed with a proof that comes of judging this one. [`prove`] makes the
+/// first, by judging an output, and nothing else can; it is not copied, and
+/// there is no other way to one:
 ///
 /// ```compile_fail
 /// # use dgx::validate::{Passed, Subject};
@@ -37,6 +38,58 @@ pub struct Passed {
 impl Passed {
     pub fn subject(&self) -> &Subject {
         &self.subject
+    }
+
+    /// Uses the proof up for one timed call, of whose output the device that
+    /// judged it has doubts, or none.
+    pub fn spend(self, suspect: bool) -> Spent {
+        Spent {
+            subject: self.subject,
+            suspect,
+        }
+    }
+}
+
+/// What is left of a proof when the clock was read with it. Only judging the
+/// output of that call makes it a proof again.
+///
+/// ```compile_fail
+/// # use dgx::validate::{Passed, Spent};
+/// fn read_the_clock_twice(passed: Passed) -> [Spent; 2] {
+///     [passed.spend(false), passed.spend(false)]
+/// }
+/// ```
+#[derive(Debug, PartialEq, Eq)]
+pub struct Spent {
+    subject: Subject,
+    suspect: bool,
+}
+
+impl Spent {
+    pub fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    /// A proof for the next call, where the device judged this one right; else
+    /// the host must judge.
+    pub fn renewed(self) -> Result<Passed, Self> {
+        match self.suspect {
+            true => Err(self),
+            false => Ok(Passed {
+                subject: self.subject,
+            }),
+        }
+    }
+
+    /// A proof for the next call, if the host finds this one right.
+    pub fn proven(
+        self,
+        exhibit: Exhibit<'_>,
+        operands: &Operands,
+        oracle: &Oracle,
+        tolerance: Tolerance,
+    ) -> Result<Passed, Wrong> {
+        prove(self.subject, exhibit, operands, oracle, tolerance)
     }
 }
 
@@ -151,5 +204,14 @@ mod tests {
             assert!(proof(&c, &[]).is_err(), "{wrong:#x}");
             c[0][7] = right;
         }
+        let spent = |suspect| proof(&c, &[]).unwrap().spend(suspect);
+        assert_eq!(spent(false).renewed().unwrap().subject(), &subject());
+        assert_eq!(spent(true).renewed().unwrap_err().subject(), &subject());
+        let again = |c: &[Vec<u16>]| {
+            let exhibit = Exhibit { c, trespasses: &[] };
+            spent(true).proven(exhibit, &operands, &oracle, tolerance)
+        };
+        assert_eq!(again(&c).unwrap().subject(), &subject());
+        assert!(again(&[vec![0; 3 * 128]]).is_err());
     }
 }

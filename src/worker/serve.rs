@@ -7,7 +7,7 @@ use super::protocol::{Answer, Asked, Reply, Request};
 use super::timing;
 use super::trace::trace;
 use crate::backend::Backend;
-use crate::backend::cuda::{self, CudaBackend};
+use crate::backend::cuda::CudaBackend;
 use crate::backend::emu::EmuBackend;
 use crate::compile::Cache;
 
@@ -34,13 +34,9 @@ pub fn serve(
             return;
         }
     };
-    let yardstick = match opened.cuda() {
-        Some(_) => cuda::find_cublas(),
-        None => Err("the yardstick needs a GPU".to_owned()),
-    };
     line.send(&Reply::Ready {
         device: Box::new(opened.device().clone()),
-        yardstick,
+        yardstick: opened.yardstick(),
     });
     let mut problems = Problems::new(cache);
     for text in requests.lines().map_while(Result::ok) {
@@ -75,15 +71,7 @@ pub fn serve(
             }
             Request::Measure(job) => {
                 trace(|| format!("measure {}", job.shape.name));
-                match opened.cuda() {
-                    Some(gpu) => timing::measure(gpu, &mut problems, &job, &mut |r| line.send(r)),
-                    None => {
-                        line.send(&Reply::Failed {
-                            message: "this backend has no clock".to_owned(),
-                        });
-                        true
-                    }
-                }
+                timing::measure(opened.as_mut(), &mut problems, &job, &mut |r| line.send(r))
             }
         };
         if !usable {

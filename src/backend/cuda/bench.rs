@@ -1,330 +1,156 @@
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
-use super::cublas::Yardstick;
-use super::driver::{CudaError, DeviceMemory, Event, Flag, Graph, Launch, Stream, cu};
-use super::ground::{Ground, Judge};
-use super::instance::DataSet;
+use rayon::prelude::*;
+
+use super::cublas::{Yardstick, find as find_cublas};
+use super::driver::{Stream, free_memory};
+use super::entry::Entry;
+use super::instance::{DataSet, Instance};
 use super::prepared::Prepared;
-use super::program::Program;
-use super::tools::{Tools, argument};
-use crate::backend::salt::Salt;
-use crate::backend::{Observation, RunFailure};
-use crate::measure::{Lane, Timeable};
-use crate::record::schema::Device;
-use crate::validate::{Subject, Tolerance};
+use super::timer::Timer;
+use super::tools::Tools;
+use super::{CudaBackend, CudaError};
+use crate::backend::{Bench, Course, Deal, Job, Observation, RunFailure, Set, Timed, proven};
+use crate::domain::{ContenderId, Tuning};
+use crate::operator::Oracle;
+use crate::validate::{Passed, Subject, Tolerance};
 
-/// A timed call that has not ended by now never will.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A cycle count and a time for each SM; their numbers may have gaps, so there
-/// is room for more than any device has. Keep in step with tools.cu.
-const STAMP_BYTES: u64 = 1024 * 16;
-/// After the stamps: the lowest changed address and the count of wrong elements.
-const FINDINGS: u64 = 2 * STAMP_BYTES;
-
-/// Something to time: a contender's call, or the yardstick, as a graph, with
-/// all that is needed to lay memory out for it and to judge what it did.
-#[derive(Debug)]
-pub struct Entry {
-    subject: Subject,
-    runner: Runner,
-    graph: Graph,
-    tolerance: Tolerance,
-    /// One for each data set.
-    rounds: Vec<(Program, Option<Judge>)>,
-    /// The programs name their addresses.
-    _sets: Vec<Rc<DataSet>>,
-}
-
-#[derive(Debug)]
-enum Runner {
-    Contender(Box<Prepared>),
-    Yardstick(Box<Yardstick>),
-}
-
-impl Entry {
-    pub fn contender(
-        subject: Subject,
-        prepared: Prepared,
-        sets: &[Rc<DataSet>],
-        tolerance: Tolerance,
-    ) -> Result<Self, RunFailure> {
-        let graph = prepared.capture()?;
-        let runner = Runner::Contender(Box::new(prepared));
-        Self::new(subject, runner, graph, sets, tolerance)
-    }
-
-    pub fn yardstick(
-        subject: Subject,
-        yardstick: Yardstick,
-        sets: &[Rc<DataSet>],
-        tolerance: Tolerance,
-    ) -> Result<Self, RunFailure> {
-        let graph = yardstick.capture()?;
-        let runner = Runner::Yardstick(Box::new(yardstick));
-        Self::new(subject, runner, graph, sets, tolerance)
-    }
-
-    fn new(
-        subject: Subject,
-        runner: Runner,
-        graph: Graph,
-        sets: &[Rc<DataSet>],
-        tolerance: Tolerance,
-    ) -> Result<Self, RunFailure> {
-        let ground = runner.ground();
-        let rounds = sets
-            .iter()
-            .map(|set| Ok((ground.program(set)?, ground.bench_judge(set)?)))
-            .collect::<Result<_, CudaError>>()?;
-        Ok(Self {
-            subject,
-            runner,
-            graph,
-            tolerance,
-            rounds,
-            _sets: sets.to_vec(),
-        })
-    }
-
-    fn ground(&self) -> &Ground {
-        self.runner.ground()
-    }
-
-    pub fn tolerance(&self) -> Tolerance {
-        self.tolerance
-    }
-}
-
-impl Runner {
-    fn ground(&self) -> &Ground {
-        match self {
-            Self::Contender(prepared) => prepared.ground(),
-            Self::Yardstick(yardstick) => yardstick.ground(),
-        }
-    }
-}
-
-impl Timeable for Entry {
-    fn subject(&self) -> &Subject {
-        &self.subject
-    }
-}
-
-/// The data of one call: which set, and what makes this call unlike the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deal {
-    pub set: usize,
-    pub salt: Salt,
-}
-
-/// One timed call.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Timed {
-    pub micros: f64,
-    /// Mean SM clock over the call, where it could be read.
-    pub clock_mhz: Option<f64>,
-    /// The device is not sure that its output is right, or that it left alone
-    /// what it must.
-    pub suspect: bool,
-}
-
-/// Times calls one at a time on an otherwise idle stream: memory laid out
-/// anew, L2 flushed, the stream held while everything is queued, events around
-/// the graph, clock stamps around the events, and every output judged before
-/// the next call.
-pub struct Bench {
-    stream: Rc<Stream>,
+/// The contenders of one shape on the GPU, ready to be called and timed.
+pub struct CudaBench<'a> {
+    shape: String,
+    instance: Rc<Instance>,
+    sets: Vec<Rc<DataSet>>,
+    timer: Timer,
+    entries: Vec<Entry>,
     tools: Rc<Tools>,
-    flag: Flag,
-    ticket: u32,
-    start: Event,
-    stop: Event,
-    /// Written before each sample; as large as twice the L2.
-    flush: Option<DeviceMemory>,
-    /// Two sets of stamps and the findings.
-    stamps: DeviceMemory,
-    sms: u32,
+    stream: Rc<Stream>,
+    /// All of it lives in the backend's context.
+    _backend: &'a mut CudaBackend,
 }
 
-impl Bench {
-    pub fn new(
-        device: &Device,
-        tools: &Rc<Tools>,
-        stream: Rc<Stream>,
-        cold_l2: bool,
-    ) -> Result<Self, CudaError> {
-        let flush = match cold_l2 {
-            true => Some(DeviceMemory::new((2 * device.l2.0).max(64 << 20))?),
-            false => None,
-        };
+impl<'a> CudaBench<'a> {
+    pub fn new(backend: &'a mut CudaBackend, course: &Course<'_>) -> Result<Self, String> {
+        let say = |e: CudaError| e.to_string();
+        let first = course.sets.first().ok_or("there are no data to time on")?;
+        // Before the data sets: a new shape takes the place of the old.
+        let instance = backend.instance(first.operands).map_err(say)?;
+        let (tools, stream) = (Rc::clone(&backend.tools), Rc::clone(&backend.stream));
+        let sets = data_sets(course, &stream).map_err(say)?;
+        let timer = Timer::new(&backend.device, &tools, Rc::clone(&stream), course.cold_l2);
+        let timer = timer.map_err(say)?;
         Ok(Self {
-            tools: Rc::clone(tools),
-            flag: Flag::new()?,
-            ticket: 0,
-            start: Event::new()?,
-            stop: Event::new()?,
-            flush,
-            stamps: DeviceMemory::new(FINDINGS + 16)?,
-            sms: device.sms,
+            shape: course.shape.name.clone(),
+            instance,
+            sets,
+            timer,
+            entries: Vec::new(),
+            tools,
             stream,
+            _backend: backend,
         })
     }
 
-    /// Times one call of a lane, which holds the proof that it may be timed.
-    /// Errors say whether the device survived.
-    pub fn sample(&mut self, lane: &Lane<Entry>, deal: Deal) -> Result<Timed, RunFailure> {
-        self.queue(lane.entry(), deal)?;
-        self.flag.set(self.ticket);
-        self.wait()?;
-        let micros = self
-            .stop
-            .micros_since(&self.start)
-            .map_err(CudaError::crashed)?;
-        let (clock_mhz, suspect) = self.read_back().map_err(CudaError::crashed)?;
-        Ok(Timed {
-            micros,
-            clock_mhz,
-            suspect,
-        })
-    }
-
-    /// Calls an entry once without looking at the clock, and says whether the
-    /// device has doubts about what it did. What earlier calls left in the
-    /// variables of its module stays there.
-    pub fn rehearse(&self, entry: &Entry, deal: Deal) -> Result<bool, RunFailure> {
-        self.lay(entry, deal, false)?;
-        self.stream
-            .fill(self.stamps.address, 0, self.stamps.bytes)?;
-        entry.graph.launch(&self.stream)?;
-        self.stop.record(&self.stream)?;
-        self.look(entry, deal)?;
-        self.wait()?;
-        let (_, suspect) = self.read_back().map_err(CudaError::crashed)?;
-        Ok(suspect)
-    }
-
-    /// Reads back what the call just made left in memory.
-    pub fn observe(&self, entry: &Entry, deal: Deal) -> Result<Observation, RunFailure> {
-        let (program, _) = &entry.rounds[deal.set];
-        entry
-            .ground()
-            .observe(program, &self.tools, deal.salt)
-            .map_err(CudaError::crashed)
-    }
-
-    /// Queues putting the data in place, in the one place they ever have.
-    fn lay(&self, entry: &Entry, deal: Deal, forget: bool) -> Result<(), CudaError> {
-        let (program, _) = &entry.rounds[deal.set];
-        program.lay(&self.tools, &self.stream, deal.salt, forget)?;
-        match &entry.runner {
-            Runner::Contender(_) => Ok(()),
-            Runner::Yardstick(yardstick) => yardstick.dequantise(),
+    fn subject(&self, contender: &ContenderId, image: String) -> Subject {
+        Subject {
+            contender: contender.clone(),
+            shape: self.shape.clone(),
+            image,
         }
     }
 
-    /// Times work of the harness's own as a call is timed.
-    pub fn trial(&mut self, graph: &Graph) -> Result<f64, RunFailure> {
-        let queued = self.queue_timed(graph);
-        self.flag.set(self.ticket);
-        queued?;
-        self.wait()?;
-        let micros = self.stop.micros_since(&self.start);
-        micros.map_err(CudaError::crashed)
-    }
-
-    fn queue(&mut self, entry: &Entry, deal: Deal) -> Result<(), RunFailure> {
-        self.lay(entry, deal, true)?;
-        self.queue_timed(&entry.graph)?;
-        self.look(entry, deal)?;
-        Ok(())
-    }
-
-    fn queue_timed(&mut self, graph: &Graph) -> Result<(), CudaError> {
-        cu!(cuCtxResetPersistingL2Cache())?;
-        self.stream
-            .fill(self.stamps.address, 0, self.stamps.bytes)?;
-        if let Some(flush) = &self.flush {
-            let byte = self.ticket as u8;
-            self.stream.fill(flush.address, byte, flush.bytes)?;
-        }
-        self.ticket = self.ticket.wrapping_add(1);
-        let (mut flag, mut ticket) = (self.flag.device, self.ticket);
-        let mut parameters = [argument(&mut flag), argument(&mut ticket)];
-        self.tools
-            .hold
-            .launch(&self.stream, &Launch::flat(1, 1), &mut parameters)?;
-        self.stamp_at(0)?;
-        self.start.record(&self.stream)?;
-        graph.launch(&self.stream)?;
-        self.stop.record(&self.stream)?;
-        self.stamp_at(1)
-    }
-
-    /// Queues judging the output, and looking at all that is not an operand:
-    /// operands are laid anew for everybody.
-    fn look(&self, entry: &Entry, deal: Deal) -> Result<(), CudaError> {
-        let (program, judge) = &entry.rounds[deal.set];
-        let findings = self.stamps.address + FINDINGS;
-        program.check(&self.tools, &self.stream, deal.salt, false, findings)?;
-        let Some(judge) = judge else {
-            return Ok(());
-        };
-        let tolerance = (entry.tolerance.rtol, entry.tolerance.atol);
-        judge.queue(
-            &self.tools,
-            &self.stream,
-            deal.salt,
-            tolerance,
-            findings + 8,
-        )
-    }
-
-    fn stamp_at(&self, place: u64) -> Result<(), CudaError> {
-        let mut address = self.stamps.address + place * STAMP_BYTES;
-        let launch = Launch::flat(self.sms, 32);
-        self.tools
-            .stamp
-            .launch(&self.stream, &launch, &mut [argument(&mut address)])
-    }
-
-    fn wait(&self) -> Result<(), RunFailure> {
-        let began = Instant::now();
-        while !self.stop.reached().map_err(CudaError::crashed)? {
-            if began.elapsed() > PATIENCE {
-                return Err(RunFailure::hung(format!(
-                    "a call did not end within {} s",
-                    PATIENCE.as_secs()
-                )));
-            }
-            std::hint::spin_loop();
-        }
-        Ok(())
-    }
-
-    /// The clock of the sample, and whether anything was found amiss.
-    fn read_back(&self) -> Result<(Option<f64>, bool), CudaError> {
-        let mut bytes = vec![0; self.stamps.bytes as usize];
-        self.stream.download(&mut bytes, self.stamps.address)?;
-        let words: Vec<u64> = bytes
-            .chunks_exact(8)
-            .map(|w| u64::from_le_bytes(w.try_into().unwrap_or_default()))
-            .collect();
-        let (stamps, findings) = words.split_at(FINDINGS as usize / 8);
-        Ok((clock(stamps), findings.iter().any(|word| *word != 0)))
+    fn admit(&mut self, entry: Entry) -> Subject {
+        let subject = entry.subject().clone();
+        self.entries.push(entry);
+        subject
     }
 }
 
-/// Median over the SMs of cycles passed per time passed, in MHz.
-fn clock(stamps: &[u64]) -> Option<f64> {
-    let (before, after) = stamps.split_at(stamps.len() / 2);
-    let mut clocks: Vec<f64> = before
-        .chunks_exact(2)
-        .zip(after.chunks_exact(2))
-        .filter(|(b, a)| b[1] != 0 && a[1] > b[1] && a[0] > b[0])
-        .map(|(b, a)| (a[0] - b[0]) as f64 * 1e3 / (a[1] - b[1]) as f64)
-        .collect();
-    clocks.sort_by(f64::total_cmp);
-    clocks.get(clocks.len() / 2).copied()
+impl Bench for CudaBench<'_> {
+    fn sets(&self) -> usize {
+        self.sets.len()
+    }
+
+    fn enter(
+        &mut self,
+        contender: &ContenderId,
+        job: &Job<'_>,
+        tolerance: Tolerance,
+    ) -> Result<Subject, RunFailure> {
+        let subject = self.subject(contender, job.image.key.clone());
+        let (instance, stream) = (Rc::clone(&self.instance), Rc::clone(&self.stream));
+        let prepared = Prepared::new(job.image, instance, job.call, stream)?;
+        let prepared = prepared.forget_between_calls(job.image)?;
+        let entry = Entry::contender(subject, prepared, &self.sets, tolerance)?;
+        Ok(self.admit(entry))
+    }
+
+    /// On the data the contenders read, which lie in the instance since the
+    /// last of them was called.
+    fn enter_yardstick(
+        &mut self,
+        name: &ContenderId,
+        kept: Option<&Tuning>,
+        tolerance: Tolerance,
+    ) -> Result<(Subject, Tuning), String> {
+        let library = find_cublas()?;
+        let stream = Rc::clone(&self.stream);
+        let (yardstick, gemms) =
+            Yardstick::new(&self.tools, stream, &self.instance, kept, &mut self.timer)?;
+        let subject = self.subject(name, library.clone());
+        let entry = Entry::yardstick(subject, yardstick, &self.sets, tolerance);
+        let entry = entry.map_err(|e| e.message)?;
+        let tuning = Tuning {
+            shape: self.shape.clone(),
+            library,
+            gemms,
+        };
+        Ok((self.admit(entry), tuning))
+    }
+
+    fn rehearse(&mut self, subject: &Subject, deal: Deal) -> Result<bool, RunFailure> {
+        let entry = proven(&self.entries, Entry::subject, subject)?;
+        self.timer.rehearse(entry, deal)
+    }
+
+    fn time(&mut self, passed: Passed, deal: Deal) -> Result<Timed, RunFailure> {
+        self.timer.time(passed, &self.entries, deal)
+    }
+
+    fn observe(&mut self, subject: &Subject, deal: Deal) -> Result<Observation, RunFailure> {
+        let entry = proven(&self.entries, Entry::subject, subject)?;
+        self.timer.observe(entry, deal)
+    }
+}
+
+/// The data sets with their answers on the device: all of them, or as many as
+/// leave half of its memory to the contenders.
+fn data_sets(course: &Course<'_>, stream: &Stream) -> Result<Vec<Rc<DataSet>>, CudaError> {
+    let mut sets = Vec::new();
+    for (place, set) in course.sets.iter().enumerate() {
+        let Set {
+            name,
+            operands,
+            oracle,
+        } = *set;
+        let c = answer(oracle);
+        let needed = operands.bytes() + 4 * c.len() as u64;
+        if !sets.is_empty() && 2 * needed > free_memory()? {
+            break;
+        }
+        let seal = course.seal.wrapping_add(place as u64);
+        let set = DataSet::upload(name, operands, stream)?;
+        sets.push(Rc::new(set.with_answer(&c, seal, stream)?));
+    }
+    Ok(sets)
+}
+
+/// C as it should be, group after group.
+fn answer(oracle: &Oracle) -> Vec<f32> {
+    let groups = oracle.groups.par_iter();
+    groups
+        .flat_map(|group| {
+            let elements = (0..group.gate.len()).into_par_iter();
+            elements.map(|i| group.c(i) as f32)
+        })
+        .collect()
 }

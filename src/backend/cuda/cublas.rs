@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use cudarc::cublaslt::{result, sys};
 
-use super::bench::Bench;
 use super::driver::{CudaError, DeviceMemory, Graph, Launch, Stream};
 use super::ground::Ground;
 use super::instance::Instance;
+use super::timer::Timer;
 use super::tools::{Tools, argument, uploaded};
 use super::tuning::{Chooser, Tuner, algorithm_of};
 use crate::backend::RunFailure;
@@ -123,10 +123,10 @@ impl Yardstick {
         stream: Rc<Stream>,
         instance: &Rc<Instance>,
         kept: Option<&Tuning>,
-        bench: &mut Bench,
+        timer: &mut Timer,
     ) -> Result<(Self, Vec<Algorithm>), String> {
         let library = find()?;
-        let mut chooser = Chooser::new(kept, &library, bench)?;
+        let mut chooser = Chooser::new(kept, &library, timer)?;
         let say = |e: CudaError| e.to_string();
         let handle = Handle(result::create_handle().map_err(|e| format!("cublasLtCreate: {e}"))?);
         let workspace = DeviceMemory::new(WORKSPACE).map_err(say)?;

@@ -6,6 +6,7 @@ mod bench;
 mod cublas;
 mod device;
 mod driver;
+mod entry;
 mod ground;
 mod instance;
 mod oracle;
@@ -14,26 +15,27 @@ mod program;
 mod tensor_map;
 #[cfg(test)]
 mod tests;
+mod timer;
 mod tools;
 mod tuning;
 mod variables;
 
 use std::rc::Rc;
 
-pub use bench::{Bench, Deal, Entry, Timed};
-pub use cublas::{Yardstick, find as find_cublas};
+pub use cublas::find as find_cublas;
 pub use device::{Presence, presence};
-pub use driver::{CudaError, free_memory};
-pub use instance::{DataSet, Instance};
-pub use prepared::Prepared;
+pub use driver::CudaError;
 
-use super::{Backend, Data, Job, Loaded, Observation, RunFailure};
+use super::{Backend, Bench, Course, Data, Job, Loaded, Observation, RunFailure};
 use crate::compile::{Image, Unit};
-use crate::domain::{Algorithm, Group, Tuning};
+use crate::domain::Group;
 use crate::operator::{Operands, Oracle};
 use crate::record::schema::Device;
+use bench::CudaBench;
 use device::Context;
 use driver::Stream;
+use instance::{DataSet, Instance};
+use prepared::Prepared;
 use tools::Tools;
 
 /// The source of the harness's own kernels, to be compiled like a variant.
@@ -83,25 +85,8 @@ impl CudaBackend {
         Context::open()?.describe()
     }
 
-    /// A stopwatch on this GPU.
-    pub fn bench(&self, cold_l2: bool) -> Result<Bench, CudaError> {
-        Bench::new(&self.device, &self.tools, Rc::clone(&self.stream), cold_l2)
-    }
-
-    /// The yardstick for the operands that lie in the instance, and how it does
-    /// each GEMM: as it was kept, or as is fastest by the bench's clock.
-    pub fn yardstick(
-        &self,
-        instance: &Rc<Instance>,
-        kept: Option<&Tuning>,
-        bench: &mut Bench,
-    ) -> Result<(Yardstick, Vec<Algorithm>), String> {
-        let stream = Rc::clone(&self.stream);
-        Yardstick::new(&self.tools, stream, instance, kept, bench)
-    }
-
     /// The place of operands like these. A new shape takes the old one's place.
-    pub fn instance(&mut self, operands: &Operands) -> Result<Rc<Instance>, CudaError> {
+    fn instance(&mut self, operands: &Operands) -> Result<Rc<Instance>, CudaError> {
         let groups: Vec<Group> = operands.groups.iter().map(|g| g.group).collect();
         if let Some(instance) = self.instance.as_ref().filter(|i| i.groups() == groups) {
             return Ok(Rc::clone(instance));
@@ -128,19 +113,8 @@ impl CudaBackend {
         Ok(set)
     }
 
-    /// A data set for timing, with the answer that its timed calls are judged by.
-    pub fn set_with_answer(
-        &self,
-        data: &Data<'_>,
-        c: &[f32],
-        seal: u64,
-    ) -> Result<Rc<DataSet>, CudaError> {
-        let set = DataSet::upload(data.key, data.operands, &self.stream)?;
-        Ok(Rc::new(set.with_answer(c, seal, &self.stream)?))
-    }
-
     /// Everything for a call but the launch: module, scratch, maps, arguments.
-    pub fn prepare(&mut self, job: &Job<'_>, operands: &Operands) -> Result<Prepared, RunFailure> {
+    fn prepare(&mut self, job: &Job<'_>, operands: &Operands) -> Result<Prepared, RunFailure> {
         let instance = self.instance(operands)?;
         Prepared::new(job.image, instance, job.call, Rc::clone(&self.stream))
     }
@@ -163,8 +137,12 @@ impl Backend for CudaBackend {
         oracle::solve(&self.tools, &self.stream, operands).map_err(|e| e.to_string())
     }
 
-    fn cuda(&mut self) -> Option<&mut CudaBackend> {
-        Some(self)
+    fn bench<'a>(&'a mut self, course: &Course<'_>) -> Result<Box<dyn Bench + 'a>, String> {
+        Ok(Box::new(CudaBench::new(self, course)?))
+    }
+
+    fn yardstick(&self) -> Result<String, String> {
+        cublas::find()
     }
 }
 

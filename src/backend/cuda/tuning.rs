@@ -6,9 +6,9 @@
 
 use cudarc::cublaslt::{result, sys};
 
-use super::bench::Bench;
 use super::cublas::{Gemm, Handle, WORKSPACE};
 use super::driver::{CudaError, DeviceMemory, Graph, Stream};
+use super::timer::Timer;
 use crate::backend::RunFailure;
 use crate::domain::{Algorithm, Group, Micros, Tuning};
 
@@ -20,7 +20,7 @@ const TRIALS: usize = 15;
 /// Decides for one GEMM after the other.
 pub struct Chooser<'a> {
     kept: Option<&'a Tuning>,
-    bench: &'a mut Bench,
+    timer: &'a mut Timer,
     /// Groups of one size are one problem.
     chosen: Vec<(Group, Algorithm)>,
 }
@@ -30,7 +30,7 @@ impl<'a> Chooser<'a> {
     pub fn new(
         kept: Option<&'a Tuning>,
         library: &str,
-        bench: &'a mut Bench,
+        timer: &'a mut Timer,
     ) -> Result<Self, String> {
         if let Some(tuning) = kept.filter(|t| t.library != library) {
             return Err(format!(
@@ -40,7 +40,7 @@ impl<'a> Chooser<'a> {
         }
         Ok(Self {
             kept,
-            bench,
+            timer,
             chosen: Vec::new(),
         })
     }
@@ -60,7 +60,7 @@ impl<'a> Chooser<'a> {
         if let Some((_, algorithm)) = self.chosen.iter().find(|(known, _)| known == group) {
             return Ok(algorithm.clone());
         }
-        let algorithm = tuner.fastest(self.bench)?;
+        let algorithm = tuner.fastest(self.timer)?;
         self.chosen.push((*group, algorithm.clone()));
         Ok(algorithm)
     }
@@ -82,7 +82,7 @@ struct Candidate {
 
 impl Tuner<'_> {
     /// The candidate with the least median, all taking turns.
-    fn fastest(&self, bench: &mut Bench) -> Result<Algorithm, String> {
+    fn fastest(&self, timer: &mut Timer) -> Result<Algorithm, String> {
         let mut field: Vec<Candidate> = Vec::new();
         for algo in self.candidates()? {
             // One that cannot be called here is none.
@@ -96,7 +96,7 @@ impl Tuner<'_> {
         }
         for _ in 0..TRIALS {
             for candidate in &mut field {
-                let micros = bench.trial(&candidate.graph).map_err(|e| e.message)?;
+                let micros = timer.trial(&candidate.graph).map_err(|e| e.message)?;
                 candidate.micros.push(micros);
             }
         }

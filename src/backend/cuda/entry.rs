@@ -1,0 +1,115 @@
+use std::rc::Rc;
+
+use super::cublas::Yardstick;
+use super::driver::{CudaError, Graph};
+use super::ground::{Ground, Judge};
+use super::instance::DataSet;
+use super::prepared::Prepared;
+use super::program::Program;
+use crate::backend::RunFailure;
+use crate::validate::{Subject, Tolerance};
+
+/// Something to time: a contender's call, or the yardstick, as a graph, with
+/// all that is needed to lay memory out for it and to judge what it did.
+#[derive(Debug)]
+pub struct Entry {
+    subject: Subject,
+    runner: Runner,
+    graph: Graph,
+    tolerance: Tolerance,
+    /// One for each data set.
+    rounds: Vec<(Program, Option<Judge>)>,
+    /// The programs name their addresses.
+    _sets: Vec<Rc<DataSet>>,
+}
+
+#[derive(Debug)]
+enum Runner {
+    Contender(Box<Prepared>),
+    Yardstick(Box<Yardstick>),
+}
+
+impl Entry {
+    pub fn contender(
+        subject: Subject,
+        prepared: Prepared,
+        sets: &[Rc<DataSet>],
+        tolerance: Tolerance,
+    ) -> Result<Self, RunFailure> {
+        let graph = prepared.capture()?;
+        let runner = Runner::Contender(Box::new(prepared));
+        Self::new(subject, runner, graph, sets, tolerance)
+    }
+
+    pub fn yardstick(
+        subject: Subject,
+        yardstick: Yardstick,
+        sets: &[Rc<DataSet>],
+        tolerance: Tolerance,
+    ) -> Result<Self, RunFailure> {
+        let graph = yardstick.capture()?;
+        let runner = Runner::Yardstick(Box::new(yardstick));
+        Self::new(subject, runner, graph, sets, tolerance)
+    }
+
+    fn new(
+        subject: Subject,
+        runner: Runner,
+        graph: Graph,
+        sets: &[Rc<DataSet>],
+        tolerance: Tolerance,
+    ) -> Result<Self, RunFailure> {
+        let ground = runner.ground();
+        let rounds = sets
+            .iter()
+            .map(|set| Ok((ground.program(set)?, ground.bench_judge(set)?)))
+            .collect::<Result<_, CudaError>>()?;
+        Ok(Self {
+            subject,
+            runner,
+            graph,
+            tolerance,
+            rounds,
+            _sets: sets.to_vec(),
+        })
+    }
+
+    /// Whose code on what.
+    pub fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    pub fn ground(&self) -> &Ground {
+        self.runner.ground()
+    }
+
+    pub fn tolerance(&self) -> Tolerance {
+        self.tolerance
+    }
+
+    /// How memory is laid out for one data set, and its output judged.
+    pub fn round(&self, set: usize) -> &(Program, Option<Judge>) {
+        &self.rounds[set]
+    }
+
+    /// Queues what follows from other data in place, and is not timed.
+    pub fn follow(&self) -> Result<(), CudaError> {
+        match &self.runner {
+            Runner::Contender(_) => Ok(()),
+            Runner::Yardstick(yardstick) => yardstick.dequantise(),
+        }
+    }
+}
+
+impl Runner {
+    fn ground(&self) -> &Ground {
+        match self {
+            Self::Contender(prepared) => prepared.ground(),
+            Self::Yardstick(yardstick) => yardstick.ground(),
+        }
+    }
+}
