@@ -10,6 +10,7 @@
 //! Copies land as late as the program allows under an even seed: when nobody can go on without
 //! one of them. Under an odd seed they land at once, or after a drawn time, cluster by cluster.
 
+use super::clock::EventTime;
 use super::copy::Latency;
 
 /// When asynchronous work becomes visible.
@@ -23,7 +24,7 @@ pub(super) enum Delivery {
     Drawn,
 }
 
-/// Cluster time after which even the latest copy lands: a warp may spin on the bytes themselves.
+/// Event time after which even the latest copy lands: a warp may spin on the bytes themselves.
 const PATIENCE: u64 = 100_000;
 
 /// A turn that lasts until the warp waits, unless it computes for very long.
@@ -131,9 +132,9 @@ impl Adversary {
         1 + self.draw(most) as u32
     }
 
-    /// When a copy issued at `tick` lands unless somebody waits for it before.
-    pub(super) fn due(&mut self, tick: u64, latency: Latency) -> u64 {
-        tick + match self.delivery {
+    /// When a copy issued `now` lands unless somebody waits for it before.
+    pub(super) fn due(&mut self, now: EventTime, latency: Latency) -> EventTime {
+        now + match self.delivery {
             Delivery::Latest => PATIENCE,
             Delivery::Earliest => 0,
             Delivery::Drawn => latency.least + self.draw(latency.spread),

@@ -1,7 +1,7 @@
 //! A cluster of CTAs: its memory, its warps, and the scheduler that runs them in turn.
 //!
 //! A cluster is run by one host thread. Warps take turns; who runs, how long, and when copies
-//! complete is drawn from the seed by the [`Adversary`]. Time is counted in warp instructions. A
+//! complete is drawn from the seed by the [`Adversary`]. A
 //! warp that cannot go on is parked with what it waits for, so nothing spins, and "nobody can run
 //! and nothing is in flight" is a proof of deadlock.
 
@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use super::adversary::{Adversary, Delivery};
 use super::bytes::AlignedBytes;
+use super::clock::{Clocks, EventTime, Steps};
 use super::copy::Pending;
 use super::deliver::Due;
 use super::draft::Drafts;
@@ -106,8 +107,7 @@ pub(crate) struct Cluster<'a> {
     pub(super) regions: [CachedRegion; super::direct::REMEMBERED],
     pub(crate) drafts: Drafts,
     pub(crate) printed: Printed,
-    /// Time in warp instructions.
-    pub(crate) tick: u64,
+    pub(crate) clocks: Clocks,
     pub(crate) events: BTreeMap<Due, Pending>,
     pub(crate) event_seq: u64,
     /// Grows with everything another warp could be waiting for.
@@ -116,7 +116,7 @@ pub(crate) struct Cluster<'a> {
     /// Warps, as (CTA, warp), in the order of their turns.
     order: Vec<(u32, u32)>,
     /// Since when some warp has stood before an access that other CTAs may see.
-    parked_since: Option<u64>,
+    parked_since: Option<EventTime>,
     /// Epochs it has seen, and the last one of its pause.
     epochs: u64,
     resumes: u64,
@@ -127,8 +127,8 @@ pub(crate) struct Cluster<'a> {
     stalls: Stalls,
     /// Stands in the place of the warp whose turn it is.
     spare: Option<Box<Warp>>,
-    /// Cluster time at which the clock is looked at again.
-    next_look: u64,
+    /// When the wall clock is looked at again.
+    next_look: EventTime,
 }
 
 /// How often nothing could run since something last happened.
@@ -145,10 +145,10 @@ const SPIN_STEPS: u64 = 50_000;
 const SPIN_AGAIN: u64 = 4_000;
 const SPIN_TURN: u32 = 128;
 
-/// Cluster time after which a parked warp gets its turn although others could still run.
+/// Event time after which a parked warp gets its turn although others could still run.
 const PARKED_STEPS: u64 = 100_000;
 
-/// Cluster time between two looks at the clock, which cost as much as a short turn.
+/// Event time between two looks at the wall clock, which cost as much as a short turn.
 const LOOK_STEPS: u64 = 2_000;
 
 /// Attempts at switching paths or timing out waits before a stall is a deadlock.
@@ -171,7 +171,7 @@ impl<'a> Cluster<'a> {
             regions: Default::default(),
             drafts: Drafts::new(env.clusters().iter().any(|&n| n > 1)),
             printed: Printed::default(),
-            tick: 0,
+            clocks: Clocks::default(),
             events: BTreeMap::new(),
             event_seq: 0,
             progress: 1,
@@ -184,7 +184,7 @@ impl<'a> Cluster<'a> {
             early: None,
             stalls: Stalls::default(),
             spare: None,
-            next_look: 0,
+            next_look: EventTime::default(),
         };
         cluster.counters.ctas = u64::from(ranks);
         for (cta, rank) in cluster.ctas.iter_mut().zip(0..) {
@@ -213,9 +213,9 @@ impl<'a> Cluster<'a> {
                 && (!self.ordered.is_empty() || self.any(|w| matches!(w, Wait::Communication)));
             if ran {
                 // The others may be spinning on what a parked warp is about to do.
-                let since = *self.parked_since.get_or_insert(self.tick);
+                let since = *self.parked_since.get_or_insert(self.clocks.now());
                 match parked {
-                    true if hurries || self.tick - since > PARKED_STEPS => {
+                    true if hurries || self.clocks.now() - since > PARKED_STEPS => {
                         return Ok(Outcome::Parked);
                     }
                     true => {}
@@ -299,7 +299,7 @@ impl<'a> Cluster<'a> {
         self.spare = Some(std::mem::replace(&mut self.ctas[cta].warps[warp], w));
         match outcome {
             Ok(steps) => {
-                self.tick += u64::from(steps);
+                self.clocks.execute(steps);
                 self.unspin(cta, warp, u64::from(steps));
             }
             Err(kind) => return Err(self.fault(*kind, cta, warp, pc, active)),
@@ -316,14 +316,14 @@ impl<'a> Cluster<'a> {
 
     /// A limit the cluster has passed, the reproducible one first.
     fn overdue(&mut self) -> Option<FaultKind> {
-        if self.tick > self.env.step_limit {
-            let limit = self.env.step_limit;
+        if self.clocks.steps() > self.env.step_limit {
+            let Steps(limit) = self.env.step_limit;
             return Some(FaultKind::StepLimit { limit });
         }
-        if self.tick < self.next_look {
+        if self.clocks.now() < self.next_look {
             return None;
         }
-        self.next_look = self.tick + LOOK_STEPS;
+        self.next_look = self.clocks.now() + LOOK_STEPS;
         let deadline = self.env.deadline.filter(|d| d.passed())?;
         let limit = deadline.limit;
         Some(FaultKind::TimeLimit { limit })
@@ -403,7 +403,7 @@ impl<'a> Cluster<'a> {
                 phase,
             } => self.phase_done(owner, address, phase),
             Wait::Cluster { generation } => self.barrier.generation >= generation,
-            Wait::Sleep { until } => self.tick >= until,
+            Wait::Sleep { until } => self.clocks.now() >= until,
             Wait::Copies { below } => w.copies.done_below(below, false),
             Wait::Bulk { below, read } => w.bulk.done_below(below, read),
             Wait::Wgmma { below } if self.adversary.delivery == Delivery::Latest => {

@@ -1,18 +1,19 @@
 //! When asynchronous work lands: copies are events, due at a time or when somebody waits for them.
 
 use super::adversary::Delivery;
+use super::clock::EventTime;
 use super::cluster::Cluster;
 use super::copy::{Job, Latency, Origin, Pending};
 use super::warp::{State, Wait, Warp};
 use crate::fault::Fault;
 
 /// When an event lands by itself, and which of several at once comes first.
-pub(crate) type Due = (u64, u64);
+pub(crate) type Due = (EventTime, u64);
 
 impl Cluster<'_> {
     /// Puts a job in flight; its number.
     pub(super) fn schedule(&mut self, w: &Warp, latency: Latency, job: Job) -> u64 {
-        let at = self.adversary.due(self.tick, latency);
+        let at = self.adversary.due(self.clocks.now(), latency);
         self.event_seq += 1;
         self.progress += 1;
         let seq = self.event_seq;
@@ -28,7 +29,7 @@ impl Cluster<'_> {
     /// Completes what is due.
     pub(super) fn deliver(&mut self) -> Result<(), Box<Fault>> {
         while let Some(event) = self.events.first_entry() {
-            if event.key().0 > self.tick {
+            if event.key().0 > self.clocks.now() {
                 break;
             }
             let event = event.remove();
@@ -170,8 +171,9 @@ impl Cluster<'_> {
                 }
             }
             (nap, due) => {
-                let next = nap.unwrap_or(u64::MAX).min(due.unwrap_or(u64::MAX));
-                self.tick = self.tick.max(next);
+                let never = EventTime::NEVER;
+                let next = nap.unwrap_or(never).min(due.unwrap_or(never));
+                self.clocks.leap(next);
                 self.deliver()?;
             }
         }

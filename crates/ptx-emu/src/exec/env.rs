@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::bytes::AlignedBytes;
+use super::clock::Steps;
 use super::cluster::{Cta, shared_memory};
 use super::mbarrier::Mbarriers;
 use super::residency::{Demand, Residency};
@@ -39,7 +40,7 @@ pub(crate) struct Env<'a> {
     /// Clusters of this launch may talk to each other through global memory.
     pub(crate) shared_grid: bool,
     pub(crate) seed: u64,
-    pub(crate) step_limit: u64,
+    pub(crate) step_limit: Steps,
     pub(crate) deadline: Option<Deadline>,
     pub(crate) mma_mode: MmaMode,
     pub(crate) level: Level,
@@ -65,7 +66,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) dynamic_shared: u32,
     pub(crate) shared_grid: bool,
     pub(crate) seed: u64,
-    pub(crate) step_limit: u64,
+    pub(crate) step_limit: Steps,
     pub(crate) deadline: Option<Deadline>,
     pub(crate) mma_mode: MmaMode,
     pub(crate) level: Level,

@@ -11,7 +11,7 @@ use super::warp::{State, Wait, Warp, each};
 use super::{bits, convert, exchange, float, frames, integer, sync};
 use crate::fault::FaultKind;
 use crate::numeric::simd::Level;
-use crate::op::{BoolOp, Clock, ICount, IUn, Inst, Op, PrmtMode, R32, Slot, Space, W};
+use crate::op::{BoolOp, ICount, IUn, Inst, Op, PrmtMode, R32, Slot, Space, W};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -362,16 +362,16 @@ impl Cluster<'_> {
             Op::Setmaxnreg { inc, count } => self.setmaxnreg(w, inc, count),
             Op::Nanosleep { nanos } => {
                 let nanos = w.get(nanos)[mask.trailing_zeros() as usize];
-                let until = self.tick + u64::from(nanos).min(100_000) + 1;
+                let until = self.clocks.now() + u64::from(nanos).min(100_000) + 1;
                 Ok(Flow::After(Wait::Sleep { until }))
             }
             Op::ReadClock32 { clock, d } => {
-                let v = self.clock(clock) as u32;
+                let v = self.clocks.read(clock) as u32;
                 w.put(mask, d, [v; 32]);
                 Ok(Flow::Next)
             }
             Op::ReadClock64 { clock, d } => {
-                let v = self.clock(clock);
+                let v = self.clocks.read(clock);
                 w.put64(mask, d, [v; 32]);
                 Ok(Flow::Next)
             }
@@ -388,18 +388,6 @@ impl Cluster<'_> {
             // Launches are serialised, so what a dependent waits for is always complete.
             Op::GridDep { .. } => Ok(Flow::Next),
             ref other => Err(sync::illegal(format!("no executor for {other:?}"))),
-        }
-    }
-
-    /// Clocks count scheduler time, so that they are the same in every run.
-    fn clock(&self, clock: Clock) -> u64 {
-        let nanos = 1_700_000_000_000_000_000 + self.tick;
-        match clock {
-            Clock::Cycles => self.tick,
-            Clock::CyclesHi => self.tick >> 32,
-            Clock::Nanos => nanos,
-            Clock::NanosLo => nanos & 0xffff_ffff,
-            Clock::NanosHi => nanos >> 32,
         }
     }
 }

@@ -12,6 +12,7 @@ mod bulk;
 pub(crate) mod bytes;
 mod carry;
 pub(crate) mod classes;
+pub(crate) mod clock;
 mod cluster;
 mod convert;
 mod copy;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::bytes::AlignedBytes;
+use super::clock::EventTime;
 use super::wgmma::WgmmaQueue;
 use crate::counters::CLASSES;
 use crate::op::{BarKind, P, Pc, R32, R64, Slot};
@@ -62,7 +63,7 @@ pub(crate) enum Wait {
     /// `barrier.cluster.wait`
     Cluster { generation: u64 },
     /// `nanosleep`
-    Sleep { until: u64 },
+    Sleep { until: EventTime },
     /// `cp.async.wait_group`: groups below this number
     Copies { below: u64 },
     /// `cp.async.bulk.wait_group`

@@ -12,6 +12,7 @@ pub use params::Params;
 use crate::config::Config;
 use crate::exec::bytes::AlignedBytes;
 use crate::exec::classes;
+use crate::exec::clock::Steps;
 use crate::exec::env::{Deadline, Env, Setup};
 use crate::exec::grid;
 use crate::memory::{DevicePtr, Memory};
@@ -157,7 +158,7 @@ impl Launch {
             dynamic_shared: self.shared_bytes,
             shared_grid: !alone && classes::communicates(program),
             seed: self.config.seed,
-            step_limit: self.config.step_limit,
+            step_limit: Steps(self.config.step_limit),
             deadline: self.config.time_limit.map(Deadline::after),
             mma_mode: self.config.mma_mode,
             level: self.config.level.min(Level::best()),
