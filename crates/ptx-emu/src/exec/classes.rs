@@ -40,11 +40,11 @@ pub(super) fn class(op: &Op) -> Class {
         Op::Ret | Op::Exit | Op::Trap | Op::Brkpt | Op::AssertFail { .. } => Class::Control,
         Op::Printf { .. } | Op::Nop | Op::Nanosleep { .. } => Class::Control,
         Op::Setmaxnreg { .. } | Op::GridDep { .. } => Class::Control,
-        Op::Bar { .. } | Op::ClusterArrive | Op::ClusterWait | Op::WarpSync { .. } => Class::Sync,
-        Op::Shfl { .. } | Op::VotePred { .. } | Op::Ballot { .. } | Op::Match { .. } => Class::Sync,
-        Op::Redux { .. } | Op::Elect { .. } | Op::Fence | Op::FenceProxy { .. } | Op::Mbar(_) => {
+        Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
             Class::Sync
         }
+        Op::Shfl { .. } | Op::VotePred { .. } | Op::Ballot { .. } | Op::Match { .. } => Class::Sync,
+        Op::Redux { .. } | Op::Elect { .. } | Op::Fence { .. } | Op::Mbar(_) => Class::Sync,
         Op::CpAsync { .. } | Op::CpAsyncCommit | Op::CpAsyncWait { .. } => Class::Async,
         Op::CpAsyncMbarArrive { .. } | Op::Bulk(_) | Op::Tensor(_) | Op::BulkCommit => Class::Async,
         Op::BulkWait { .. } | Op::TensormapReplace { .. } | Op::TensormapCp { .. } => Class::Async,

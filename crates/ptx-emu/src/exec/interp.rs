@@ -287,7 +287,7 @@ impl Cluster<'_> {
             Op::Bar {
                 kind, id, threads, ..
             } => self.bar(w, mask, kind, id, threads),
-            Op::ClusterArrive => {
+            Op::ClusterArrive { .. } => {
                 self.cluster_arrive(w, mask);
                 Ok(Flow::Next)
             }
@@ -328,7 +328,9 @@ impl Cluster<'_> {
                 addr,
                 value,
             } => self.tensormap_replace(w, mask, field, space, addr, value),
-            Op::TensormapCp { dst, src, bytes } => self.tensormap_cp(w, mask, dst, src, bytes),
+            Op::TensormapCp {
+                dst, src, bytes, ..
+            } => self.tensormap_cp(w, mask, dst, src, bytes),
             Op::StAsync {
                 width,
                 s,
@@ -382,9 +384,7 @@ impl Cluster<'_> {
             }
             Op::Prefetch { .. } | Op::PrefetchTensormap { .. } | Op::Nop => Ok(Flow::Next),
             // Warps run in lockstep and shared memory is coherent: ordering needs no action.
-            Op::WarpSync { .. } | Op::Fence | Op::FenceProxy { .. } | Op::WgmmaFence => {
-                Ok(Flow::Next)
-            }
+            Op::WarpSync { .. } | Op::Fence { .. } | Op::WgmmaFence => Ok(Flow::Next),
             // Launches are serialised, so what a dependent waits for is always complete.
             Op::GridDep { .. } => Ok(Flow::Next),
             ref other => Err(sync::illegal(format!("no executor for {other:?}"))),
@@ -600,7 +600,7 @@ fn plain(w: &mut Warp, mask: u32, inst: &Inst) -> bool {
                 }),
             );
         }
-        Op::WgmmaFence | Op::Fence | Op::FenceProxy { .. } => {}
+        Op::WgmmaFence | Op::Fence { .. } => {}
         _ => return false,
     }
     true

@@ -1,7 +1,7 @@
 //! Modifiers, taken one by one from an instruction until none is left.
 
 use super::error::{Lowered, Problem};
-use crate::op::Num;
+use crate::op::{Num, Order, Scope};
 
 /// The modifiers not yet understood.
 pub(crate) struct Words<'a> {
@@ -88,11 +88,24 @@ impl<'a> Words<'a> {
         self.take("L2::cache_hint")
     }
 
-    /// Takes the scope, whose meaning an emulator that is sequentially consistent need not know.
-    pub fn scope(&mut self) -> bool {
-        ["cta", "cluster", "gpu", "sys"]
-            .iter()
-            .any(|word| self.take(word))
+    /// Takes the scope, if there is one.
+    pub fn scope(&mut self) -> Option<Scope> {
+        self.pick(&[
+            ("cta", Scope::Cta),
+            ("cluster", Scope::Cluster),
+            ("gpu", Scope::Gpu),
+            ("sys", Scope::Sys),
+        ])
+    }
+
+    /// Takes one of some orders and its scope. `otherwise` is what the instruction does if none is
+    /// given, and `default` the scope.
+    pub fn order(&mut self, orders: &[Ordered], otherwise: Scoped, default: Scope) -> Order {
+        let order = self.pick(orders).unwrap_or(otherwise);
+        match order(default) {
+            unscoped @ (Order::Weak | Order::Volatile) => unscoped,
+            _ => order(self.scope().unwrap_or(default)),
+        }
     }
 
     /// Everything must have been understood.
@@ -103,6 +116,23 @@ impl<'a> Words<'a> {
         }
     }
 }
+
+/// An order that lacks its scope.
+pub(crate) type Scoped = fn(Scope) -> Order;
+
+/// The word of an order.
+pub(crate) type Ordered = (&'static str, Scoped);
+
+/// Orders of loads, stores and atomics.
+pub(crate) const ORDERS: &[Ordered] = &[
+    ("mmio", Order::Mmio),
+    ("weak", |_| Order::Weak),
+    ("volatile", |_| Order::Volatile),
+    ("relaxed", Order::Relaxed),
+    ("acquire", Order::Acquire),
+    ("release", Order::Release),
+    ("acq_rel", Order::AcqRel),
+];
 
 /// Type words and their formats.
 pub(crate) const TYPES: &[(&str, Num)] = &[

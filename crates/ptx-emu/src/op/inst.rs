@@ -2,9 +2,9 @@
 
 use super::{
     Addr, Atom, AtomOp, BarKind, BoolOp, BulkCopy, Clock, Cmp, CvtMods, Extend, FBin, FMods, FTest,
-    FUn, HFmt, I16x2, IBin, ICount, IUn, MapField, MatrixMove, Mbar, Mma, Num, Order, P, Pc,
-    PrmtMode, ProxyFence, R32, R64, Redux, ShflMode, Slot, SlotList, Space, TensorCopy, Video,
-    Vote, W, Wgmma, Wmma, WmmaMove,
+    FUn, Fence, HFmt, I16x2, IBin, ICount, IUn, MapField, MatrixMove, Mbar, Mma, Num, Order, P, Pc,
+    PrmtMode, R32, R64, Redux, Scope, ShflMode, Slot, SlotList, Space, TensorCopy, Video, Vote, W,
+    Wgmma, Wmma, WmmaMove,
 };
 
 /// Instructions. `d` is always the destination.
@@ -597,9 +597,9 @@ pub enum Op {
         threads: Option<R32>,
         aligned: bool,
     },
-    /// `barrier.cluster.arrive`
-    ClusterArrive,
-    /// `barrier.cluster.wait`
+    /// `barrier.cluster.arrive`; releases unless relaxed
+    ClusterArrive { order: Order },
+    /// `barrier.cluster.wait`, which acquires
     ClusterWait,
     /// `bar.warp.sync mask`
     WarpSync { mask: R32 },
@@ -645,10 +645,8 @@ pub enum Op {
     },
     /// `elect.sync d|p, mask`
     Elect { d: Slot, p: P, mask: R32 },
-    /// membar / fence.{sc,acq_rel,…}: ordering only
-    Fence,
-    /// `fence.proxy.async`, `fence.proxy.tensormap`, `fence.mbarrier_init`
-    FenceProxy { kind: ProxyFence },
+    /// `fence`, `membar`; `map` is the tensor map a `fence.proxy.tensormap` acquires
+    Fence { fence: Fence, map: Option<Addr> },
     /// mbarrier operations
     Mbar(Box<Mbar>),
     // ---- asynchronous copies ----
@@ -685,8 +683,13 @@ pub enum Op {
         addr: Addr,
         value: Slot,
     },
-    /// `tensormap.cp_fenceproxy`: copy 128 bytes shared → global
-    TensormapCp { dst: Addr, src: Addr, bytes: u32 },
+    /// `tensormap.cp_fenceproxy`: copy 128 bytes shared → global and release them as a tensor map
+    TensormapCp {
+        scope: Scope,
+        dst: Addr,
+        src: Addr,
+        bytes: u32,
+    },
     /// `prefetch.tensormap`: map address checked only
     PrefetchTensormap { addr: Addr },
     // ---- tensor cores ----

@@ -40,19 +40,30 @@ pub struct Addr {
     pub offset: i64,
 }
 
-/// Ordering of a memory access.
+/// How far an order reaches: the threads that take part in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Scope {
+    Cta,
+    Cluster,
+    Gpu,
+    Sys,
+}
+
+/// Ordering of a memory access; a weak one has no scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub enum Order {
     #[default]
     Weak,
+    /// As relaxed by the whole system.
     Volatile,
-    Relaxed,
-    Acquire,
-    Release,
-    AcqRel,
+    Relaxed(Scope),
+    Acquire(Scope),
+    Release(Scope),
+    AcqRel(Scope),
     /// `.mmio`, treated as relaxed.
-    Mmio,
+    Mmio(Scope),
 }
 
 /// How a loaded element fills its register.

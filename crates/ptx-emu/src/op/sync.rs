@@ -1,6 +1,6 @@
 //! What the lanes of a warp, the warps of a CTA and the CTAs of a cluster do together.
 
-use super::{Addr, P, R32, R64, Space};
+use super::{Addr, Order, P, R32, R64, Scope, Space};
 
 /// `shfl.sync` modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +83,8 @@ pub struct Mbar {
     pub addr: Addr,
     /// Space of `addr`: Shared, SharedCluster or Generic.
     pub space: Space,
+    /// What it orders: an arrive releases and a wait acquires unless they say otherwise.
+    pub order: Order,
 }
 
 /// What an [`Mbar`] does.
@@ -150,15 +152,52 @@ pub enum Phase {
     Parity(R32),
 }
 
-/// Kinds of proxy fence.
+/// A fence as it was written. Warps in lockstep on coherent memory need none of it; whoever
+/// listens to memory accesses does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fence {
+    /// What it does to the accesses around it.
+    pub order: FenceOrder,
+    /// With whom; proxy fences may leave it open.
+    pub scope: Option<Scope>,
+    /// Between which ways of reaching memory.
+    pub between: Proxies,
+    /// For which bytes.
+    pub over: FencedBytes,
+}
+
+/// What a fence does to the accesses around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum ProxyFence {
-    Async,
-    AsyncGlobal,
-    AsyncShared,
+pub enum FenceOrder {
+    Acquire,
+    Release,
+    AcqRel,
+    Sc,
+}
+
+/// The ways of reaching memory that a fence orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proxies {
+    /// Ordinary accesses among themselves.
+    Generic,
+    /// Ordinary accesses by different addresses of one location.
     Alias,
-    TensormapAcquire,
-    TensormapRelease,
-    MbarrierInit,
+    /// Ordinary accesses and those of bulk copies and tensor cores.
+    GenericAsync,
+    /// Ordinary accesses and the reading of tensor maps.
+    GenericTensormap,
+}
+
+/// The bytes a fence is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum FencedBytes {
+    All,
+    Global,
+    /// Shared memory of the executing CTA.
+    SharedCta,
+    SharedCluster,
+    /// mbarriers the thread has initialised.
+    InitialisedBarriers,
 }

@@ -1,12 +1,12 @@
 //! Atomics and reductions.
 
 use super::Form;
-use super::memory::{ORDERS, SPACES, hint_operand};
+use super::memory::{SPACES, hint_operand};
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
 use crate::lower::operands::{exactly, wrong};
-use crate::lower::words::Format;
+use crate::lower::words::{Format, ORDERS};
 use crate::op::*;
 
 pub(super) const OPERATIONS: &[(&str, AtomOp)] = &[
@@ -26,8 +26,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     if form.opcode == "red" && form.words.take_first("async") {
         return red_async(emitter, form);
     }
-    let order = form.words.pick(ORDERS).unwrap_or(Order::Relaxed);
-    form.words.scope();
+    let order = form.words.order(ORDERS, Order::Relaxed, Scope::Gpu);
     let space = form.words.pick(SPACES).unwrap_or(Space::Generic);
     if matches!(space, Space::Local | Space::Const | Space::Param) {
         return illegal("atomics work on global and shared memory");

@@ -5,7 +5,7 @@ use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::operands::{at_least, exactly, immediate_u32};
-use crate::lower::words::Words;
+use crate::lower::words::{Ordered, Scoped, Words};
 use crate::op::*;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
@@ -17,17 +17,21 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
                 return fence_proxy(emitter, form);
             }
             let levels = &[
-                ("cta", ()),
-                ("gl", ()),
-                ("sys", ()),
-                ("cluster", ()),
-                ("gpu", ()),
+                ("cta", Scope::Cta),
+                ("gl", Scope::Gpu),
+                ("sys", Scope::Sys),
+                ("cluster", Scope::Cluster),
+                ("gpu", Scope::Gpu),
             ];
-            form.words.need(levels, "a level")?;
-            form.words.finish()?;
-            let [] = exactly(form.operands)?;
-            emitter.emit(Op::Fence);
-            Ok(())
+            let scope = form.words.need(levels, "a level")?;
+            // `membar` is `fence.sc` by its old name.
+            let fence = Fence {
+                order: FenceOrder::Sc,
+                scope: Some(scope),
+                between: Proxies::Generic,
+                over: FencedBytes::All,
+            };
+            emit_fence(emitter, form, fence)
         }
         _ if form.words.take_first("cluster") => cluster(emitter, form),
         "bar" if form.words.take_first("warp") => {
@@ -121,18 +125,43 @@ fn cluster<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered
     let arrive = form
         .words
         .need(&[("arrive", true), ("wait", false)], "arrive or wait")?;
-    match arrive {
-        true => form.words.pick(&[("release", ()), ("relaxed", ())]),
-        false => form.words.pick(&[("acquire", ())]),
+    let order = match arrive {
+        true => form.words.pick(&[
+            ("release", Order::Release(Scope::Cluster)),
+            ("relaxed", Order::Relaxed(Scope::Cluster)),
+        ]),
+        false => form
+            .words
+            .pick(&[("acquire", Order::Acquire(Scope::Cluster))]),
     };
     form.words.finish()?;
     let [] = exactly(form.operands)?;
     emitter.emit(match arrive {
-        true => Op::ClusterArrive,
+        true => Op::ClusterArrive {
+            order: order.unwrap_or(Order::Release(Scope::Cluster)),
+        },
         false => Op::ClusterWait,
     });
     Ok(())
 }
+
+fn emit_fence(emitter: &mut Emitter<'_, '_>, form: Form<'_, '_>, fence: Fence) -> Lowered<()> {
+    form.words.finish()?;
+    let [] = exactly(form.operands)?;
+    emitter.emit(Op::Fence { fence, map: None });
+    Ok(())
+}
+
+/// The bytes a one-directional fence restricts itself to.
+const RESTRICTIONS: &[(&str, FencedBytes)] = &[
+    ("sync_restrict::shared::cta", FencedBytes::SharedCta),
+    ("sync_restrict::shared::cluster", FencedBytes::SharedCluster),
+];
+
+const ONE_WAY: &[(&str, FenceOrder)] = &[
+    ("acquire", FenceOrder::Acquire),
+    ("release", FenceOrder::Release),
+];
 
 fn fence<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     if form.words.take_first("proxy") {
@@ -141,96 +170,99 @@ fn fence<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
     if form.words.take_first("mbarrier_init") {
         form.words.exactly("release")?;
         form.words.exactly("cluster")?;
-        form.words.finish()?;
-        let [] = exactly(form.operands)?;
-        emitter.emit(Op::FenceProxy {
-            kind: ProxyFence::MbarrierInit,
-        });
-        return Ok(());
+        let fence = Fence {
+            order: FenceOrder::Release,
+            scope: Some(Scope::Cluster),
+            between: Proxies::Generic,
+            over: FencedBytes::InitialisedBarriers,
+        };
+        return emit_fence(emitter, form, fence);
     }
-    let orders = &[
-        ("sc", ()),
-        ("acq_rel", ()),
-        ("acquire", ()),
-        ("release", ()),
-    ];
-    form.words.pick(orders);
-    let restricted = &[
-        ("sync_restrict::shared::cta", ()),
-        ("sync_restrict::shared::cluster", ()),
-    ];
-    form.words.pick(restricted);
-    if !form.words.scope() {
+    let two_way = &[("sc", FenceOrder::Sc), ("acq_rel", FenceOrder::AcqRel)];
+    let order = form.words.pick(two_way);
+    let order = order.or_else(|| form.words.pick(ONE_WAY));
+    let over = form.words.pick(RESTRICTIONS).unwrap_or(FencedBytes::All);
+    let Some(scope) = form.words.scope() else {
         return Err(Problem::MissingModifier("a scope"));
-    }
-    form.words.finish()?;
-    let [] = exactly(form.operands)?;
-    emitter.emit(Op::Fence);
-    Ok(())
+    };
+    let fence = Fence {
+        order: order.unwrap_or(FenceOrder::AcqRel),
+        scope: Some(scope),
+        between: Proxies::Generic,
+        over,
+    };
+    emit_fence(emitter, form, fence)
 }
 
 fn fence_proxy<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     if form.words.take("tensormap::generic") {
-        let kinds = &[
-            ("acquire", ProxyFence::TensormapAcquire),
-            ("release", ProxyFence::TensormapRelease),
-        ];
-        let kind = form.words.need(kinds, "acquire or release")?;
-        form.words.scope();
-        form.words.finish()?;
-        if kind == ProxyFence::TensormapAcquire {
-            let [address, size] = exactly(form.operands)?;
-            if immediate_u32(size)? != 128 {
-                return illegal("a tensor map has 128 bytes");
-            }
-            emitter.addr(address, Space::Generic)?;
-        } else {
-            let [] = exactly(form.operands)?;
-        }
-        emitter.emit(Op::FenceProxy { kind });
-        return Ok(());
+        return fence_tensormap(emitter, form);
     }
-    let kind = match form.words.next() {
-        Some("alias") => ProxyFence::Alias,
+    let two_way = |between, over| Fence {
+        order: FenceOrder::AcqRel,
+        scope: None,
+        between,
+        over,
+    };
+    let fence = match form.words.next() {
+        Some("alias") => two_way(Proxies::Alias, FencedBytes::All),
         Some("async") => {
             let spaces = &[
-                ("global", ProxyFence::AsyncGlobal),
-                ("shared::cta", ProxyFence::AsyncShared),
-                ("shared::cluster", ProxyFence::AsyncShared),
+                ("global", FencedBytes::Global),
+                ("shared::cta", FencedBytes::SharedCta),
+                ("shared::cluster", FencedBytes::SharedCluster),
             ];
-            form.words.pick(spaces).unwrap_or(ProxyFence::Async)
+            let over = form.words.pick(spaces).unwrap_or(FencedBytes::All);
+            two_way(Proxies::GenericAsync, over)
         }
-        // The one-directional forms order no more than the full one.
-        Some("async::generic") => {
-            form.words.pick(&[("acquire", ()), ("release", ())]);
-            let restricted = &[
-                ("sync_restrict::shared::cta", ()),
-                ("sync_restrict::shared::cluster", ()),
-            ];
-            form.words.pick(restricted);
-            form.words.scope();
-            ProxyFence::AsyncShared
-        }
+        Some("async::generic") => Fence {
+            order: form.words.pick(ONE_WAY).unwrap_or(FenceOrder::AcqRel),
+            over: form.words.pick(RESTRICTIONS).unwrap_or(FencedBytes::All),
+            scope: form.words.scope(),
+            between: Proxies::GenericAsync,
+        },
         Some(other) => return Err(Problem::UnknownModifier(other.to_owned())),
         None => return Err(Problem::MissingModifier("a proxy")),
     };
+    emit_fence(emitter, form, fence)
+}
+
+/// `fence.proxy.tensormap::generic.release.gpu` and `….acquire.gpu [map], 128`
+fn fence_tensormap<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    let order = form.words.need(ONE_WAY, "acquire or release")?;
+    let fence = Fence {
+        order,
+        scope: form.words.scope(),
+        between: Proxies::GenericTensormap,
+        over: FencedBytes::All,
+    };
+    if order == FenceOrder::Release {
+        return emit_fence(emitter, form, fence);
+    }
     form.words.finish()?;
-    let [] = exactly(form.operands)?;
-    emitter.emit(Op::FenceProxy { kind });
+    let [address, size] = exactly(form.operands)?;
+    if immediate_u32(size)? != 128 {
+        return illegal("a tensor map has 128 bytes");
+    }
+    let map = Some(emitter.addr(address, Space::Generic)?);
+    emitter.emit(Op::Fence { fence, map });
     Ok(())
 }
 
 /// Ordering, scope and space words that most mbarrier forms share.
-fn mbarrier_space(words: &mut Words<'_>) -> Space {
-    let orders = &[("release", ()), ("acquire", ()), ("relaxed", ())];
-    words.pick(orders);
-    words.scope();
+fn mbarrier_words(words: &mut Words<'_>, otherwise: Scoped) -> (Order, Space) {
+    let orders: &[Ordered] = &[
+        ("release", Order::Release),
+        ("acquire", Order::Acquire),
+        ("relaxed", Order::Relaxed),
+    ];
+    let order = words.order(orders, otherwise, Scope::Cta);
     let spaces = &[
         ("shared", Space::Shared),
         ("shared::cta", Space::Shared),
         ("shared::cluster", Space::SharedCluster),
     ];
-    words.pick(spaces).unwrap_or(Space::Generic)
+    (order, words.pick(spaces).unwrap_or(Space::Generic))
 }
 
 fn mbarrier<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
@@ -254,10 +286,14 @@ fn mbarrier<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowere
             offset: 0,
         };
         let op = MbarOp::PendingCount { d, state };
-        emit(emitter, op, addr, Space::Shared);
+        emit(emitter, op, addr, (Order::Weak, Space::Shared));
         return Ok(());
     }
-    let space = mbarrier_space(&mut form.words);
+    let otherwise: Scoped = match action {
+        "init" | "inval" => |_| Order::Weak,
+        _ => Order::Relaxed,
+    };
+    let (order, space) = mbarrier_words(&mut form.words, otherwise);
     if matches!(action, "init" | "inval") {
         form.words.exactly("b64")?;
     } else {
@@ -282,18 +318,24 @@ fn mbarrier<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowere
         }
         (other, _) => return Err(Problem::UnknownModifier(other.to_owned())),
     };
-    emit(emitter, op, addr, space);
+    emit(emitter, op, addr, (order, space));
     Ok(())
 }
 
-fn emit(emitter: &mut Emitter<'_, '_>, op: MbarOp, addr: Addr, space: Space) {
-    emitter.emit(Op::Mbar(Box::new(Mbar { op, addr, space })));
+fn emit(emitter: &mut Emitter<'_, '_>, op: MbarOp, addr: Addr, (order, space): (Order, Space)) {
+    let mbar = Mbar {
+        op,
+        addr,
+        space,
+        order,
+    };
+    emitter.emit(Op::Mbar(Box::new(mbar)));
 }
 
 fn arrive<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>, drop: bool) -> Lowered<()> {
     let expects = form.words.take("expect_tx");
     let no_complete = form.words.take("noComplete");
-    let space = mbarrier_space(&mut form.words);
+    let (order, space) = mbarrier_words(&mut form.words, Order::Release);
     form.words.exactly("b64")?;
     form.words.finish()?;
     // Without a state operand the address comes first.
@@ -330,7 +372,7 @@ fn arrive<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>, drop: bool)
         expect_tx,
         count,
     };
-    emit(emitter, op, addr, space);
+    emit(emitter, op, addr, (order, space));
     Ok(())
 }
 
@@ -340,7 +382,7 @@ fn wait<'a>(
     may_suspend: bool,
 ) -> Lowered<()> {
     let parity = form.words.take("parity");
-    let space = mbarrier_space(&mut form.words);
+    let (order, space) = mbarrier_words(&mut form.words, Order::Acquire);
     form.words.exactly("b64")?;
     form.words.finish()?;
     if space == Space::SharedCluster {
@@ -359,6 +401,167 @@ fn wait<'a>(
         true => MbarOp::TryWait { d, phase },
         false => MbarOp::TestWait { d, phase },
     };
-    emit(emitter, op, addr, space);
+    emit(emitter, op, addr, (order, space));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What one instruction becomes.
+    fn lowered(line: &str) -> Op {
+        let text = format!(
+            ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry k() {{\n\
+             .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %rd<4>; .shared .align 8 .b64 bar;\n\
+             {line}\nret; }}"
+        );
+        let module = crate::Module::load(&text).expect("it parses");
+        let program = module.kernels.get("k");
+        let program = program.unwrap_or_else(|| panic!("{line}: {}", module.refused["k"]));
+        program.insts[0].op.clone()
+    }
+
+    #[test]
+    fn a_fence_is_kept_as_it_was_written() {
+        use FenceOrder::{AcqRel, Acquire, Release, Sc};
+        use FencedBytes::{All, Global, InitialisedBarriers, SharedCluster, SharedCta};
+        use Proxies::{Alias, Generic, GenericAsync, GenericTensormap};
+        use Scope::{Cluster, Cta, Gpu, Sys};
+        let restricted = "sync_restrict::shared";
+        for (line, order, scope, between, over) in [
+            ("fence.acq_rel.gpu;", AcqRel, Some(Gpu), Generic, All),
+            ("fence.sc.sys;", Sc, Some(Sys), Generic, All),
+            ("fence.cta;", AcqRel, Some(Cta), Generic, All),
+            (
+                "fence.acquire.cluster;",
+                Acquire,
+                Some(Cluster),
+                Generic,
+                All,
+            ),
+            ("membar.gl;", Sc, Some(Gpu), Generic, All),
+            ("membar.cta;", Sc, Some(Cta), Generic, All),
+            (
+                &format!("fence.release.{restricted}::cta.cluster;"),
+                Release,
+                Some(Cluster),
+                Generic,
+                SharedCta,
+            ),
+            (
+                "fence.mbarrier_init.release.cluster;",
+                Release,
+                Some(Cluster),
+                Generic,
+                InitialisedBarriers,
+            ),
+            ("fence.proxy.alias;", AcqRel, None, Alias, All),
+            ("fence.proxy.async;", AcqRel, None, GenericAsync, All),
+            (
+                "fence.proxy.async.global;",
+                AcqRel,
+                None,
+                GenericAsync,
+                Global,
+            ),
+            (
+                "fence.proxy.async.shared::cta;",
+                AcqRel,
+                None,
+                GenericAsync,
+                SharedCta,
+            ),
+            (
+                &format!("fence.proxy.async::generic.acquire.{restricted}::cluster.cluster;"),
+                Acquire,
+                Some(Cluster),
+                GenericAsync,
+                SharedCluster,
+            ),
+            (
+                "fence.proxy.tensormap::generic.release.gpu;",
+                Release,
+                Some(Gpu),
+                GenericTensormap,
+                All,
+            ),
+        ] {
+            let fence = Fence {
+                order,
+                scope,
+                between,
+                over,
+            };
+            assert_eq!(lowered(line), Op::Fence { fence, map: None }, "{line}");
+        }
+        let acquire = lowered("fence.proxy.tensormap::generic.acquire.sys [%rd1], 128;");
+        assert!(
+            matches!(&acquire, Op::Fence { fence, map: Some(_) }
+                if fence.order == Acquire && fence.scope == Some(Sys)),
+            "{acquire:?}"
+        );
+    }
+
+    #[test]
+    fn accesses_and_barriers_keep_their_order_and_scope() {
+        let order_of = |line: &str| match lowered(line) {
+            Op::Ld { order, .. } | Op::St { order, .. } | Op::ClusterArrive { order } => order,
+            Op::Atom(atom) => atom.order,
+            Op::Mbar(mbar) => mbar.order,
+            other => panic!("{line}: {other:?}"),
+        };
+        for (line, order) in [
+            ("ld.global.b32 %r1, [%rd1];", Order::Weak),
+            ("ld.volatile.global.b32 %r1, [%rd1];", Order::Volatile),
+            (
+                "ld.acquire.gpu.b32 %r1, [%rd1];",
+                Order::Acquire(Scope::Gpu),
+            ),
+            (
+                "st.release.sys.b32 [%rd1], %r1;",
+                Order::Release(Scope::Sys),
+            ),
+            (
+                "st.mmio.relaxed.sys.global.b32 [%rd1], %r1;",
+                Order::Mmio(Scope::Sys),
+            ),
+            ("atom.add.u32 %r1, [%rd1], %r2;", Order::Relaxed(Scope::Gpu)),
+            (
+                "red.release.cta.shared.add.u32 [%r1], %r2;",
+                Order::Release(Scope::Cta),
+            ),
+            (
+                "atom.acq_rel.sys.add.u32 %r1, [%rd1], %r2;",
+                Order::AcqRel(Scope::Sys),
+            ),
+            ("barrier.cluster.arrive;", Order::Release(Scope::Cluster)),
+            (
+                "barrier.cluster.arrive.relaxed;",
+                Order::Relaxed(Scope::Cluster),
+            ),
+            (
+                "mbarrier.arrive.shared.b64 %rd1, [bar];",
+                Order::Release(Scope::Cta),
+            ),
+            (
+                "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];",
+                Order::Release(Scope::Cluster),
+            ),
+            (
+                "mbarrier.try_wait.parity.shared.b64 %p, [bar], %r1;",
+                Order::Acquire(Scope::Cta),
+            ),
+            (
+                "mbarrier.try_wait.parity.relaxed.cluster.shared.b64 %p, [bar], %r1;",
+                Order::Relaxed(Scope::Cluster),
+            ),
+            (
+                "mbarrier.expect_tx.shared.b64 [bar], %r1;",
+                Order::Relaxed(Scope::Cta),
+            ),
+        ] {
+            assert_eq!(order_of(line), order, "{line}");
+        }
+    }
 }

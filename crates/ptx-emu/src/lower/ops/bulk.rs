@@ -327,7 +327,9 @@ pub(super) fn tensormap<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a
         for word in ["global", "shared::cta", "tensormap::generic", "release"] {
             form.words.exactly(word)?;
         }
-        form.words.scope();
+        let Some(scope) = form.words.scope() else {
+            return Err(Problem::MissingModifier("a scope"));
+        };
         form.words.exactly("sync")?;
         form.words.exactly("aligned")?;
         form.words.finish()?;
@@ -338,7 +340,12 @@ pub(super) fn tensormap<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a
         }
         let dst = emitter.addr(dst, Space::Global)?;
         let src = emitter.addr(src, Space::Shared)?;
-        emitter.emit(Op::TensormapCp { dst, src, bytes });
+        emitter.emit(Op::TensormapCp {
+            scope,
+            dst,
+            src,
+            bytes,
+        });
         return Ok(());
     }
     form.words.exactly("replace")?;

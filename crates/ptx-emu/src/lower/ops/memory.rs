@@ -5,7 +5,7 @@ use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::operands::{at_least, exactly, immediate_u32};
-use crate::lower::words::{Format, Words};
+use crate::lower::words::{Format, ORDERS, Words};
 use crate::op::*;
 
 pub(super) const SPACES: &[(&str, Space)] = &[
@@ -18,16 +18,6 @@ pub(super) const SPACES: &[(&str, Space)] = &[
     ("param", Space::Param),
     ("param::entry", Space::Param),
     ("param::func", Space::Param),
-];
-
-pub(super) const ORDERS: &[(&str, Order)] = &[
-    ("mmio", Order::Mmio),
-    ("weak", Order::Weak),
-    ("volatile", Order::Volatile),
-    ("relaxed", Order::Relaxed),
-    ("acquire", Order::Acquire),
-    ("release", Order::Release),
-    ("acq_rel", Order::AcqRel),
 ];
 
 /// Cache operators, which an emulator without caches can ignore.
@@ -65,13 +55,10 @@ pub(super) struct Access {
 }
 
 fn access(words: &mut Words<'_>) -> Lowered<Access> {
-    let order = words.pick(ORDERS).unwrap_or_default();
-    if order == Order::Mmio {
+    if words.contains("mmio") {
         words.exactly("relaxed")?;
     }
-    if !matches!(order, Order::Weak | Order::Volatile) {
-        words.scope();
-    }
+    let order = words.order(ORDERS, |_| Order::Weak, Scope::Gpu);
     let space = words.pick(SPACES).unwrap_or(Space::Generic);
     words.pick(CACHE);
     // `ld.global.ca.nc` has both.
@@ -118,7 +105,7 @@ fn load<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()
     let access = access(&mut form.words)?;
     form.words.finish()?;
     check_type(&access)?;
-    if matches!(access.order, Order::Release | Order::AcqRel) {
+    if matches!(access.order, Order::Release(_) | Order::AcqRel(_)) {
         return illegal("a load does not release");
     }
     let ([d, address], rest) = at_least(form.operands, usize::from(access.hint))?;
@@ -223,7 +210,7 @@ fn store<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
     let access = access(&mut form.words)?;
     form.words.finish()?;
     check_type(&access)?;
-    if matches!(access.order, Order::Acquire | Order::AcqRel) {
+    if matches!(access.order, Order::Acquire(_) | Order::AcqRel(_)) {
         return illegal("a store does not acquire");
     }
     if access.space == Space::Const {

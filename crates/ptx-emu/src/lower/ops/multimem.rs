@@ -7,7 +7,7 @@ use super::memory::{self, Access};
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::operands::exactly;
-use crate::lower::words::Format;
+use crate::lower::words::{Format, ORDERS};
 use crate::op::*;
 
 const VECTORS: &[(&str, usize)] = &[("v2", 2), ("v4", 4), ("v8", 8)];
@@ -15,12 +15,10 @@ const VECTORS: &[(&str, usize)] = &[("v2", 2), ("v4", 4), ("v8", 8)];
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     let kinds = &[("ld_reduce", 0), ("st", 1), ("red", 2)];
     let kind = form.words.need(kinds, "ld_reduce, st or red")?;
-    let orders = memory::ORDERS;
-    let order = form.words.pick(orders).unwrap_or(match kind {
-        2 => Order::Relaxed,
-        _ => Order::Weak,
-    });
-    form.words.scope();
+    let order = match kind {
+        2 => form.words.order(ORDERS, Order::Relaxed, Scope::Gpu),
+        _ => form.words.order(ORDERS, |_| Order::Weak, Scope::Gpu),
+    };
     let space = match form.words.take("global") {
         true => Space::Global,
         false => Space::Generic,
@@ -36,7 +34,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     check(op, ty, vector)?;
     let [first, second] = exactly(form.operands)?;
     if let (2, Some(op)) = (kind, op) {
-        if !matches!(order, Order::Relaxed | Order::Release) {
+        if !matches!(order, Order::Relaxed(_) | Order::Release(_)) {
             return illegal("multimem.red is relaxed or releases");
         }
         return atomic::reduce(emitter, (op, ty, vector), (space, order), (first, second));
