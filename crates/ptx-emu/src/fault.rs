@@ -92,11 +92,6 @@ pub enum FaultKind {
         /// Time allowed.
         limit: Duration,
     },
-    /// The kernel is legal, but this instruction is not emulated.
-    Unsupported {
-        /// What it is.
-        what: String,
-    },
     /// `trap`
     Trap,
     /// `brkpt`
@@ -162,7 +157,6 @@ impl FaultKind {
             FaultKind::Polling => "polling",
             FaultKind::NotResident { .. } => "not-resident",
             FaultKind::TimeLimit { .. } => "time-limit",
-            FaultKind::Unsupported { .. } => "unsupported",
             FaultKind::Trap => "trap",
             FaultKind::Breakpoint => "breakpoint",
             FaultKind::Assert { .. } => "assert",
@@ -298,7 +292,6 @@ impl fmt::Display for FaultKind {
                 "still running after {limit:.1?} of wall-clock time; it was here. A slow host can be \
                  the cause: the step limit, which does not depend on it, was not reached"
             ),
-            FaultKind::Unsupported { what } => write!(f, "{what} is not emulated"),
             FaultKind::Trap => f.write_str("trap executed"),
             FaultKind::Breakpoint => f.write_str("breakpoint executed"),
             FaultKind::Assert {

@@ -19,7 +19,6 @@ pub fn failure(error: &LaunchError) -> RunFailure {
     };
     let status = match &fault.kind {
         kind if kind.is_hang() => Status::Hung,
-        FaultKind::Unsupported { .. } => Status::Unsupported,
         _ => Status::Crashed,
     };
     let story = fault.to_string();

@@ -7,18 +7,12 @@ use super::sync::illegal;
 use super::warp::Warp;
 use crate::fault::FaultKind;
 use crate::numeric::Lanes;
-use crate::op::{BoolOp, MatrixMove, MatrixShape, Mma, Num, R32, Slot, SlotList, Sparsity};
+use crate::op::{MatrixMove, Mma, Product, R32, Slot, SlotList};
+use crate::tensor::matrix;
 use crate::tensor::mma::octets::Octets;
-use crate::tensor::mma::sparse::{Operands, Sparse};
-use crate::tensor::mma::{Accumulator, BitProduct, Form};
-use crate::tensor::{Element, matrix};
+use crate::tensor::mma::sparse::Operands;
 
 type Checked<T> = Result<T, Box<FaultKind>>;
-
-pub(super) fn unsupported(what: &str) -> Box<FaultKind> {
-    let what = what.to_owned();
-    Box::new(FaultKind::Unsupported { what })
-}
 
 impl Cluster<'_> {
     /// All lanes must take part in matrix instructions.
@@ -49,107 +43,36 @@ impl Cluster<'_> {
     /// `mma.sync`
     pub(super) fn mma(&mut self, w: &mut Warp, mask: u32, op: &Mma) -> Checked<Flow> {
         self.whole_warp(w, mask, "mma.sync")?;
-        if op.block_scale.is_some() {
-            return Err(unsupported("block-scaled mma.sync, which needs sm_120,"));
-        }
-        let kind = || {
-            unsupported(&format!(
-                "mma.sync of {:?} by {:?} into {:?}",
-                op.a_ty, op.b_ty, op.d_ty
-            ))
-        };
-        let accumulator = match op.d_ty {
-            Num::F16 => Accumulator::F16,
-            Num::F32 => Accumulator::F32,
-            Num::F64 => Accumulator::F64,
-            Num::S32 => Accumulator::S32,
-            _ => return Err(kind()),
-        };
-        let (Some(a), Some(b)) = (
-            super::wgmma::element(op.a_ty),
-            super::wgmma::element(op.b_ty),
-        ) else {
-            return Err(kind());
-        };
-        let bits = match op.b1_op {
-            Some(BoolOp::Xor) => BitProduct::Xor,
-            _ => BitProduct::And,
-        };
-        if let Some(sparsity) = op.sparse {
-            return self.mma_sparse(w, mask, op, sparsity, (a, b, accumulator));
-        }
-        if (op.m, op.n, op.k) == (8, 8, 4) && op.a_ty == Num::F16 {
-            return self.mma_octets(w, mask, op, accumulator);
-        }
-        let shape = (op.m.into(), op.n.into(), op.k.into());
-        let form = Form::new(shape, a, b, accumulator, bits, op.satfinite)
-            .map_err(|e| illegal(e.to_string()))?;
-        self.counters.mma_flops += form.flops();
-        let (a, b, c) = (
-            self.fragment(w, op.a),
-            self.fragment(w, op.b),
-            self.fragment(w, op.c),
-        );
-        let d = form
-            .run(
-                &a.iter().collect::<Vec<_>>(),
-                &b.iter().collect::<Vec<_>>(),
-                &c.iter().collect::<Vec<_>>(),
-                self.env.mma_mode,
-            )
-            .map_err(|e| illegal(e.to_string()))?;
-        self.put_fragment(w, mask, op.d, &d);
-        Ok(Flow::Next)
-    }
-
-    fn mma_sparse(
-        &mut self,
-        w: &mut Warp,
-        mask: u32,
-        op: &Mma,
-        sparsity: Sparsity,
-        (a, b, d): (Element, Element, Accumulator),
-    ) -> Checked<Flow> {
-        let chosen = (sparsity.selector, sparsity.ordered);
-        let form = Sparse::new(op.k.into(), (a, b), d, op.satfinite, chosen)
-            .map_err(|e| illegal(e.to_string()))?;
-        self.counters.mma_flops += form.flops();
         let fragments = [op.a, op.b, op.c].map(|list| self.fragment(w, list));
         let [a, b, c] = fragments
             .each_ref()
             .map(|words| words.iter().collect::<Vec<_>>());
-        let operands = Operands {
-            a: &a,
-            b: &b,
-            c: &c,
-            metadata: w.get(sparsity.metadata),
+        let mode = self.env.mma_mode;
+        let wrong = |e: &dyn std::fmt::Display| illegal(e.to_string());
+        self.counters.mma_flops += match &op.product {
+            Product::Dense(form) => {
+                let d = form.run(&a, &b, &c, mode).map_err(|e| wrong(&e))?;
+                self.put_fragment(w, mask, op.d, &d);
+                form.flops()
+            }
+            Product::Sparse(form) => {
+                let operands = Operands {
+                    a: &a,
+                    b: &b,
+                    c: &c,
+                    metadata: op.metadata.map_or(&[0; 32], |r| w.get(r)),
+                };
+                let d = form.run(&operands, mode).map_err(|e| wrong(&e))?;
+                self.put_fragment(w, mask, op.d, &d);
+                form.flops()
+            }
+            Product::Octets(octets) => {
+                let other = || wrong(&"mma.sync.m8n8k4 has another number of registers");
+                let d = octets.run(&a, &b, &c, mode).ok_or_else(other)?;
+                self.put_fragment(w, mask, op.d, &d);
+                Octets::FLOPS
+            }
         };
-        let d = form
-            .run(&operands, self.env.mma_mode)
-            .map_err(|e| illegal(e.to_string()))?;
-        self.put_fragment(w, mask, op.d, &d);
-        Ok(Flow::Next)
-    }
-
-    fn mma_octets(&mut self, w: &mut Warp, mask: u32, op: &Mma, d: Accumulator) -> Checked<Flow> {
-        let octets = Octets {
-            a_by_column: op.a_col,
-            b_by_row: op.b_row,
-            c: match op.c_ty {
-                Num::F16 => Accumulator::F16,
-                _ => Accumulator::F32,
-            },
-            d,
-        };
-        self.counters.mma_flops += Octets::FLOPS;
-        let fragments = [op.a, op.b, op.c].map(|list| self.fragment(w, list));
-        let [a, b, c] = fragments
-            .each_ref()
-            .map(|words| words.iter().collect::<Vec<_>>());
-        let d = octets
-            .run(&a, &b, &c, self.env.mma_mode)
-            .ok_or_else(|| illegal("mma.sync.m8n8k4 has another number of registers"))?;
-        self.put_fragment(w, mask, op.d, &d);
         Ok(Flow::Next)
     }
 
@@ -179,12 +102,6 @@ impl Cluster<'_> {
     ) -> Checked<Flow> {
         let name = if op.store { "stmatrix" } else { "ldmatrix" };
         self.whole_warp(w, mask, name)?;
-        if op.shape != MatrixShape::M8n8B16 {
-            return Err(unsupported(&format!(
-                "{name} of shape {:?}, which needs sm_100,",
-                op.shape
-            )));
-        }
         let rows = u32::MAX >> (32 - 8 * u32::from(op.count));
         let mut addresses = self.addresses(w, op.addr);
         for a in &mut addresses {

@@ -5,11 +5,10 @@ use super::cluster::{Cluster, Flow};
 use super::convert::pool;
 use super::copy::{Job, Latency, Origin, SharedAt, SharedSource};
 use super::draft::Pieced;
-use super::matrix::unsupported;
 use super::sync::illegal;
 use super::warp::Warp;
 use crate::fault::FaultKind;
-use crate::op::{Addr, AtomOp, BulkDir, MapField, Slot, Space, TensorCopy, TensorMode};
+use crate::op::{Addr, AtomOp, BulkDir, MapField, Slot, Space, TensorCopy};
 use crate::tensor::reduce::{ReduceOp, ReduceType, Reduction};
 use crate::tensor::tensormap::{Field, MAP_ALIGN, MAP_BYTES, MapElement, TensorMap};
 
@@ -111,11 +110,6 @@ impl Cluster<'_> {
     }
 
     fn tensor_lane(&mut self, w: &mut Warp, lane: usize, op: &TensorCopy) -> Checked<()> {
-        if op.mode == TensorMode::Gather4 {
-            return Err(unsupported(
-                "a copy by tile::gather4 or tile::scatter4, which needs sm_100,",
-            ));
-        }
         let address = self.address(w, op.map, lane);
         if !address.is_multiple_of(MAP_ALIGN) {
             return Err(Box::new(FaultKind::Misaligned {

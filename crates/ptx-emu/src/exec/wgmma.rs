@@ -18,10 +18,9 @@ use super::sync::illegal;
 use super::warp::{V32, Wait, Warp};
 use crate::fault::{Fault, FaultKind, Place};
 use crate::numeric::{Lanes, NAN_F32};
-use crate::op::{Inst, Num, Op, Program, R32, Slot, Wgmma, WgmmaA};
-use crate::tensor::Element;
+use crate::op::{Inst, Op, Program, R32, Slot, Wgmma, WgmmaA};
 use crate::tensor::descriptor::{Major, Matrix};
-use crate::tensor::wgmma::{Accumulator, Form, OperandA, SparseStep, Step};
+use crate::tensor::wgmma::{OperandA, SparseStep, Step};
 
 /// One entry of a warp's queue.
 #[derive(Clone)]
@@ -105,44 +104,6 @@ impl WgmmaQueue {
         self.entries.push_back((group, Entry::Copy { from, to }));
         self.lock(to);
     }
-}
-
-/// The tensor-core element of a type.
-pub(super) fn element(num: Num) -> Option<Element> {
-    Some(match num {
-        Num::F64 => Element::F64,
-        Num::S4 => Element::S4,
-        Num::U4 => Element::U4,
-        Num::F16 => Element::F16,
-        Num::Bf16 => Element::Bf16,
-        Num::Tf32 => Element::Tf32,
-        Num::E4m3 => Element::E4m3,
-        Num::E5m2 => Element::E5m2,
-        Num::S8 => Element::S8,
-        Num::U8 => Element::U8,
-        Num::B1 => Element::B1,
-        _ => return None,
-    })
-}
-
-fn form(op: &Wgmma) -> Result<Form, Box<FaultKind>> {
-    let kind = |what: &str| {
-        illegal(format!(
-            "wgmma has no {what} type {:?}",
-            (op.a_ty, op.b_ty, op.d_ty)
-        ))
-    };
-    let accumulator = match op.d_ty {
-        Num::F32 => Accumulator::F32,
-        Num::F16 => Accumulator::F16,
-        Num::S32 => Accumulator::S32,
-        _ => return Err(kind("accumulator")),
-    };
-    let a = element(op.a_ty).ok_or_else(|| kind("A"))?;
-    let b = element(op.b_ty).ok_or_else(|| kind("B"))?;
-    let negate = op.negate_a != op.negate_b;
-    Form::new(op.n.into(), a, b, accumulator, negate, op.satfinite)
-        .map_err(|e| illegal(e.to_string()))
 }
 
 fn major(transposed: bool) -> Major {
@@ -400,7 +361,7 @@ impl Cluster<'_> {
         let Op::Wgmma(op) = &program.insts[pc as usize].op else {
             return Ok(());
         };
-        let form = form(op).map_err(|e| (e, pc))?;
+        let form = &op.form;
         let mut steps = Vec::with_capacity(chain.len());
         for four in chain {
             let Op::Wgmma(op) = &program.insts[four[0].pc as usize].op else {
@@ -518,9 +479,7 @@ fn chainable(a: &Op, b: &Op, env: &super::env::Env<'_>) -> bool {
         return false;
     };
     let slots = |op: &Wgmma| pool(env.program, op.d);
-    (a.n, a.k, a.d_ty, a.a_ty, a.b_ty) == (b.n, b.k, b.d_ty, b.a_ty, b.b_ty)
-        && (a.negate_a != a.negate_b) == (b.negate_a != b.negate_b)
-        && a.satfinite == b.satfinite
+    (a.form, a.k) == (b.form, b.k)
         && a.sparse.is_some() == b.sparse.is_some()
         && slots(a) == slots(b)
 }

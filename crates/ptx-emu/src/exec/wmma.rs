@@ -6,21 +6,9 @@ use super::convert::pool;
 use super::sync::illegal;
 use super::warp::Warp;
 use crate::fault::FaultKind;
-use crate::op::{BoolOp, Num, Slot, Wmma, WmmaMove};
-use crate::tensor::mma::{Accumulator, BitProduct};
-use crate::tensor::wmma;
+use crate::op::{Slot, Wmma, WmmaMove};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
-
-fn accumulator(ty: Num) -> Option<Accumulator> {
-    Some(match ty {
-        Num::F16 => Accumulator::F16,
-        Num::F32 => Accumulator::F32,
-        Num::F64 => Accumulator::F64,
-        Num::S32 => Accumulator::S32,
-        _ => return None,
-    })
-}
 
 impl Cluster<'_> {
     /// `wmma.load` and `wmma.store`
@@ -81,25 +69,10 @@ impl Cluster<'_> {
     /// `wmma.mma`
     pub(super) fn wmma(&mut self, w: &mut Warp, mask: u32, op: &Wmma) -> Checked<Flow> {
         self.whole_warp(w, mask, "wmma.mma")?;
-        let types = (
-            super::wgmma::element(op.a_ty).zip(super::wgmma::element(op.b_ty)),
-            accumulator(op.c_ty).zip(accumulator(op.d_ty)),
-        );
-        let (Some(operands), Some(sums)) = types else {
-            return Err(illegal(format!(
-                "wmma.mma does not multiply {:?} by {:?}",
-                op.a_ty, op.b_ty
-            )));
-        };
-        let bits = match op.b1_op {
-            Some(BoolOp::Xor) => BitProduct::Xor,
-            _ => BitProduct::And,
-        };
-        let form = wmma::Wmma::new(op.shape, operands, sums, bits, op.satfinite)
-            .map_err(|e| illegal(e.to_string()))?;
-        self.counters.mma_flops += form.flops();
+        self.counters.mma_flops += op.form.flops();
         let [a, b, c] = [op.a, op.b, op.c].map(|list| self.fragment(w, list));
-        let d = form
+        let d = op
+            .form
             .run(&a, &b, &c, self.env.mma_mode)
             .map_err(|e| illegal(e.to_string()))?;
         self.put_fragment(w, mask, op.d, &d);

@@ -51,7 +51,7 @@ pub struct TensorCopy {
     pub map: Addr,
     /// Coordinates, innermost first, 32-bit slots.
     pub coords: SlotList,
-    /// im2col offsets (16-bit slots), or gather4/scatter4 extra rows; usually empty.
+    /// im2col offsets (16-bit slots); usually empty.
     pub extra: SlotList,
     /// `mbarrier` operand for loads.
     pub mbar: Option<Addr>,
@@ -67,8 +67,6 @@ pub struct TensorCopy {
 pub enum TensorMode {
     Tile,
     Im2col,
-    /// `.tile::gather4` / `.tile::scatter4`
-    Gather4,
 }
 
 /// Fields of `tensormap.replace`.

@@ -1,7 +1,10 @@
 //! Tensor-core instructions and matrix moves.
 
-use super::{Addr, BoolOp, Num, P, R32, R64, SlotList, Space};
-use crate::tensor::wmma::{Fragment, Shape};
+use super::{Addr, P, R32, R64, SlotList, Space};
+use crate::tensor::mma::octets::Octets;
+use crate::tensor::mma::sparse::Sparse;
+use crate::tensor::wmma::Fragment;
+use crate::tensor::{mma, wgmma, wmma};
 
 /// `wgmma.mma_async`
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -10,12 +13,8 @@ pub struct Wgmma {
     pub n: u16,
     /// K of m64nNkK.
     pub k: u16,
-    /// Accumulator type: F32, F16 or S32.
-    pub d_ty: Num,
-    /// Operand types.
-    pub a_ty: Num,
-    /// Operand types.
-    pub b_ty: Num,
+    /// Shape, types, signs and saturation.
+    pub form: wgmma::Form,
     /// Accumulator slots (f16: two values per slot).
     pub d: SlotList,
     /// A operand.
@@ -26,16 +25,10 @@ pub struct Wgmma {
     pub scale_d: Option<P>,
     /// `scale-d` is the constant 0: D = A·B.
     pub zero_d: bool,
-    /// `imm-scale-a` is −1.
-    pub negate_a: bool,
-    /// `imm-scale-b` is −1.
-    pub negate_b: bool,
     /// A in shared memory is MN-major (`imm-trans-a` = 1).
     pub trans_a: bool,
     /// B is MN-major.
     pub trans_b: bool,
-    /// `.satfinite` (s32)
-    pub satfinite: bool,
     /// `wgmma.mma_async.sp`; `k` is B's.
     pub sparse: Option<Sparsity>,
 }
@@ -63,20 +56,8 @@ pub enum WgmmaA {
 /// `mma.sync`
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mma {
-    /// Shape.
-    pub m: u16,
-    /// Shape.
-    pub n: u16,
-    /// Shape.
-    pub k: u16,
-    /// D and C type.
-    pub d_ty: Num,
-    /// C type (usually D's).
-    pub c_ty: Num,
-    /// Operand types.
-    pub a_ty: Num,
-    /// Operand types.
-    pub b_ty: Num,
+    /// Shape, types and layouts.
+    pub product: Product,
     /// Result fragment.
     pub d: SlotList,
     /// A fragment.
@@ -85,50 +66,26 @@ pub struct Mma {
     pub b: SlotList,
     /// C fragment.
     pub c: SlotList,
-    /// `.satfinite`
-    pub satfinite: bool,
-    /// A is column-major (only m8n8k4).
-    pub a_col: bool,
-    /// B is row-major (only m8n8k4).
-    pub b_row: bool,
-    /// `.and.popc` / `.xor.popc` for b1.
-    pub b1_op: Option<BoolOp>,
-    /// `mma.sp`
-    pub sparse: Option<Sparsity>,
-    /// `.block_scale`: (scale vector size, scale type, a scale, byte id, thread id, b scale, …).
-    pub block_scale: Option<BlockScale>,
+    /// Which elements of a sparse A are stored.
+    pub metadata: Option<R32>,
 }
 
-/// Scale operands of a block-scaled `mma.sync`.
+/// The products `mma.sync` computes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BlockScale {
-    /// 1, 2 or 4 (`scale_vec::nX`).
-    pub vec: u8,
-    /// Ue8m0 or E4m3 (`ue4m3`).
-    pub ty: Num,
-    /// Scale data of A.
-    pub a: R32,
-    /// byte-id-a, thread-id-a
-    pub a_ids: (u8, u8),
-    /// Scale data of B.
-    pub b: R32,
-    /// byte-id-b, thread-id-b
-    pub b_ids: (u8, u8),
+pub enum Product {
+    /// By all lanes together.
+    Dense(mma::Form),
+    /// `mma.sp`
+    Sparse(Sparse),
+    /// m8n8k4 of f16, by eight lanes each.
+    Octets(Octets),
 }
 
 /// `wmma.mma`
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Wmma {
-    /// Shape.
-    pub shape: Shape,
-    /// D type.
-    pub d_ty: Num,
-    /// C type.
-    pub c_ty: Num,
-    /// Operand types.
-    pub a_ty: Num,
-    /// Operand types.
-    pub b_ty: Num,
+    /// Shape and types.
+    pub form: wmma::Wmma,
     /// Result fragment.
     pub d: SlotList,
     /// A fragment.
@@ -137,10 +94,6 @@ pub struct Wmma {
     pub b: SlotList,
     /// C fragment.
     pub c: SlotList,
-    /// `.satfinite`
-    pub satfinite: bool,
-    /// `.and.popc` / `.xor.popc` for b1.
-    pub b1_op: Option<BoolOp>,
 }
 
 /// `wmma.load` / `wmma.store`
@@ -169,8 +122,6 @@ pub struct MatrixMove {
     pub store: bool,
     /// Number of 8×8 (or 16×8, 16×16) matrices: 1, 2 or 4.
     pub count: u8,
-    /// Matrix shape.
-    pub shape: MatrixShape,
     /// `.trans`
     pub trans: bool,
     /// Row addresses (shared).
@@ -179,21 +130,4 @@ pub struct MatrixMove {
     pub space: Space,
     /// Fragment registers.
     pub regs: SlotList,
-}
-
-/// Shapes of `ldmatrix`/`stmatrix`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum MatrixShape {
-    /// `.m8n8.b16`
-    M8n8B16,
-    /// `.m16n16.b8` (ldmatrix, trans) and `.m16n8.b8` (stmatrix, trans)
-    M16n16B8,
-    M16n8B8,
-    /// `.m16n16.b8x16.b6x16_p32` / `.b4x16_p64`
-    M16n16B6,
-    M16n16B4,
-    /// `.m8n16.b8x16.b6x16_p32` / `.b4x16_p64`
-    M8n16B6,
-    M8n16B4,
 }

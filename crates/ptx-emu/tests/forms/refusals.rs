@@ -13,6 +13,30 @@ fn refusals_name_the_cause() {
             "instruction `frobnicate.s32` is not supported",
         ),
         (
+            "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%r3];",
+            "modifier `.m16n16` is not supported here",
+        ),
+        (
+            "ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.b4x16_p64 {%r1, %r2}, [%r3];",
+            "modifier `.m8n16` is not supported here",
+        ),
+        (
+            "stmatrix.sync.aligned.m16n8.x2.trans.shared.b8 [%r5], {%r1, %r2};",
+            "modifier `.m16n8` is not supported here",
+        ),
+        (
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e2m1.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};",
+            "modifier `.kind::f8f6f4` is not supported here",
+        ),
+        (
+            "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4}, %r7, {0, 1}, %r8, {2, 0};",
+            "modifier `.kind::mxf4` is not supported here",
+        ),
+        (
+            "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3, %r4, %r5, %r6}], [%r7];",
+            "modifier `.tile::gather4` is not supported here",
+        ),
+        (
             "tcgen05.wait::ld.sync.aligned;",
             "instruction `tcgen05.wait::ld` is not supported",
         ),

@@ -189,8 +189,6 @@ const MODES: &[(&str, TensorMode)] = &[
     ("tile", TensorMode::Tile),
     ("im2col", TensorMode::Im2col),
     ("im2col_no_offs", TensorMode::Im2col),
-    ("tile::gather4", TensorMode::Gather4),
-    ("tile::scatter4", TensorMode::Gather4),
 ];
 
 fn tensor<'a>(
@@ -231,7 +229,7 @@ fn tensor<'a>(
     if dir == BulkDir::GlobalToShared {
         shared = emitter.addr(tail.next("destination")?, shared_space)?;
     }
-    let (map, coords) = map_and_coordinates(emitter, tail.next("tensor map")?, dims, mode)?;
+    let (map, coords) = map_and_coordinates(emitter, tail.next("tensor map")?, dims)?;
     if dir == BulkDir::SharedToGlobal {
         shared = emitter.addr(tail.next("source")?, Space::Shared)?;
     }
@@ -263,21 +261,16 @@ fn tensor<'a>(
     Ok(())
 }
 
-/// `[map, {c0, c1}]`; gathers name a column and four rows.
+/// `[map, {c0, c1}]`
 fn map_and_coordinates<'a>(
     emitter: &mut Emitter<'_, 'a>,
     operand: &Operand<'a>,
     dims: u8,
-    mode: TensorMode,
 ) -> Lowered<(Addr, SlotList)> {
     let Operand::TensorAddress(map, coordinates) = operand else {
         return wrong("a tensor map with coordinates", operand);
     };
-    let wanted = if mode == TensorMode::Gather4 {
-        5
-    } else {
-        usize::from(dims)
-    };
+    let wanted = usize::from(dims);
     if coordinates.len() != wanted {
         return illegal(format!(
             "{wanted} coordinates are needed, found {}",

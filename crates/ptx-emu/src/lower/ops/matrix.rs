@@ -1,13 +1,14 @@
 //! Tensor-core instructions and matrix fragments.
 
 use super::Form;
-use super::mma::sparsity;
+use super::mma::{element, sparsity};
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::operands::{exactly, immediate, immediate_u32, wrong};
 use crate::lower::words::{TYPES, Words};
 use crate::op::*;
+use crate::tensor::wgmma::{self, Accumulator};
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     match form.opcode {
@@ -133,22 +134,26 @@ fn wgmma_mma<'a>(
     let (scale_d, zero_d) = scale_operand(emitter, scale)?;
     let registers = usize::from(n) * 64 / 128 / if d_ty == Num::F16 { 2 } else { 1 };
     let d = fragment(emitter, d, registers, true, true)?;
+    let sums = match d_ty {
+        Num::F16 => Accumulator::F16,
+        Num::F32 => Accumulator::F32,
+        _ => Accumulator::S32,
+    };
+    let (a_element, b_element) = (element(a_ty)?, element(b_ty)?);
+    let negate = flags.negate_a != flags.negate_b;
+    let form = wgmma::Form::new(n.into(), a_element, b_element, sums, negate, satfinite)
+        .map_err(|e| Problem::Illegal(e.to_string()))?;
     emitter.emit(Op::Wgmma(Box::new(Wgmma {
         n,
         k,
-        d_ty,
-        a_ty,
-        b_ty,
+        form,
         d,
         a,
         b_desc,
         scale_d,
         zero_d,
-        negate_a: flags.negate_a,
-        negate_b: flags.negate_b,
         trans_a: flags.trans_a,
         trans_b: flags.trans_b,
-        satfinite,
         sparse,
     })));
     Ok(())
@@ -301,34 +306,13 @@ fn matrix_move<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Low
         Some(()) => Space::Shared,
         None => Space::Generic,
     };
-    let sizes = &[("m8n8", 0), ("m16n16", 1), ("m16n8", 2), ("m8n16", 3)];
-    let size = form.words.need(sizes, "a matrix shape")?;
-    let packed = form.words.pick(&[("b6x16_p32", 6), ("b4x16_p64", 4)]);
-    if packed.is_some() {
-        form.words.exactly("b8x16")?;
-    }
-    let element = match packed {
-        Some(bits) => bits,
-        None => form
-            .words
-            .need(&[("b16", 16), ("b8", 8)], "an element type")?,
-    };
+    // Blackwell has other shapes, of smaller elements.
+    let (shape, element) = (form.words.take("m8n8"), form.words.take("b16"));
     form.words.finish()?;
-    let shape = match (size, element, store, trans) {
-        (0, 16, _, _) => MatrixShape::M8n8B16,
-        (1, 8, false, true) => MatrixShape::M16n16B8,
-        (1, 6, false, true) => MatrixShape::M16n16B6,
-        (1, 4, false, true) => MatrixShape::M16n16B4,
-        (2, 8, true, true) => MatrixShape::M16n8B8,
-        (3, 6, false, false) => MatrixShape::M8n16B6,
-        (3, 4, false, false) => MatrixShape::M8n16B4,
-        _ => return illegal("this matrix shape does not exist for this type and direction"),
-    };
-    let per_matrix = if size == 1 { 2 } else { 1 };
-    if size == 1 && count == 4 {
-        return illegal("m16n16 comes as x1 or x2");
+    if !(shape && element) {
+        return Err(Problem::MissingModifier("m8n8 and b16"));
     }
-    let registers = usize::from(count) * per_matrix;
+    let registers = usize::from(count);
     let [first, second] = exactly(form.operands)?;
     let (regs, address) = if store {
         (second, first)
@@ -340,7 +324,6 @@ fn matrix_move<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Low
     emitter.emit(Op::MatrixMove(Box::new(MatrixMove {
         store,
         count,
-        shape,
         trans,
         addr,
         space,

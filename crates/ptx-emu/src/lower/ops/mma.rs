@@ -1,4 +1,4 @@
-//! `mma.sync` and its block-scaled form.
+//! `mma.sync`.
 
 use super::Form;
 use super::matrix::{fragment, next_type, shape};
@@ -8,26 +8,19 @@ use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::operands::{immediate_u32, wrong};
 use crate::lower::words::Format;
 use crate::op::*;
+use crate::tensor::mma::octets::Octets;
+use crate::tensor::mma::sparse::Sparse;
+use crate::tensor::mma::{Accumulator, BitProduct};
+use crate::tensor::{self, Element};
 
 /// Bits one element takes in a fragment register.
-fn element_bits(ty: Num, unpacked: bool) -> u32 {
+fn element_bits(ty: Num) -> u32 {
     match ty {
-        // `.kind::f8f6f4` holds every element in a byte.
-        Num::E2m1 | Num::E2m3 | Num::E3m2 if unpacked => 8,
-        Num::E2m1 => 4,
         Num::S4 | Num::U4 => 4,
         Num::B1 => 1,
         other => other.bits(),
     }
 }
-
-/// Whether a kind holds every element in a byte, and whether it has block scales.
-const KINDS: &[(&str, (bool, bool))] = &[
-    ("kind::f8f6f4", (true, false)),
-    ("kind::mxf8f6f4", (true, true)),
-    ("kind::mxf4", (false, true)),
-    ("kind::mxf4nvf4", (false, true)),
-];
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     let ordered = form
@@ -40,8 +33,6 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     let layouts = &[("row", false), ("col", true)];
     let a_col = form.words.need(layouts, "the layout of A")?;
     let b_row = !form.words.need(layouts, "the layout of B")?;
-    let (unpacked, scaled) = form.words.pick(KINDS).unwrap_or((false, false));
-    let scale = scale_words(&mut form, scaled)?;
     let satfinite = form.words.take("satfinite");
     let b1_op = form
         .words
@@ -56,7 +47,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         true => check_sparse((m, n, k), types, a_col || b_row)?,
         false => check((m, n, k), types, a_col, b_row)?,
     }
-    let (operands, rest) = match form.operands {
+    let ([d, a, b, c], rest) = match form.operands {
         [d, a, b, c, rest @ ..] => ([d, a, b, c], rest),
         other => {
             return Err(Problem::OperandCount {
@@ -65,43 +56,85 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
             });
         }
     };
-    let [d, a, b, c] = operands;
+    let octets = (m, n, k) == (8, 8, 4) && a_ty == Num::F16;
     // The oldest shape is computed four times over, by groups of eight lanes.
-    let copies = if (m, n, k) == (8, 8, 4) && a_ty == Num::F16 {
-        4
-    } else {
-        1
-    };
+    let copies = if octets { 4 } else { 1 };
     let [m32, n32, k32] = [m, n, k].map(u32::from);
-    let count =
-        |elements: u32, ty: Num| fragment_registers(elements * copies, element_bits(ty, unpacked));
+    let count = |elements: u32, ty: Num| fragment_registers(elements * copies, element_bits(ty));
     let a_elements = m32 * k32 / if sparse { 2 } else { 1 };
     let a = values(emitter, a, count(a_elements, a_ty), a_ty, false)?;
     let b = values(emitter, b, count(n32 * k32, b_ty), b_ty, false)?;
     let c = values(emitter, c, count(m32 * n32, c_ty), c_ty, false)?;
-    let (sparse, rest) = sparse_operands(emitter, ordered, rest)?;
-    let block_scale = scale_operands(emitter, scale, rest)?;
+    let sparsity = sparse_operands(emitter, ordered, rest)?;
     let d = values(emitter, d, count(m32 * n32, d_ty), d_ty, true)?;
+    let elements = (element(a_ty)?, element(b_ty)?);
+    let sums = (accumulator(c_ty)?, accumulator(d_ty)?);
+    let product = match sparsity {
+        Some(sparsity) => {
+            let chosen = (sparsity.selector, sparsity.ordered);
+            Sparse::new(k32, elements, sums.1, satfinite, chosen)
+                .map(Product::Sparse)
+                .map_err(|e| Problem::Illegal(e.to_string()))?
+        }
+        None if octets => Product::Octets(Octets {
+            a_by_column: a_col,
+            b_by_row: b_row,
+            c: sums.0,
+            d: sums.1,
+        }),
+        None => {
+            let (a, b) = elements;
+            let bits = bit_product(b1_op);
+            tensor::mma::Form::new((m32, n32, k32), a, b, sums.1, bits, satfinite)
+                .map(Product::Dense)
+                .map_err(|e| Problem::Illegal(e.to_string()))?
+        }
+    };
     emitter.emit(Op::Mma(Box::new(Mma {
-        m,
-        n,
-        k,
-        d_ty,
-        c_ty,
-        a_ty,
-        b_ty,
+        product,
         d,
         a,
         b,
         c,
-        satfinite,
-        a_col,
-        b_row,
-        b1_op,
-        sparse,
-        block_scale,
+        metadata: sparsity.map(|sparsity| sparsity.metadata),
     })));
     Ok(())
+}
+
+/// The tensor-core element of a type.
+pub(super) fn element(ty: Num) -> Lowered<Element> {
+    Ok(match ty {
+        Num::F64 => Element::F64,
+        Num::S4 => Element::S4,
+        Num::U4 => Element::U4,
+        Num::F16 => Element::F16,
+        Num::Bf16 => Element::Bf16,
+        Num::Tf32 => Element::Tf32,
+        Num::E4m3 => Element::E4m3,
+        Num::E5m2 => Element::E5m2,
+        Num::S8 => Element::S8,
+        Num::U8 => Element::U8,
+        Num::B1 => Element::B1,
+        other => return illegal(format!("tensor cores do not multiply {other:?} here")),
+    })
+}
+
+/// The type sums are kept in.
+pub(super) fn accumulator(ty: Num) -> Lowered<Accumulator> {
+    Ok(match ty {
+        Num::F16 => Accumulator::F16,
+        Num::F32 => Accumulator::F32,
+        Num::F64 => Accumulator::F64,
+        Num::S32 => Accumulator::S32,
+        other => return illegal(format!("tensor cores do not sum in {other:?}")),
+    })
+}
+
+pub(super) fn bit_product(op: Option<BoolOp>) -> BitProduct {
+    match op {
+        Some(BoolOp::Xor) => BitProduct::Xor,
+        _ => BitProduct::And,
+    }
 }
 
 /// Registers of a fragment spread over 32 lanes; f64 counts 64-bit registers.
@@ -123,7 +156,7 @@ fn types(form: &mut Form<'_, '_>) -> Lowered<[Num; 4]> {
 fn check(shape: (u16, u16, u16), types: [Num; 4], a_col: bool, b_row: bool) -> Lowered<()> {
     use Num::*;
     let [d, a, b, c] = types;
-    let small = |ty| matches!(ty, E4m3 | E5m2 | E2m1 | E2m3 | E3m2);
+    let small = |ty| matches!(ty, E4m3 | E5m2);
     let accumulates = |allowed: &[Num]| allowed.contains(&d) && allowed.contains(&c);
     let fits = match (a, shape) {
         // C may be widened, D not narrowed.
@@ -135,7 +168,7 @@ fn check(shape: (u16, u16, u16), types: [Num; 4], a_col: bool, b_row: bool) -> L
         (S8 | U8, (8, 8, 16) | (16, 8, 16 | 32)) => matches!(b, S8 | U8) && accumulates(&[S32]),
         (S4 | U4, (8, 8, 32) | (16, 8, 32 | 64)) => matches!(b, S4 | U4) && accumulates(&[S32]),
         (B1, (8, 8, 128) | (16, 8, 128 | 256)) => b == B1 && accumulates(&[S32]),
-        (a, (16, 8, 16 | 32 | 64 | 128)) if small(a) => small(b) && accumulates(&[F16, F32]),
+        (a, (16, 8, 16 | 32)) if small(a) => small(b) && d == c && accumulates(&[F16, F32]),
         _ => false,
     };
     if !fits {
@@ -151,7 +184,7 @@ fn check(shape: (u16, u16, u16), types: [Num; 4], a_col: bool, b_row: bool) -> L
 fn check_sparse(shape: (u16, u16, u16), types: [Num; 4], transposed: bool) -> Lowered<()> {
     use Num::*;
     let [d, a, b, c] = types;
-    let small = |ty| matches!(ty, E4m3 | E5m2 | E2m1 | E2m3 | E3m2);
+    let small = |ty| matches!(ty, E4m3 | E5m2);
     let same = d == c;
     let fits = match (a, shape) {
         (F16, (16, 8, 16 | 32)) => b == F16 && same && matches!(d, F16 | F32),
@@ -159,7 +192,7 @@ fn check_sparse(shape: (u16, u16, u16), types: [Num; 4], transposed: bool) -> Lo
         (Tf32, (16, 8, 8 | 16)) => b == Tf32 && same && d == F32,
         (S8 | U8, (16, 8, 32 | 64)) => matches!(b, S8 | U8) && same && d == S32,
         (S4 | U4, (16, 8, 64 | 128)) => matches!(b, S4 | U4) && same && d == S32,
-        (a, (16, 8, 64 | 128)) if small(a) => small(b) && same && matches!(d, F16 | F32),
+        (a, (16, 8, 64)) if small(a) => small(b) && same && matches!(d, F16 | F32),
         _ => false,
     };
     match fits && !transposed {
@@ -195,17 +228,17 @@ pub(super) fn values<'a>(
     emitter.list(&slots)
 }
 
-fn sparse_operands<'x, 'a>(
+fn sparse_operands<'a>(
     emitter: &mut Emitter<'_, 'a>,
     ordered: Option<bool>,
-    rest: &'x [Operand<'a>],
-) -> Lowered<(Option<Sparsity>, &'x [Operand<'a>])> {
+    rest: &[Operand<'a>],
+) -> Lowered<Option<Sparsity>> {
     match (ordered, rest) {
-        (None, rest) => Ok((None, rest)),
-        (Some(ordered), [metadata, selector, rest @ ..]) => {
-            let sparsity = sparsity(emitter, metadata, selector, ordered)?;
-            Ok((Some(sparsity), rest))
+        (None, []) => Ok(None),
+        (Some(ordered), [metadata, selector]) => {
+            sparsity(emitter, metadata, selector, ordered).map(Some)
         }
+        (None, [extra, ..]) | (Some(_), [_, _, extra, ..]) => wrong("no further operand", extra),
         (Some(_), _) => illegal("a sparse mma needs metadata and a selector"),
     }
 }
@@ -227,60 +260,4 @@ pub(super) fn sparsity<'a>(
         selector: selector as u8,
         ordered,
     })
-}
-
-fn scale_words(form: &mut Form<'_, '_>, scaled: bool) -> Lowered<Option<(u8, Num)>> {
-    if !form.words.take("block_scale") {
-        return match scaled {
-            true => Err(Problem::MissingModifier("block_scale")),
-            false => Ok(None),
-        };
-    }
-    let vectors = &[
-        ("scale_vec::1X", 1),
-        ("scale_vec::2X", 2),
-        ("scale_vec::4X", 4),
-    ];
-    let vec = form.words.pick(vectors).unwrap_or(1);
-    let types = &[("ue8m0", Num::Ue8m0), ("ue4m3", Num::E4m3)];
-    let ty = form.words.need(types, "a scale type")?;
-    Ok(Some((vec, ty)))
-}
-
-/// `scale-a, {byte-id-a, thread-id-a}, scale-b, {byte-id-b, thread-id-b}`
-fn scale_operands<'a>(
-    emitter: &mut Emitter<'_, 'a>,
-    scale: Option<(u8, Num)>,
-    rest: &[Operand<'a>],
-) -> Lowered<Option<BlockScale>> {
-    let Some((vec, ty)) = scale else {
-        return match rest {
-            [] => Ok(None),
-            [extra, ..] => wrong("no further operand", extra),
-        };
-    };
-    let [a, a_ids, b, b_ids] = rest else {
-        return illegal("a block-scaled mma needs scales and their selectors");
-    };
-    Ok(Some(BlockScale {
-        vec,
-        ty,
-        a: emitter.s32(a, Num::B32)?,
-        a_ids: selectors(a_ids)?,
-        b: emitter.s32(b, Num::B32)?,
-        b_ids: selectors(b_ids)?,
-    }))
-}
-
-fn selectors(operand: &Operand<'_>) -> Lowered<(u8, u8)> {
-    let Operand::Vector(items) = operand else {
-        return wrong("{byte id, thread id}", operand);
-    };
-    let [byte, thread] = items.as_slice() else {
-        return wrong("{byte id, thread id}", operand);
-    };
-    match (immediate_u32(byte)?, immediate_u32(thread)?) {
-        (byte @ 0..=3, thread @ 0..=3) => Ok((byte as u8, thread as u8)),
-        _ => illegal("byte and thread ids are 0 to 3"),
-    }
 }

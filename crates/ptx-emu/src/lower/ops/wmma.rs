@@ -2,14 +2,14 @@
 
 use super::Form;
 use super::matrix::{next_type, shape};
-use super::mma::values;
+use super::mma::{accumulator, bit_product, element, values};
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::operands::exactly;
 use crate::lower::words::{Format, Words};
 use crate::op::*;
-use crate::tensor::wmma::{Fragment, Part, Shape};
+use crate::tensor::wmma::{self, Fragment, Part, Shape};
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     let action = form
@@ -181,19 +181,11 @@ fn multiply<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowere
     let b = operand(emitter, b, (Part::B, shape, b_ty), false)?;
     let c = operand(emitter, c, (Part::C, shape, c_ty), false)?;
     let d = operand(emitter, d, (Part::C, shape, d_ty), true)?;
-    emitter.emit(Op::Wmma(Box::new(Wmma {
-        shape,
-        d_ty,
-        c_ty,
-        a_ty,
-        b_ty,
-        d,
-        a,
-        b,
-        c,
-        satfinite,
-        b1_op,
-    })));
+    let elements = (element(a_ty)?, element(b_ty)?);
+    let sums = (accumulator(c_ty)?, accumulator(d_ty)?);
+    let form = wmma::Wmma::new(shape, elements, sums, bit_product(b1_op), satfinite)
+        .map_err(|e| Problem::Illegal(e.to_string()))?;
+    emitter.emit(Op::Wmma(Box::new(Wmma { form, d, a, b, c })));
     Ok(())
 }
 
