@@ -19,10 +19,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::compile::Image;
-use crate::domain::{Micros, Status};
+use crate::domain::{BackendKind, Device, Micros, Status};
 use crate::operator::{Operands, Oracle};
 use crate::plan::OperatorCall;
-use crate::record::schema::Device;
 pub use crate::validate::POISON;
 pub use bench::{Bench, Course, Deal, Set, Timed, proven};
 pub use salt::Salt;
@@ -32,7 +31,9 @@ pub const GUARD: u64 = 16 * 1024;
 
 /// A place to run contenders.
 pub trait Backend {
-    /// What the record says of it.
+    fn kind(&self) -> BackendKind;
+
+    /// What it runs on, or as.
     fn device(&self) -> &Device;
 
     /// Makes one contender ready for calls on one shape, its module as new.
@@ -45,10 +46,7 @@ pub trait Backend {
 
     /// Sets up a stopwatch, where this backend has a clock.
     fn bench<'a>(&'a mut self, _course: &Course<'_>) -> Result<Box<dyn Bench + 'a>, String> {
-        Err(format!(
-            "the {} backend has no clock",
-            self.device().backend
-        ))
+        Err(format!("the {} backend has no clock", self.kind()))
     }
 
     /// The yardstick's name and version, or why there is none.

@@ -5,6 +5,7 @@ use tabled::builder::Builder;
 use super::list::plain;
 use super::{Globals, runs};
 use crate::catalog::Catalog;
+use crate::config::target;
 use crate::diagnostic::{CommandError, nearest};
 use crate::domain::{Bytes, ContenderId, Exit, Status};
 use crate::plan::{Cell, Machine, Plan, Work};
@@ -16,9 +17,12 @@ pub struct Args {
     /// Round files to check
     #[arg(value_name = "ROUND.toml", required = true)]
     rounds: Vec<PathBuf>,
-    /// Multiprocessors to plan for: `sms` in expressions
-    #[arg(long, value_name = "N", default_value_t = Machine::H200.sms, value_parser = clap::value_parser!(u32).range(1..))]
-    sms: u32,
+    /// Device to plan for: h200, h100, b200, or a file like those in configs/targets/
+    #[arg(long, value_name = "NAME|FILE", default_value = "h200")]
+    target: String,
+    /// Multiprocessors to plan for: `sms` in expressions [default: the target's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    sms: Option<u32>,
     /// Read and plan only
     #[arg(long)]
     no_compile: bool,
@@ -29,10 +33,9 @@ pub struct Args {
 /// Reads, resolves and evaluates everything a sweep would, and runs nothing.
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
-    let machine = Machine {
-        sms: args.sms,
-        ..Machine::H200
-    };
+    let mut device = target::find(&args.target)?;
+    device.limits.sms = args.sms.unwrap_or(device.limits.sms);
+    let machine = Machine::of(&device);
     let mut plans = Vec::new();
     for path in &args.rounds {
         let plan = Plan::new(runs::round(path)?, &catalog, &machine)?;

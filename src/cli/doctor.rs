@@ -64,14 +64,15 @@ fn gpu() -> Result<String, String> {
         Presence::Gpu { .. } => {}
     }
     let device = CudaBackend::describe().map_err(|e| format!("unusable: {e}"))?;
+    let driver = device.card.as_ref().and_then(|card| card.driver.as_deref());
     Ok(format!(
         "{}, {} SMs, {} memory, {} L2, up to {:.0} MHz, driver {}",
         device.name,
-        device.sms,
-        device.memory,
-        device.l2,
-        device.clock_mhz,
-        device.driver.as_deref().unwrap_or("unknown"),
+        device.limits.sms,
+        device.limits.memory,
+        device.limits.l2,
+        device.peaks.clock_mhz,
+        driver.unwrap_or("unknown"),
     ))
 }
 

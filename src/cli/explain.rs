@@ -4,13 +4,13 @@ use super::Globals;
 use super::runs::{self, RESULTS};
 use crate::catalog::{Catalog, Contender};
 use crate::compile::Limits;
-use crate::config::{Baseline, Round, Selection};
+use crate::config::{Baseline, Round, Selection, target};
 use crate::diagnostic::{CommandError, InputError, SourceFile};
-use crate::domain::{ContenderId, Exit};
+use crate::domain::roofline::{Ceiling, Resource};
+use crate::domain::{ContenderId, Device, Exit, Timing};
 use crate::explain::{CallFit, KernelFit, builds_by_shape, remarks};
 use crate::plan::{Machine, Plan, Work};
 use crate::present::{Align, Column, Counted, Grid, Style, counters_table, percent};
-use crate::rank::roofline::Ceiling;
 use crate::rank::{Ranking, Timed};
 use crate::record::schema::Build;
 use crate::record::{self, Run};
@@ -33,9 +33,12 @@ const DEFAULT_ROUND: &str = "configs/round4.toml";
 pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let (round, run) = subject(args.of.as_deref())?;
     let catalog = Catalog::open(&globals.variants)?;
-    let device = run.as_ref().map(|run| &run.header.device);
-    let ceiling = device.and_then(Ceiling::of).unwrap_or(Ceiling::H200);
-    let plan = plan_for(&args.contender, round, &catalog, &ceiling)?;
+    let device = device_of(run.as_ref());
+    let ceiling = match &run {
+        Some(run) => run.header.device.ceiling(),
+        None => device.ceiling(Timing::Measured),
+    };
+    let plan = plan_for(&args.contender, round, &catalog, &device)?;
     let compiler = runs::compiler(
         Limits::default(),
         "run through scripts/dgx, which fetches NVRTC",
@@ -50,7 +53,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             .cloned()
             .collect();
         introduce(contender);
-        show(&plan, index, &own, &ceiling, ranking.as_ref(), &style);
+        show(&plan, index, &own, ceiling, ranking.as_ref(), &style);
         if let Some(run) = &run {
             print_counters(run, &contender.id, &style);
         }
@@ -78,12 +81,23 @@ fn subject(of: Option<&Path>) -> Result<(Round, Option<Run>), CommandError> {
     Ok((round, Some(run)))
 }
 
+/// What the run was on, as far as its record says; the usual one without it.
+fn device_of(run: Option<&Run>) -> Device {
+    let Some(record) = run.map(|run| &run.header.device) else {
+        return target::usual().clone();
+    };
+    let known = target::like(&record.name, None).unwrap_or(target::usual());
+    let mut device = known.clone();
+    device.limits.sms = record.sms;
+    device
+}
+
 /// The round with nobody in it but the contender asked for.
 fn plan_for(
     name: &str,
     mut round: Round,
     catalog: &Catalog,
-    ceiling: &Ceiling,
+    device: &Device,
 ) -> Result<Plan, CommandError> {
     let wrong = |why: String| InputError::new(why, "write NAME or NAME[PARAM=1]; see `dgx list`");
     let selection = Selection::parse(name, 0..0).map_err(wrong)?;
@@ -94,11 +108,7 @@ fn plan_for(
     };
     round.baseline = Baseline::Contender(Selection::parse(first.id.as_str(), 0..0).map_err(wrong)?);
     round.contenders = vec![selection];
-    let machine = Machine {
-        sms: ceiling.sms,
-        ..Machine::H200
-    };
-    Ok(Plan::new(round, catalog, &machine)?)
+    Ok(Plan::new(round, catalog, &Machine::of(device))?)
 }
 
 fn introduce(contender: &Contender) {
@@ -113,7 +123,7 @@ fn show(
     plan: &Plan,
     contender: usize,
     builds: &[Build],
-    ceiling: &Ceiling,
+    ceiling: Option<Ceiling>,
     ranking: Option<&Ranking>,
     style: &Style,
 ) {
@@ -122,7 +132,7 @@ fn show(
     }
     let mut kernels: Vec<KernelFit> = Vec::new();
     for kernel in builds.iter().flat_map(|build| &build.kernels) {
-        let fit = KernelFit::of(kernel);
+        let fit = KernelFit::of(&plan.device.limits, kernel);
         if !kernels.contains(&fit) {
             kernels.push(fit);
         }
@@ -137,7 +147,14 @@ fn show(
         match (&cell.work, served.get(shape.name.as_str())) {
             (Work::Run { call, .. }, Some(build)) => {
                 let clock = measured(&shape.name).and_then(|time| time.clock_mhz);
-                calls.push(CallFit::of(shape, call, build, ceiling, clock));
+                let ceiling = ceiling.map(|ceiling| ceiling.at(clock));
+                calls.push(CallFit::of(
+                    shape,
+                    call,
+                    build,
+                    &plan.device.limits,
+                    ceiling,
+                ));
             }
             (Work::Unsupported { reason }, _) => say!("{}: {reason}", shape.name),
             (Work::Broken(why), _) => say!("{}: {why}", shape.name),
@@ -264,12 +281,22 @@ fn call_table<'a>(calls: &[CallFit], measured: impl Fn(&str) -> Option<&'a Timed
                     0 => String::new(),
                     _ => call.scratch.to_string(),
                 }),
-                once(call.floor.to_string()),
-                once(call.bound.to_owned()),
+                once(dash(call.floor.map(|(micros, _)| micros.to_string()))),
+                once(dash(call.floor.map(|(_, bound)| bound_by(bound)))),
                 once(dash(time.map(|micros| micros.to_string()))),
-                once(dash(time.map(|micros| percent(call.floor.0 / micros.0)))),
+                once(dash(
+                    time.zip(call.floor)
+                        .map(|(micros, (least, _))| percent(least.0 / micros.0)),
+                )),
             ]);
         }
     }
     grid.without_empty_columns()
+}
+
+fn bound_by(resource: Resource) -> String {
+    match resource {
+        Resource::Tensor => "tensor cores".to_owned(),
+        other => other.as_str().to_owned(),
+    }
 }

@@ -6,6 +6,7 @@ use tabled::settings::{Padding, Style};
 
 use super::{Globals, runs};
 use crate::catalog::Catalog;
+use crate::config::target::usual;
 use crate::diagnostic::CommandError;
 use crate::domain::{Exit, Status, printable_line};
 use crate::plan::{Machine, Plan};
@@ -23,7 +24,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     match args.round {
         None => list_variants(&catalog),
         Some(path) => {
-            let plan = Plan::new(runs::round(&path)?, &catalog, &Machine::H200)?;
+            let plan = Plan::new(runs::round(&path)?, &catalog, &Machine::of(usual()))?;
             list_round(&plan);
             Ok(super::check::tell_mistakes(&plan))
         }

@@ -6,6 +6,7 @@ use super::Globals;
 use super::runs::{self, Exports};
 use crate::backend::Emulation;
 use crate::catalog::Catalog;
+use crate::config::target::usual;
 use crate::config::{Baseline, Measurement, Round, Selection};
 use crate::contest::rounds;
 use crate::diagnostic::{CommandError, SourceFile};
@@ -142,7 +143,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 /// What would be run, as it would be planned for an H200.
 fn dry_run(round: Round, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
-    let plan = Plan::new(round, &catalog, &Machine::H200)?;
+    let plan = Plan::new(round, &catalog, &Machine::of(usual()))?;
     super::check::summarise(&plan);
     for cell in &plan.cells {
         let contender = &plan.contenders[cell.contender].id;

@@ -1,26 +1,26 @@
-//! What a device refuses to launch, told before anything is launched: the
-//! limits of compute capability 9.0, which 10.0 shares.
+//! What a device refuses to launch, told before anything is launched.
 
 use super::KernelReport;
 use super::occupancy::residency;
 use crate::backend::abi::Args;
-use crate::domain::Bytes;
+use crate::domain::{Bytes, Limits};
 use crate::plan::LaunchGeometry;
 
+/// Extents that CUDA allows on every device.
 const BLOCK: [u32; 3] = [1024, 1024, 64];
-const BLOCK_THREADS: u32 = 1024;
 const GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
-/// With the attribute that allows more than the portable eight.
-const CLUSTER_BLOCKS: u64 = 16;
-const BLOCK_SMEM: Bytes = Bytes(227 * 1024);
 
 /// Why this launch of `kernel` would be refused. A kernel that the image does
 /// not have is none.
-pub fn refusal(kernel: Option<&KernelReport>, launch: &LaunchGeometry) -> Option<String> {
-    geometry(launch).or_else(|| {
+pub fn refusal(
+    limits: &Limits,
+    kernel: Option<&KernelReport>,
+    launch: &LaunchGeometry,
+) -> Option<String> {
+    geometry(limits, launch).or_else(|| {
         let name = &launch.kernel;
         match kernel {
-            Some(kernel) => fit(kernel, launch),
+            Some(kernel) => fit(limits, kernel, launch),
             None => Some(format!(
                 "there is no kernel `{name}` in it: declare it extern \"C\" __global__"
             )),
@@ -28,7 +28,7 @@ pub fn refusal(kernel: Option<&KernelReport>, launch: &LaunchGeometry) -> Option
     })
 }
 
-fn geometry(launch: &LaunchGeometry) -> Option<String> {
+fn geometry(limits: &Limits, launch: &LaunchGeometry) -> Option<String> {
     let LaunchGeometry {
         grid,
         block,
@@ -52,15 +52,17 @@ fn geometry(launch: &LaunchGeometry) -> Option<String> {
         }
     }
     let threads = launch.threads_per_block();
-    if threads > BLOCK_THREADS {
+    let most = limits.threads_per_block;
+    if threads > most {
         return Some(format!(
-            "{name} has {threads} threads a block, {BLOCK_THREADS} at most"
+            "{name} has {threads} threads a block, {most} at most"
         ));
     }
     let blocks: u64 = cluster.iter().map(|n| u64::from(*n)).product();
-    if blocks == 0 || blocks > CLUSTER_BLOCKS {
+    let most = limits.blocks_per_cluster;
+    if blocks == 0 || blocks > u64::from(most) {
         return Some(format!(
-            "{name} has clusters of {blocks} blocks, {CLUSTER_BLOCKS} at most"
+            "{name} has clusters of {blocks} blocks, {most} at most"
         ));
     }
     let divides = grid
@@ -73,7 +75,7 @@ fn geometry(launch: &LaunchGeometry) -> Option<String> {
     })
 }
 
-fn fit(kernel: &KernelReport, launch: &LaunchGeometry) -> Option<String> {
+fn fit(limits: &Limits, kernel: &KernelReport, launch: &LaunchGeometry) -> Option<String> {
     let name = &kernel.name;
     let args = size_of::<Args>();
     if kernel.params.iter().map(|p| *p as usize).ne([args]) {
@@ -105,12 +107,13 @@ fn fit(kernel: &KernelReport, launch: &LaunchGeometry) -> Option<String> {
         }
     }
     let smem = Bytes(u64::from(kernel.static_smem) + u64::from(launch.smem));
-    if smem > BLOCK_SMEM {
+    let most = limits.shared_per_block;
+    if smem > most {
         return Some(format!(
-            "{name} takes {smem} of shared memory a block, {BLOCK_SMEM} at most"
+            "{name} takes {smem} of shared memory a block, {most} at most"
         ));
     }
-    let residency = residency(kernel.registers, threads, smem);
+    let residency = residency(limits, kernel.registers, threads, smem);
     (residency.blocks == 0).then(|| {
         let registers = kernel.registers;
         let limit = residency.limit;
@@ -126,6 +129,7 @@ fn times(extent: &[u32; 3]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::target::usual;
 
     /// A change for the worse, and what is told of it.
     type Case<T> = (fn(&mut T), &'static str);
@@ -152,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_a_device_takes_is_let_through() {
-        assert_eq!(refusal(Some(&kernel()), &launch()), None);
+        assert_eq!(refusal(&usual().limits, Some(&kernel()), &launch()), None);
     }
 
     #[test]
@@ -170,7 +174,7 @@ mod tests {
         for (change, expected) in launches {
             let mut launch = launch();
             change(&mut launch);
-            let told = refusal(Some(&kernel()), &launch).expect(expected);
+            let told = refusal(&usual().limits, Some(&kernel()), &launch).expect(expected);
             assert!(told.contains(expected), "{told}");
         }
         let kernels: [Case<KernelReport>; 7] = [
@@ -191,9 +195,12 @@ mod tests {
                 255 => &many,
                 _ => &launch(),
             };
-            let told = refusal(Some(&kernel), launch).expect(expected);
+            let told = refusal(&usual().limits, Some(&kernel), launch).expect(expected);
             assert!(told.contains(expected), "{told}");
         }
-        assert!(refusal(None, &launch()).is_some_and(|told| told.contains("no kernel `k`")));
+        assert!(
+            refusal(&usual().limits, None, &launch())
+                .is_some_and(|told| told.contains("no kernel `k`"))
+        );
     }
 }

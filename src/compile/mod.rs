@@ -4,7 +4,7 @@
 //! that crashes the compiler or never ends it: NVRTC runs in processes of its
 //! own, which are given a source with everything it may include and can open
 //! no file. Only a missing compiler is an [`Error`]. Nothing in this room
-//! knows a device.
+//! touches a device; of its limits it is told.
 
 mod cache;
 mod diagnostics;

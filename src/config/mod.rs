@@ -5,6 +5,7 @@ mod jury;
 mod read;
 mod round;
 mod shapes;
+pub mod target;
 mod wire;
 
 pub use round::{

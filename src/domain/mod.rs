@@ -3,11 +3,14 @@
 
 mod block;
 pub mod bounds;
+mod chip;
 mod claim;
 mod contender;
 mod counter;
+mod device;
 mod exit;
 mod hash;
+pub mod roofline;
 mod shape;
 mod status;
 mod text;
@@ -17,9 +20,11 @@ mod units;
 mod verdict;
 
 pub use block::{Block, Sample};
+pub use chip::Chip;
 pub use claim::Claim;
 pub use contender::ContenderId;
 pub use counter::{Counter, INSTRUCTIONS};
+pub use device::{Card, Device, Limits, Model, Peaks};
 pub use exit::Exit;
 pub use hash::content_hash;
 pub use shape::{Group, Shape};

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use crate::compile::{Residency, residency};
-use crate::domain::{Bytes, Micros, Shape};
+use crate::domain::roofline::{Ceiling, Resource, Work};
+use crate::domain::{Bytes, Limits, Micros, Shape};
 use crate::plan::{Deal, LaunchGeometry, OperatorCall};
-use crate::rank::roofline::Ceiling;
 use crate::record::schema::{Build, KernelResources};
 
 /// A launch that leaves more of the SMs idle than this is worth a word.
@@ -25,10 +25,10 @@ pub struct KernelFit {
 }
 
 impl KernelFit {
-    pub fn of(kernel: &KernelResources) -> Self {
+    pub fn of(limits: &Limits, kernel: &KernelResources) -> Self {
         let smem = Bytes(kernel.static_smem.0 + kernel.dynamic_smem.0);
         Self {
-            residency: residency(kernel.registers, kernel.threads, smem),
+            residency: residency(limits, kernel.registers, kernel.threads, smem),
             smem,
             resources: kernel.clone(),
         }
@@ -48,12 +48,13 @@ pub struct LaunchFit {
 }
 
 impl LaunchFit {
-    fn of(launch: &LaunchGeometry, deal: Option<&Deal>, build: &Build, sms: u32) -> Self {
+    fn of(limits: &Limits, launch: &LaunchGeometry, deal: Option<&Deal>, build: &Build) -> Self {
         let blocks: u64 = launch.grid.iter().map(|d| u64::from(*d)).product();
         let kernel = build.kernels.iter().find(|k| k.name == launch.kernel);
-        let resident = kernel.map_or(0, |k| KernelFit::of(k).residency.blocks);
+        let resident = kernel.map_or(0, |k| KernelFit::of(limits, k).residency.blocks);
         // A block may also sit alone on its SM: with fewer blocks than SMs,
         // that is how they are spread.
+        let sms = limits.sms;
         let places = u64::from(sms) * u64::from(resident);
         let waves = (places > 0).then(|| blocks as f64 / places as f64);
         let busy = waves.map(|waves| match waves <= 1.0 {
@@ -81,36 +82,34 @@ pub struct CallFit {
     /// Fewest and most K steps of a tile, where `BK` tells.
     pub k_steps: Option<(u32, u32)>,
     pub stages: Option<i64>,
-    /// The least time the device can take, as tables and reports have it.
-    pub floor: Micros,
-    pub bound: &'static str,
+    /// The least time the device can take, as tables and reports have it, and
+    /// what bounds it; none where nobody knows the device.
+    pub floor: Option<(Micros, Resource)>,
     /// Device memory beyond the operands.
     pub scratch: Bytes,
 }
 
 impl CallFit {
-    /// `clock_mhz` is what its samples ran at, where it was timed.
+    /// `ceiling` is at the clock its samples ran at, where it was timed.
     pub fn of(
         shape: &Shape,
         call: &OperatorCall,
         build: &Build,
-        ceiling: &Ceiling,
-        clock_mhz: Option<f64>,
+        limits: &Limits,
+        ceiling: Option<Ceiling>,
     ) -> Self {
         let constant = |name: &str| build.constants.get(name).copied().filter(|v| *v > 0);
-        let (floor, bound) = ceiling.floor(shape, clock_mhz);
         Self {
             shape: shape.name.clone(),
             launches: call
                 .launches
                 .iter()
-                .map(|launch| LaunchFit::of(launch, call.deal.as_ref(), build, ceiling.sms))
+                .map(|launch| LaunchFit::of(limits, launch, call.deal.as_ref(), build))
                 .collect(),
             padding: constant("BM").map(|rows| padding(shape, rows as u64)),
             k_steps: constant("BK").map(|step| k_steps(shape, step)),
             stages: constant("STAGES"),
-            floor,
-            bound,
+            floor: ceiling.map(|ceiling| ceiling.floor(&Work::least(shape))),
             scratch: Bytes(call.scratch.iter().map(|s| s.size.total()).sum()),
         }
     }
@@ -208,7 +207,8 @@ pub fn builds_by_shape(builds: &[Build]) -> BTreeMap<&str, &Build> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{ContenderId, Group};
+    use crate::config::target::usual;
+    use crate::domain::{ContenderId, Group, Timing};
 
     fn shape(ms: &[u32], k: u32) -> Shape {
         let group = |&m: &u32| Group { m, n: 4096, k };
@@ -261,15 +261,14 @@ mod tests {
         }
     }
 
+    fn fit_of(shape: &Shape, call: &OperatorCall, build: &Build) -> CallFit {
+        let ceiling = usual().ceiling(Timing::Measured);
+        CallFit::of(shape, call, build, &usual().limits, ceiling)
+    }
+
     fn fit(blocks: u32, smem: u64) -> CallFit {
         let shape = shape(&[40, 130], 512);
-        CallFit::of(
-            &shape,
-            &call(blocks),
-            &build(128, smem),
-            &Ceiling::H200,
-            None,
-        )
+        fit_of(&shape, &call(blocks), &build(128, smem))
     }
 
     #[test]
@@ -290,7 +289,7 @@ mod tests {
             ..call(132)
         };
         let shape = shape(&[40, 130], 512);
-        let uneven = CallFit::of(&shape, &dealt, &build(128, one_each), &Ceiling::H200, None);
+        let uneven = fit_of(&shape, &dealt, &build(128, one_each));
         assert_eq!(uneven.launches[0].busy, Some(0.75));
         assert_eq!(fit(132, 0).launches[0].busy, Some(1.0));
         assert_eq!(fit(1, 300 * 1024).launches[0].waves, None, "none fits");
@@ -301,7 +300,10 @@ mod tests {
         let fit = fit(66, 200 * 1024);
         assert_eq!(fit.padding, Some(384.0 / 170.0 - 1.0));
         assert_eq!(fit.k_steps, Some((4, 4)));
-        let kernels = [KernelFit::of(&build(128, 200 * 1024).kernels[0])];
+        let kernels = [KernelFit::of(
+            &usual().limits,
+            &build(128, 200 * 1024).kernels[0],
+        )];
         let remarks = remarks(&kernels, &[fit]);
         assert_eq!(remarks.len(), 3, "{remarks:?}");
         assert!(remarks[0].contains("idle") && remarks[1].contains("padding"));

@@ -118,7 +118,7 @@ impl<'a> Evaluator<'a> {
         Self {
             variant,
             shape,
-            sms: machine.sms,
+            sms: machine.device.limits.sms,
             constants,
             steps,
             tiles: None,

@@ -19,75 +19,29 @@ use crate::catalog::Headers;
 use crate::catalog::{Catalog, Contender};
 use crate::config::Round;
 use crate::diagnostic::InputError;
-use crate::domain::{Bytes, ContenderId, Shape};
+use crate::domain::{Bytes, ContenderId, Device, Shape};
 use crate::expr::Steps;
 
-/// What of the device the plan depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machine {
-    /// Multiprocessors: `sms` in expressions.
-    pub sms: u32,
-    /// Memory that operands and scratch must fit in.
-    pub memory: Bytes,
-    pub chip: Chip,
+/// What a plan must fit.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine<'a> {
+    pub device: &'a Device,
     /// Memory of the host that data and answers must fit in, where it counts.
     pub host: Option<Bytes>,
 }
 
-impl Machine {
-    /// What `check` and `list` plan for where no device is asked for.
-    pub const H200: Self = Self {
-        sms: 132,
-        memory: Bytes(139 << 30),
-        chip: Chip { major: 9, minor: 0 },
-        host: None,
-    };
-
-    /// Why code for `arch` does not run here; a word that names no chip is
-    /// left to the compiler to refuse.
-    fn refuses(&self, arch: &str) -> Option<String> {
-        let chip = Chip::parse(arch)?;
-        let here = self.chip;
-        let runs = match arch.as_bytes().last() {
-            Some(b'a') => chip == here,
-            _ => chip.major == here.major && chip.minor <= here.minor,
-        };
-        (!runs).then(|| format!("it is compiled for {arch}, and this device is {here}"))
-    }
-}
-
-/// A chip by its compute capability: `sm_90` is 9.0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chip {
-    pub major: u32,
-    pub minor: u32,
-}
-
-impl Chip {
-    /// The chip of a compile target, e.g. `sm_90a`.
-    pub fn parse(arch: &str) -> Option<Self> {
-        let digits = arch.strip_prefix("sm_")?;
-        let digits = digits.strip_suffix(['a', 'f']).unwrap_or(digits);
-        if !(2..=3).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return None;
-        }
-        let (major, minor) = digits.split_at(digits.len() - 1);
-        Some(Self {
-            major: major.parse().ok()?,
-            minor: minor.parse().ok()?,
-        })
-    }
-}
-
-impl std::fmt::Display for Chip {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "sm_{}{}", self.major, self.minor)
+impl<'a> Machine<'a> {
+    /// For planning without running.
+    pub fn of(device: &'a Device) -> Self {
+        Self { device, host: None }
     }
 }
 
 /// Everything a sweep will do, decided before anything is run.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// What it is planned for.
+    pub device: Device,
     pub round: Round,
     pub baseline: ContenderId,
     pub contenders: Vec<Contender>,
@@ -146,6 +100,7 @@ impl Plan {
         resolve::check_memory(&round, machine)?;
         resolve::check_size(&round, contenders.len())?;
         let mut plan = Self {
+            device: machine.device.clone(),
             baseline,
             contenders,
             shapes: round.shapes.clone(),
@@ -208,7 +163,7 @@ impl Plan {
             let reason = "none of its picks applies".to_owned();
             return Ok(Work::Unsupported { reason });
         };
-        if let Some(reason) = machine.refuses(&contender.variant.arch) {
+        if let Some(reason) = machine.device.chip.refuses(&contender.variant.arch) {
             return Ok(Work::Unsupported { reason });
         }
         let constants = evaluate::constants(contender, shape, machine, &steps)?;
@@ -227,11 +182,11 @@ impl Plan {
             return Ok(Work::Unsupported { reason });
         }
         let needed = resolve::operand_bytes(shape) + u128::from(scratch);
-        if needed > u128::from(machine.memory.0) {
+        if needed > u128::from(machine.device.limits.memory.0) {
             let needed = Bytes(u64::try_from(needed).unwrap_or(u64::MAX));
             let reason = format!(
                 "needs {needed} of device memory, {} is there",
-                machine.memory
+                machine.device.limits.memory
             );
             return Ok(Work::Unsupported { reason });
         }

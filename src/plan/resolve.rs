@@ -125,13 +125,13 @@ fn plain(selection: &Selection) -> Result<(), String> {
 pub(super) fn check_memory(round: &Round, machine: &Machine) -> Result<(), InputError> {
     for (shape, span) in round.shapes.iter().zip(&round.shape_spans) {
         let needed = operand_bytes(shape);
-        if needed > u128::from(machine.memory.0) {
+        if needed > u128::from(machine.device.limits.memory.0) {
             let needed = Bytes(u64::try_from(needed).unwrap_or(u64::MAX));
             return Err(round.file.error(
                 span.clone(),
                 format!(
                     "shape {} does not fit: its operands take {needed}, the device has {}",
-                    shape.name, machine.memory
+                    shape.name, machine.device.limits.memory
                 ),
                 "make it smaller, or split its groups over several shapes",
             ));

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use super::*;
+use crate::config::target::{self, usual};
 use crate::diagnostic::SourceFile;
 
 const VARIANT: &str = "/*dgx
@@ -64,7 +65,7 @@ const RAGGED: &str = "[[shapes]]\nname = \"r\"\nm = [40, 300]\nn = 256\nk = 512\
 
 #[test]
 fn a_ragged_call_in_numbers() {
-    let plan = plan_of(VARIANT, RAGGED, "[\"x\"]", Machine::H200).unwrap();
+    let plan = plan_of(VARIANT, RAGGED, "[\"x\"]", Machine::of(usual())).unwrap();
     assert_eq!(plan.contenders.len(), 2);
     assert_eq!(plan.builds.len(), 2);
     let Work::Run { build, call } = &plan.cells[1].work else {
@@ -101,7 +102,7 @@ fn tiles_are_dealt_by_their_cost() {
             1,
         )
         .replacen("BM = 128", "BM = 512", 1);
-    let plan = plan_of(&variant, RAGGED, "[\"x\"]", Machine::H200).unwrap();
+    let plan = plan_of(&variant, RAGGED, "[\"x\"]", Machine::of(usual())).unwrap();
     let Work::Run { build, call } = &plan.cells[0].work else {
         panic!("supported");
     };
@@ -147,7 +148,12 @@ when      = \"groups == 1\"
         path: "r.toml".into(),
         text: text.into(),
     };
-    let plan = Plan::new(Round::from_source(file).unwrap(), &catalog, &Machine::H200).unwrap();
+    let plan = Plan::new(
+        Round::from_source(file).unwrap(),
+        &catalog,
+        &Machine::of(usual()),
+    )
+    .unwrap();
     let work = |contender: usize, shape: usize| &plan.cells[contender * 3 + shape].work;
     let (Work::Run { build, call }, Work::Run { call: same, .. }) = (work(0, 0), work(2, 0)) else {
         panic!("supported");
@@ -165,7 +171,7 @@ when      = \"groups == 1\"
 #[test]
 fn what_a_variant_rules_out_is_a_cell_with_a_reason() {
     let shapes = "[[shapes]]\nm = 1\nn = 128\nk = 256\n";
-    let plan = plan_of(VARIANT, shapes, "[\"x\"]", Machine::H200).unwrap();
+    let plan = plan_of(VARIANT, shapes, "[\"x\"]", Machine::of(usual())).unwrap();
     let Work::Unsupported { reason } = &plan.cells[0].work else {
         panic!("k is no multiple of BK");
     };
@@ -183,7 +189,7 @@ fn names_that_do_not_resolve_point_into_the_round() {
         ("[\"x\", \"x[STAGES=1]\"]", "selected twice"),
     ];
     for (contenders, expected) in cases {
-        let error = plan_of(VARIANT, RAGGED, contenders, Machine::H200).unwrap_err();
+        let error = plan_of(VARIANT, RAGGED, contenders, Machine::of(usual())).unwrap_err();
         assert!(error.message().contains(expected), "{error}");
         assert!(error.location().unwrap().starts_with("r.toml:2:"));
     }
@@ -213,7 +219,7 @@ fn expressions_that_fail_point_into_the_cu() {
     ];
     for (from, to, expected) in cases {
         let variant = VARIANT.replacen(from, to, 1);
-        let error = plan_of(&variant, RAGGED, "[\"x\"]", Machine::H200).unwrap_err();
+        let error = plan_of(&variant, RAGGED, "[\"x\"]", Machine::of(usual())).unwrap_err();
         assert!(error.message().contains(expected), "{error}");
         assert!(error.location().unwrap().contains("x.cu:"), "{error}");
     }
@@ -221,18 +227,16 @@ fn expressions_that_fail_point_into_the_cu() {
 
 #[test]
 fn a_shape_beyond_memory_is_refused_at_its_line() {
-    let small = Machine {
-        memory: Bytes(1 << 20),
-        ..Machine::H200
-    };
+    let mut device = usual().clone();
+    device.limits.memory = Bytes(1 << 20);
     let shapes = "[[shapes]]\nm = 4096\nn = 4096\nk = 4096\n";
-    let error = plan_of(VARIANT, shapes, "[\"x\"]", small).unwrap_err();
+    let error = plan_of(VARIANT, shapes, "[\"x\"]", Machine::of(&device)).unwrap_err();
     assert!(error.message().contains("does not fit"), "{error}");
 }
 
 #[test]
 fn a_baseline_outside_the_list_competes_too() {
-    let plan = plan_of(VARIANT, RAGGED, "[\"x[STAGES=2]\"]", Machine::H200).unwrap();
+    let plan = plan_of(VARIANT, RAGGED, "[\"x[STAGES=2]\"]", Machine::of(usual())).unwrap();
     let ids: Vec<&str> = plan.contenders.iter().map(|c| c.id.as_str()).collect();
     assert_eq!(ids, ["x[STAGES=2]", "x[STAGES=1]"]);
 }
@@ -241,7 +245,7 @@ fn a_baseline_outside_the_list_competes_too() {
 fn a_call_beyond_the_hosts_memory_is_a_row() {
     let small = Machine {
         host: Some(Bytes(1 << 20)),
-        ..Machine::H200
+        ..Machine::of(usual())
     };
     let shapes = "[[shapes]]\nm = 4096\nn = 4096\nk = 4096\n";
     let plan = plan_of(VARIANT, shapes, "[\"x\"]", small).unwrap();
@@ -253,27 +257,20 @@ fn a_call_beyond_the_hosts_memory_is_a_row() {
 }
 
 #[test]
-fn code_for_another_chip_does_not_run() {
-    let chip = |major, minor| Machine {
-        chip: Chip { major, minor },
-        ..Machine::H200
-    };
-    for (arch, runs_on, not_on) in [
-        ("sm_90a", &[(9, 0)][..], &[(10, 0), (9, 1), (8, 9)][..]),
-        ("sm_90", &[(9, 0), (9, 1)], &[(10, 0), (8, 9)]),
-        ("sm_80", &[(8, 0), (8, 9)], &[(9, 0), (7, 5)]),
-        ("sm_100f", &[(10, 0), (10, 3)], &[(9, 0), (12, 0)]),
-        // The compiler's to refuse.
-        ("sm_9O", &[(9, 0), (10, 0)], &[]),
-        ("hopper", &[(9, 0)], &[]),
-    ] {
-        for (major, minor) in runs_on {
-            assert_eq!(chip(*major, *minor).refuses(arch), None, "{arch}");
-        }
-        for (major, minor) in not_on {
-            assert!(chip(*major, *minor).refuses(arch).is_some(), "{arch}");
-        }
+fn code_for_another_chip_is_a_cell_with_a_reason_and_is_not_compiled() {
+    let blackwell = target::find("b200").unwrap();
+    let plan = plan_of(VARIANT, RAGGED, "[\"x\"]", Machine::of(&blackwell)).unwrap();
+    assert!(plan.builds.is_empty());
+    for cell in &plan.cells {
+        let Work::Unsupported { reason } = &cell.work else {
+            panic!("{cell:?}");
+        };
+        assert!(reason.contains("sm_90a"), "{reason}");
+        assert!(reason.contains("this device is sm_100"), "{reason}");
     }
+    let plain = VARIANT.replacen("sm_90a", "sm_90", 1);
+    let plan = plan_of(&plain, RAGGED, "[\"x\"]", Machine::of(&blackwell)).unwrap();
+    assert!(plan.runs(0), "PTX runs on later chips");
 }
 
 mod mutated {
@@ -337,7 +334,7 @@ mod mutated {
         ) {
             let variant = mutate(VARIANT, &variant_edits);
             let shapes = mutate(RAGGED, &shape_edits);
-            if let Err(error) = plan_of(&variant, &shapes, "[\"x\"]", Machine::H200) {
+            if let Err(error) = plan_of(&variant, &shapes, "[\"x\"]", Machine::of(usual())) {
                 let shown = render(&error, false);
                 prop_assert!(!shown.contains('\u{1b}'), "{}", shown);
             }

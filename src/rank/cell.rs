@@ -1,5 +1,6 @@
 use rayon::prelude::*;
 
+use crate::domain::roofline::Work;
 use crate::domain::{ContenderId, Interval, Micros, Status, Timing};
 use crate::record::Run;
 use crate::stats::{CONFIDENCE, Estimates, LogEstimate};
@@ -88,7 +89,7 @@ fn timed(run: &Run, contender: &ContenderId, shape: &str) -> Option<Timed> {
             outliers: 0,
             outliers_scaled: false,
             clock_mhz: None,
-            roofline: super::roofline::share(run, shape, estimate.micros, None),
+            roofline: share(run, shape, estimate.micros, None),
             bound: estimate.bound.clone(),
             best: false,
         });
@@ -101,7 +102,7 @@ fn timed(run: &Run, contender: &ContenderId, shape: &str) -> Option<Timed> {
         outliers: samples.outliers(),
         outliers_scaled: samples.chosen(),
         clock_mhz,
-        roofline: super::roofline::share(run, shape, Micros(log.mean.exp()), clock_mhz),
+        roofline: share(run, shape, Micros(log.mean.exp()), clock_mhz),
         bound: None,
         best: false,
     })
@@ -127,4 +128,12 @@ fn mark_best(run: &Run, cells: &mut [Cell]) {
             time.best = time.log.mean == least;
         }
     }
+}
+
+/// The least time the shape can take over the time taken: 1 is the best there
+/// can be.
+fn share(run: &Run, shape: &str, time: Micros, clock_mhz: Option<f64>) -> Option<f64> {
+    let ceiling = run.header.device.ceiling()?.at(clock_mhz);
+    let (floor, _) = ceiling.floor(&Work::least(run.shape(shape)?));
+    Some(floor.0 / time.0)
 }

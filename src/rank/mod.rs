@@ -7,7 +7,6 @@ mod cell;
 mod comparable;
 mod comparison;
 mod repeat;
-pub mod roofline;
 #[cfg(test)]
 mod simulation;
 

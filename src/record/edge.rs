@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-use super::schema::{Build, Device, End, Header};
+use super::schema::{Build, DeviceRecord, End, Header};
 use crate::domain::bounds::{CELLS, CLAIM, CONTENDERS, EXTENT, GROUPS, name};
 use crate::domain::{ALGORITHM_DIGITS, Group, Micros, Shape, Tuning};
 
@@ -115,7 +115,7 @@ fn shape(shape: &Shape) -> Refusal {
     })
 }
 
-fn device(device: &Device) -> Refusal {
+fn device(device: &DeviceRecord) -> Refusal {
     let (backend, timing) = (device.backend, device.timing);
     refuse(timing != backend.timing(), || {
         let (says, are) = (timing.as_str(), backend.timing().as_str());

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::roofline::Ceiling;
 use crate::domain::{
-    BackendKind, Block, Bytes, Claim, ContenderId, Micros, Shape, Status, Timing, Tuning, Verdict,
+    BackendKind, Block, Bytes, Claim, ContenderId, Device, Micros, Shape, Status, Timing, Tuning,
+    Verdict,
 };
 
 /// Raised by any change that an older dgx would misread.
@@ -41,7 +43,7 @@ pub struct Header {
     pub dgx: String,
     pub git: Option<GitState>,
     pub host: Host,
-    pub device: Device,
+    pub device: DeviceRecord,
     /// e.g. `NVRTC 13.0`; none for numbers recorded elsewhere.
     pub compiler: Option<String>,
     pub config: ConfigText,
@@ -73,9 +75,10 @@ pub struct Host {
     pub cores: u32,
 }
 
+/// What a reader must know of where it ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Device {
+pub struct DeviceRecord {
     /// `none` for recorded numbers.
     pub backend: BackendKind,
     /// What [`BackendKind::timing`] says: files are read without knowing that.
@@ -94,6 +97,39 @@ pub struct Device {
     /// Dense fp16 tensor operations per clock and SM.
     pub tensor_flops_per_clock: f64,
     pub smem_per_block: Bytes,
+}
+
+impl DeviceRecord {
+    pub fn new(backend: BackendKind, device: &Device) -> Self {
+        let Device { limits, peaks, .. } = device;
+        let card = device.card.clone().unwrap_or_default();
+        // Modelled times are held to what they are made of.
+        let ceiling = device.ceiling(backend.timing());
+        Self {
+            backend,
+            timing: backend.timing(),
+            name: device.name.clone(),
+            uuid: card.uuid,
+            driver: card.driver,
+            sms: limits.sms,
+            l2: limits.l2,
+            memory: limits.memory,
+            clock_mhz: ceiling.map_or(peaks.clock_mhz, |c| c.clock_mhz),
+            bandwidth: ceiling.map_or(peaks.bandwidth, |c| c.bandwidth),
+            tensor_flops_per_clock: ceiling.map_or(0.0, |c| c.tensor_flops) / f64::from(limits.sms),
+            smem_per_block: limits.shared_per_block,
+        }
+    }
+
+    /// The most it can do; `None` where the record does not say.
+    pub fn ceiling(&self) -> Option<Ceiling> {
+        Ceiling::new(
+            self.sms,
+            self.tensor_flops_per_clock,
+            self.clock_mhz,
+            self.bandwidth,
+        )
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

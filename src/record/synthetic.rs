@@ -228,11 +228,11 @@ impl Synthetic {
         }
     }
 
-    fn device(&self) -> Device {
+    fn device(&self) -> DeviceRecord {
         let backend = (BackendKind::ALL.into_iter())
             .find(|kind| kind.timing() == self.timing)
             .expect("every kind of time has its backend");
-        Device {
+        DeviceRecord {
             backend,
             timing: self.timing,
             name: "NVIDIA H200".to_owned(),

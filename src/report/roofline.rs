@@ -2,27 +2,26 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::plot::{Scale, range, short, ticks};
+use crate::domain::roofline::{Ceiling, Work};
 use crate::domain::{ContenderId, Shape};
 use crate::rank::Kind;
-use crate::rank::roofline::floor;
 
 const ROW: f64 = 18.0;
 
 /// One small plot a shape: what each contender achieves against the ceiling of
 /// the device there, and one over all shapes.
 pub fn section(subject: &Subject) -> Markup {
-    let device = &subject.run.header.device;
     let shapes = &subject.run.header.shapes;
-    if shapes.iter().all(|s| floor(device, s, None).is_none()) {
+    let Some(ceiling) = subject.run.header.device.ceiling() else {
         return html! { p.note { "The record does not say what the device can do." } };
-    }
+    };
     if subject.ranking.cells.iter().all(|c| c.time.is_none()) {
         return html! {};
     }
     html! {
         div.grid {
-            (overall(subject))
-            @for shape in shapes { (plot(subject, shape)) }
+            (overall(subject, &ceiling))
+            @for shape in shapes { (plot(subject, &ceiling, shape)) }
         }
         p.note {
             "The red line is the most the device could do on the shape: tensor cores at the clock \
@@ -43,11 +42,10 @@ fn tera(shape: &Shape, micros: f64) -> f64 {
 
 /// The classic picture: every shape by its intensity, its best contender and
 /// its baseline under the roof.
-fn overall(subject: &Subject) -> Markup {
+fn overall(subject: &Subject, ceiling: &Ceiling) -> Markup {
     let run = &subject.run;
-    let device = &run.header.device;
-    let peak = f64::from(device.sms) * device.tensor_flops_per_clock * device.clock_mhz / 1e6;
-    let slope = device.bandwidth / 1e12;
+    let peak = ceiling.tensor_flops * ceiling.clock_mhz / 1e6;
+    let slope = ceiling.bandwidth / 1e12;
     let ridge = peak / slope;
     let xs = run.header.shapes.iter().map(intensity);
     let Some((low, high)) = range(xs.chain([ridge])) else {
@@ -79,7 +77,7 @@ fn overall(subject: &Subject) -> Markup {
             }
             svg viewBox="0 0 900 225" role="img" aria-label="Roofline over all shapes" {
                 path.roof d=(roof) stroke-width="1.5" {}
-                text.label x=(x.at(ridge) + 6.0) y=(y.at(peak) - 5.0) { (short(peak)) " TFLOP/s at " (short(device.clock_mhz)) " MHz" }
+                text.label x=(x.at(ridge) + 6.0) y=(y.at(peak) - 5.0) { (short(peak)) " TFLOP/s at " (short(ceiling.clock_mhz)) " MHz" }
                 @for (px, py, class, title) in &points {
                     circle class=(class) cx=(x.at(*px)) cy=(y.at(*py)) r="4" fill-opacity="0.75" { title { (title) } }
                 }
@@ -124,8 +122,7 @@ fn points(subject: &Subject) -> Vec<(f64, f64, &'static str, String)> {
     points
 }
 
-fn plot(subject: &Subject, shape: &Shape) -> Markup {
-    let run = &subject.run;
+fn plot(subject: &Subject, ceiling: &Ceiling, shape: &Shape) -> Markup {
     let timed: Vec<(&ContenderId, f64, bool, Option<f64>)> = subject
         .ranking
         .rows
@@ -140,9 +137,10 @@ fn plot(subject: &Subject, shape: &Shape) -> Markup {
         })
         .collect();
     let clock = timed.iter().find_map(|t| t.3);
-    let Some(floor) = floor(&run.header.device, shape, clock).filter(|_| !timed.is_empty()) else {
+    if timed.is_empty() {
         return html! {};
-    };
+    }
+    let (floor, _) = ceiling.at(clock).floor(&Work::least(shape));
     let ceiling = tera(shape, floor.0);
     let x = Scale::linear((0.0, ceiling * 1.08), (126.0, 380.0));
     let height = ROW * timed.len() as f64 + 24.0;

@@ -3,9 +3,8 @@ use std::path::{Path, PathBuf};
 use crate::backend::cuda::{self, Presence};
 use crate::compile::Compiler;
 use crate::diagnostic::CommandError;
-use crate::domain::{Bytes, Exit};
-use crate::plan::{Chip, Machine};
-use crate::record::schema::Device;
+use crate::domain::{BackendKind, Bytes, Chip, Device, Exit};
+use crate::plan::Machine;
 use crate::worker::{Worker, trace};
 
 use super::could_not_run;
@@ -24,14 +23,14 @@ pub enum BackendChoice {
 /// What it takes to start a worker.
 #[derive(Clone, Debug)]
 pub struct Starter {
-    backend: &'static str,
+    backend: BackendKind,
     tools: Option<PathBuf>,
     cache: PathBuf,
 }
 
 impl Starter {
     pub fn start(&self) -> Result<Worker, String> {
-        Worker::start(self.backend, self.tools.as_deref(), &self.cache)
+        Worker::start(self.backend.as_str(), self.tools.as_deref(), &self.cache)
     }
 }
 
@@ -39,7 +38,6 @@ impl Starter {
 pub struct Stage {
     starter: Starter,
     device: Device,
-    chip: Chip,
     /// cuBLASLt's version, or why there is none.
     yardstick: Result<String, String>,
     worker: Option<Worker>,
@@ -53,10 +51,9 @@ impl Stage {
         cache: &Path,
     ) -> Result<Self, CommandError> {
         let gpu = choose(choice)?;
-        let chip = gpu.as_deref().and_then(Chip::parse);
         let (backend, tools) = match gpu {
-            Some(arch) => ("cuda", Some(compile_tools(compiler, &arch)?)),
-            None => ("emu", None),
+            Some(chip) => (BackendKind::Cuda, Some(compile_tools(compiler, chip)?)),
+            None => (BackendKind::Emu, None),
         };
         let cache = cache.to_owned();
         let starter = Starter {
@@ -70,7 +67,6 @@ impl Stage {
         Ok(Self {
             starter,
             device: worker.device().clone(),
-            chip: chip.unwrap_or(Machine::H200.chip),
             yardstick: worker.yardstick().clone(),
             worker: Some(worker),
         })
@@ -81,18 +77,20 @@ impl Stage {
     }
 
     /// What plans must fit: the device, and this host's free memory.
-    pub fn machine(&self) -> Machine {
+    pub fn machine(&self) -> Machine<'_> {
         Machine {
-            sms: self.device.sms,
-            memory: self.device.memory,
-            chip: self.chip,
+            device: &self.device,
             host: free_memory(),
         }
     }
 
+    pub fn kind(&self) -> BackendKind {
+        self.starter.backend
+    }
+
     /// Whether times come from a clock.
     pub fn measures(&self) -> bool {
-        self.starter.backend == "cuda"
+        self.starter.backend.timing().sampled()
     }
 
     /// For workers beside the one at hand.
@@ -132,13 +130,13 @@ fn free_memory() -> Option<Bytes> {
     Some(Bytes(kibibytes << 10))
 }
 
-/// The GPU's compile target, or nothing for the emulator.
-fn choose(choice: BackendChoice) -> Result<Option<String>, CommandError> {
+/// The GPU's chip, or nothing for the emulator.
+fn choose(choice: BackendChoice) -> Result<Option<Chip>, CommandError> {
     if choice == BackendChoice::Emu {
         return Ok(None);
     }
     match (choice, cuda::presence()) {
-        (_, Presence::Gpu { arch }) => Ok(Some(arch)),
+        (_, Presence::Gpu { chip }) => Ok(Some(chip)),
         (BackendChoice::Auto | BackendChoice::Emu, _) => Ok(None),
         (BackendChoice::Cuda, Presence::NoDriver) => Err(no_gpu("no NVIDIA driver is installed")),
         (BackendChoice::Cuda, Presence::NoGpu(why)) => Err(no_gpu(&why)),
@@ -154,9 +152,9 @@ fn no_gpu(why: &str) -> CommandError {
 }
 
 /// The harness's own kernels go through the same compiler and cache.
-fn compile_tools(compiler: &Compiler, arch: &str) -> Result<PathBuf, CommandError> {
+fn compile_tools(compiler: &Compiler, chip: Chip) -> Result<PathBuf, CommandError> {
     let compiled = compiler
-        .compile(&cuda::tools_unit(arch))
+        .compile(&cuda::tools_unit(&chip.target()))
         .map_err(|e| could_not_run(&e.to_string()))?;
     match compiled.outcome {
         Ok(image) => Ok(compiler.cache().folder(&image.key)),

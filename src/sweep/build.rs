@@ -7,7 +7,7 @@ use super::write_error;
 use super::{could_not_run, interrupt};
 use crate::compile::{Compiled, Compiler, Image, KernelReport, Unit, occupancy, refusal};
 use crate::diagnostic::CommandError;
-use crate::domain::Bytes;
+use crate::domain::{Bytes, Limits};
 use crate::plan::{BuildSpec, LaunchGeometry, OperatorCall, Plan, Work};
 use crate::record::Writer;
 use crate::record::schema::{Build, KernelResources, Line};
@@ -25,15 +25,15 @@ pub struct Built {
 
 impl Built {
     /// Why a device would refuse the call, as far as can be told before it.
-    pub fn refusal(&self, call: &OperatorCall) -> Option<String> {
-        refusal_of(&self.kernels, call)
+    pub fn refusal(&self, limits: &Limits, call: &OperatorCall) -> Option<String> {
+        refusal_of(limits, &self.kernels, call)
     }
 }
 
-fn refusal_of(kernels: &[KernelReport], call: &OperatorCall) -> Option<String> {
+fn refusal_of(limits: &Limits, kernels: &[KernelReport], call: &OperatorCall) -> Option<String> {
     let kernel = |name: &str| kernels.iter().find(|k| k.name == name);
     let mut launches = call.launches.iter();
-    launches.find_map(|launch| refusal(kernel(&launch.kernel), launch))
+    launches.find_map(|launch| refusal(limits, kernel(&launch.kernel), launch))
 }
 
 /// Compiles what the plan needs and records each build once.
@@ -95,7 +95,7 @@ pub fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Inspection, CommandEr
     let image = |build: usize| compiled[build].as_ref()?.outcome.as_ref().ok();
     let refused = plan.cells.iter().filter_map(|cell| match &cell.work {
         Work::Run { build, call } => {
-            let reason = refusal_of(&image(*build)?.kernels, call)?;
+            let reason = refusal_of(&plan.device.limits, &image(*build)?.kernels, call)?;
             Some((cell.contender, cell.shape, reason))
         }
         Work::Unsupported { .. } | Work::Broken(_) => None,
@@ -142,7 +142,10 @@ fn record(spec: &BuildSpec, index: usize, compiled: &Compiled, plan: &Plan) -> B
         .flatten()
         .collect();
     let (kernels, remarks) = match &compiled.outcome {
-        Ok(image) => (resources(image, spec, &launches), image.remarks.clone()),
+        Ok(image) => (
+            resources(&plan.device.limits, image, spec, &launches),
+            image.remarks.clone(),
+        ),
         Err(_) => (Vec::new(), Vec::new()),
     };
     Build {
@@ -160,6 +163,7 @@ fn record(spec: &BuildSpec, index: usize, compiled: &Compiled, plan: &Plan) -> B
 
 /// What each launched kernel takes of an SM; the largest launch speaks for all.
 fn resources(
+    limits: &Limits,
     image: &Image,
     spec: &BuildSpec,
     launches: &[&LaunchGeometry],
@@ -179,7 +183,7 @@ fn resources(
                 static_smem: Bytes(u64::from(kernel.static_smem)),
                 dynamic_smem: Bytes(u64::from(dynamic)),
                 threads,
-                occupancy: occupancy(kernel.registers, threads, smem),
+                occupancy: occupancy(limits, kernel.registers, threads, smem),
             }
         })
         .collect()

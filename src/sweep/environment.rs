@@ -10,7 +10,7 @@ use crate::compile::Compiler;
 use crate::domain::content_hash;
 use crate::plan::Plan;
 use crate::record::schema::{
-    ConfigText, ContenderRecord, GitState, Header, Host, SCHEMA, Settings,
+    ConfigText, ContenderRecord, DeviceRecord, GitState, Header, Host, SCHEMA, Settings,
 };
 use crate::record::{portable, portable_word};
 
@@ -33,7 +33,7 @@ pub fn header(plan: &Plan, settings: &Settings, stage: &Stage, compiler: &Compil
         dgx: env!("CARGO_PKG_VERSION").to_owned(),
         git: git_state(),
         host: host(),
-        device: stage.device().clone(),
+        device: DeviceRecord::new(stage.kind(), stage.device()),
         compiler: Some(compiler.version()),
         config: ConfigText {
             path: portable(&round.file.path, &project),

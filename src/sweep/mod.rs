@@ -25,6 +25,7 @@ use crate::backend::Emulation;
 use crate::catalog::{Catalog, YARDSTICK};
 use crate::compile::{Compiler, Limits, cache_root};
 use crate::config::Round;
+use crate::config::target::usual;
 use crate::diagnostic::CommandError;
 use crate::domain::{ContenderId, Exit, Status};
 use crate::plan::{Machine, Plan};
@@ -128,7 +129,7 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     // A resumed run goes on with the data and the emulator it began with.
     let settings = finished.settings.clone().unwrap_or(settings);
     let progress = Progress::new();
-    progress.announce(&plan, stage.device());
+    progress.announce(&plan, &header.device);
 
     let oracles = Oracles::start(&cache, &plan, &settings, &stage);
     let images = clock.time("compile", || {
@@ -178,7 +179,7 @@ fn compile_only(
     compiler: &Compiler,
     why: &CommandError,
 ) -> CommandError {
-    let plan = match Plan::new(options.round.clone(), catalog, &Machine::H200) {
+    let plan = match Plan::new(options.round.clone(), catalog, &Machine::of(usual())) {
         Ok(plan) => plan,
         Err(error) => return error.into(),
     };

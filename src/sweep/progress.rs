@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::domain::Timing;
 use crate::plan::Plan;
-use crate::record::schema::Device;
+use crate::record::schema::DeviceRecord;
 
 /// What the user sees while a sweep runs, on stderr. Bars only where there is
 /// a terminal to draw them on; the lines that stay are printed either way.
@@ -25,7 +25,7 @@ impl Progress {
     }
 
     /// Which round, on what.
-    pub fn announce(&self, plan: &Plan, device: &Device) {
+    pub fn announce(&self, plan: &Plan, device: &DeviceRecord) {
         let round = &plan.round;
         let place = match device.timing {
             Timing::Measured => format!("{} ({}, measured)", device.name, device.backend),

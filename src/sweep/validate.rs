@@ -112,7 +112,7 @@ fn judge(
         Work::Run { build, call } => (*build, call),
     };
     let image = match &session.images[build] {
-        Ok(built) => match built.refusal(call) {
+        Ok(built) => match built.refusal(&session.plan.device.limits, call) {
             Some(reason) => return decided(Status::LaunchError, &reason, None),
             None => built.folder.clone(),
         },

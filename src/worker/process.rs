@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::protocol::{Answer, Asked, Reply, Request};
 use super::trace::trace;
 use super::words::Words;
-use crate::record::schema::Device;
+use crate::domain::Device;
 
 /// Opening a backend (context, module loading) may take this long.
 const START: Duration = Duration::from_secs(60);

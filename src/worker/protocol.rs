@@ -4,10 +4,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Emulation, Modelled, RunFailure};
-use crate::domain::{Block, ContenderId, Shape, Tuning, Verdict};
+use crate::domain::{Block, ContenderId, Device, Shape, Tuning, Verdict};
 use crate::operator::Distribution;
 use crate::plan::OperatorCall;
-use crate::record::schema::Device;
 use crate::validate::Tolerance;
 
 /// A request under its number, one JSON object a line.

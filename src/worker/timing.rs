@@ -8,9 +8,9 @@ use super::rejections::Rejections;
 use super::trace::trace;
 use crate::backend::{Backend, Bench, Course, Deal, Job, RunFailure, Salt, Set, Timed};
 use crate::compile::Cache;
-use crate::domain::{ContenderId, Micros};
+use crate::domain::roofline::Work;
+use crate::domain::{ContenderId, Micros, Timing};
 use crate::measure::{Audit, Calls, Dealt, Lineup, Outcome, Reading, Schedule, Stopwatch, run};
-use crate::rank::roofline;
 use crate::validate::{Exhibit, Passed, Spent, Subject, Tolerance, Wrong, prove};
 
 /// The yardstick rounds both products to fp16, as its users do; its output is
@@ -63,7 +63,8 @@ impl<'a> Field<'a> {
         job: &'a MeasureJob,
         say: &'a dyn Fn(&Reply),
     ) -> Result<Self, Trouble> {
-        let floor = roofline::floor(backend.device(), &job.shape, None);
+        let ceiling = backend.device().ceiling(Timing::Measured);
+        let floor = ceiling.map(|ceiling| ceiling.floor(&Work::least(&job.shape)).0);
         let problems: Vec<Rc<Problem>> = job.problems.iter().map(|key| problems.get(key)).collect();
         if problems.is_empty() {
             return Err(Trouble::Harness("there are no data to time on".to_owned()));

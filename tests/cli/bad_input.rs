@@ -234,17 +234,49 @@ fn what_no_device_launches_is_refused() {
             "void __launch_bounds__(64) go",
             "compiled for 64",
         ),
-        (
-            "sm_90a",
-            "sm_80",
-            "it is compiled for sm_80, and this device is sm_90",
-        ),
+        ("sm_90a", "sm_103", "it is compiled for sm_103 and later"),
         ("sm_90a", "sm_100a", "it is compiled for sm_100a"),
     ];
     for (from, to, expected) in cases {
         let text = check_kernel(from, to);
         assert!(text.contains(expected), "no {expected}: {text}");
     }
+}
+
+/// What `check` says when it plans for a target that is written like this.
+fn target_with(from: &str, to: &str) -> String {
+    let workspace = Workspace::new();
+    let h200 = include_str!("../../configs/targets/h200.toml");
+    workspace.write("mine.toml", &h200.replacen(from, to, 1));
+    workspace.run(&[
+        "check",
+        "--no-compile",
+        "--target",
+        "mine.toml",
+        "round.toml",
+    ])
+}
+
+#[test]
+fn a_target_with_a_number_that_cannot_be() {
+    assert_snapshot!(target_with("value = 132,", "value = -132,"));
+}
+
+#[test]
+fn a_target_with_a_number_from_nowhere() {
+    assert_snapshot!(target_with("value = 132, from = \"driver\"", "value = 132"));
+}
+
+#[test]
+fn a_target_that_nobody_knows() {
+    let workspace = Workspace::new();
+    assert_snapshot!(workspace.run(&["check", "--target", "h300", "round.toml"]));
+}
+
+#[test]
+fn a_target_that_runs_nobody() {
+    let workspace = Workspace::new();
+    assert_snapshot!(workspace.run(&["check", "--target", "b200", "round.toml"]));
 }
 
 #[test]

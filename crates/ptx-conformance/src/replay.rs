@@ -6,7 +6,10 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ptx_emu::{CompileError, Config, DevicePtr, Fill, Launch, LaunchError, MapElement, Memory, MemoryError, MmaMode, Module, Params, TensorMap, TensorMapError, Tiled};
+use ptx_emu::{
+    CompileError, Config, DevicePtr, Fill, Launch, LaunchError, MapElement, Memory, MemoryError,
+    MmaMode, Module, Params, TensorMap, TensorMapError, Tiled,
+};
 
 use crate::case::{Case, Compare, ENTRY, MapBuffer, MapSpec, MapType, Swizzle};
 use crate::families;

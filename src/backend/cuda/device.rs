@@ -3,15 +3,15 @@ use std::ffi::{CStr, c_int};
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
 
 use super::driver::{Result, cu};
-use crate::domain::{BackendKind, Bytes};
-use crate::record::schema::Device;
+use crate::config::target;
+use crate::domain::{Bytes, Card, Chip, Device, Limits, Peaks};
 
 /// Whether a GPU can be used, and if not, why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// There is one, and this is its compile target, e.g. `sm_90a`.
+    /// There is one, and this is what runs on it.
     Gpu {
-        arch: String,
+        chip: Chip,
     },
     NoDriver,
     NoGpu(String),
@@ -23,14 +23,14 @@ pub fn presence() -> Presence {
     if !unsafe { sys::is_culib_present() } {
         return Presence::NoDriver;
     }
-    match first_arch() {
-        Ok(Some(arch)) => Presence::Gpu { arch },
+    match first_chip() {
+        Ok(Some(chip)) => Presence::Gpu { chip },
         Ok(None) => Presence::NoGpu("the driver reports no device".to_owned()),
         Err(error) => Presence::NoGpu(error.to_string()),
     }
 }
 
-fn first_arch() -> Result<Option<String>> {
+fn first_chip() -> Result<Option<Chip>> {
     cu!(cuInit(0))?;
     let (mut count, mut device) = (0, 0);
     cu!(cuDeviceGetCount(&mut count))?;
@@ -38,15 +38,21 @@ fn first_arch() -> Result<Option<String>> {
         return Ok(None);
     }
     cu!(cuDeviceGet(&mut device, 0))?;
-    let (mut major, mut minor) = (0, 0);
-    let (of_major, of_minor) = (
-        Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-        Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-    );
-    cu!(cuDeviceGetAttribute(&mut major, of_major, device))?;
-    cu!(cuDeviceGetAttribute(&mut minor, of_minor, device))?;
-    let suffix = if major >= 9 { "a" } else { "" };
-    Ok(Some(format!("sm_{major}{minor}{suffix}")))
+    chip(device).map(Some)
+}
+
+fn attribute(device: sys::CUdevice, attribute: Attribute) -> Result<u32> {
+    let mut value: c_int = 0;
+    cu!(cuDeviceGetAttribute(&mut value, attribute, device))?;
+    Ok(u32::try_from(value).unwrap_or(0))
+}
+
+fn chip(device: sys::CUdevice) -> Result<Chip> {
+    use Attribute::*;
+    Ok(Chip {
+        major: attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+        minor: attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+    })
 }
 
 /// The first GPU's primary context, current on this thread.
@@ -69,12 +75,6 @@ impl Context {
         let heap = sys::CUlimit_enum::CU_LIMIT_MALLOC_HEAP_SIZE;
         cu!(cuCtxSetLimit(heap, 1))?;
         Ok(opened)
-    }
-
-    fn attribute(&self, attribute: Attribute) -> Result<u64> {
-        let mut value: c_int = 0;
-        cu!(cuDeviceGetAttribute(&mut value, attribute, self.device))?;
-        Ok(u64::try_from(value).unwrap_or(0))
     }
 
     fn name(&self) -> Result<String> {
@@ -104,47 +104,87 @@ impl Context {
         Ok(format!("GPU-{}", parts.join("-")))
     }
 
-    /// What the record says of this GPU.
+    /// This GPU: what its driver tells, and what it cannot from the target of
+    /// its name or chip.
     pub fn describe(&self) -> Result<Device> {
+        let (name, chip) = (self.name()?, chip(self.device)?);
+        let known = target::like(&name, Some(chip));
+        let mut device = Device {
+            name,
+            chip,
+            limits: self.limits(known.unwrap_or(target::usual()))?,
+            peaks: self.peaks(known)?,
+            model: known.and_then(|known| known.model),
+            origins: known.map_or_else(Default::default, |known| known.origins.clone()),
+            card: Some(Card {
+                uuid: self.uuid().ok(),
+                driver: driver_version(),
+            }),
+        };
+        if known.is_none() {
+            let assumed = ["limits.register_unit", "limits.blocks_per_cluster"];
+            device.told("assumed: those of an H200", &assumed);
+        }
+        device.told("its driver", &TOLD);
+        Ok(device)
+    }
+
+    /// With the two that it does not tell from `known`.
+    fn limits(&self, known: &Device) -> Result<Limits> {
         use Attribute::*;
         let mut memory = 0;
         cu!(cuDeviceTotalMem_v2(&mut memory, self.device))?;
-        let clock_khz = self.attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?;
-        let memory_khz = self.attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
-        let bus_bits = self.attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
-        let major = self.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
-        Ok(Device {
-            backend: BackendKind::Cuda,
-            timing: BackendKind::Cuda.timing(),
-            name: self.name()?,
-            uuid: self.uuid().ok(),
-            driver: driver_version(),
-            sms: self.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
-            l2: Bytes(self.attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?),
+        let count = |of| attribute(self.device, of);
+        let bytes = |of| count(of).map(|n| Bytes(u64::from(n)));
+        Ok(Limits {
+            sms: count(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             memory: Bytes(memory as u64),
-            clock_mhz: clock_khz as f64 / 1e3,
+            l2: bytes(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
+            shared_per_sm: bytes(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
+            shared_per_block: bytes(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+            shared_reserved: bytes(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)?,
+            registers_per_sm: count(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)?,
+            threads_per_sm: count(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+            threads_per_block: count(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+            blocks_per_sm: count(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)?,
+            register_unit: known.limits.register_unit,
+            blocks_per_cluster: known.limits.blocks_per_cluster,
+        })
+    }
+
+    fn peaks(&self, known: Option<&Device>) -> Result<Peaks> {
+        use Attribute::*;
+        let count = |of| attribute(self.device, of).map(f64::from);
+        let memory_khz = count(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
+        let bus_bits = count(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
+        Ok(Peaks {
+            clock_mhz: count(CU_DEVICE_ATTRIBUTE_CLOCK_RATE)? / 1e3,
             // Two transfers a clock on every memory these cards have.
-            bandwidth: 2.0 * memory_khz as f64 * 1e3 * bus_bits as f64 / 8.0,
-            tensor_flops_per_clock: tensor_flops_per_clock(major),
-            smem_per_block: Bytes(
-                self.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
-            ),
+            bandwidth: 2.0 * memory_khz * 1e3 * bus_bits / 8.0,
+            tensor_flops: known.and_then(|known| known.peaks.tensor_flops),
         })
     }
 }
 
+/// What [`Context::describe`] has from the driver.
+const TOLD: [&str; 12] = [
+    "limits.sms",
+    "limits.memory",
+    "limits.l2",
+    "limits.shared_per_sm",
+    "limits.shared_per_block",
+    "limits.shared_reserved",
+    "limits.registers_per_sm",
+    "limits.threads_per_sm",
+    "limits.threads_per_block",
+    "limits.blocks_per_sm",
+    "peaks.clock_mhz",
+    "peaks.bandwidth",
+];
+
 impl Drop for Context {
     fn drop(&mut self) {
         let _ = cu!(cuDevicePrimaryCtxRelease_v2(self.device));
-    }
-}
-
-/// Dense fp16 operations per clock and SM, by compute capability.
-fn tensor_flops_per_clock(major: u64) -> f64 {
-    match major {
-        0..=8 => 2048.0,
-        9 => 4096.0,
-        _ => 8192.0,
     }
 }
 

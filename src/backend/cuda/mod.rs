@@ -28,9 +28,8 @@ pub use driver::CudaError;
 
 use super::{Backend, Bench, Course, Data, Job, Loaded, Observation, RunFailure};
 use crate::compile::{Image, Unit};
-use crate::domain::Group;
+use crate::domain::{BackendKind, Device, Group};
 use crate::operator::{Operands, Oracle};
-use crate::record::schema::Device;
 use bench::CudaBench;
 use device::Context;
 use driver::Stream;
@@ -121,6 +120,10 @@ impl CudaBackend {
 }
 
 impl Backend for CudaBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Cuda
+    }
+
     fn device(&self) -> &Device {
         &self.device
     }

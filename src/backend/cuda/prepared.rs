@@ -1,5 +1,7 @@
 use std::rc::Rc;
 
+use cudarc::driver::sys::CUresult;
+
 use super::driver::{CudaError, Function, Graph, Launch, Module, Stream};
 use super::ground::{Ground, Variable};
 use super::instance::Instance;
@@ -29,7 +31,7 @@ impl Prepared {
         call: &OperatorCall,
         stream: Rc<Stream>,
     ) -> Result<Self, RunFailure> {
-        let module = Module::load(&image.cubin)?;
+        let module = load(image)?;
         let launches = launches(&module, call)?;
         let ground = Ground::bare(instance, Rc::clone(&stream))?;
         let places = Private::reserve(call);
@@ -129,6 +131,17 @@ fn launches(
         all.push((function, launch, kernel.clone()));
     }
     Ok(all)
+}
+
+/// Machine code runs on its own generation of chips; for later ones the driver
+/// compiles the PTX.
+fn load(image: &Image) -> Result<Module, CudaError> {
+    match Module::load(&image.cubin) {
+        Err(e) if e.code == CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU => {
+            Module::load(&[image.ptx.as_bytes(), b"\0"].concat())
+        }
+        loaded => loaded,
+    }
 }
 
 fn explain_refusal(error: CudaError, kernel: &str, launch: &Launch) -> RunFailure {

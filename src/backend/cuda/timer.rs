@@ -5,8 +5,8 @@ use super::driver::{CudaError, DeviceMemory, Event, Flag, Graph, Launch, Stream,
 use super::entry::Entry;
 use super::tools::{Tools, argument};
 use crate::backend::{Deal, Observation, RunFailure, Timed, proven};
+use crate::domain::Device;
 use crate::domain::Micros;
-use crate::record::schema::Device;
 use crate::validate::Passed;
 
 /// A timed call that has not ended by now never will.
@@ -44,7 +44,7 @@ impl Timer {
         cold_l2: bool,
     ) -> Result<Self, CudaError> {
         let flush = match cold_l2 {
-            true => Some(DeviceMemory::new((2 * device.l2.0).max(64 << 20))?),
+            true => Some(DeviceMemory::new((2 * device.limits.l2.0).max(64 << 20))?),
             false => None,
         };
         Ok(Self {
@@ -55,7 +55,7 @@ impl Timer {
             stop: Event::new()?,
             flush,
             stamps: DeviceMemory::new(FINDINGS + 16)?,
-            sms: device.sms,
+            sms: device.limits.sms,
             stream,
         })
     }

@@ -10,19 +10,22 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use ptx_emu::{Class, Config, Counters, DevicePtr, Launch, Memory, MemoryError, MmaMode, Module, Params, Profile, Report};
+use ptx_emu::{
+    Class, Config, Counters, DevicePtr, Launch, Memory, MemoryError, MmaMode, Module, Params,
+    Profile, Report,
+};
 
 use super::pieces::{self, Piece, Source};
 use super::tables::{self, Bases, Private, Tables};
 use super::zones::Zones;
 use super::{Backend, Data, Emulation, Job, Loaded, Observation, RunFailure, Trespass, abi};
 use crate::compile::Image;
-use crate::domain::{Group, Status};
+use crate::config::target;
+use crate::domain::{BackendKind, Device, Group, Limits, Status};
 use crate::operator::Operands;
 use crate::plan::LaunchGeometry;
-use crate::record::schema::Device;
 
-/// An emulated H200.
+/// An emulated device.
 pub struct EmuBackend {
     device: Device,
     modules: HashMap<String, Module>,
@@ -31,13 +34,17 @@ pub struct EmuBackend {
 impl Default for EmuBackend {
     fn default() -> Self {
         Self {
-            device: model::device(),
+            device: target::usual().clone(),
             modules: HashMap::new(),
         }
     }
 }
 
 impl Backend for EmuBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Emu
+    }
+
     fn device(&self) -> &Device {
         &self.device
     }
@@ -45,6 +52,7 @@ impl Backend for EmuBackend {
     fn load<'a>(&'a mut self, job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure> {
         self.load_module(job.image)?;
         Ok(Box::new(Cell {
+            device: &self.device,
             module: &self.modules[&job.image.key],
             job,
             place: None,
@@ -70,6 +78,7 @@ impl EmuBackend {
 /// A contender on a shape. Its memory is made with the first call and stays,
 /// so that what a call leaves behind meets the next.
 struct Cell<'a> {
+    device: &'a Device,
     module: &'a Module,
     job: Job<'a>,
     place: Option<Place>,
@@ -84,8 +93,13 @@ impl Loaded for Cell<'_> {
         let place = self.place.insert(place);
         let (_, tensors) = tables::reserve_inputs(data.operands);
         place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
-        let reports = place.launch_all(self.module, &self.job, data)?;
-        place.observe(data, &tensors, &reports)
+        let reports = place.launch_all(self.device, self.module, &self.job, data)?;
+        let modelled = model::modelled(self.device, &reports);
+        let observed = place.observe(data, &tensors, &reports)?;
+        Ok(Observation {
+            modelled,
+            ..observed
+        })
     }
 }
 
@@ -148,6 +162,7 @@ impl Place {
 
     fn launch_all(
         &mut self,
+        device: &Device,
         module: &Module,
         job: &Job<'_>,
         data: &Data<'_>,
@@ -158,7 +173,8 @@ impl Place {
             .map(|geometry| {
                 let left = data.time_limit.saturating_sub(began.elapsed());
                 let registers = registers(job.image, &geometry.kernel);
-                self.launch(module, geometry, registers, config(data.emulation, left))
+                let config = config(device, data.emulation, left);
+                self.launch(module, geometry, registers, config)
             })
             .collect()
     }
@@ -204,7 +220,7 @@ impl Place {
                 .map(ToString::to_string),
             printed: reports.iter().map(|r| r.printed.as_str()).collect(),
             counters: named(reports, &self.groups),
-            modelled: Some(model::modelled(reports)),
+            modelled: None,
         })
     }
 
@@ -249,7 +265,7 @@ fn registers(image: &Image, kernel: &str) -> Option<u32> {
     Some(report.registers).filter(|&each| each > 0)
 }
 
-fn config(emulation: Emulation, time_limit: Duration) -> Config {
+fn config(device: &Device, emulation: Emulation, time_limit: Duration) -> Config {
     Config {
         seed: emulation.schedule,
         mma_mode: match emulation.exact_sums {
@@ -257,7 +273,33 @@ fn config(emulation: Emulation, time_limit: Duration) -> Config {
             false => MmaMode::Fast,
         },
         time_limit: Some(time_limit),
+        profile: profile(device),
         ..Config::default()
+    }
+}
+
+/// The limits that the emulator enforces.
+fn profile(device: &Device) -> Profile {
+    let Limits {
+        sms,
+        shared_per_block,
+        shared_per_sm,
+        threads_per_sm,
+        blocks_per_sm,
+        registers_per_sm,
+        blocks_per_cluster,
+        ..
+    } = device.limits;
+    Profile {
+        capability: 10 * device.chip.major + device.chip.minor,
+        sms,
+        // Targets are read with less shared memory than 32 bits count.
+        shared_per_cta: shared_per_block.0 as u32,
+        shared_per_sm: shared_per_sm.0 as u32,
+        threads_per_sm,
+        ctas_per_sm: blocks_per_sm,
+        registers_per_sm,
+        max_cluster: blocks_per_cluster,
     }
 }
 
@@ -309,9 +351,6 @@ fn named(reports: &[Report], groups: &[Group]) -> BTreeMap<String, f64> {
     named
 }
 
-/// The device whose limits the emulator enforces.
-const PROFILE: Profile = Profile::H200;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,9 +362,19 @@ mod tests {
             schedule: 7,
             exact_sums: true,
         };
-        let config = config(asked, Duration::from_secs(3));
+        let config = config(target::usual(), asked, Duration::from_secs(3));
         assert_eq!((config.seed, config.mma_mode), (7, MmaMode::Exact));
         assert_eq!(config.time_limit, Some(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn the_emulator_knows_the_usual_device_by_the_same_numbers() {
+        assert_eq!(profile(target::usual()), Profile::H200);
+        let mut small = target::usual().clone();
+        small.limits.sms = 3;
+        small.limits.blocks_per_cluster = 4;
+        let config = config(&small, Emulation::default(), Duration::from_secs(3));
+        assert_eq!((config.profile.sms, config.profile.max_cluster), (3, 4));
     }
 
     #[test]

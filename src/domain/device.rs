@@ -1,0 +1,114 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::roofline::Ceiling;
+use super::{Bytes, Chip, Timing};
+
+/// A GPU in numbers: which code it runs, how much there is of everything, and
+/// how fast that is. Read from `configs/targets/`; on a card, what its driver
+/// tells replaces what the file says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// As its driver gives it, e.g. `NVIDIA H200`.
+    pub name: String,
+    pub chip: Chip,
+    pub limits: Limits,
+    pub peaks: Peaks,
+    /// Where nobody knows it, times cannot be modelled.
+    pub model: Option<Model>,
+    /// Where each number is from, by its key, e.g. `limits.sms`.
+    pub origins: BTreeMap<String, String>,
+    /// The one that is here, where one is.
+    pub card: Option<Card>,
+}
+
+/// One card of its kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Card {
+    pub uuid: Option<String>,
+    pub driver: Option<String>,
+}
+
+/// How much a device has, and how much of it one block may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Multiprocessors: `sms` in expressions.
+    pub sms: u32,
+    /// Memory that operands and scratch must fit in.
+    pub memory: Bytes,
+    pub l2: Bytes,
+    pub shared_per_sm: Bytes,
+    /// Static and dynamic together, with the attribute that allows so much.
+    pub shared_per_block: Bytes,
+    /// What the system keeps for itself in every block.
+    pub shared_reserved: Bytes,
+    pub registers_per_sm: u32,
+    /// Registers are handed out to warps in units of this many.
+    pub register_unit: u32,
+    pub threads_per_sm: u32,
+    pub threads_per_block: u32,
+    pub blocks_per_sm: u32,
+    /// With the attribute that allows more than the portable eight.
+    pub blocks_per_cluster: u32,
+}
+
+/// The most it can do, which no measurement may beat.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Peaks {
+    /// Highest SM clock.
+    pub clock_mhz: f64,
+    /// Bytes per second of device memory.
+    pub bandwidth: f64,
+    /// Dense fp16 operations per clock and SM; no driver tells.
+    pub tensor_flops: Option<f64>,
+}
+
+/// What it does in earnest: the rates that modelled times are made of. Those
+/// of an SM are per clock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// SM clock under tensor load.
+    pub clock_mhz: f64,
+    /// Dense fp16 tensor operations.
+    pub tensor_flops: f64,
+    /// Warp instructions.
+    pub issue: f64,
+    /// Special-function lanes.
+    pub mufu: f64,
+    /// Bytes of shared memory.
+    pub shared_bytes: f64,
+    /// Bytes per second between L2 and all SMs.
+    pub l2_bandwidth: f64,
+    /// Bytes per second of device memory.
+    pub bandwidth: f64,
+    /// Before a launch's first instruction, and from its last on.
+    pub launch_micros: f64,
+}
+
+impl Device {
+    /// The least that times of this kind can be held to; `None` where nobody
+    /// knows what the device can do.
+    pub fn ceiling(&self, timing: Timing) -> Option<Ceiling> {
+        match timing {
+            Timing::Modelled => Some(Ceiling::modelled(self.limits.sms, &self.model?)),
+            Timing::Measured | Timing::Scripted | Timing::Recorded => Ceiling::new(
+                self.limits.sms,
+                self.peaks.tensor_flops?,
+                self.peaks.clock_mhz,
+                self.peaks.bandwidth,
+            ),
+        }
+    }
+
+    /// Notes that the numbers under these keys are somebody else's word.
+    pub fn told(&mut self, by: &str, keys: &[&str]) {
+        let told = keys.iter().map(|key| ((*key).to_owned(), by.to_owned()));
+        self.origins.extend(told);
+    }
+}
