@@ -97,6 +97,12 @@ impl InputError {
         }
     }
 
+    /// The same mistake, with what it has to do with what the user asked for.
+    pub fn noting(mut self, note: &str) -> Self {
+        self.message = format!("{} ({})", self.message, printable(note));
+        self
+    }
+
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -57,11 +57,12 @@ impl<'a> Document<'a> {
         let formula = Formula {
             expr: Expr::integer(0),
             text: text.to_owned(),
+            file: self.file.clone(),
             place,
         };
         match Expr::parse(text) {
             Ok(expr) => Ok(Formula { expr, ..formula }),
-            Err(error) => Err(formula.error(self.file, &error)),
+            Err(error) => Err(formula.error(&error)),
         }
     }
 
@@ -70,6 +71,7 @@ impl<'a> Document<'a> {
         Formula {
             expr: Expr::integer(value),
             text: value.to_string(),
+            file: self.file.clone(),
             place: self.place(span),
         }
     }
@@ -117,21 +119,24 @@ fn shortened(text: &str) -> String {
 pub struct Formula {
     pub expr: Expr,
     pub text: String,
+    /// Where it was read: a variant has formulas of those it extends.
+    pub file: SourceFile,
     /// The value in the file, quotes included.
     pub place: Range<usize>,
 }
 
 impl Formula {
-    /// `error` of this formula as an error of `file`, which it was read from.
-    pub fn error(&self, file: &SourceFile, error: &ExprError) -> InputError {
+    /// `error` of this formula as an error of the file it was read from.
+    pub fn error(&self, error: &ExprError) -> InputError {
         let message = format!("in `{}`: {}", shortened(&self.text), error.message);
-        file.error(self.inner(file, &error.span), message, &error.remedy)
+        let place = self.inner(&error.span);
+        self.file.error(place, message, &error.remedy)
     }
 
     /// Bytes of the file that `span` of the expression came from; the whole
     /// value where escapes make that uncertain.
-    fn inner(&self, file: &SourceFile, span: &Range<usize>) -> Range<usize> {
-        let Some(raw) = file.text.get(self.place.clone()) else {
+    fn inner(&self, span: &Range<usize>) -> Range<usize> {
+        let Some(raw) = self.file.text.get(self.place.clone()) else {
             return self.place.clone();
         };
         match raw.find(self.text.as_str()) {
@@ -195,7 +200,7 @@ mod tests {
         let formula = document.formula("1 / zz", 7..15).unwrap();
         let error = ExprError::new(4..6, "unknown", "know");
         assert_eq!(
-            formula.error(&file, &error).location().as_deref(),
+            formula.error(&error).location().as_deref(),
             Some("a.toml:1:13")
         );
     }

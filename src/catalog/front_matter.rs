@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use toml::Spanned;
 
-use super::Catalog;
-use super::variant::{Deal, Launch, MAKESPAN, Scratch, TensorMap, Tune, Variant, combinations};
-use super::wire::{self, Extent, FrontMatter, Per, Table, Value};
+use super::variant::{Deal, Launch, MAKESPAN, Scratch, TensorMap, Tune, Variant};
+use super::wire::{self, Extent, FrontMatter, Per, Value};
+use super::{Asked, Catalog};
 use super::{Fill, MapType, OperandRef};
 use super::{Headers, Library};
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::{Document, Formula};
-use crate::domain::bounds::{self, CLAIM};
-use crate::domain::{Claim, ContenderId, Status, printable_line};
+use crate::domain::bounds::CLAIM;
+use crate::domain::{Claim, Status, printable_line};
 use crate::expr::{self, SHAPE_NAMES};
 
 const OPEN: &str = "/*dgx";
@@ -24,8 +24,6 @@ const CLOSE: &str = "*/";
 const GUIDE: &str = "docs/variants.md lists the keys";
 /// `Group::scratch` and `Args::scratch` have this many slots.
 const SCRATCH_SLOTS: usize = 8;
-/// More contenders from one file than anyone meant to run.
-const MAX_COMBINATIONS: usize = 256;
 /// More entries of one kind than anyone wrote by hand.
 const MAX_ENTRIES: usize = 256;
 
@@ -34,23 +32,38 @@ pub(super) fn read(
     name: &str,
     file: SourceFile,
     library: &Library,
-    catalog: Option<&Catalog>,
+    catalog: &Catalog,
+    asked: &Asked,
 ) -> Result<Variant, InputError> {
     let range = locate(&file)?;
-    let document = Document::new(&file, range, GUIDE);
+    let document = Document::new(&file, range.clone(), GUIDE);
     let wire: FrontMatter = document.parse()?;
-    let reader = Reader {
+    let mut reader = Reader {
+        name,
         document: &document,
         file: &file,
+        parent: None,
         names: BTreeSet::new(),
-        has_tiles: wire.tiles.is_some(),
+        later: BTreeSet::new(),
+        has_tiles: false,
         catalog,
+        asked,
     };
-    let variant = reader.variant(name, wire)?;
+    reader.parent = reader.extended(&wire)?;
+    let extended = match &reader.parent {
+        Some(parent) => {
+            let nearest = &parent.file.text[locate(&parent.file)?];
+            let others = parent.extended.iter().cloned();
+            std::iter::once(nearest.to_owned()).chain(others).collect()
+        }
+        None => Vec::new(),
+    };
+    let variant = reader.variant(wire)?;
     let headers = Arc::new(Headers::of(&file.text, library));
     Ok(Variant {
         file,
         headers,
+        extended,
         ..variant
     })
 }
@@ -78,69 +91,72 @@ fn locate(file: &SourceFile) -> Result<Range<usize>, InputError> {
 }
 
 pub(super) struct Reader<'a> {
+    pub(super) name: &'a str,
     pub(super) document: &'a Document<'a>,
-    file: &'a SourceFile,
-    /// Parameters and constants defined so far.
-    names: BTreeSet<String>,
-    has_tiles: bool,
-    /// Where picked variants are; `None` while one of them is read.
-    pub(super) catalog: Option<&'a Catalog>,
+    pub(super) file: &'a SourceFile,
+    /// Whose front matter this one is laid over.
+    pub(super) parent: Option<Arc<Variant>>,
+    /// Own names that are known so far.
+    pub(super) names: BTreeSet<String>,
+    /// Names that will be known further down.
+    pub(super) later: BTreeSet<String>,
+    /// Whether `tiles` is known.
+    pub(super) has_tiles: bool,
+    /// Where others are found.
+    pub(super) catalog: &'a Catalog,
+    pub(super) asked: &'a Asked,
 }
 
 impl Reader<'_> {
-    fn variant(mut self, name: &str, wire: FrontMatter) -> Result<Variant, InputError> {
+    fn variant(mut self, mut wire: FrontMatter) -> Result<Variant, InputError> {
         self.check_counts(&wire)?;
         let picks = self.picks(&wire)?;
         let summary = self.summary(&wire.summary)?;
-        let claim = wire.claim.map(|claim| self.claim(claim)).transpose()?;
-        let place = wire.params.keys().next().map_or(0..0, Spanned::span);
-        let params = self.choices(wire.params)?;
-        for chosen in combinations(&params) {
-            bounds::name("contender", ContenderId::new(name, &chosen).as_str()).map_err(|why| {
-                let remedy = "shorten the variant's name, or those of its parameters";
-                self.document.error(place.clone(), why, remedy)
-            })?;
-        }
-        let (choose, minimise) = match wire.tune {
-            Some(tune) => (self.choices(tune.choose)?, Some(tune.minimise)),
-            None => Default::default(),
+        let claim = wire.claim.take().map(|c| self.claim(c)).transpose()?;
+        let arch = self.arch(&wire)?;
+        let parent = self.parent.clone();
+        let parent = parent.as_deref();
+        let defined = self.definitions(&mut wire)?;
+        let tiles = self.either(wire.tiles.as_ref(), parent.and_then(|p| p.tiles.as_ref()))?;
+        self.has_tiles = tiles.is_some();
+        let deal = self.deal(wire.deal.as_ref())?;
+        let tune = match (&wire.tune, parent.and_then(|p| p.tune.as_ref())) {
+            (Some(tune), _) => Some(self.minimise(&tune.minimise, deal.is_some())?),
+            (None, Some(tune)) => Some(self.inherited_minimise(&tune.minimise, deal.is_some())?),
+            (None, None) => None,
         };
-        let constants = self.constants(wire.constants)?;
-        let tune = minimise
-            .map(|minimise| {
-                if wire.deal.is_some() {
-                    self.names.insert(MAKESPAN.to_owned());
-                }
-                let minimise = self.formula(&minimise)?;
-                self.names.remove(MAKESPAN);
-                Ok(Tune { choose, minimise })
-            })
-            .transpose()?;
-        let requires = self.formulas(&wire.requires)?;
-        let tiles = wire.tiles.as_ref().map(|t| self.formula(t)).transpose()?;
-        let order = wire.order.as_ref().map(|o| self.formula(o)).transpose()?;
-        let deal = wire.deal.as_ref().map(|d| self.deal(d)).transpose()?;
+        let requires = match (&wire.requires, parent) {
+            (Some(requires), _) => self.formulas(requires)?,
+            (None, Some(parent)) => self.inherit_all(&parent.requires)?,
+            (None, None) => Vec::new(),
+        };
+        let order = self.either(wire.order.as_ref(), parent.and_then(|p| p.order.as_ref()))?;
         let scratch = self.scratch(&wire.scratch)?;
         let maps = self.maps(&wire.map, &scratch)?;
         let launches = match picks.is_empty() {
             true => self.launches(&wire.launch)?,
             false => Vec::new(),
         };
+        let lineage = wire
+            .parent
+            .as_deref()
+            .or(wire.extend.as_ref().map(|e| e.get_ref().as_str()));
         Ok(Variant {
-            name: name.to_owned(),
+            name: self.name.to_owned(),
             file: self.file.clone(),
             headers: Arc::default(),
             summary,
-            parent: wire.parent.as_deref().map(printable_line),
+            parent: lineage.map(printable_line),
             round: wire.round,
             claim,
-            // Whether there is such a target is the compiler's to say: what
-            // it refuses is this variant's row.
-            arch: printable_line(&wire.arch),
+            arch,
             expect: wire.expect.unwrap_or(Status::Ok),
-            params,
-            constants,
-            tune,
+            params: defined.params,
+            definitions: defined.definitions,
+            tune: tune.map(|minimise| Tune {
+                choose: defined.choose,
+                minimise,
+            }),
             requires,
             tiles,
             order,
@@ -149,14 +165,53 @@ impl Reader<'_> {
             maps,
             launches,
             picks,
+            extended: Vec::new(),
             broken: None,
         })
+    }
+
+    /// Whether there is such a target is the compiler's to say: what it
+    /// refuses is this variant's row.
+    fn arch(&self, wire: &FrontMatter) -> Result<String, InputError> {
+        match (&wire.arch, &self.parent) {
+            (Some(arch), _) => Ok(printable_line(arch)),
+            (None, Some(parent)) => Ok(parent.arch.clone()),
+            (None, None) => Err(self.document.error(
+                0..0,
+                "the key `arch` is missing",
+                format!("add `arch = …`; {GUIDE}"),
+            )),
+        }
+    }
+
+    fn minimise(&mut self, value: &Spanned<Value>, dealt: bool) -> Result<Formula, InputError> {
+        self.with_makespan(dealt, |reader| reader.formula(value))
+    }
+
+    fn inherited_minimise(&mut self, own: &Formula, dealt: bool) -> Result<Formula, InputError> {
+        self.with_makespan(dealt, |reader| reader.inherit(own))
+    }
+
+    /// Only what is minimised may name it, and only where tiles are dealt.
+    fn with_makespan(
+        &mut self,
+        dealt: bool,
+        read: impl Fn(&Self) -> Result<Formula, InputError>,
+    ) -> Result<Formula, InputError> {
+        if dealt {
+            self.names.insert(MAKESPAN.to_owned());
+        }
+        let formula = read(self);
+        self.names.remove(MAKESPAN);
+        formula
     }
 
     fn check_counts(&self, wire: &FrontMatter) -> Result<(), InputError> {
         let counts = [
             ("constants", wire.constants.len()),
-            ("requirements", wire.requires.len()),
+            ("lets", wire.lets.len()),
+            ("requirements", wire.requires.as_ref().map_or(0, Vec::len)),
+            ("scratch buffers", wire.scratch.len()),
             ("maps", wire.map.len()),
             ("launches", wire.launch.len()),
         ];
@@ -199,101 +254,46 @@ impl Reader<'_> {
         })
     }
 
-    /// `params`, and the choices of `tune`: lists of values under new names.
-    fn choices(
-        &mut self,
-        table: Table<Spanned<Vec<i64>>>,
-    ) -> Result<std::collections::BTreeMap<String, Vec<i64>>, InputError> {
-        let mut combinations = 1_usize;
-        let mut choices = std::collections::BTreeMap::new();
-        for (key, values) in table {
-            self.define(&key)?;
-            let list = values.get_ref();
-            let distinct: BTreeSet<&i64> = list.iter().collect();
-            if list.is_empty() || distinct.len() < list.len() {
-                return Err(self.document.error(
-                    values.span(),
-                    format!("`{}` needs one or more different values", key.get_ref()),
-                    "list each value once",
-                ));
-            }
-            combinations = combinations.saturating_mul(list.len());
-            if combinations > MAX_COMBINATIONS {
-                return Err(self.document.error(
-                    values.span(),
-                    format!("more than {MAX_COMBINATIONS} combinations"),
-                    "list fewer values",
-                ));
-            }
-            choices.insert(key.into_inner(), values.into_inner());
-        }
-        Ok(choices)
-    }
-
-    fn constants(
-        &mut self,
-        table: Table<Spanned<Value>>,
-    ) -> Result<Vec<(String, Formula)>, InputError> {
-        let mut entries: Vec<_> = table.into_iter().collect();
-        entries.sort_by_key(|(key, _)| key.span().start);
-        let mut constants = Vec::with_capacity(entries.len());
-        for (key, value) in entries {
-            let formula = self.formula(&value)?;
-            self.define(&key)?;
-            constants.push((key.into_inner(), formula));
-        }
-        Ok(constants)
-    }
-
-    /// Takes a new name into use.
-    fn define(&mut self, key: &Spanned<String>) -> Result<(), InputError> {
-        let name = key.get_ref();
-        let error =
-            |message: String, remedy: &str| Err(self.document.error(key.span(), message, remedy));
-        if !is_identifier(name) {
-            return error(
-                format!("`{name}` cannot be a C macro"),
-                "use letters, digits and underscores",
-            );
-        }
-        let reserved = SHAPE_NAMES.contains(&name.as_str())
-            || name == MAKESPAN
-            || name == "MAPS"
-            || name.starts_with("MAP_")
-            || name.starts_with("SCRATCH_");
-        if reserved {
-            return error(
-                format!("`{name}` already has a meaning"),
-                "choose another name; capitals are usual for constants",
-            );
-        }
-        if !self.names.insert(name.clone()) {
-            return error(format!("`{name}` is defined twice"), "remove one of them");
-        }
-        Ok(())
-    }
-
     /// Parses an expression and checks that every name in it means something here.
     pub(super) fn formula(&self, value: &Spanned<Value>) -> Result<Formula, InputError> {
         self.formula_at(value.get_ref(), value.span())
     }
 
     fn formula_at(&self, value: &Value, span: Range<usize>) -> Result<Formula, InputError> {
-        let formula = match value {
-            Value::Integer(value) => return Ok(self.document.number(*value, span)),
-            Value::Text(text) => self.document.formula(text, span)?,
-        };
+        let formula = self.parsed(value, span)?;
+        self.check_names(&formula, |name| self.knows(name))?;
+        Ok(formula)
+    }
+
+    pub(super) fn parsed(&self, value: &Value, span: Range<usize>) -> Result<Formula, InputError> {
+        match value {
+            Value::Integer(value) => Ok(self.document.number(*value, span)),
+            Value::Text(text) => self.document.formula(text, span),
+        }
+    }
+
+    pub(super) fn check_names(
+        &self,
+        formula: &Formula,
+        known: impl Fn(&str) -> bool,
+    ) -> Result<(), InputError> {
         for (name, span) in formula.expr.names() {
-            let known = match name {
-                "tiles" => self.has_tiles,
-                _ => SHAPE_NAMES.contains(&name) || self.names.contains(name),
-            };
-            if !known {
-                let error = expr::unknown(name, &span, self.names.iter());
-                return Err(formula.error(self.file, &error));
+            if !known(name) {
+                let error = match self.later.contains(name) {
+                    true => expr::not_yet(name, &span),
+                    false => expr::unknown(name, &span, self.names.iter()),
+                };
+                return Err(formula.error(&error));
             }
         }
-        Ok(formula)
+        Ok(())
+    }
+
+    pub(super) fn knows(&self, name: &str) -> bool {
+        match name {
+            "tiles" => self.has_tiles,
+            _ => SHAPE_NAMES.contains(&name) || self.names.contains(name),
+        }
     }
 
     fn formulas(&self, values: &[Spanned<Value>]) -> Result<Vec<Formula>, InputError> {
@@ -312,7 +312,17 @@ impl Reader<'_> {
         }
     }
 
-    fn deal(&self, deal: &Spanned<wire::Deal>) -> Result<Deal, InputError> {
+    fn deal(&self, deal: Option<&Spanned<wire::Deal>>) -> Result<Option<Deal>, InputError> {
+        let Some(deal) = deal else {
+            let inherited = self.parent.as_ref().and_then(|parent| parent.deal.as_ref());
+            let inherit = |deal: &Deal| {
+                Ok(Deal {
+                    workers: self.inherit(&deal.workers)?,
+                    cost: self.inherit(&deal.cost)?,
+                })
+            };
+            return inherited.map(inherit).transpose();
+        };
         if !self.has_tiles {
             return Err(self.document.error(
                 deal.span(),
@@ -320,19 +330,18 @@ impl Reader<'_> {
                 "say with `tiles` how many tiles a group has",
             ));
         }
-        Ok(Deal {
+        Ok(Some(Deal {
             workers: self.formula(&deal.get_ref().workers)?,
             cost: self.formula(&deal.get_ref().cost)?,
-        })
+        }))
     }
 
     fn scratch(&self, list: &[wire::Scratch]) -> Result<Vec<Scratch>, InputError> {
-        let mut slots = [0_usize; 2];
+        let mut scratch = self.inherited_scratch()?;
         let mut seen = BTreeSet::new();
-        let mut scratch = Vec::with_capacity(list.len());
         for entry in list {
-            let name = entry.name.get_ref();
             self.new_label(&entry.name, &mut seen, "scratch buffer")?;
+            let name = entry.name.get_ref();
             if tensor_named(name).is_some() {
                 return Err(self.document.error(
                     entry.name.span(),
@@ -341,22 +350,33 @@ impl Reader<'_> {
                 ));
             }
             let per_group = entry.per == Per::Group;
-            let slot = &mut slots[usize::from(per_group)];
-            if *slot == SCRATCH_SLOTS {
+            let replaced = position(scratch.iter().map(|s| &*s.name), name);
+            let slot = match replaced {
+                Some(at) if scratch[at].per_group != per_group => {
+                    return Err(self.document.error(
+                        entry.name.span(),
+                        format!("`{name}` is extended and has another `per`"),
+                        "keep its kind, or give the scratch buffer another name",
+                    ));
+                }
+                Some(at) => scratch[at].slot,
+                None => scratch.iter().filter(|s| s.per_group == per_group).count(),
+            };
+            if slot == SCRATCH_SLOTS {
                 return Err(self.document.error(
                     entry.name.span(),
                     format!("more than {SCRATCH_SLOTS} scratch buffers of one kind"),
                     "put several into one buffer",
                 ));
             }
-            scratch.push(Scratch {
+            let buffer = Scratch {
                 name: name.clone(),
                 per_group,
-                slot: *slot,
+                slot,
                 bytes: self.formula(&entry.bytes)?,
                 zero: entry.zero,
-            });
-            *slot += 1;
+            };
+            put(&mut scratch, replaced, buffer);
         }
         Ok(scratch)
     }
@@ -387,13 +407,15 @@ impl Reader<'_> {
     }
 
     fn maps(&self, list: &[wire::Map], scratch: &[Scratch]) -> Result<Vec<TensorMap>, InputError> {
+        let mut maps = self.inherited_maps()?;
         let mut seen = BTreeSet::new();
-        list.iter()
-            .map(|map| {
-                self.new_label(&map.name, &mut seen, "map")?;
-                self.map(map, scratch)
-            })
-            .collect()
+        for map in list {
+            self.new_label(&map.name, &mut seen, "map")?;
+            let replaced = position(maps.iter().map(|m| &*m.name), map.name.get_ref());
+            let map = self.map(map, scratch)?;
+            put(&mut maps, replaced, map);
+        }
+        Ok(maps)
     }
 
     fn map(&self, map: &wire::Map, scratch: &[Scratch]) -> Result<TensorMap, InputError> {
@@ -493,6 +515,11 @@ impl Reader<'_> {
     }
 
     fn launches(&self, list: &[wire::Launch]) -> Result<Vec<Launch>, InputError> {
+        if list.is_empty()
+            && let Some(parent) = &self.parent
+        {
+            return self.inherited_launches(&parent.launches);
+        }
         list.iter()
             .map(|launch| {
                 if !is_identifier(launch.kernel.get_ref()) {
@@ -523,6 +550,20 @@ impl Reader<'_> {
                     "add a [[launch]]",
                 )),
             })
+    }
+}
+
+/// Where `name` stands among `names`. They become macros in capitals, so what
+/// differs in case alone is the same.
+fn position<'a>(mut names: impl Iterator<Item = &'a str>, name: &str) -> Option<usize> {
+    names.position(|other| other.eq_ignore_ascii_case(name))
+}
+
+/// Puts `item` in the place of the one it replaces, or last.
+fn put<T>(list: &mut Vec<T>, replaced: Option<usize>, item: T) {
+    match replaced {
+        Some(at) => list[at] = item,
+        None => list.push(item),
     }
 }
 

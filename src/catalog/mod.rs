@@ -1,6 +1,8 @@
 //! The variants that exist: found by globbing, read on demand, their front
 //! matter checked. A broken file hurts only those who name it.
 
+mod definitions;
+mod extend;
 mod front_matter;
 mod headers;
 mod includes;
@@ -18,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) use front_matter::is_identifier;
 pub use headers::Headers;
 pub use library::Library;
-pub use variant::{Contender, Launch, Pick, Scratch, TensorMap, Tune, Variant};
+pub use variant::{Contender, Definition, Launch, Pick, Scratch, TensorMap, Tune, Variant};
 pub(crate) use variant::{MAKESPAN, combinations};
 pub use vocabulary::{Fill, MapType, OperandRef, Swizzle};
 
@@ -139,9 +141,9 @@ impl Catalog {
         self.files.keys().map(String::as_str)
     }
 
-    /// Reads the variant `name`, and those it picks from.
+    /// Reads the variant `name`, those it extends and those it picks from.
     pub fn variant(&self, name: &str) -> Result<Arc<Variant>, InputError> {
-        self.read(name, Some(self))
+        self.read(name, &Asked::default())
     }
 
     /// The same for those who name it in a round: a file that cannot be used
@@ -164,8 +166,7 @@ impl Catalog {
         }
     }
 
-    /// `picks` is where picked variants are found; `None` if there may be none.
-    fn read(&self, name: &str, picks: Option<&Self>) -> Result<Arc<Variant>, InputError> {
+    fn read(&self, name: &str, asked: &Asked) -> Result<Arc<Variant>, InputError> {
         let entry = self.entry(name).map_err(|missing| {
             let (message, remedy) = missing.explain();
             InputError::new(message, remedy)
@@ -187,7 +188,7 @@ impl Catalog {
         let library = folder
             .library
             .get_or_init(|| Library::gather(&folder.path, &self.include));
-        front_matter::read(name, file, library, picks).map(Arc::new)
+        front_matter::read(name, file, library, self, asked).map(Arc::new)
     }
 
     /// The file of `name`. Names are looked up, never joined to a path, so
@@ -203,6 +204,15 @@ impl Catalog {
             malformed: check_name(name).err(),
         })
     }
+}
+
+/// On whose behalf a variant is read.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    /// Somebody picks it, so it may not pick others.
+    picked: bool,
+    /// Those that extend it, the last first.
+    heirs: Vec<String>,
 }
 
 /// A name that is not in the catalog.

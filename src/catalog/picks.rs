@@ -1,5 +1,6 @@
 //! `[[pick]]`: a variant that is others, each on the shapes it is meant for.
 
+use super::Asked;
 use super::front_matter::Reader;
 use super::variant::Pick;
 use super::wire::{self, FrontMatter};
@@ -12,8 +13,10 @@ impl Reader<'_> {
             return Ok(Vec::new());
         };
         let own = !wire.params.is_empty()
+            || wire.extend.is_some()
             || !wire.constants.is_empty()
-            || !wire.requires.is_empty()
+            || !wire.lets.is_empty()
+            || wire.requires.is_some()
             || !wire.scratch.is_empty()
             || !wire.map.is_empty()
             || !wire.launch.is_empty()
@@ -36,18 +39,22 @@ impl Reader<'_> {
             self.document.error(pick.contender.span(), message, remedy)
         };
         let text = pick.contender.get_ref();
-        let Some(catalog) = self.catalog else {
+        if self.asked.picked {
             let message = "a variant that is picked picks others itself".to_owned();
             return Err(error(message, "name those it picks in the first place"));
-        };
+        }
         let place = self.document.place(pick.contender.span());
         let selection = Selection::parse(text, place)
             .map_err(|why| error(why, "write NAME or NAME[PARAM=1]; see `dgx list`"))?;
-        catalog.path(&selection.variant).map_err(|missing| {
+        self.catalog.path(&selection.variant).map_err(|missing| {
             let (message, remedy) = missing.explain();
             error(message, &remedy)
         })?;
-        let variant = catalog.read(&selection.variant, None)?;
+        let asked = Asked {
+            picked: true,
+            ..Asked::default()
+        };
+        let variant = self.catalog.read(&selection.variant, &asked)?;
         let unknown = selection
             .params
             .keys()

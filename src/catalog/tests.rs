@@ -34,6 +34,12 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
+/// Constants and `let`s, in the order they become known.
+fn definitions(variant: &Variant) -> Vec<&str> {
+    let definitions = variant.definitions.iter();
+    definitions.map(|d| d.name.as_str()).collect()
+}
+
 fn open(folder: &Path) -> Catalog {
     Catalog::open(&[folder.to_owned()]).unwrap()
 }
@@ -58,11 +64,10 @@ fn parameters_expand_in_the_order_listed() {
 }
 
 #[test]
-fn constants_keep_their_written_order() {
+fn constants_follow_those_they_name() {
     let folder = folder(&[("x.cu", GOOD)]);
     let variant = open(folder.path()).variant("x").unwrap();
-    let names: Vec<&str> = variant.constants.iter().map(|(n, _)| n.as_str()).collect();
-    assert_eq!(names, ["ZED", "BM"]);
+    assert_eq!(definitions(&variant), ["ZED", "BM"]);
 }
 
 #[test]
@@ -123,7 +128,8 @@ fn nobody_is_called_as_the_yardstick_is() {
 fn mistakes_are_placed_in_the_cu() {
     let (tiles, long) = ("tiles", &*"S".repeat(200));
     let cases = [
-        (("ZED = 4", "ZED = \"BM\""), "unknown name `BM`"),
+        (("ZED = 4", "ZED = \"BM\""), "`BM` is not known yet here"),
+        (("ZED = 4", "ZED = \"tiles\""), "`tiles` is not known yet"),
         (("ZED = 4", "m = 4"), "already has a meaning"),
         (("ZED = 4", "STAGES = 4"), "defined twice"),
         (("ZED = 4", "MAP_A = 4"), "already has a meaning"),
@@ -203,6 +209,205 @@ fn a_pick_names_one_contender_that_picks_nobody() {
     let folder = folder(&[("x.cu", GOOD), ("p.cu", &pick("x[STAGES=3]"))]);
     let picker = open(folder.path()).variant("p").unwrap();
     assert_eq!(picker.picks[0].contender.id.as_str(), "x[BN=64,STAGES=3]");
+}
+
+/// `x` is GOOD, and `y` extends it so.
+fn extending(more: &str) -> Result<Arc<Variant>, InputError> {
+    let child = format!("/*dgx\nsummary = \"y\"\nextend = \"x\"\n{more}*/\n");
+    let folder = folder(&[("x.cu", GOOD), ("y.cu", &child)]);
+    open(folder.path()).variant("y")
+}
+
+#[test]
+fn what_is_not_said_anew_is_the_extended_variants() {
+    let variant = extending("").unwrap();
+    assert_eq!(variant.arch, "sm_90a");
+    assert_eq!(variant.parent.as_deref(), Some("x"));
+    assert_eq!(variant.summary, "y");
+    assert_eq!(variant.contenders(&BTreeMap::new()).len(), 2);
+    assert_eq!(definitions(&variant), ["ZED", "BM"]);
+    assert_eq!(variant.maps[0].operand, OperandRef::Scratch(0));
+    assert_eq!(variant.launches[0].grid[0].text, "sum(tiles)");
+    assert!(variant.extended[0].contains("two of everything"));
+}
+
+#[test]
+fn a_name_takes_the_place_of_the_extended_one() {
+    // A parameter is fixed.
+    let variant = extending("const = { NEW = \"BM\", BM = \"ZED\", STAGES = 2 }\n").unwrap();
+    assert_eq!(definitions(&variant), ["ZED", "BM", "NEW", "STAGES"]);
+    assert_eq!(variant.definitions[1].formula.text, "ZED");
+    assert_eq!(variant.params.keys().collect::<Vec<_>>(), ["BN"]);
+    // A constant becomes a parameter, or is tuned.
+    let variant = extending("params = { ZED = [1, 2] }\n").unwrap();
+    assert_eq!(variant.contenders(&BTreeMap::new()).len(), 4);
+    assert_eq!(definitions(&variant), ["BM"]);
+    let tune = "tune = { choose = { ZED = [1, 2] }, minimise = \"BM\" }\n";
+    assert_eq!(definitions(&extending(tune).unwrap()), ["BM"]);
+}
+
+#[test]
+fn named_lists_are_merged_and_the_others_replaced() {
+    let variant = extending(
+        "requires = []
+[[scratch]]
+name  = \"half_a\"
+bytes = 64
+[[scratch]]
+name  = \"more\"
+bytes = 8
+[[map]]
+name    = \"C\"
+tensor  = \"c\"
+box     = [64, 64]
+swizzle = \"128B\"
+[[launch]]
+kernel = \"other\"
+grid   = 1
+block  = 32
+",
+    )
+    .unwrap();
+    let slots: Vec<(&str, usize)> = variant.scratch.iter().map(|s| (&*s.name, s.slot)).collect();
+    assert_eq!(slots, [("half_a", 0), ("more", 1)]);
+    assert_eq!(variant.scratch[0].bytes.text, "64");
+    let maps: Vec<&str> = variant.maps.iter().map(|m| &*m.name).collect();
+    assert_eq!(maps, ["A", "C"]);
+    assert_eq!(variant.launches.len(), 1);
+    assert_eq!(variant.launches[0].kernel, "other");
+}
+
+#[test]
+fn mistakes_in_extending_are_placed() {
+    let per = "[[scratch]]\nname = \"half_a\"\nbytes = 1\nper = \"call\"\n";
+    let twice = "let = { ZED = 1 }\nconst = { ZED = 1 }\n";
+    for (more, expected, place) in [
+        (
+            "const = { ZED = \"BM\" }\n",
+            "`BM` is not known yet",
+            "y.cu:4:",
+        ),
+        (
+            "const = { ZED = \"ZEE\" }\n",
+            "unknown name `ZEE`",
+            "y.cu:4:",
+        ),
+        (twice, "defined twice", "y.cu:4:"),
+        (per, "has another `per`", "y.cu:5:"),
+        ("[[pick]]\ncontender = \"x\"\n", "of its own", "y.cu:5:"),
+        ("extend = \"x\"\n", "duplicate key", "y.cu:4:"),
+    ] {
+        let error = extending(more).unwrap_err();
+        assert!(error.message().contains(expected), "{error}");
+        assert!(error.location().unwrap().contains(place), "{error}");
+    }
+}
+
+#[test]
+fn an_extended_variant_that_is_no_use_is_named() {
+    let child = |parent: &str| format!("/*dgx\nsummary = \"c\"\nextend = \"{parent}\"\n*/\n");
+    let broken = GOOD.replacen("block ", "blok ", 1);
+    let tuned = GOOD.replacen(
+        "[const]",
+        "tune = { choose = { T = [1] }, minimise = 1 }\n[const]\nU = \"T\"",
+        1,
+    );
+    let other = format!(
+        "{}tune = {{ choose = {{ V = [1] }}, minimise = 1 }}\n*/\n",
+        child("tuned").trim_end().trim_end_matches("*/")
+    );
+    let picker =
+        "/*dgx\nsummary = \"p\"\narch = \"sm_90a\"\n[[pick]]\ncontender = \"x[STAGES=1]\"\n*/\n";
+    let mut files = vec![
+        ("x.cu".to_owned(), GOOD.to_owned()),
+        ("broken.cu".to_owned(), broken),
+        ("tuned.cu".to_owned(), tuned),
+        ("other.cu".to_owned(), other),
+        ("picker.cu".to_owned(), picker.to_owned()),
+    ];
+    for (name, parent) in [
+        ("lost", "xx"),
+        ("of-broken", "broken"),
+        ("of-that", "of-broken"),
+        ("itself", "itself"),
+        ("hen", "egg"),
+        ("egg", "hen"),
+        ("of-picker", "picker"),
+        ("up", "../x"),
+    ] {
+        files.push((format!("{name}.cu"), child(parent)));
+    }
+    for generation in 0..10 {
+        let parent = match generation {
+            0 => "x".to_owned(),
+            _ => format!("g{}", generation - 1),
+        };
+        files.push((format!("g{generation}.cu"), child(&parent)));
+    }
+    let borrowed: Vec<(&str, &str)> = files.iter().map(|(n, t)| (&**n, &**t)).collect();
+    let folder = folder(&borrowed);
+    let catalog = open(folder.path());
+    for (name, expected, place) in [
+        ("lost", "there is no variant `xx`", "lost.cu:3:"),
+        (
+            "of-broken",
+            "unknown key `blok` (`of-broken` extends it)",
+            "broken.cu:21:",
+        ),
+        (
+            "of-that",
+            "(`of-broken` extends it) (`of-that` extends it)",
+            "broken.cu:21:",
+        ),
+        ("itself", "itself → itself", "itself.cu:3:"),
+        ("hen", "hen → egg → hen", "egg.cu:3:"),
+        ("egg", "egg → hen → egg", "hen.cu:3:"),
+        ("of-picker", "nothing to extend", "of-picker.cu:3:"),
+        ("up", "cannot be a variant", "up.cu:3:"),
+        (
+            "other",
+            "unknown name `T` (`other` extends it)",
+            "tuned.cu:",
+        ),
+        ("g9", "more than 8", "g1.cu:3:"),
+    ] {
+        let error = catalog.variant(name).unwrap_err();
+        assert!(error.message().contains(expected), "{name}: {error}");
+        assert!(error.location().unwrap().contains(place), "{name}: {error}");
+    }
+    assert!(catalog.variant("g7").is_ok());
+}
+
+#[test]
+fn a_let_is_known_once_what_it_names_is() {
+    let lets = "[let]\nrows = \"align(m, GRAIN)\"\nhalf = \"rows / 2\"\n[const]\nGRAIN = 8\n\
+                MOST = \"most(half)\"\n";
+    let folder = |lets: &str| folder(&[("x.cu", &GOOD.replacen("[const]\n", lets, 1))]);
+    let good = folder(lets);
+    let variant = open(good.path()).variant("x").unwrap();
+    let names = ["GRAIN", "ZED", "BM", "rows", "half", "MOST"];
+    assert_eq!(definitions(&variant), names);
+    let per_group = variant.definitions.iter().filter(|d| d.per_group);
+    assert_eq!(per_group.count(), 2);
+    for (from, to, expected) in [
+        ("GRAIN = 8", "GRAIN = \"most(half)\"", "not known yet"),
+        (
+            "align(m, GRAIN)",
+            "align(m, GRAINS)",
+            "unknown name `GRAINS`",
+        ),
+        ("align(m, GRAIN)", "half", "`half` is not known yet"),
+        ("align(m, GRAIN)", "tiles", "`tiles` is not known yet"),
+        ("rows =", "m =", "already has a meaning"),
+        ("rows =", "GRAIN =", "defined twice"),
+    ] {
+        let text = lets.replacen(from, to, 1);
+        assert_ne!(text, lets, "{from}");
+        let bad = folder(&text);
+        let error = open(bad.path()).variant("x").unwrap_err();
+        assert!(error.message().contains(expected), "{error}");
+        assert!(error.location().is_some(), "{error}");
+    }
 }
 
 #[test]

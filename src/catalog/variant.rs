@@ -23,8 +23,8 @@ pub struct Variant {
     /// What its author says becomes of it.
     pub expect: Status,
     pub params: BTreeMap<String, Vec<i64>>,
-    /// In the order written: each may use those before it.
-    pub constants: Vec<(String, Formula)>,
+    /// Constants and `let`s, each after those it names.
+    pub definitions: Vec<Definition>,
     pub tune: Option<Tune>,
     pub requires: Vec<Formula>,
     pub tiles: Option<Formula>,
@@ -35,8 +35,19 @@ pub struct Variant {
     pub launches: Vec<Launch>,
     /// A variant that only dispatches has these and nothing of its own.
     pub picks: Vec<Pick>,
+    /// The front matter of those it extends, the nearest first.
+    pub extended: Vec<String>,
     /// Why its front matter cannot be used; then nothing else is known of it.
     pub broken: Option<InputError>,
+}
+
+/// A name and what it stands for.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    pub name: String,
+    pub formula: Formula,
+    /// A value for each group, which no compiler is told.
+    pub per_group: bool,
 }
 
 /// Another contender, to be called instead where `when` is not zero.
@@ -114,7 +125,7 @@ impl Variant {
             arch: String::new(),
             expect: Status::Ok,
             params: BTreeMap::new(),
-            constants: Vec::new(),
+            definitions: Vec::new(),
             tune: None,
             requires: Vec::new(),
             tiles: None,
@@ -124,6 +135,7 @@ impl Variant {
             maps: Vec::new(),
             launches: Vec::new(),
             picks: Vec::new(),
+            extended: Vec::new(),
             broken: Some(why),
         }
     }

@@ -18,18 +18,20 @@ pub(super) type Table<T> = BTreeMap<Spanned<String>, T>;
 #[serde(deny_unknown_fields)]
 pub(super) struct FrontMatter {
     pub summary: Spanned<String>,
+    pub extend: Option<Spanned<String>>,
     pub parent: Option<String>,
     pub round: Option<u32>,
     pub claim: Option<Spanned<Claim>>,
-    pub arch: String,
+    pub arch: Option<String>,
     pub expect: Option<Status>,
     #[serde(default)]
     pub params: Table<Spanned<Vec<i64>>>,
     #[serde(default, rename = "const")]
     pub constants: Table<Spanned<Value>>,
+    #[serde(default, rename = "let")]
+    pub lets: Table<Spanned<Value>>,
     pub tune: Option<Tune>,
-    #[serde(default)]
-    pub requires: Vec<Spanned<Value>>,
+    pub requires: Option<Vec<Spanned<Value>>>,
     pub tiles: Option<Spanned<Value>>,
     pub order: Option<Spanned<Value>>,
     pub deal: Option<Spanned<Deal>>,

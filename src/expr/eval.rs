@@ -42,10 +42,12 @@ impl Default for Steps {
 pub struct Scope<'a> {
     /// Parameters and constants.
     pub constants: &'a BTreeMap<String, i64>,
+    /// What `let` defines: a value for each group.
+    pub lets: &'a BTreeMap<String, Vec<i64>>,
     pub groups: &'a [Group],
     /// Tiles of each group, once they are known.
     pub tiles: Option<&'a [i64]>,
-    /// The group meant by a bare `m`, `n`, `k` or `tiles`; none where no group
+    /// The group meant by a bare `m`, `n`, `k`, `tiles` or `let`; none where no group
     /// is meant, and then all groups must agree.
     pub group: Option<usize>,
     pub sms: u32,
@@ -177,11 +179,11 @@ impl Scope<'_> {
             "n" => self.of_group(name, span, |scope, i| Some(scope.groups[i].n.into())),
             "k" => self.of_group(name, span, |scope, i| Some(scope.groups[i].k.into())),
             "tiles" => self.of_group(name, span, |scope, i| scope.tiles.map(|tiles| tiles[i])),
-            _ => self
-                .constants
-                .get(name)
-                .copied()
-                .ok_or_else(|| unknown(name, span, self.constants.keys())),
+            _ => match (self.constants.get(name), self.lets.get(name)) {
+                (Some(value), _) => Ok(*value),
+                (None, Some(values)) => self.of_group(name, span, |_, i| values.get(i).copied()),
+                (None, None) => Err(unknown(name, span, self.constants.keys())),
+            },
         }
     }
 
@@ -198,11 +200,7 @@ impl Scope<'_> {
         let mut agreed = None;
         for group in groups {
             let Some(value) = value(self, group) else {
-                return Err(ExprError::new(
-                    span.clone(),
-                    format!("`{name}` is not known yet here"),
-                    "give the variant a `tiles` expression, and use it only after that",
-                ));
+                return Err(not_yet(name, span));
             };
             match agreed {
                 Some(other) if other != value => return Err(ambiguous(name, span, other, value)),
@@ -222,9 +220,19 @@ pub(crate) fn unknown<'a>(
     let known = constants.map(String::as_str).chain(SHAPE_NAMES);
     let remedy = match nearest(name, known) {
         Some(close) => format!("did you mean `{close}`?"),
-        None => "define it under `const` or `params`, above its first use".to_owned(),
+        None => "define it under `const`, `let` or `params`".to_owned(),
     };
     ExprError::new(span.clone(), format!("unknown name `{name}`"), remedy)
+}
+
+/// The error for a name that means something only later.
+pub(crate) fn not_yet(name: &str, span: &Range<usize>) -> ExprError {
+    let remedy = match name {
+        "tiles" => "give the variant a `tiles` expression, and use it only after that",
+        _ => "let no two names be defined by each other",
+    };
+    let message = format!("`{name}` is not known yet here");
+    ExprError::new(span.clone(), message, remedy)
 }
 
 fn ambiguous(name: &str, span: &Range<usize>, one: i64, other: i64) -> ExprError {

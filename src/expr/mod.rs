@@ -9,8 +9,8 @@ mod token;
 
 use std::ops::Range;
 
-pub(crate) use eval::unknown;
 pub use eval::{Scope, Steps};
+pub(crate) use eval::{not_yet, unknown};
 
 /// Names that mean something to every expression, and so cannot be constants.
 pub const SHAPE_NAMES: [&str; 6] = ["m", "n", "k", "tiles", "groups", "sms"];

@@ -20,8 +20,13 @@ const GROUPS: [Group; 2] = [
 
 fn eval_in(text: &str, group: Option<usize>) -> Result<i64, ExprError> {
     let constants = BTreeMap::from([("BM".to_owned(), 128), ("ZERO".to_owned(), 0)]);
+    let lets = BTreeMap::from([
+        ("rows".to_owned(), vec![80, 176]),
+        ("same".to_owned(), vec![7, 7]),
+    ]);
     let scope = Scope {
         constants: &constants,
+        lets: &lets,
         groups: &GROUPS,
         tiles: Some(&[1, 2]),
         group,
@@ -37,6 +42,14 @@ fn eval(text: &str) -> i64 {
 
 fn fails(text: &str) -> ExprError {
     eval_in(text, None).expect_err(text)
+}
+
+#[test]
+fn a_let_is_a_value_of_its_group() {
+    assert_eq!(eval_in("rows + BM", Some(1)), Ok(304));
+    assert_eq!(eval("sum(rows) - most(rows)"), 80);
+    assert_eq!(eval("same"), 7);
+    assert!(fails("rows").message.contains("`rows` is ambiguous"));
 }
 
 #[test]

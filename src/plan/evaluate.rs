@@ -9,7 +9,7 @@ use super::call::{
 };
 use super::deal::{Hands, deal};
 use crate::catalog::{
-    Contender, Launch, MAKESPAN, Scratch, TensorMap, Tune, Variant, combinations,
+    Contender, Definition, Launch, MAKESPAN, Scratch, TensorMap, Tune, Variant, combinations,
 };
 use crate::diagnostic::InputError;
 use crate::document::Formula;
@@ -21,6 +21,15 @@ const MAX_DEALT: usize = 1 << 20;
 const MAX_TABLE: usize = 1 << 24;
 
 type Constants = BTreeMap<String, i64>;
+
+/// What a variant's own names mean on one shape.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Values {
+    /// Parameters, tuned choices and constants.
+    pub(super) constants: Constants,
+    /// Of each group, in the shape's order.
+    lets: BTreeMap<String, Vec<i64>>,
+}
 
 /// Who runs where `contender` is asked to: itself, the first of its picks that
 /// applies, or nobody.
@@ -34,7 +43,7 @@ pub(super) fn picked<'a>(
     if variant.picks.is_empty() {
         return Ok(Some(contender));
     }
-    let none = Constants::new();
+    let none = Values::default();
     let evaluator = Evaluator::new(variant, shape, machine, &none, steps);
     for pick in &variant.picks {
         let applies = match &pick.when {
@@ -48,28 +57,43 @@ pub(super) fn picked<'a>(
     Ok(None)
 }
 
-/// Parameters, tuned choices and constants of `contender` on `shape`.
-pub(super) fn constants(
+/// What the names of `contender` mean on `shape`.
+pub(super) fn values(
     contender: &Contender,
     shape: &Shape,
     machine: &Machine,
     steps: &Steps,
-) -> Result<Constants, InputError> {
+) -> Result<Values, InputError> {
     let variant = &contender.variant;
-    let with_choice = |choice: Constants| -> Result<Constants, InputError> {
-        let mut known = contender.params.clone();
-        known.extend(choice);
-        for (name, formula) in &variant.constants {
-            let value =
-                Evaluator::new(variant, shape, machine, &known, steps).call_value(formula)?;
-            known.insert(name.clone(), value);
+    let with_choice = |choice: Constants| -> Result<Values, InputError> {
+        let mut known = Values {
+            constants: contender.params.clone(),
+            ..Values::default()
+        };
+        known.constants.extend(choice);
+        for Definition {
+            name,
+            formula,
+            per_group,
+        } in &variant.definitions
+        {
+            let evaluator = Evaluator::new(variant, shape, machine, &known, steps);
+            if *per_group {
+                let groups = 0..shape.groups.len();
+                let values = groups.map(|group| evaluator.value(formula, Some(group)));
+                let values = values.collect::<Result<_, _>>()?;
+                known.lets.insert(name.clone(), values);
+            } else {
+                let value = evaluator.call_value(formula)?;
+                known.constants.insert(name.clone(), value);
+            }
         }
         Ok(known)
     };
     let Some(tune) = &variant.tune else {
         return with_choice(Constants::new());
     };
-    let mut best: Option<(i64, Constants)> = None;
+    let mut best: Option<(i64, Values)> = None;
     for choice in combinations(&tune.choose) {
         let known = with_choice(choice)?;
         let cost = Evaluator::new(variant, shape, machine, &known, steps).cost_of_choice(tune)?;
@@ -78,7 +102,7 @@ pub(super) fn constants(
         }
     }
     // `choose` is never empty of values, so there is always a best.
-    Ok(best.map_or_else(Constants::new, |(_, known)| known))
+    Ok(best.map_or_else(Values::default, |(_, known)| known))
 }
 
 /// The call, or why the variant rules this shape out.
@@ -86,10 +110,10 @@ pub(super) fn call(
     variant: &Variant,
     shape: &Shape,
     machine: &Machine,
-    constants: &Constants,
+    values: &Values,
     steps: &Steps,
 ) -> Result<Result<OperatorCall, String>, InputError> {
-    let mut evaluator = Evaluator::new(variant, shape, machine, constants, steps);
+    let mut evaluator = Evaluator::new(variant, shape, machine, values, steps);
     if let Some(reason) = evaluator.unmet_requirement()? {
         return Ok(Err(reason));
     }
@@ -101,7 +125,7 @@ struct Evaluator<'a> {
     variant: &'a Variant,
     shape: &'a Shape,
     sms: u32,
-    constants: &'a Constants,
+    values: &'a Values,
     steps: &'a Steps,
     /// Of each group in the shape's order, once counted.
     tiles: Option<Vec<i64>>,
@@ -112,14 +136,14 @@ impl<'a> Evaluator<'a> {
         variant: &'a Variant,
         shape: &'a Shape,
         machine: &Machine,
-        constants: &'a Constants,
+        values: &'a Values,
         steps: &'a Steps,
     ) -> Self {
         Self {
             variant,
             shape,
             sms: machine.device.limits.sms,
-            constants,
+            values,
             steps,
             tiles: None,
         }
@@ -127,7 +151,8 @@ impl<'a> Evaluator<'a> {
 
     fn value(&self, formula: &Formula, group: Option<usize>) -> Result<i64, InputError> {
         let scope = Scope {
-            constants: self.constants,
+            constants: &self.values.constants,
+            lets: &self.values.lets,
             groups: &self.shape.groups,
             tiles: self.tiles.as_deref(),
             group,
@@ -147,7 +172,7 @@ impl<'a> Evaluator<'a> {
 
     fn at(&self, formula: &Formula, mut error: ExprError) -> InputError {
         error.message = format!("{} (on shape {})", error.message, self.shape.name);
-        formula.error(&self.variant.file, &error)
+        formula.error(&error)
     }
 
     /// The value as an unsigned number of the width it is needed in.
@@ -169,19 +194,19 @@ impl<'a> Evaluator<'a> {
     /// What `minimise` says of the constants as they are.
     fn cost_of_choice(mut self, tune: &Tune) -> Result<i64, InputError> {
         self.count_tiles()?;
-        let mut names = self.constants.clone();
+        let mut names = self.values.clone();
         let uses = tune.minimise.expr.names();
         if uses.iter().any(|(name, _)| *name == MAKESPAN)
             && let Some(hands) = self.hands(&self.group_order()?)?
         {
             let makespan = i64::try_from(hands.makespan).unwrap_or(i64::MAX);
-            names.insert(MAKESPAN.to_owned(), makespan);
+            names.constants.insert(MAKESPAN.to_owned(), makespan);
         }
         let with_makespan = Evaluator {
             variant: self.variant,
             shape: self.shape,
             sms: self.sms,
-            constants: &names,
+            values: &names,
             steps: self.steps,
             tiles: self.tiles,
         };
@@ -209,7 +234,10 @@ impl<'a> Evaluator<'a> {
                 "k" => Some(i64::from(k)),
                 "groups" => Some(self.shape.groups.len() as i64),
                 "sms" => Some(i64::from(self.sms)),
-                _ => self.constants.get(name).copied(),
+                _ => match self.values.lets.get(name) {
+                    Some(values) => values.get(group).copied(),
+                    None => self.values.constants.get(name).copied(),
+                },
             };
             let entry = value.map(|value| format!("{name} = {value}"));
             used.extend(entry.filter(|entry| !used.contains(entry)));
@@ -277,11 +305,11 @@ impl<'a> Evaluator<'a> {
             total = match u32::try_from(i64::from(total) + tiles) {
                 Ok(total) => total,
                 Err(_) => {
-                    return Err(self.variant.file.error(
-                        self.variant
-                            .tiles
-                            .as_ref()
-                            .map_or(0..0, |f| f.place.clone()),
+                    let formula = self.variant.tiles.as_ref();
+                    let (file, place) =
+                        formula.map_or((&self.variant.file, 0..0), |f| (&f.file, f.place.clone()));
+                    return Err(file.error(
+                        place,
                         format!("more than 2^32 tiles on shape {}", self.shape.name),
                         "use larger tiles",
                     ));

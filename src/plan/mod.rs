@@ -166,8 +166,8 @@ impl Plan {
         if let Some(reason) = machine.device.chip.refuses(&contender.variant.arch) {
             return Ok(Work::Unsupported { reason });
         }
-        let constants = evaluate::constants(contender, shape, machine, &steps)?;
-        let call = match evaluate::call(&contender.variant, shape, machine, &constants, &steps)? {
+        let values = evaluate::values(contender, shape, machine, &steps)?;
+        let call = match evaluate::call(&contender.variant, shape, machine, &values, &steps)? {
             Ok(call) => call,
             Err(reason) => return Ok(Work::Unsupported { reason }),
         };
@@ -192,7 +192,7 @@ impl Plan {
         }
         let spec = BuildSpec {
             contender: entrant.id.clone(),
-            ..BuildSpec::new(contender, constants)
+            ..BuildSpec::new(contender, values.constants)
         };
         let build = self.share_build(spec, shape.name.clone());
         Ok(Work::Run { build, call })

@@ -123,6 +123,43 @@ fn tiles_are_dealt_by_their_cost() {
 }
 
 #[test]
+fn a_let_is_what_stands_in_its_place() {
+    let written_out = VARIANT
+        .replacen(
+            "tune ",
+            "deal = { workers = 3, cost = \"cdiv(m, BM)\" }\ntune ",
+            1,
+        )
+        .replacen(
+            "box     = [64, \"BM\"]",
+            "box     = [\"cdiv(m, BM)\", \"BM\"]",
+            1,
+        )
+        .replacen("BK = 512", "BK = 512\nMOST = \"most(cdiv(m, BM))\"", 1);
+    let named = written_out.replace("cdiv(m, BM)", "rows").replacen(
+        "[const]",
+        "[let]\nrows = \"cdiv(m, BM)\"\n[const]",
+        1,
+    );
+    let [one, other] = [written_out, named]
+        .map(|variant| plan_of(&variant, RAGGED, "[\"x\"]", Machine::H200).unwrap());
+    assert!(matches!(one.cells[0].work, Work::Run { .. }));
+    assert_eq!(one.cells, other.cells);
+    let constants = |plan: &Plan| plan.builds[0].constants.clone();
+    assert_eq!(constants(&one), constants(&other));
+    let unmet = VARIANT.replacen("k % BK == 0", "rows < 2", 1).replacen(
+        "[const]",
+        "let = { rows = \"cdiv(m, BM)\" }\n[const]",
+        1,
+    );
+    let plan = plan_of(&unmet, RAGGED, "[\"x\"]", Machine::H200).unwrap();
+    let Work::Unsupported { reason } = &plan.cells[0].work else {
+        panic!("unsupported");
+    };
+    assert_eq!(reason, "requires rows < 2, but rows = 3 in group 1");
+}
+
+#[test]
 fn a_picker_runs_what_it_picks() {
     let picker = "/*dgx
 summary = \"p\"

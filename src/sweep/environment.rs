@@ -59,7 +59,11 @@ fn contender(contender: &Contender) -> ContenderRecord {
     let variant = &contender.variant;
     let picks = variant.picks.iter().map(|pick| &pick.contender.variant);
     let sources = std::iter::once(variant).chain(picks);
-    let parts = sources.flat_map(|v| std::iter::once(&*v.file.text).chain(v.headers.parts()));
+    let parts = sources.flat_map(|v| {
+        let extended = v.extended.iter().map(String::as_str);
+        let own = std::iter::once(&*v.file.text);
+        own.chain(extended).chain(v.headers.parts())
+    });
     // What is broken may be mended elsewhere than in its own file.
     let broken = variant.broken.as_ref().map(ToString::to_string);
     let parts = parts.chain(broken.as_deref());

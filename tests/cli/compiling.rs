@@ -120,31 +120,56 @@ fn a_header_changes_the_hash_of_those_who_include_it() {
     let workspace = round_of(&variants.map(|(name, form)| (name, kernel("", form))));
     workspace.write("variants/one.h", "#define SIZE 16\n");
     workspace.write("variants/two.h", "#define SIZE 16\n");
-    let hashes = |results: &str| {
-        workspace.run(&[
-            "sweep",
-            "round.toml",
-            "--backend",
-            "emu",
-            "--results",
-            results,
-        ]);
-        let mut files = fs::read_dir(workspace.path().join(results)).expect("results");
-        let path = files.next().expect("a run file").expect("an entry").path();
-        let text = fs::read_to_string(path).expect("its text");
-        let header: serde_json::Value =
-            serde_json::from_str(text.lines().next().expect("a line")).expect("a header");
-        let contenders = header["contenders"].as_array().expect("contenders").clone();
-        contenders
-            .iter()
-            .map(|c| c["hash"].clone())
-            .collect::<Vec<_>>()
-    };
-    let before = hashes("before");
+    let before = hashes(&workspace, "before");
     workspace.write("variants/one.h", "#define SIZE 32\n");
-    let after = hashes("after");
+    let after = hashes(&workspace, "after");
     assert_ne!(before[0], after[0]);
     assert_eq!(before[1], after[1]);
+}
+
+/// Each contender's hash in a new run file.
+fn hashes(workspace: &Workspace, results: &str) -> Vec<serde_json::Value> {
+    workspace.run(&[
+        "sweep",
+        "round.toml",
+        "--backend",
+        "emu",
+        "--results",
+        results,
+    ]);
+    let mut files = fs::read_dir(workspace.path().join(results)).expect("results");
+    let path = files.next().expect("a run file").expect("an entry").path();
+    let text = fs::read_to_string(path).expect("its text");
+    let header: serde_json::Value =
+        serde_json::from_str(text.lines().next().expect("a line")).expect("a header");
+    let contenders = header["contenders"].as_array().expect("contenders").clone();
+    contenders.iter().map(|c| c["hash"].clone()).collect()
+}
+
+#[test]
+fn an_extended_variant_changes_its_heirs() {
+    let whole = kernel("", "");
+    let (_, body) = whole.split_once("*/").expect("front matter");
+    let heir = |of: &str| format!("/*dgx\nsummary = \"An heir\"\nextend = \"{of}\"\n*/{body}");
+    let workspace = round_of(&[
+        ("base", kernel("const = { SIZE = 16 }", "")),
+        ("son", heir("base")),
+        ("grandson", heir("son")),
+        ("other", kernel("", "#define SIZE 16")),
+    ]);
+    let smem = || {
+        let text = workspace.run(&["check", "round.toml"]);
+        let all = shared_memory(&text);
+        assert_eq!(all.len(), 4, "{text}");
+        all.into_iter().map(|(_, smem)| smem).collect::<Vec<_>>()
+    };
+    assert_eq!(smem(), ["64", "64", "64", "64"]);
+    let before = hashes(&workspace, "before");
+    workspace.edit("variants/base.cu", "SIZE = 16", "SIZE = 32");
+    assert_eq!(smem(), ["128", "128", "128", "64"]);
+    let after = hashes(&workspace, "after");
+    let same: Vec<bool> = before.iter().zip(&after).map(|(a, b)| a == b).collect();
+    assert_eq!(same, [false, false, false, true]);
 }
 
 #[test]
