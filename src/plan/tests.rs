@@ -142,7 +142,7 @@ fn a_let_is_what_stands_in_its_place() {
         1,
     );
     let [one, other] = [written_out, named]
-        .map(|variant| plan_of(&variant, RAGGED, "[\"x\"]", Machine::H200).unwrap());
+        .map(|variant| plan_of(&variant, RAGGED, "[\"x\"]", Machine::of(usual())).unwrap());
     assert!(matches!(one.cells[0].work, Work::Run { .. }));
     assert_eq!(one.cells, other.cells);
     let constants = |plan: &Plan| plan.builds[0].constants.clone();
@@ -152,7 +152,7 @@ fn a_let_is_what_stands_in_its_place() {
         "let = { rows = \"cdiv(m, BM)\" }\n[const]",
         1,
     );
-    let plan = plan_of(&unmet, RAGGED, "[\"x\"]", Machine::H200).unwrap();
+    let plan = plan_of(&unmet, RAGGED, "[\"x\"]", Machine::of(usual())).unwrap();
     let Work::Unsupported { reason } = &plan.cells[0].work else {
         panic!("unsupported");
     };

@@ -1,4 +1,4 @@
-use ptx_emu::{FaultKind, LaunchError};
+use ptx_emu::LaunchError;
 
 use crate::backend::RunFailure;
 use crate::domain::Status;
