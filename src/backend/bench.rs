@@ -52,12 +52,7 @@ pub trait Bench {
     fn sets(&self) -> usize;
 
     /// Makes a contender ready for calls; what a proof for it must be about.
-    fn enter(
-        &mut self,
-        contender: &ContenderId,
-        job: &Job<'_>,
-        tolerance: Tolerance,
-    ) -> Result<Subject, RunFailure>;
+    fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<Subject, RunFailure>;
 
     /// The same for the yardstick, done as it was kept or as is fastest; and
     /// how it is done. On the data of the call made last.

@@ -1,5 +1,6 @@
 //! Where a compiled contender runs, and is timed. One trait, and for each way
-//! to run one implementation: `cuda` on a GPU, `emu` on the CPU. Both obey the
+//! to run one implementation: `cuda` on a GPU, `emu` on the CPU; and `fake`
+//! by a script, which runs nothing and is for tests. The first two obey the
 //! same [`OperatorCall`], in memory that is guarded by canaries and poisoned,
 //! and hand back what a validator needs. Nothing here works out what a right
 //! answer is.
@@ -8,6 +9,8 @@ pub mod abi;
 mod bench;
 pub mod cuda;
 pub mod emu;
+pub mod fake;
+mod opening;
 mod pieces;
 mod salt;
 mod tables;
@@ -19,11 +22,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::compile::Image;
-use crate::domain::{BackendKind, Device, Micros, Status};
+use crate::domain::{BackendKind, ContenderId, Device, Micros, Status};
 use crate::operator::{Operands, Oracle};
 use crate::plan::OperatorCall;
 pub use crate::validate::POISON;
 pub use bench::{Bench, Course, Deal, Set, Timed, proven};
+pub use opening::Opening;
 pub use salt::Salt;
 
 /// Width of the zone before and after every buffer.
@@ -66,6 +70,8 @@ pub trait Loaded {
 /// One contender on one shape.
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
+    /// Whose it is: a name, which changes nothing about how it runs.
+    pub contender: &'a ContenderId,
     pub image: &'a Image,
     pub call: &'a OperatorCall,
 }

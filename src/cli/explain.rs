@@ -78,7 +78,9 @@ fn subject(of: Option<&Path>) -> Result<(Round, Option<Run>), CommandError> {
         path: PathBuf::from(&config.path),
         text: config.text.as_str().into(),
     })?;
-    Ok((round, Some(run)))
+    // Scripted times bound nothing.
+    let run = Some(run).filter(|run| run.timing() != Timing::Scripted);
+    Ok((round, run))
 }
 
 /// What the run was on, as far as its record says; the usual one without it.

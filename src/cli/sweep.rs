@@ -33,6 +33,14 @@ pub struct Args {
     /// Where to run
     #[arg(long, value_enum, default_value = "auto")]
     backend: BackendChoice,
+    /// What the fake backend plays
+    #[arg(
+        long,
+        value_name = "FILE",
+        hide = true,
+        required_if_eq("backend", "fake")
+    )]
+    script: Option<PathBuf>,
     /// Blocks per shape before any pair may count as decided
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     min_samples: Option<u32>,
@@ -119,6 +127,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         variants: globals.variants.clone(),
         results: args.results.clone(),
         backend: args.backend,
+        script: args.script.clone(),
         seed,
         emulation: Emulation {
             schedule: args.schedule.unwrap_or_default(),

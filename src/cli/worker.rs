@@ -4,19 +4,20 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use super::Globals;
+use crate::backend::Opening;
 use crate::diagnostic::CommandError;
-use crate::domain::Exit;
+use crate::domain::{BackendKind, Exit};
 use crate::worker::serve;
 
 /// Runs contenders for a sweep; speaks JSON lines over the socket on stdin.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Backend to open: cuda or emu
+    /// Backend to open
     #[arg(long)]
-    backend: String,
-    /// Folder of the harness's own kernels, compiled
-    #[arg(long, value_name = "DIR")]
-    tools: Option<PathBuf>,
+    backend: BackendKind,
+    /// What it is opened with: the harness's own kernels, or a script
+    #[arg(long, value_name = "PATH")]
+    with: Option<PathBuf>,
     /// Cache folder
     #[arg(long, value_name = "DIR")]
     cache: PathBuf,
@@ -34,12 +35,8 @@ pub fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
             "`dgx sweep` starts its workers itself",
         )
     })?;
-    serve(
-        &args.backend,
-        args.tools.as_deref(),
-        &args.cache,
-        BufReader::new(requests),
-        replies,
-    );
+    let opening = Opening::new(args.backend, args.with)
+        .map_err(|e| CommandError::new(Exit::Usage, e, "`dgx sweep` starts its workers itself"))?;
+    serve(&opening, &args.cache, BufReader::new(requests), replies);
     Ok(Exit::Done)
 }

@@ -152,7 +152,7 @@ impl Cache {
         }))
     }
 
-    pub(super) fn publish(&self, key: &str, outcome: &Result<Image, String>) -> Result<(), Error> {
+    pub(crate) fn publish(&self, key: &str, outcome: &Result<Image, String>) -> Result<(), Error> {
         self.write(key, outcome).map_err(|source| Error::Cache {
             path: self.root.clone(),
             source,

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +76,15 @@ impl BackendKind {
     }
 }
 
+impl FromStr for BackendKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
+        named.ok_or_else(|| format!("there is no backend `{text}`"))
+    }
+}
+
 impl fmt::Display for BackendKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
@@ -90,6 +100,7 @@ mod tests {
         for kind in BackendKind::ALL {
             let json = serde_json::to_string(&kind).unwrap();
             assert_eq!(json, format!("\"{kind}\""));
+            assert_eq!(kind.as_str().parse(), Ok(kind));
             let json = serde_json::to_string(&kind.timing()).unwrap();
             assert_eq!(json, format!("\"{}\"", kind.timing().as_str()));
         }

@@ -114,7 +114,7 @@ fn sampling_notes(run: &Run, ranking: &Ranking) -> Vec<String> {
             "{about}{outliers} of {samples} samples stand far out; they are counted, not dropped."
         ));
     }
-    if timed().any(|t| t.log.se.is_some()) {
+    if run.timing() == Timing::Measured && timed().any(|t| t.log.se.is_some()) {
         notes.push(
             "Intervals hold for this card; another of its kind can differ by more.".to_owned(),
         );

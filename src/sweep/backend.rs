@@ -1,6 +1,8 @@
 use std::path::{Path, PathBuf};
 
+use crate::backend::Opening;
 use crate::backend::cuda::{self, Presence};
+use crate::backend::fake::Script;
 use crate::compile::Compiler;
 use crate::diagnostic::CommandError;
 use crate::domain::{BackendKind, Bytes, Chip, Device, Exit};
@@ -18,19 +20,21 @@ pub enum BackendChoice {
     Cuda,
     /// The PTX emulator
     Emu,
+    /// A script: nothing runs. For tests of dgx itself, and not offered
+    #[value(hide = true)]
+    Fake,
 }
 
 /// What it takes to start a worker.
 #[derive(Clone, Debug)]
 pub struct Starter {
-    backend: BackendKind,
-    tools: Option<PathBuf>,
+    opening: Opening,
     cache: PathBuf,
 }
 
 impl Starter {
     pub fn start(&self) -> Result<Worker, String> {
-        Worker::start(self.backend.as_str(), self.tools.as_deref(), &self.cache)
+        Worker::start(&self.opening, &self.cache)
     }
 }
 
@@ -47,23 +51,24 @@ impl Stage {
     /// Chooses the backend and starts its first worker.
     pub fn open(
         choice: BackendChoice,
+        script: Option<&Path>,
         compiler: &Compiler,
         cache: &Path,
     ) -> Result<Self, CommandError> {
         let gpu = choose(choice)?;
-        let (backend, tools) = match gpu {
-            Some(chip) => (BackendKind::Cuda, Some(compile_tools(compiler, chip)?)),
-            None => (BackendKind::Emu, None),
+        let opening = match (choice, gpu) {
+            (BackendChoice::Fake, _) => scripted(script)?,
+            (_, Some(chip)) => Opening::Cuda(compile_tools(compiler, chip)?),
+            (_, None) => Opening::Emu,
         };
-        let cache = cache.to_owned();
+        let kind = opening.kind();
         let starter = Starter {
-            backend,
-            tools,
-            cache,
+            opening,
+            cache: cache.to_owned(),
         };
         let worker = starter
             .start()
-            .map_err(|e| could_not_run(&format!("the {backend} backend cannot start: {e}")))?;
+            .map_err(|e| could_not_run(&format!("the {kind} backend cannot start: {e}")))?;
         Ok(Self {
             starter,
             device: worker.device().clone(),
@@ -85,12 +90,12 @@ impl Stage {
     }
 
     pub fn kind(&self) -> BackendKind {
-        self.starter.backend
+        self.starter.opening.kind()
     }
 
     /// Whether times come from a clock.
     pub fn measures(&self) -> bool {
-        self.starter.backend.timing().sampled()
+        self.kind().timing().sampled()
     }
 
     /// For workers beside the one at hand.
@@ -130,17 +135,28 @@ fn free_memory() -> Option<Bytes> {
     Some(Bytes(kibibytes << 10))
 }
 
-/// The GPU's chip, or nothing for the emulator.
+/// The GPU's chip, or nothing where none is used.
 fn choose(choice: BackendChoice) -> Result<Option<Chip>, CommandError> {
-    if choice == BackendChoice::Emu {
-        return Ok(None);
+    let must = match choice {
+        BackendChoice::Emu | BackendChoice::Fake => return Ok(None),
+        BackendChoice::Auto => false,
+        BackendChoice::Cuda => true,
+    };
+    match cuda::presence() {
+        Presence::Gpu { chip } => Ok(Some(chip)),
+        _ if !must => Ok(None),
+        Presence::NoDriver => Err(no_gpu("no NVIDIA driver is installed")),
+        Presence::NoGpu(why) => Err(no_gpu(&why)),
     }
-    match (choice, cuda::presence()) {
-        (_, Presence::Gpu { chip }) => Ok(Some(chip)),
-        (BackendChoice::Auto | BackendChoice::Emu, _) => Ok(None),
-        (BackendChoice::Cuda, Presence::NoDriver) => Err(no_gpu("no NVIDIA driver is installed")),
-        (BackendChoice::Cuda, Presence::NoGpu(why)) => Err(no_gpu(&why)),
-    }
+}
+
+/// Read here as well: a mistake in it is the user's, and no worker's.
+fn scripted(script: Option<&Path>) -> Result<Opening, CommandError> {
+    let remedy = "src/backend/fake/ says what a script can say";
+    let said = |e| CommandError::new(Exit::Usage, e, remedy);
+    let script = script.ok_or_else(|| said("the fake backend needs --script".to_owned()))?;
+    Script::read(script).map_err(said)?;
+    Ok(Opening::Fake(script.to_owned()))
 }
 
 fn no_gpu(why: &str) -> CommandError {

@@ -214,22 +214,7 @@ impl Timing<'_, '_> {
                 Err(lost) => {
                     let printed = worker.printed();
                     self.session.stage.replace();
-                    return match lost {
-                        Lost::Died(how) => Ok(Attempt::Lost(Loss {
-                            status: Status::Crashed,
-                            how,
-                            at,
-                            printed,
-                        })),
-                        Lost::TimedOut => Ok(Attempt::Lost(Loss {
-                            status: Status::Hung,
-                            how: format!("the worker said nothing for {} s", patience.as_secs()),
-                            at,
-                            printed,
-                        })),
-                        Lost::Garbled(message) => Err(could_not_run(&message)),
-                        Lost::Stopped => Ok(Attempt::Done),
-                    };
+                    return lost_at(at, lost, patience, printed);
                 }
             };
             match reply {
@@ -282,6 +267,31 @@ impl Timing<'_, '_> {
     }
 }
 
+/// What becomes of a shape whose worker gave no answer.
+fn lost_at(
+    at: Option<ContenderId>,
+    lost: Lost,
+    patience: Duration,
+    printed: Option<String>,
+) -> Result<Attempt, CommandError> {
+    let (status, how) = match lost {
+        Lost::Died(how) => (Status::Crashed, how),
+        Lost::TimedOut => {
+            let how = format!("the worker said nothing for {} s", patience.as_secs());
+            (Status::Hung, how)
+        }
+        Lost::Garbled(message) => return Err(could_not_run(&message)),
+        Lost::Stopped => return Ok(Attempt::Done),
+    };
+    Ok(Attempt::Lost(Loss {
+        status,
+        how,
+        at,
+        printed,
+    }))
+}
+
+#[derive(Debug, PartialEq)]
 enum Attempt {
     Done,
     /// One contender failed; the rest must be timed again without it.
@@ -290,6 +300,7 @@ enum Attempt {
 }
 
 /// A worker that gave no answer.
+#[derive(Debug, PartialEq)]
 struct Loss {
     status: Status,
     how: String,
@@ -361,5 +372,70 @@ mod tests {
         let error = loss(None).verdict("s").unwrap_err();
         assert_eq!(error.exit(), crate::domain::Exit::CouldNotRun);
         assert!(error.to_string().contains("while timing s"), "{error}");
+    }
+
+    #[test]
+    fn a_lost_worker_is_its_contenders_unless_it_cannot_be_believed() {
+        let x = || Some(ContenderId::from_text("x"));
+        let lose = |lost| lost_at(x(), lost, Duration::from_secs(305), None);
+        let Ok(Attempt::Lost(hung)) = lose(Lost::TimedOut) else {
+            panic!("a worker that says nothing is lost");
+        };
+        assert_eq!((hung.status, &hung.at), (Status::Hung, &x()));
+        assert_eq!(hung.how, "the worker said nothing for 305 s");
+        let Ok(Attempt::Lost(died)) = lose(Lost::Died("the worker ended".to_owned())) else {
+            panic!("a worker that died is lost");
+        };
+        assert_eq!(died.status, Status::Crashed);
+        assert_eq!(lose(Lost::Stopped).unwrap(), Attempt::Done);
+        let garbled = lose(Lost::Garbled("a reply to nobody".to_owned())).unwrap_err();
+        assert_eq!(garbled.exit(), crate::domain::Exit::CouldNotRun);
+    }
+
+    #[test]
+    fn a_reply_that_belongs_to_nothing_that_was_asked_is_a_misfit() {
+        let job = MeasureJob {
+            entries: Vec::new(),
+            problems: Vec::new(),
+            tolerance: crate::validate::Tolerance {
+                rtol: 1e-3,
+                atol: 1e-3,
+            },
+            baseline: ContenderId::from_text("x"),
+            yardstick: Some(yardstick_id()),
+            tuning: None,
+            process: 0,
+            order_seed: 1,
+            warmup: 1,
+            min_blocks: 2,
+            max_seconds: 1.0,
+            cold_l2: true,
+            watched: false,
+            shape: Shape {
+                name: "s".to_owned(),
+                groups: Vec::new(),
+            },
+        };
+        let verdict = |id: &ContenderId, shape: &str| Reply::Rejected {
+            verdict: Verdict::new(id, shape, Status::Wrong),
+        };
+        let calling = |id: ContenderId| Reply::Calling { contender: id };
+        let stranger = ContenderId::from_text("stranger");
+        for fits in [
+            Reply::Running,
+            calling(yardstick_id()),
+            verdict(&yardstick_id(), "s"),
+        ] {
+            assert_eq!(misfit(&job, &fits, 0), None);
+        }
+        for odd in [
+            Reply::Ran,
+            Reply::Answered,
+            calling(stranger.clone()),
+            verdict(&stranger, "s"),
+            verdict(&yardstick_id(), "t"),
+        ] {
+            assert!(misfit(&job, &odd, 0).is_some(), "{odd:?}");
+        }
     }
 }

@@ -47,6 +47,8 @@ pub struct Options {
     pub variants: Vec<PathBuf>,
     pub results: PathBuf,
     pub backend: BackendChoice,
+    /// What the fake backend plays.
+    pub script: Option<PathBuf>,
     pub seed: u64,
     pub emulation: Emulation,
     /// What compiling one image may take.
@@ -107,10 +109,16 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
 
     // Opening the device belongs to running on it.
     let opened = clock.time("validate", || {
-        Stage::open(options.backend, &compiler, &cache)
+        Stage::open(
+            options.backend,
+            options.script.as_deref(),
+            &compiler,
+            &cache,
+        )
     });
     let mut stage = match opened {
         Ok(stage) => stage,
+        Err(mistake) if mistake.exit() == Exit::Usage => return Err(mistake),
         Err(why) => return Err(compile_only(&options, &catalog, &compiler, &why)),
     };
     let plan = Plan::new(options.round.clone(), &catalog, &stage.machine())?;

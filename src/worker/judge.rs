@@ -54,6 +54,7 @@ pub fn judge(
     // Reading a contender's code is its own time as well.
     send(&Reply::Running);
     let loaded = backend.load(Job {
+        contender: &job.contender,
         image: &image,
         call: &job.call,
     });

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::protocol::{Answer, Asked, Reply, Request};
 use super::trace::trace;
 use super::words::Words;
+use crate::backend::Opening;
 use crate::domain::Device;
 
 /// Opening a backend (context, module loading) may take this long.
@@ -57,16 +58,12 @@ pub struct Worker {
 
 impl Worker {
     /// Starts `dgx worker` on a backend and waits until it is ready.
-    /// `tools` is the folder of the harness's own kernels, compiled.
-    pub fn start(backend: &str, tools: Option<&Path>, cache: &Path) -> Result<Self, String> {
+    pub fn start(opening: &Opening, cache: &Path) -> Result<Self, String> {
         let program =
             std::env::current_exe().map_err(|e| format!("cannot find dgx itself: {e}"))?;
         let mut command = Command::new(program);
-        command.arg("worker").args(["--backend", backend]);
+        command.arg("worker").args(opening.words());
         command.arg("--cache").arg(cache);
-        if let Some(tools) = tools {
-            command.arg("--tools").arg(tools);
-        }
         // Requests and replies share a socket, which is the worker's stdin:
         // nothing a kernel can print to.
         let (line, theirs) =

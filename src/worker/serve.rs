@@ -6,28 +6,19 @@ use super::problems::Problems;
 use super::protocol::{Answer, Asked, Reply, Request};
 use super::timing;
 use super::trace::trace;
-use crate::backend::Backend;
-use crate::backend::cuda::CudaBackend;
-use crate::backend::emu::EmuBackend;
-use crate::compile::Cache;
+use crate::backend::Opening;
 
 /// The worker's side: opens its backend, then answers requests until there are
 /// no more. Returns early when the backend can do nothing more. Stdout is left
 /// to what kernels print.
-pub fn serve(
-    backend: &str,
-    tools: Option<&Path>,
-    cache: &Path,
-    requests: impl BufRead,
-    replies: impl Write,
-) {
+pub fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, replies: impl Write) {
     end_with_supervisor();
     let mut line = Outbox {
         replies,
         number: 0,
         mark: String::new(),
     };
-    let mut opened = match open(backend, tools) {
+    let mut opened = match opening.open() {
         Ok(opened) => opened,
         Err(message) => {
             line.send(&Reply::Failed { message });
@@ -139,18 +130,4 @@ fn flush_printed() {
     }
     // SAFETY: a null stream means all of them.
     unsafe { fflush(std::ptr::null_mut()) };
-}
-
-fn open(backend: &str, tools: Option<&Path>) -> Result<Box<dyn Backend>, String> {
-    match (backend, tools) {
-        ("cuda", Some(tools)) => {
-            let image = Cache::read(tools)
-                .map_err(|e| format!("cannot read the harness's kernels: {e}"))??;
-            let gpu = CudaBackend::open(&image).map_err(|e| e.to_string())?;
-            Ok(Box::new(gpu))
-        }
-        ("emu", _) => Ok(Box::new(EmuBackend::default())),
-        ("cuda", None) => Err("the cuda backend needs --tools".to_owned()),
-        (other, _) => Err(format!("there is no backend `{other}` in this build")),
-    }
 }

@@ -9,7 +9,7 @@ use super::trace::trace;
 use crate::backend::{Backend, Bench, Course, Deal, Job, RunFailure, Salt, Set, Timed};
 use crate::compile::Cache;
 use crate::domain::roofline::Work;
-use crate::domain::{ContenderId, Micros, Timing};
+use crate::domain::{ContenderId, Micros};
 use crate::measure::{Audit, Calls, Dealt, Lineup, Outcome, Reading, Schedule, Stopwatch, run};
 use crate::validate::{Exhibit, Passed, Spent, Subject, Tolerance, Wrong, prove};
 
@@ -63,7 +63,7 @@ impl<'a> Field<'a> {
         job: &'a MeasureJob,
         say: &'a dyn Fn(&Reply),
     ) -> Result<Self, Trouble> {
-        let ceiling = backend.device().ceiling(Timing::Measured);
+        let ceiling = backend.device().ceiling(backend.kind().timing());
         let floor = ceiling.map(|ceiling| ceiling.floor(&Work::least(&job.shape)).0);
         let problems: Vec<Rc<Problem>> = job.problems.iter().map(|key| problems.get(key)).collect();
         if problems.is_empty() {
@@ -213,12 +213,13 @@ impl Watch<'_> {
             .and_then(|image| image)
             .map_err(|e| Trouble::Harness(format!("cannot read the image of {contender}: {e}")))?;
         let call = Job {
+            contender,
             image: &image,
             call: &wanted.call,
         };
         let tolerance = self.tolerance(contender);
         self.bench
-            .enter(contender, &call, tolerance)
+            .enter(&call, tolerance)
             .map_err(|failure| Trouble::Contender(contender.clone(), failure))
     }
 
@@ -347,3 +348,6 @@ impl Stopwatch for Watch<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ mod browser;
 mod compiling;
 mod gating;
 mod listing;
+mod measuring;
 mod odd_files;
 mod odd_runs;
 mod reading;

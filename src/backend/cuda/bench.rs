@@ -70,13 +70,8 @@ impl Bench for CudaBench<'_> {
         self.sets.len()
     }
 
-    fn enter(
-        &mut self,
-        contender: &ContenderId,
-        job: &Job<'_>,
-        tolerance: Tolerance,
-    ) -> Result<Subject, RunFailure> {
-        let subject = self.subject(contender, job.image.key.clone());
+    fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<Subject, RunFailure> {
+        let subject = self.subject(job.contender, job.image.key.clone());
         let (instance, stream) = (Rc::clone(&self.instance), Rc::clone(&self.stream));
         let prepared = Prepared::new(job.image, instance, job.call, stream)?;
         let prepared = prepared.forget_between_calls(job.image)?;

@@ -1,0 +1,56 @@
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::script::Act;
+
+/// One call, as it is written down.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    pub act: Act,
+    pub contender: String,
+    pub shape: String,
+    pub process: u32,
+    /// The data it was dealt; none in validation.
+    pub set: Option<usize>,
+    pub salt: u64,
+    /// Whether the host looked at its output afterwards.
+    #[serde(default)]
+    pub observed: bool,
+    /// Events that need not happen again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub once: Vec<usize>,
+}
+
+/// Where all workers of a script write down their calls, one JSON object a line.
+#[derive(Debug)]
+pub struct Journal(Option<File>);
+
+impl Journal {
+    pub fn open(path: Option<&Path>) -> std::io::Result<Self> {
+        let file = path.map(|path| OpenOptions::new().append(true).create(true).open(path));
+        Ok(Self(file.transpose()?))
+    }
+
+    /// Written before anything happens: whoever dies has said so.
+    pub fn note(&mut self, note: &Note) {
+        if let Some(file) = &mut self.0 {
+            let mut line = serde_json::to_vec(note).unwrap_or_default();
+            line.push(b'\n');
+            // A call that cannot be written down is missed by the test that
+            // looks for it.
+            let _ = file.write_all(&line);
+        }
+    }
+}
+
+/// What is written down so far.
+pub fn notes(path: &Path) -> Vec<Note> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lines = text.lines();
+    lines
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}

@@ -1,0 +1,340 @@
+//! A backend that runs nothing: times, clocks, outputs and failures come from
+//! a script. With it the whole measuring path is tried without a GPU, through
+//! the same workers and the same protocol: who is timed in which order, what
+//! happens to a wrong output, to a dropped clock, to a worker that dies. Its
+//! times are called scripted wherever they are shown, and prove nothing.
+//!
+//! ```toml
+//! journal = "calls.jsonl"            # every call is written down there
+//! times   = { plain = 100, quick = 80 }
+//! noise   = 0.01
+//! [[on]]                             # the 25th timed call of `quick`
+//! contender = "quick"
+//! call      = 25
+//! output    = "wrong"
+//! ```
+
+mod journal;
+mod script;
+
+use std::path::Path;
+
+use half::f16;
+
+use super::{
+    Backend, Bench, Course, Data, Deal, Job, Loaded, Observation, RunFailure, Salt, Timed,
+    Trespass, TrespassKind, proven,
+};
+use crate::config::target;
+use crate::domain::{
+    ALGORITHM_DIGITS, Algorithm, BackendKind, ContenderId, Device, Group, Micros, Tuning,
+};
+use crate::operator::Oracle;
+use crate::validate::{Passed, Subject, Tolerance};
+use journal::Journal;
+pub use journal::{Note, notes};
+pub use script::{Act, Script};
+use script::{Call, Cue, Output, Prompter};
+
+/// fp16 infinity, which no answer is.
+const WRONG: u16 = 0x7c00;
+
+/// A device that does what a script says.
+pub struct FakeBackend {
+    device: Device,
+    prompter: Prompter,
+    journal: Journal,
+}
+
+impl FakeBackend {
+    pub fn open(script: &Path) -> Result<Self, String> {
+        Self::play(Script::read(script)?)
+    }
+
+    pub fn play(script: Script) -> Result<Self, String> {
+        let path = script.journal.as_deref();
+        let happened = path.map(notes).unwrap_or_default();
+        let happened = happened.into_iter().flat_map(|note| note.once).collect();
+        let journal = Journal::open(path).map_err(|e| format!("the script's journal: {e}"))?;
+        Ok(Self {
+            device: device(&script),
+            prompter: Prompter::new(script, happened),
+            journal,
+        })
+    }
+
+    /// Has one call happen as the script wants it.
+    fn act(&mut self, call: &Call<'_>, deal: Option<Deal>, salt: Salt) -> Result<Cue, RunFailure> {
+        let cue = self.prompter.cue(call);
+        self.journal.note(&Note {
+            act: call.act,
+            contender: call.contender.to_string(),
+            shape: call.shape.to_owned(),
+            process: call.process,
+            set: deal.map(|deal| deal.set),
+            salt: salt.0,
+            observed: false,
+            once: cue.once.clone(),
+        });
+        std::thread::sleep(cue.sleeps);
+        if cue.dies {
+            die();
+        }
+        match cue.fails.clone() {
+            Some(failure) => Err(failure),
+            None => Ok(cue),
+        }
+    }
+}
+
+/// As somebody else would end it: nothing is cleaned up, and nothing said.
+fn die() -> ! {
+    let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
+    std::process::abort()
+}
+
+/// The usual device under another name, so that it is never taken for it.
+fn device(script: &Script) -> Device {
+    let mut device = target::usual().clone();
+    device.name = "a script".to_owned();
+    device.peaks.clock_mhz = script.device.clock_mhz;
+    device.peaks.bandwidth = script.device.bandwidth;
+    device.told("the script", &["peaks.clock_mhz", "peaks.bandwidth"]);
+    device
+}
+
+impl Backend for FakeBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Fake
+    }
+
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn load<'a>(&'a mut self, job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure> {
+        Ok(Box::new(Cell {
+            contender: job.contender,
+            backend: self,
+            memory: Memory::default(),
+        }))
+    }
+
+    fn bench<'a>(&'a mut self, course: &Course<'_>) -> Result<Box<dyn Bench + 'a>, String> {
+        let room = self.prompter.script().sets.unwrap_or(course.sets.len());
+        let answers = course.sets.iter().take(room);
+        Ok(Box::new(FakeBench {
+            shape: course.shape.name.clone(),
+            process: course.process,
+            groups: course.shape.groups.clone(),
+            answers: answers.map(|set| rounded(set.oracle)).collect(),
+            entries: Vec::new(),
+            memories: Vec::new(),
+            backend: self,
+        }))
+    }
+
+    fn yardstick(&self) -> Result<String, String> {
+        let named = self.prompter.script().yardstick.clone();
+        named.ok_or_else(|| "the script has none".to_owned())
+    }
+}
+
+/// A contender as validation calls it.
+struct Cell<'a> {
+    contender: &'a ContenderId,
+    backend: &'a mut FakeBackend,
+    memory: Memory,
+}
+
+impl Loaded for Cell<'_> {
+    fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
+        let groups: Vec<Group> = data.operands.groups.iter().map(|g| g.group).collect();
+        let call = Call {
+            act: Act::Validation,
+            contender: self.contender,
+            // The last two words are the distribution and the seed.
+            shape: data.key.rsplitn(3, ' ').last().unwrap_or_default(),
+            process: 0,
+        };
+        let cue = self.backend.act(&call, None, data.salt)?;
+        let answer = rounded(&Oracle::compute(data.operands));
+        self.memory.write(&cue, &answer, &groups, data.salt);
+        Ok(Observation {
+            printed: cue.prints,
+            ..self.memory.read(&groups, data.salt)
+        })
+    }
+}
+
+/// What the calls of one contender leave behind.
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    /// C with the signs of the call that wrote it.
+    raw: Vec<Vec<u16>>,
+    trespass: bool,
+}
+
+impl Memory {
+    fn write(&mut self, cue: &Cue, answer: &[Vec<u16>], groups: &[Group], salt: Salt) {
+        self.trespass = cue.output == Some(Output::Trespass);
+        if cue.output == Some(Output::Stale) && !self.raw.is_empty() {
+            return;
+        }
+        self.raw = signed(answer, groups, salt);
+        if cue.output == Some(Output::Wrong) {
+            self.raw[0][0] = WRONG;
+        }
+    }
+
+    fn read(&self, groups: &[Group], salt: Salt) -> Observation {
+        let changed = Trespass {
+            buffer: "a of group 0".to_owned(),
+            kind: TrespassKind::InputChanged,
+            offset: 0,
+        };
+        Observation {
+            c: signed(&self.raw, groups, salt),
+            trespasses: self.trespass.then_some(changed).into_iter().collect(),
+            ..Observation::default()
+        }
+    }
+}
+
+/// The right output, group after group.
+fn rounded(oracle: &Oracle) -> Vec<Vec<u16>> {
+    let groups = oracle.groups.iter();
+    groups
+        .map(|group| {
+            let elements = 0..group.gate.len();
+            elements
+                .map(|i| f16::from_f64(group.c(i)).to_bits())
+                .collect()
+        })
+        .collect()
+}
+
+/// C with the signs a salt gives its columns, or without them again.
+fn signed(c: &[Vec<u16>], groups: &[Group], salt: Salt) -> Vec<Vec<u16>> {
+    let groups = c.iter().zip(groups).enumerate();
+    groups
+        .map(|(index, (c, group))| {
+            let columns = (0..u64::from(group.n)).cycle();
+            let sign = |column| u16::from(salt.negates(index, column)) << 15;
+            c.iter()
+                .zip(columns)
+                .map(|(bits, column)| bits ^ sign(column))
+                .collect()
+        })
+        .collect()
+}
+
+/// The contenders of one shape, ready to be called and timed.
+struct FakeBench<'a> {
+    shape: String,
+    process: u32,
+    groups: Vec<Group>,
+    /// One for each data set.
+    answers: Vec<Vec<Vec<u16>>>,
+    entries: Vec<Subject>,
+    /// One for each entry.
+    memories: Vec<Memory>,
+    backend: &'a mut FakeBackend,
+}
+
+impl FakeBench<'_> {
+    fn admit(&mut self, contender: &ContenderId, image: String) -> Subject {
+        let subject = Subject {
+            contender: contender.clone(),
+            shape: self.shape.clone(),
+            image,
+        };
+        self.entries.push(subject.clone());
+        self.memories.push(Memory::default());
+        subject
+    }
+
+    fn place(&self, subject: &Subject) -> Result<usize, RunFailure> {
+        let places: Vec<(usize, &Subject)> = self.entries.iter().enumerate().collect();
+        proven(&places, |(_, entry)| *entry, subject).map(|(place, _)| *place)
+    }
+
+    /// One call; what it was to do, and whether the device has doubts.
+    fn call(&mut self, act: Act, subject: &Subject, deal: Deal) -> Result<(Cue, bool), RunFailure> {
+        let place = self.place(subject)?;
+        let call = Call {
+            act,
+            contender: &subject.contender,
+            shape: &self.shape,
+            process: self.process,
+        };
+        let cue = self.backend.act(&call, Some(deal), deal.salt)?;
+        let (memory, answer) = (&mut self.memories[place], &self.answers[deal.set]);
+        memory.write(&cue, answer, &self.groups, deal.salt);
+        let seen = memory.read(&self.groups, deal.salt);
+        let right = seen.c == *answer && seen.trespasses.is_empty();
+        let suspect = !right && !cue.unnoticed;
+        Ok((cue, suspect))
+    }
+}
+
+impl Bench for FakeBench<'_> {
+    fn sets(&self) -> usize {
+        self.answers.len()
+    }
+
+    fn enter(&mut self, job: &Job<'_>, _tolerance: Tolerance) -> Result<Subject, RunFailure> {
+        Ok(self.admit(job.contender, job.image.key.clone()))
+    }
+
+    fn enter_yardstick(
+        &mut self,
+        name: &ContenderId,
+        kept: Option<&Tuning>,
+        _tolerance: Tolerance,
+    ) -> Result<(Subject, Tuning), String> {
+        let library = self.backend.yardstick()?;
+        let algorithm = Algorithm {
+            code: "0".repeat(ALGORITHM_DIGITS),
+            text: "scripted".to_owned(),
+            micros: Micros(1.0),
+            candidates: 1,
+        };
+        let found = Tuning {
+            shape: self.shape.clone(),
+            library: library.clone(),
+            gemms: vec![algorithm; self.groups.len()],
+        };
+        let tuning = kept.cloned().unwrap_or(found);
+        Ok((self.admit(name, library), tuning))
+    }
+
+    fn rehearse(&mut self, subject: &Subject, deal: Deal) -> Result<bool, RunFailure> {
+        let (_, suspect) = self.call(Act::Rehearsal, subject, deal)?;
+        Ok(suspect)
+    }
+
+    fn time(&mut self, passed: Passed, deal: Deal) -> Result<Timed, RunFailure> {
+        let (cue, suspect) = self.call(Act::Timing, passed.subject(), deal)?;
+        Ok(Timed {
+            micros: Micros(cue.micros),
+            clock_mhz: Some(cue.clock_mhz),
+            spent: passed.spend(suspect),
+        })
+    }
+
+    fn observe(&mut self, subject: &Subject, deal: Deal) -> Result<Observation, RunFailure> {
+        let place = self.place(subject)?;
+        self.backend.journal.note(&Note {
+            act: Act::Timing,
+            contender: subject.contender.to_string(),
+            shape: self.shape.clone(),
+            process: self.process,
+            set: Some(deal.set),
+            salt: deal.salt.0,
+            observed: true,
+            once: Vec::new(),
+        });
+        Ok(self.memories[place].read(&self.groups, deal.salt))
+    }
+}

@@ -1,0 +1,66 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::Backend;
+use super::cuda::CudaBackend;
+use super::emu::EmuBackend;
+use super::fake::FakeBackend;
+use crate::compile::Cache;
+use crate::domain::BackendKind;
+
+/// Which backend a worker opens, and with what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// With the folder of the harness's own kernels, compiled.
+    Cuda(PathBuf),
+    Emu,
+    /// By this script.
+    Fake(PathBuf),
+}
+
+impl Opening {
+    /// What a worker's command line names.
+    pub fn new(kind: BackendKind, with: Option<PathBuf>) -> Result<Self, String> {
+        match (kind, with) {
+            (BackendKind::Cuda, Some(tools)) => Ok(Self::Cuda(tools)),
+            (BackendKind::Emu, None) => Ok(Self::Emu),
+            (BackendKind::Fake, Some(script)) => Ok(Self::Fake(script)),
+            (BackendKind::None, _) => Err("nothing runs on no backend".to_owned()),
+            (kind, Some(_)) => Err(format!("the {kind} backend needs nothing")),
+            (kind, None) => Err(format!("the {kind} backend needs --with")),
+        }
+    }
+
+    pub fn kind(&self) -> BackendKind {
+        match self {
+            Self::Cuda(_) => BackendKind::Cuda,
+            Self::Emu => BackendKind::Emu,
+            Self::Fake(_) => BackendKind::Fake,
+        }
+    }
+
+    /// The words of a worker's command line that say so.
+    pub fn words(&self) -> Vec<OsString> {
+        let mut words = vec!["--backend".into(), self.kind().as_str().into()];
+        match self {
+            Self::Cuda(path) | Self::Fake(path) => {
+                words.extend(["--with".into(), path.clone().into_os_string()]);
+            }
+            Self::Emu => {}
+        }
+        words
+    }
+
+    pub fn open(&self) -> Result<Box<dyn Backend>, String> {
+        match self {
+            Self::Cuda(tools) => {
+                let image = Cache::read(tools)
+                    .map_err(|e| format!("cannot read the harness's kernels: {e}"))??;
+                let gpu = CudaBackend::open(&image).map_err(|e| e.to_string())?;
+                Ok(Box::new(gpu))
+            }
+            Self::Emu => Ok(Box::new(EmuBackend::default())),
+            Self::Fake(script) => Ok(Box::new(FakeBackend::open(script)?)),
+        }
+    }
+}

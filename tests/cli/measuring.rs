@@ -1,0 +1,585 @@
+//! The whole measuring path without a GPU: a sweep on the fake backend, with
+//! its worker processes, its run file and its tables, as a script wants it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::sweep::{ended, explain};
+
+/// Nothing of it runs: it is there to be compiled.
+const VARIANT: &str = "/*dgx
+summary = \"Never called\"
+arch    = \"sm_90a\"
+[[launch]]
+kernel = \"go\"
+grid   = 1
+block  = 32
+*/
+struct Args { char bytes[1440]; };
+extern \"C\" __global__ void go(const __grid_constant__ Args args) {}
+";
+
+const CONTENDERS: [&str; 3] = ["plain", "quick", "odd"];
+const SHAPES: [&str; 2] = ["small", "large"];
+
+/// Blocks each of the two processes takes of each shape.
+const SHARE: usize = 10;
+
+const ROUND: &str = "question = \"Does it measure as it should?\"
+contenders = [\"plain\", \"quick\", \"odd\"]
+baseline = \"plain\"
+yardstick = false
+shapes = [{ name = \"small\", m = 4, n = 128, k = 256 }, { name = \"large\", m = 8, n = 128, k = 256 }]
+[validate]
+seed = 1
+timeout = 60
+[measure]
+min_blocks = 20
+processes = 2
+warmup = 1
+max_seconds = 60
+[gate]
+min_geomean = 1.01
+";
+
+/// Three contenders that are told apart with ease.
+const SCRIPT: &str = "journal = \"calls.jsonl\"
+noise = 0.002
+times = { plain = 100, quick = 80, odd = 120 }
+";
+
+/// A folder with a round, a script and what comes of them.
+struct Stage {
+    folder: TempDir,
+}
+
+impl Stage {
+    fn new(events: &str) -> Self {
+        Self::with(ROUND, &format!("{SCRIPT}{events}"))
+    }
+
+    fn with(round: &str, script: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let stage = Self { folder };
+        fs::create_dir(stage.path("variants")).expect("a folder");
+        for name in CONTENDERS {
+            let path = stage.path(&format!("variants/{name}.cu"));
+            fs::write(path, VARIANT).expect("a file");
+        }
+        fs::write(stage.path("round.toml"), round).expect("a file");
+        fs::write(stage.path("script.toml"), script).expect("a file");
+        stage
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, first: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
+        // In the repository, where images are kept from test to test.
+        command.current_dir(env!("CARGO_MANIFEST_DIR"));
+        command.env("NO_COLOR", "1").arg("sweep").args(first);
+        command.args(["--backend", "fake", "--script"]);
+        command.arg(self.path("script.toml"));
+        command.arg("--variants").arg(self.path("variants"));
+        command.arg("--results").arg(self.path("results"));
+        command
+    }
+
+    fn sweep(&self, code: i32) -> String {
+        let round = self.path("round.toml").display().to_string();
+        ended(&mut self.command(&[&round]), code)
+    }
+
+    fn resume(&self, code: i32) -> String {
+        ended(&mut self.command(&["--resume"]), code)
+    }
+
+    /// Another command about the run.
+    fn tell(&self, args: &[&str], code: i32) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
+        command.current_dir(self.folder.path());
+        command.env("NO_COLOR", "1").env("COLUMNS", "120");
+        ended(command.args(args).arg(self.run_file()), code)
+    }
+
+    fn run_file(&self) -> PathBuf {
+        let mut entries = fs::read_dir(self.path("results")).expect("results");
+        entries.next().expect("a run").expect("an entry").path()
+    }
+
+    fn lines(&self, kind: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.run_file()).expect("its text");
+        // The last one may be half written.
+        let lines = text.lines().map(serde_json::from_str::<Value>);
+        let lines = lines.map_while(Result::ok);
+        lines.filter(|line| line["type"] == kind).collect()
+    }
+
+    /// What the workers were asked to do.
+    fn journal(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.path("calls.jsonl")).unwrap_or_default();
+        let lines = text.lines();
+        lines
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
+    }
+
+    /// Timed calls of a contender on any shape in any process.
+    fn timed(&self, contender: &str) -> usize {
+        let calls = self.journal();
+        let of = |call: &&Value| call["contender"] == contender;
+        calls.iter().filter(|c| is_timed(c)).filter(of).count()
+    }
+
+    /// The numbers of each process's blocks, by shape.
+    fn blocks(&self) -> BTreeMap<(String, u64), Vec<u64>> {
+        let mut blocks: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+        for block in self.lines("block") {
+            let number = |key: &str| block[key].as_u64().expect("a number");
+            let shape = block["shape"].as_str().expect("a name").to_owned();
+            let of = blocks.entry((shape, number("process"))).or_default();
+            of.push(number("block"));
+        }
+        blocks
+    }
+
+    /// Each process begins with its first block and leaves none out.
+    fn blocks_are_sound(&self) {
+        for (of, numbers) in self.blocks() {
+            let due: Vec<u64> = (0..numbers.len() as u64).collect();
+            assert_eq!(numbers, due, "{of:?}");
+        }
+    }
+
+    /// The last verdict on a cell, and how many there are.
+    fn verdict(&self, contender: &str, shape: &str) -> (String, String, usize) {
+        let of = |v: &Value| v["contender"] == contender && v["shape"] == shape;
+        let verdicts: Vec<Value> = self.lines("verdict").into_iter().filter(of).collect();
+        let last = verdicts.last().expect("a verdict");
+        let word = |key: &str| last[key].as_str().unwrap_or_default().to_owned();
+        (word("status"), word("reason"), verdicts.len())
+    }
+}
+
+fn is_timed(call: &Value) -> bool {
+    call["act"] == "timing" && call["observed"] == false
+}
+
+/// Who was timed in a block, in order.
+fn order(block: &Value) -> Vec<(String, u64)> {
+    let samples = block["samples"].as_array().expect("samples");
+    let name = |s: &Value| s["contender"].as_str().expect("a name").to_owned();
+    let arm = |s: &Value| s["arm"].as_u64().expect("a number");
+    samples.iter().map(|s| (name(s), arm(s))).collect()
+}
+
+fn share_of(all: &BTreeMap<(String, u64), Vec<u64>>, shape: &str) -> Vec<(u64, usize)> {
+    let of = all.iter().filter(|((s, _), _)| s == shape);
+    of.map(|((_, process), blocks)| (*process, blocks.len()))
+        .collect()
+}
+
+#[test]
+fn every_process_times_every_shape_in_its_own_order() {
+    let stage = Stage::new("");
+    let said = stage.sweep(0);
+    assert!(
+        said.contains("measure 2 shapes, 40 blocks · decided"),
+        "{said}"
+    );
+    stage.blocks_are_sound();
+    let all = stage.blocks();
+    for shape in SHAPES {
+        assert_eq!(share_of(&all, shape), [(0, SHARE), (1, SHARE)]);
+    }
+    let blocks = stage.lines("block");
+    let whole: BTreeSet<(String, u64)> = [("plain", 0), ("plain", 1), ("quick", 0), ("odd", 0)]
+        .map(|(name, arm)| (name.to_owned(), arm))
+        .into();
+    let as_set = |block: &Value| order(block).into_iter().collect::<BTreeSet<_>>();
+    assert!(blocks.iter().all(|block| as_set(block) == whole));
+    // What is on record is what was called, in that order.
+    let journal = stage.journal();
+    let called = journal.iter().filter(|c| is_timed(c));
+    let called: Vec<&str> = called.filter_map(|c| c["contender"].as_str()).collect();
+    let visit = CONTENDERS.len() + 4 * SHARE;
+    let recorded: Vec<(String, u64)> = blocks.iter().flat_map(order).collect();
+    for (calls, samples) in called.chunks(visit).zip(recorded.chunks(4 * SHARE)) {
+        let samples: Vec<&str> = samples.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(calls[CONTENDERS.len()..], samples);
+    }
+    // Another process, another order; a fresh worker for each.
+    let of = |process: u64| -> Vec<Vec<(String, u64)>> {
+        let mine = |b: &&Value| b["process"] == process && b["shape"] == "small";
+        blocks.iter().filter(mine).map(order).collect()
+    };
+    assert_ne!(of(0), of(1));
+}
+
+#[test]
+fn a_scripted_run_is_called_so_wherever_it_is_shown() {
+    let stage = Stage::new("");
+    let said = stage.sweep(0);
+    assert!(said.contains("(fake, scripted: nothing runs)"), "{said}");
+    let header = &stage.lines("header")[0];
+    assert_eq!(header["device"]["backend"], "fake");
+    assert_eq!(header["device"]["timing"], "scripted");
+    let show = stage.tell(&["show"], 0);
+    for text in [&said, &show] {
+        assert!(text.contains("times and outputs are scripted"), "{text}");
+        assert!(
+            text.contains("scripted µs, * fastest on its shape"),
+            "{text}"
+        );
+        assert!(!text.contains("measured"), "{text}");
+    }
+    // A gate that every time would pass is not passed.
+    let gate = stage.tell(&["gate"], 5);
+    assert!(gate.contains("its times are scripted"), "{gate}");
+    let page = stage.path("page.html");
+    stage.tell(&["report", "-o", &page.display().to_string()], 0);
+    let page = fs::read_to_string(page).expect("a page");
+    assert!(
+        page.contains("Times and outputs are scripted"),
+        "it says so"
+    );
+    let compared = stage.tell(&["compare", "plain", "quick"], 0);
+    assert!(compared.contains("scripted"), "{compared}");
+}
+
+#[test]
+fn only_contested_pairs_are_timed_after_the_minimum() {
+    let script = "noise = 0.03\ntimes = { plain = 100, quick = 99, odd = 300 }\n";
+    let stage = Stage::with(&ROUND.replace("processes = 2", "processes = 1"), script);
+    stage.sweep(0);
+    // By the script's noise the other shape is decided at once.
+    let of = |b: &Value| b["shape"] == "large";
+    let blocks: Vec<Value> = stage.lines("block").into_iter().filter(of).collect();
+    let blocks: Vec<_> = blocks.iter().map(order).collect();
+    assert!(blocks.len() > 20, "decided at once");
+    assert!(blocks[..20].iter().all(|block| block.len() == 4));
+    let rest: BTreeSet<_> = blocks[20..].iter().flatten().cloned().collect();
+    let contested = [("plain", 0), ("plain", 1), ("quick", 0)];
+    let contested = contested.map(|(name, arm)| (name.to_owned(), arm));
+    assert_eq!(rest, BTreeSet::from(contested));
+}
+
+#[test]
+fn a_sample_at_a_dropped_clock_is_taken_again() {
+    let stage = Stage::new(
+        "[[on]]\ncontender = \"quick\"\nshape = \"small\"\nprocess = 1\ncall = 6\n\
+         clock_mhz = 900\nmicros = 160\n",
+    );
+    let said = stage.sweep(0);
+    let warning = "warning: 1 samples were taken again: the clock had dropped";
+    assert!(said.contains(warning), "{said}");
+    for block in stage.lines("block") {
+        for sample in block["samples"].as_array().expect("samples") {
+            assert_eq!(sample["clock_mhz"], 1700.0);
+            assert!(sample["micros"].as_f64() < Some(130.0), "{sample}");
+        }
+    }
+    assert_eq!(stage.timed("quick"), 4 * (SHARE + 1) + 1);
+}
+
+#[test]
+fn time_that_is_up_ends_a_shape_undecided() {
+    let round = ROUND
+        .replace("max_seconds = 60", "max_seconds = 0.4")
+        .replace("min_blocks = 20", "min_blocks = 100000");
+    let script = "journal = \"calls.jsonl\"\nnoise = 0.05\n[[on]]\nsleeps = 0.005\n";
+    let stage = Stage::with(&round, script);
+    let said = stage.sweep(0);
+    assert!(said.contains("unresolved: "), "{said}");
+    let end = &stage.lines("end")[0];
+    assert_eq!(end["complete"], true);
+    let all = stage.blocks();
+    for shape in SHAPES {
+        let share = share_of(&all, shape);
+        let processes: Vec<u64> = share.iter().map(|(process, _)| *process).collect();
+        assert_eq!(processes, [0, 1]);
+        // Half the time each, and 4 × 5 ms a block at the least.
+        let few = |(_, blocks): &(u64, usize)| (2..=10).contains(blocks);
+        assert!(share.iter().all(few), "{share:?}");
+    }
+}
+
+#[test]
+fn a_timed_output_that_is_wrong_takes_its_ok_back() {
+    for (happens, most) in [
+        ("call = 5\noutput = \"wrong\"", 5),
+        ("from = 2\noutput = \"stale\"", 2),
+        // What the device's judge overlooks, the host's finds in a process's share.
+        ("from = 1\noutput = \"wrong\"\nunnoticed = true", SHARE + 1),
+    ] {
+        let stage = Stage::new(&format!(
+            "[[on]]\ncontender = \"quick\"\nshape = \"small\"\n{happens}\n"
+        ));
+        let said = stage.sweep(3);
+        let (status, reason, verdicts) = stage.verdict("quick", "small");
+        assert_eq!(
+            (status.as_str(), verdicts),
+            ("wrong", 2),
+            "{happens}\n{said}"
+        );
+        assert!(reason.starts_with("when called again: "), "{reason}");
+        assert_eq!(stage.verdict("quick", "large").0, "ok");
+        // Not once more, in this process or the next.
+        let calls = stage.journal();
+        let of = |c: &&Value| c["contender"] == "quick" && c["shape"] == "small";
+        let timed = calls.iter().filter(|c| is_timed(c)).filter(of).count();
+        assert!(timed <= most, "{timed} calls: {happens}");
+        assert_eq!(share_of(&stage.blocks(), "small"), [(0, SHARE), (1, SHARE)]);
+    }
+}
+
+#[test]
+fn who_is_wrong_at_first_is_never_timed() {
+    for act in ["validation", "rehearsal"] {
+        let stage = Stage::new(&format!(
+            "[[on]]\nin = \"{act}\"\ncontender = \"odd\"\noutput = \"wrong\"\n"
+        ));
+        stage.sweep(3);
+        assert_eq!(stage.timed("odd"), 0, "{act}");
+        assert!(stage.timed("quick") > 0);
+        assert_eq!(stage.verdict("odd", "small").0, "wrong");
+    }
+}
+
+#[test]
+fn a_call_that_does_not_return_is_hung_and_the_others_go_on() {
+    let stage = Stage::with(
+        &ROUND.replace("timeout = 60", "timeout = 1"),
+        &format!(
+            "{SCRIPT}[[on]]\nin = \"validation\"\ncontender = \"odd\"\nshape = \"small\"\nsleeps = 600\n"
+        ),
+    );
+    stage.sweep(3);
+    let (status, reason, _) = stage.verdict("odd", "small");
+    assert_eq!(
+        (status.as_str(), reason.as_str()),
+        ("hung", "did not return within 1 s")
+    );
+    assert_eq!(stage.verdict("odd", "large").0, "ok");
+    assert_eq!(share_of(&stage.blocks(), "small"), [(0, SHARE), (1, SHARE)]);
+}
+
+/// The first call of a block, so that the worker dies between two.
+fn first_call_of_block(block: usize) -> usize {
+    CONTENDERS.len() + 4 * block + 1
+}
+
+#[test]
+fn a_worker_that_dies_between_blocks_is_replaced_by_another_process() {
+    let call = first_call_of_block(6);
+    let stage = Stage::new(&format!(
+        "[[on]]\nshape = \"small\"\nprocess = 0\ncall = {call}\nonce = true\ndies = true\n"
+    ));
+    let said = stage.sweep(0);
+    let warning = "while timing small, the worker was ended by signal 9; it is timed once more";
+    assert!(said.contains(warning), "{said}");
+    stage.blocks_are_sound();
+    // What it took is kept, under its own number; process 2 took its place.
+    let all = stage.blocks();
+    assert_eq!(share_of(&all, "small"), [(0, 6), (1, SHARE), (2, SHARE)]);
+    assert_eq!(share_of(&all, "large"), [(0, SHARE), (1, SHARE)]);
+    for contender in CONTENDERS {
+        for shape in SHAPES {
+            let (status, _, verdicts) = stage.verdict(contender, shape);
+            assert_eq!((status.as_str(), verdicts), ("ok", 1), "nobody's fault");
+        }
+    }
+    let gate = stage.tell(&["gate"], 5);
+    assert!(
+        !gate.contains("processes of"),
+        "it was timed in all: {gate}"
+    );
+}
+
+#[test]
+fn who_loses_two_workers_is_crashed_and_the_others_are_timed() {
+    let stage =
+        Stage::new("[[on]]\ncontender = \"odd\"\nshape = \"large\"\ncall = 4\ndies = true\n");
+    let said = stage.sweep(3);
+    assert!(said.contains("it is timed once more"), "{said}");
+    let (status, reason, verdicts) = stage.verdict("odd", "large");
+    assert_eq!((status.as_str(), verdicts), ("crashed", 2));
+    assert_eq!(
+        reason,
+        "twice, while it was timed, the worker was ended by signal 9"
+    );
+    for contender in ["plain", "quick"] {
+        assert_eq!(stage.verdict(contender, "large").0, "ok");
+    }
+    stage.blocks_are_sound();
+    let all = stage.blocks();
+    let whole = |shape| {
+        share_of(&all, shape)
+            .iter()
+            .filter(|s| s.1 == SHARE)
+            .count()
+    };
+    assert_eq!((whole("small"), whole("large")), (2, 2));
+    assert_eq!(stage.verdict("odd", "small").0, "ok");
+}
+
+#[test]
+fn a_failure_under_timing_costs_its_contender_a_verdict() {
+    for (status, process) in [("crashed", 2), ("launch-error", 2)] {
+        let stage = Stage::new(&format!(
+            "[[on]]\ncontender = \"odd\"\nshape = \"small\"\ncall = 5\nfails = \"{status}\"\n"
+        ));
+        stage.sweep(3);
+        let (found, reason, _) = stage.verdict("odd", "small");
+        assert_eq!(found, status);
+        assert_eq!(
+            reason,
+            format!("while it was timed: the script says {status}")
+        );
+        stage.blocks_are_sound();
+        // The blocks before it are kept, and the others timed anew.
+        let share = share_of(&stage.blocks(), "small");
+        assert_eq!(share[1..], [(1, SHARE), (process, SHARE)], "{share:?}");
+        assert_eq!(share[0].0, 0);
+        assert!((2..=4).contains(&share[0].1), "{share:?}");
+        assert_eq!(stage.verdict("odd", "large").0, "ok");
+    }
+}
+
+/// A sweep in which a call waits; it is there when this returns.
+fn waiting(stage: &Stage) -> std::process::Child {
+    let round = stage.path("round.toml").display().to_string();
+    let mut command = stage.command(&[&round]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("dgx runs");
+    let began = Instant::now();
+    let waits = |call: &Value| call["once"].is_array();
+    // The blocks before it may still be on their way to the run file.
+    let recorded = || share_of(&stage.blocks(), "large") == [(0, 4)];
+    while !(stage.journal().iter().any(waits) && recorded()) {
+        assert!(began.elapsed() < Duration::from_secs(120), "not yet");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+/// Long enough to be stopped in, in the middle of the second shape.
+fn waits_in_the_middle() -> Stage {
+    let call = first_call_of_block(4) + 2;
+    Stage::new(&format!(
+        "[[on]]\nshape = \"large\"\nprocess = 0\ncall = {call}\nonce = true\nsleeps = 600\n"
+    ))
+}
+
+fn went_on(stage: &Stage, before: &str) {
+    stage.resume(0);
+    let text = fs::read_to_string(stage.run_file()).expect("its text");
+    assert!(text.starts_with(before), "what was on record is as it was");
+    stage.blocks_are_sound();
+    let all = stage.blocks();
+    // Half a process is kept, and never continued by another.
+    assert_eq!(share_of(&all, "small"), [(0, SHARE), (1, SHARE)]);
+    assert_eq!(share_of(&all, "large"), [(0, 4), (1, SHARE), (2, SHARE)]);
+    for contender in CONTENDERS {
+        for shape in SHAPES {
+            assert_eq!(stage.verdict(contender, shape).2, 1, "judged once");
+        }
+    }
+    assert_eq!(stage.lines("end").last().expect("an end")["complete"], true);
+    let gate = stage.tell(&["gate"], 5);
+    assert!(
+        gate.contains("scripted") && !gate.contains("processes of"),
+        "{gate}"
+    );
+}
+
+#[test]
+fn a_sweep_killed_in_the_middle_of_a_shape_goes_on_there() {
+    let stage = waits_in_the_middle();
+    let mut child = waiting(&stage);
+    child.kill().expect("a child to kill");
+    child.wait().expect("a child to bury");
+    let before = fs::read_to_string(stage.run_file()).expect("its text");
+    let all = stage.blocks();
+    assert_eq!(share_of(&all, "small"), [(0, SHARE)]);
+    assert_eq!(share_of(&all, "large"), [(0, 4)]);
+    let shown = stage.tell(&["show"], 0);
+    assert!(shown.contains("The run is not complete"), "{shown}");
+    went_on(&stage, &before);
+}
+
+#[test]
+fn a_sweep_told_to_stop_while_it_times_goes_on_later() {
+    let stage = waits_in_the_middle();
+    let child = waiting(&stage);
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(sent.expect("kill runs").success());
+    let output: Output = child.wait_with_output().expect("dgx ends");
+    assert_eq!(output.status.code(), Some(4), "{}", explain(&output));
+    let end = &stage.lines("end")[0];
+    assert_eq!(
+        (end["complete"].as_bool(), end["reason"].as_str()),
+        (Some(false), Some("interrupted"))
+    );
+    let before = fs::read_to_string(stage.run_file()).expect("its text");
+    went_on(&stage, &before);
+}
+
+#[test]
+fn a_run_is_not_resumed_on_another_backend() {
+    let stage = waits_in_the_middle();
+    let mut child = waiting(&stage);
+    child.kill().expect("a child to kill");
+    child.wait().expect("a child to bury");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command
+        .args(["sweep", "--backend", "emu", "--resume"])
+        .arg(stage.run_file());
+    command.arg("--variants").arg(stage.path("variants"));
+    let said = ended(&mut command, 2);
+    assert!(said.contains("(fake), and this is"), "{said}");
+}
+
+#[test]
+fn the_yardstick_is_tuned_once_for_all_processes() {
+    let round = ROUND.replace("yardstick = false", "yardstick = true");
+    let script = format!("yardstick = \"scripted 1.0\"\n{SCRIPT}");
+    let stage = Stage::with(&round, &script);
+    let said = stage.sweep(0);
+    assert!(said.contains("cublas"), "{said}");
+    let tuned: Vec<Value> = stage.lines("tuning");
+    let shapes: Vec<&str> = tuned.iter().filter_map(|t| t["shape"].as_str()).collect();
+    assert_eq!(shapes, SHAPES);
+    assert_eq!(stage.timed("cublas"), 4 * (SHARE + 1));
+}
+
+#[test]
+fn a_script_that_makes_no_sense_is_the_users_mistake() {
+    let stage = Stage::with(ROUND, "tmes = { plain = 1 }\n");
+    let said = stage.sweep(2);
+    assert!(
+        said.contains("script.toml: ") && said.contains("tmes"),
+        "{said}"
+    );
+    assert!(!stage.path("results").join("round.jsonl").exists());
+    let mut unnamed = Command::new(env!("CARGO_BIN_EXE_dgx"));
+    unnamed.args(["sweep", "round.toml", "--backend", "fake"]);
+    let said = ended(&mut unnamed, 2);
+    assert!(said.contains("--script"), "{said}");
+    let mut help = Command::new(env!("CARGO_BIN_EXE_dgx"));
+    let said = ended(help.args(["sweep", "--help"]), 0);
+    assert!(
+        !said.contains("fake") && !said.contains("script"),
+        "not offered: {said}"
+    );
+}
