@@ -17,6 +17,7 @@
 #[macro_use]
 pub mod speech;
 
+pub mod child;
 pub mod diagnostic;
 pub mod document;
 pub mod domain;

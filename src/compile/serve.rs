@@ -8,6 +8,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 use super::nvrtc::{Nvrtc, Output};
+use crate::child::end_with_supervisor;
 
 /// More of a log than anybody reads.
 const MAX_LOG: usize = 64 << 10;
@@ -61,7 +62,7 @@ impl Delivery {
 
 /// Answers orders until there are no more.
 pub fn serve(memory: u64, orders: impl BufRead, mut deliveries: impl Write) -> io::Result<()> {
-    crate::worker::end_with_supervisor();
+    end_with_supervisor();
     let nvrtc = Nvrtc::find().map_err(io::Error::other)?;
     let flags = ["--gpu-architecture=sm_90a".to_owned()];
     nvrtc

@@ -16,5 +16,5 @@ mod words;
 pub use problems::answers;
 pub use process::{Lost, Worker};
 pub use protocol::{MeasureEntry, MeasureJob, ProblemKey, Reply, Request, ValidateJob};
-pub use serve::{end_with_supervisor, serve};
+pub use serve::serve;
 pub use trace::trace;

@@ -7,6 +7,7 @@ use super::protocol::{Answer, Asked, Reply, Request};
 use super::timing;
 use super::trace::trace;
 use crate::backend::Opening;
+use crate::child::end_with_supervisor;
 
 /// The worker's side: opens its backend, then answers requests until there are
 /// no more. Returns early when the backend can do nothing more. Stdout is left
@@ -69,20 +70,6 @@ pub fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, replies: i
             return;
         }
     }
-}
-
-/// A supervisor that is killed cannot kill its worker, and a worker whose
-/// kernel never returns does not notice a closed pipe: so it watches.
-pub fn end_with_supervisor() {
-    #[cfg(unix)]
-    std::thread::spawn(|| {
-        let supervisor = std::os::unix::process::parent_id();
-        while std::os::unix::process::parent_id() == supervisor {
-            std::thread::sleep(std::time::Duration::from_millis(500));
-        }
-        // Not `exit`: the driver's own clean-up would wait for the kernel.
-        std::process::abort();
-    });
 }
 
 /// Writes replies to the request at hand.
