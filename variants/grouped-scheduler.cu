@@ -1,38 +1,9 @@
 /*dgx
 summary  = "interleaved, persistent: one CTA per SM strides over the tiles, longest K first, group found by binary search"
-parent   = "interleaved"
+extend   = "interleaved"
 round    = 6
 claim    = { geomean = 1.05, over = "interleaved", why = "no O(groups) walk per CTA; barriers set up once" }
-arch     = "sm_90a"
-requires = ["k % BK == 0", "n % BN == 0"]
 order    = "0 - k"
-tiles    = "cdiv(m, BM) * (n / BN)"
-
-[const]
-BM      = 128
-BN      = 128
-BK      = 128
-STAGES  = 1
-THREADS = "BM / 64 * 128"
-SMEM    = "(BM + 2 * BN) * BK * 2 + STAGES * (BM + 2 * BN) * BK * 9 / 16 + 1024"
-
-[[map]]
-name    = "A"
-tensor  = "a"
-box     = ["BK / 2", "BM"]
-swizzle = "64B"
-
-[[map]]
-name    = "B1"
-tensor  = "b1"
-box     = ["BK / 2", "BN"]
-swizzle = "64B"
-
-[[map]]
-name    = "B2"
-tensor  = "b2"
-box     = ["BK / 2", "BN"]
-swizzle = "64B"
 
 [[launch]]
 kernel = "dual_gemm"

@@ -1,38 +1,14 @@
 /*dgx
 summary  = "Two warpgroups, each its own 64-row tile: one dequantises while the other multiplies"
-parent   = "interleaved"
+extend   = "interleaved"
 round    = 6
 claim    = { geomean = 1.3, over = "interleaved", why = "dequantising and epilogue hide behind the other tile's MMAs" }
-arch     = "sm_90a"
-requires = ["k % BK == 0", "n % BN == 0"]
-tiles    = "cdiv(m, BM) * (n / BN)"
 
 [const]
 BM      = 64
-BN      = 128
-BK      = 128
-STAGES  = 1
 TEAMS   = 2
 THREADS = "TEAMS * 128"
 SMEM    = "TEAMS * ((BM + 2 * BN) * BK * 2 + STAGES * ((BM + 2 * BN) * BK / 2 + 3 * 1024) + 1024)"
-
-[[map]]
-name    = "A"
-tensor  = "a"
-box     = ["BK / 2", "BM"]
-swizzle = "64B"
-
-[[map]]
-name    = "B1"
-tensor  = "b1"
-box     = ["BK / 2", "BN"]
-swizzle = "64B"
-
-[[map]]
-name    = "B2"
-tensor  = "b2"
-box     = ["BK / 2", "BN"]
-swizzle = "64B"
 
 [[launch]]
 kernel = "dual_gemm"

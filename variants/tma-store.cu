@@ -1,49 +1,14 @@
 /*dgx
 summary  = "interleaved with C staged in shared memory and stored by TMA"
-parent   = "interleaved"
+extend   = "interleaved"
 round    = 3
 claim    = { geomean = 1.02, over = "interleaved", why = "full lines to L2; 1.12 pitched first, then 1.03, then 1.00 to 1.05" }
-arch     = "sm_90a"
-requires = ["k % BK == 0", "n % BN == 0"]
-tiles    = "cdiv(m, BM) * (n / BN)"
-
-[const]
-BM      = 128
-BN      = 128
-BK      = 128
-STAGES  = 1
-THREADS = "BM / 64 * 128"
-SMEM    = "(BM + 2 * BN) * BK * 2 + STAGES * (BM + 2 * BN) * BK * 9 / 16 + 1024"
-
-[[map]]
-name    = "A"
-tensor  = "a"
-box     = ["BK / 2", "BM"]
-swizzle = "64B"
-
-[[map]]
-name    = "B1"
-tensor  = "b1"
-box     = ["BK / 2", "BN"]
-swizzle = "64B"
-
-[[map]]
-name    = "B2"
-tensor  = "b2"
-box     = ["BK / 2", "BN"]
-swizzle = "64B"
 
 [[map]]
 name    = "C"
 tensor  = "c"
 box     = ["64", "64"]
 swizzle = "128B"
-
-[[launch]]
-kernel = "dual_gemm"
-grid   = "sum(tiles)"
-block  = "THREADS"
-smem   = "SMEM"
 */
 #include <dgx/epilogue.cuh>
 #include <dgx/epilogue_tma.cuh>

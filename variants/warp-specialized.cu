@@ -1,44 +1,14 @@
 /*dgx
 summary  = "A producer warp, one warpgroup for GEMM 1, one for GEMM 2, silu(g) handed over in shared memory"
-parent   = "interleaved"
+extend   = "interleaved"
 round    = 6
 claim    = { geomean = 1.25, over = "interleaved", why = "loading never waits for arithmetic; 1.25 to 1.40 pitched" }
-arch     = "sm_90a"
-requires = ["k % BK == 0", "n % BN == 0"]
-tiles    = "cdiv(m, BM) * (n / BN)"
 
 [const]
-BM      = 128
-BN      = 128
-BK      = 128
-STAGES  = 2
+STAGES    = 2
 CONSUMERS = 256
-THREADS = "CONSUMERS + 32"
-SMEM    = "(BM + 2 * BN) * BK * 2 + STAGES * (BM + 2 * BN) * BK * 9 / 16 + 2048"
-
-[[map]]
-name    = "A"
-tensor  = "a"
-box     = ["BK / 2", "BM"]
-swizzle = "64B"
-
-[[map]]
-name    = "B1"
-tensor  = "b1"
-box     = ["BK / 2", "BN"]
-swizzle = "64B"
-
-[[map]]
-name    = "B2"
-tensor  = "b2"
-box     = ["BK / 2", "BN"]
-swizzle = "64B"
-
-[[launch]]
-kernel = "dual_gemm"
-grid   = "sum(tiles)"
-block  = "THREADS"
-smem   = "SMEM"
+THREADS   = "CONSUMERS + 32"
+SMEM      = "(BM + 2 * BN) * BK * 2 + STAGES * (BM + 2 * BN) * BK * 9 / 16 + 2048"
 */
 #include <dgx/epilogue.cuh>
 #include <dgx/mainloop.cuh>

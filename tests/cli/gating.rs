@@ -85,8 +85,8 @@ fn failures(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-fn edit(folder: &Path, change: impl Fn(&str) -> String) {
-    let path = folder.join("variants/interleaved.cu");
+fn edit(folder: &Path, file: &str, change: impl Fn(&str) -> String) {
+    let path = folder.join("variants").join(file);
     let source = fs::read_to_string(&path).expect("the variant");
     let changed = change(&source);
     assert_ne!(changed, source, "nothing was planted");
@@ -102,10 +102,14 @@ fn a_variant_that_does_its_work_twice_fails_the_gate() {
     assert_eq!(code, Some(0), "{text}");
     assert_eq!(failures(&text), [], "{text}");
 
-    edit(folder, |source| {
-        let (matter, code) = source.split_once("*/").expect("front matter");
-        let at = matter.rfind("[[launch]]").expect("a launch");
-        format!("{matter}\n{}*/{code}", &matter[at..])
+    edit(folder, "interleaved.cu", |source| {
+        let launch = "[[launch]]
+kernel = \"dual_gemm\"
+grid   = \"sum(tiles)\"
+block  = \"THREADS\"
+smem   = \"SMEM\"
+";
+        source.replacen("*/", &format!("{launch}{launch}*/"), 1)
     });
     let (code, text) = gate(folder, &base, &sweep(folder, "after"));
     assert_eq!(code, Some(1), "{text}");
@@ -125,7 +129,7 @@ fn a_variant_that_fights_over_banks_fails_the_gate_by_its_counter_alone() {
     let folder = folder();
     let folder = folder.path();
     let base = sweep(folder, "before");
-    edit(folder, |source| {
+    edit(folder, "include/dgx/interleaved.cuh", |source| {
         source.replace(
             "  open(shared);\n",
             "  __shared__ volatile float planted[32 * 32];\n  \
