@@ -6,7 +6,11 @@ claim    = { geomean = 1.15, over = "cublas", why = "main loop at the tensor pea
 arch     = "sm_90a"
 requires = ["k % 256 == 0", "n % FEATURES == 0"]
 tiles    = "cdiv(m, CAP) * (n / FEATURES)"
-order    = "0 - 1000000000 * align(cdiv(m, cdiv(m, CAP)), GRAIN) - k"
+order    = "0 - 1000000000 * width - k"
+
+# Tokens a tile of a group multiplies: the same in all of them, rounded up to GRAIN.
+[let]
+width = "align(cdiv(m, cdiv(m, CAP)), GRAIN)"
 
 # A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most CAP
 # tokens; two CTAs may share its K. The tiling is the one whose tiles, dealt out
@@ -15,19 +19,18 @@ order    = "0 - 1000000000 * align(cdiv(m, cdiv(m, CAP)), GRAIN) - k"
 choose   = { WARPGROUPS = [2, 3], CAP = [256, 224, 192, 160, 128, 112, 96, 80, 64], SPLIT = [1, 2] }
 minimise = """
   WARPGROUPS == 3 && (CAP > 160 || most(n % 96) > 0) ? 1000000000000 :
-  SPLIT == 2 && (groups > 1 || least(k) < 1024 || most(align(cdiv(m, cdiv(m, CAP)), 8) % 16) > 0) ? 1000000000000 :
+  SPLIT == 2 && (groups > 1 || least(k) < 1024 || most(width % 16) > 0) ? 1000000000000 :
   SPLIT == 2 && 2 * ALL_TILES > sms ? 1000000000000 :
   makespan
 """
 
-# Cycles of a tile of T tokens, measured: max(2T, 145 + 1.05T) per warpgroup and
+# Cycles of a tile of T = width tokens, measured: max(2T, 145 + 1.05T) per warpgroup and
 # K64, fill and epilogue, and 30T to meet the other half of K.
 [deal]
 workers = "min(sms / SPLIT, ALL_TILES)"
 cost    = """
-  3000 + (SPLIT - 1) * 30 * align(cdiv(m, cdiv(m, CAP)), 8)
-  + WARPGROUPS * (k / 64) / SPLIT * max(2 * align(cdiv(m, cdiv(m, CAP)), 8),
-                                        145 + align(cdiv(m, cdiv(m, CAP)), 8) * 105 / 100)
+  3000 + (SPLIT - 1) * 30 * width
+  + WARPGROUPS * (k / 64) / SPLIT * max(2 * width, 145 + width * 105 / 100)
 """
 
 [const]
@@ -35,8 +38,8 @@ GRAIN         = "groups > 16 ? 32 : 8"  # each width is a loop of its own: keep 
 FEATURES      = "32 * WARPGROUPS"
 ONE_M         = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
 ONE_K         = "groups == 1 ? most(k) : 0"
-TOKENS        = "most(align(cdiv(m, cdiv(m, CAP)), GRAIN))"
-TOKEN_SIZES   = "bits(align(cdiv(m, cdiv(m, CAP)), GRAIN) / 8 - 1)"
+TOKENS        = "most(width)"
+TOKEN_SIZES   = "bits(width / 8 - 1)"
 THREADS       = "128 * WARPGROUPS + 128"
 ALL_TILES     = "sum(cdiv(m, CAP) * (n / FEATURES))"
 PERSISTENT    = "ALL_TILES * SPLIT > sms"
@@ -57,7 +60,7 @@ bytes = "m * k * 2"
 name    = "TOKENS"
 tensor  = "tokens"
 dims    = ["k", "m"]
-box     = ["64", "align(cdiv(m, cdiv(m, CAP)), GRAIN)"]
+box     = ["64", "width"]
 swizzle = "128B"
 
 [[map]]
@@ -87,7 +90,7 @@ swizzle = "none"
 [[map]]
 name    = "C"
 tensor  = "c"
-box     = ["32", "align(cdiv(m, cdiv(m, CAP)), GRAIN) / SPLIT"]
+box     = ["32", "width / SPLIT"]
 swizzle = "64B"
 
 [[launch]]
