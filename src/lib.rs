@@ -18,41 +18,47 @@
 pub mod speech;
 
 pub mod child;
-pub mod diagnostic;
-pub mod document;
 pub mod domain;
-pub mod expr;
 pub mod files;
 
-pub mod catalog;
+pub mod diagnostic;
+pub mod expr;
+
+pub mod document;
+pub mod operator;
+pub mod stats;
+
 pub mod config;
+
+pub mod catalog;
+
 pub mod plan;
 
 pub mod compile;
-
-pub mod operator;
+pub mod validate;
 
 pub mod backend;
+
 pub mod measure;
-pub mod validate;
+
 pub mod worker;
 
 pub mod record;
 
-pub mod stats;
+pub mod sweep;
+
+pub mod rank;
 
 pub mod claims;
-pub mod rank;
 
 pub mod gate;
 
-pub mod export;
 pub mod present;
 
 pub mod contest;
-pub mod report;
-
 pub mod explain;
-pub mod sweep;
+pub mod export;
+
+pub mod report;
 
 pub mod cli;

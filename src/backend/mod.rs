@@ -5,7 +5,6 @@
 //! and hand back what a validator needs. Nothing here works out what a right
 //! answer is.
 
-pub mod abi;
 mod bench;
 pub mod cuda;
 pub mod emu;

@@ -7,8 +7,9 @@ use rayon::prelude::*;
 
 use super::salt::Salt;
 use super::zones::Zones;
-use super::{POISON, RunFailure, abi};
+use super::{POISON, RunFailure};
 use crate::catalog::OperandRef;
+use crate::compile::abi;
 use crate::domain::Group;
 use crate::operator::{GroupOperands, Operands};
 use crate::plan::{MapGeometry, OperatorCall, ScratchSize};

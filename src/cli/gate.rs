@@ -6,7 +6,11 @@ use crate::config::Gate;
 use crate::contest::rounds;
 use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{Bytes, Counter, Exit};
-use crate::gate::{self, Finding, GateError, GateReport, Over, Rule, Ruling};
+use crate::export;
+use crate::gate::{
+    self, Finding, Found, GateError, GateReport, Over, Reason, Rule, Ruling, Wanted,
+};
+use crate::present;
 use crate::rank::{Ranking, mismatch};
 use crate::record::{self, Run};
 
@@ -117,7 +121,7 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     report.findings.extend(alone);
     // The files first: whoever reads the words may be gone by then.
     let written = write(&args, &report);
-    say!("{}", gate::text(&report, &style));
+    say!("{}", present::gate_report(&report, &style));
     written?;
     Ok(report.exit())
 }
@@ -188,10 +192,10 @@ fn unheld(run: &Run) -> Finding {
         contender: run.header.baseline.clone(),
         shape: None,
         ruling: Ruling::Undecided,
-        wanted: "another run".to_owned(),
-        found: "itself".to_owned(),
+        wanted: Wanted::AnotherRun,
+        found: Found::Itself,
         speedup: None,
-        reason: Some("no other run was held against it; it was judged by its own rules".to_owned()),
+        reason: Some(Reason::Alone),
     }
 }
 
@@ -284,8 +288,8 @@ fn judge(
 
 fn write(args: &Args, report: &GateReport) -> Result<(), CommandError> {
     runs::write_all([
-        (&args.export_json, &|| gate::json(report)),
-        (&args.export_junit, &|| gate::junit(report)),
-        (&args.export_markdown, &|| gate::markdown(report)),
+        (&args.export_json, &|| export::gate::json(report)),
+        (&args.export_junit, &|| export::gate::junit(report)),
+        (&args.export_markdown, &|| export::gate::markdown(report)),
     ])
 }

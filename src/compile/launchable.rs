@@ -1,8 +1,8 @@
 //! What a device refuses to launch, told before anything is launched.
 
 use super::KernelReport;
+use super::abi::Args;
 use super::occupancy::residency;
-use crate::backend::abi::Args;
 use crate::domain::{Bytes, Limits};
 use crate::plan::LaunchGeometry;
 

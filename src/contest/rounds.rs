@@ -12,6 +12,7 @@ use crate::config::{Baseline, Gate, Round, Selection};
 use crate::diagnostic::{InputError, SourceFile};
 use crate::domain::{ContenderId, Interval, Shape, Timing};
 use crate::gate::{self, GateReport, Over, Ruling};
+use crate::present::gap;
 use crate::rank::{Kind, Ranking};
 use crate::record::schema::ContenderRecord;
 use crate::record::{ReadError, Run, header, runs_in};
@@ -154,7 +155,8 @@ fn runs_of(round: &str, results: &Path) -> Vec<PathBuf> {
 /// it is.
 fn departures(round: &Round, run: &Run, ranking: &Ranking) -> Vec<String> {
     let header = &run.header;
-    let mut why = gate::gaps(run, ranking);
+    let gaps = gate::gaps(run, ranking);
+    let mut why: Vec<String> = gaps.iter().map(gap).collect();
     if !header.departures.is_empty() {
         why.push(format!("it was swept with {}", header.departures.join(" ")));
     }

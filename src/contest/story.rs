@@ -5,7 +5,7 @@ use super::jury::{Outcome, Recount};
 use super::lineage::Node;
 use super::rounds::{Chapter, Found};
 use crate::claims::ClaimVerdict;
-use crate::present::{Align, Column, Grid, Style, interval, speedup};
+use crate::present::{Align, Column, Grid, Style, gate_outcome, interval, speedup};
 
 /// The recount: a column per juror, totals that were announced otherwise shown
 /// beside.
@@ -238,7 +238,7 @@ fn why_nobody(found: &Found) -> String {
     }
     match (&found.gate, found.ranking.challenger()) {
         (_, None) => "no contender was right on every shape".to_owned(),
-        (Some(report), Some(_)) => crate::gate::outcome(report),
+        (Some(report), Some(_)) => gate_outcome(report),
         (None, Some(_)) => "nobody was surely faster than the baseline".to_owned(),
     }
 }

@@ -1,5 +1,6 @@
 use serde::Serialize;
 
+use crate::claims;
 use crate::domain::{ContenderId, Interval, Timing};
 use crate::rank::{Comparison, Kind, Ranking, Row, Side};
 use crate::record::Run;
@@ -296,9 +297,9 @@ fn standing(run: &Run, ranking: &Ranking, row: &Row) -> Standing {
             speedup
         },
         over_yardstick: row.over_yardstick.as_ref().map(Quantity::ratio),
-        claim: row.claim.as_ref().map(|c| ClaimExport {
+        claim: claims::judge(run, ranking, &row.contender).map(|c| ClaimExport {
             geomean: c.claim.geomean,
-            over: c.claim.over.clone(),
+            over: c.claim.over,
             measured: c.measured.map(|m| Quantity::new(m, "x")),
             verdict: c.verdict.as_str(),
         }),

@@ -4,6 +4,7 @@
 mod csv;
 mod document;
 mod file;
+pub mod gate;
 mod markdown;
 #[cfg(test)]
 mod tests;

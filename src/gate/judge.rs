@@ -3,12 +3,12 @@
 
 use thiserror::Error;
 
-use super::ruling::{Finding, GateReport, Rule, Ruling};
+use super::gap::Gap;
+use super::ruling::{Finding, Found, GateReport, Note, Reason, Rule, Ruling, Wanted, Whose};
 use super::{completeness, counters, resources, speed};
-use crate::claims::ClaimVerdict;
+use crate::claims::{self, ClaimVerdict};
 use crate::config::Gate;
 use crate::domain::{ContenderId, Status, Timing};
-use crate::present::{self, interval, speedup};
 use crate::rank::{Comparison, Ranking, Side, compare_runs, mismatch};
 use crate::record::Run;
 use crate::record::schema::ContenderRecord;
@@ -71,7 +71,7 @@ pub fn judge(
         run: run.path.display().to_string(),
         over: describe(over),
         across_devices: None,
-        incomplete: completeness::gaps(run, ranking),
+        incomplete: gaps(Whose::Run, run, ranking).collect(),
         findings: Vec::new(),
         notes: Vec::new(),
     };
@@ -80,22 +80,16 @@ pub fn judge(
             if !across_devices {
                 return Err(GateError::Devices(difference.to_string()));
             }
-            report.across_devices = Some(difference.to_string());
+            report.across_devices = Some(difference);
         }
-        let theirs = completeness::gaps(base, base_ranking);
-        let theirs = theirs
-            .iter()
-            .map(|gap| format!("of the baseline run, {gap}"));
-        report.incomplete.extend(theirs);
+        report
+            .incomplete
+            .extend(gaps(Whose::Baseline, base, base_ranking));
         report
             .findings
             .extend(completeness::lacking(run, base, base_ranking, gate)?);
         if other_card(over, run) {
-            report.notes.push(format!(
-                "The runs come from two cards of one kind. Intervals cover one card, so a loss of \
-                 up to {} between them is undecided.",
-                present::percent(speed::GRAVE)
-            ));
+            report.notes.push(Note::OtherCard);
         }
     }
     for contender in &select(run, gate, over)? {
@@ -108,14 +102,17 @@ pub fn judge(
         if let Over::Run(base, _) = over
             && base.contender(contender).is_none()
         {
-            report.notes.push(format!(
-                "{contender} is new: the baseline run has nothing to hold it against"
-            ));
+            report.notes.push(Note::New(contender.clone()));
             continue;
         }
         report.findings.extend(case.judge(gate));
     }
     Ok(report)
+}
+
+fn gaps(whose: Whose, run: &Run, ranking: &Ranking) -> impl Iterator<Item = (Whose, Gap)> {
+    let gaps = completeness::gaps(run, ranking).into_iter();
+    gaps.map(move |gap| (whose, gap))
 }
 
 fn describe(over: Over) -> String {
@@ -270,8 +267,8 @@ impl Case<'_> {
     }
 
     /// Why there is no ratio on these shapes: the contender's own fault, or not.
-    fn no_ratio(&self, rule: Rule, wanted: String, beside: &Beside) -> Finding {
-        let shapes = beside.asked.len();
+    fn no_ratio(&self, rule: Rule, wanted: Wanted, beside: &Beside) -> Finding {
+        let of = beside.asked.len();
         let (ruling, who, lacks) = match beside.own_lacks.len() {
             0 => (
                 Ruling::Undecided,
@@ -280,15 +277,11 @@ impl Case<'_> {
             ),
             own => (Ruling::Failed, self.contender.to_string(), own),
         };
-        let reason = match lacks == shapes {
-            true => format!("{who} is valid on no shape"),
-            false => format!("{who} is not valid on {lacks} of {shapes} shapes"),
-        };
         Finding {
             ruling,
             wanted,
-            found: "none".to_owned(),
-            reason: Some(reason),
+            found: Found::NoSpeedup,
+            reason: Some(Reason::NotValid { who, lacks, of }),
             ..self.plain(rule, None)
         }
     }
@@ -299,8 +292,8 @@ impl Case<'_> {
             contender: self.contender.clone(),
             shape: shape.map(str::to_owned),
             ruling: Ruling::Passed,
-            wanted: "ok".to_owned(),
-            found: "ok".to_owned(),
+            wanted: Wanted::Ok,
+            found: Found::Ok,
             speedup: None,
             reason: None,
         }
@@ -322,24 +315,26 @@ impl Case<'_> {
             let status = self.run.status(self.contender, &shape.name);
             let (ruling, found) = match status {
                 Some(Status::Ok) => continue,
-                Some(status) => (Ruling::Failed, status.to_string()),
+                Some(status) => (Ruling::Failed, Found::Status(status)),
                 None if self.run.timing() == Timing::Recorded => {
-                    (Ruling::Undecided, "never checked".to_owned())
+                    (Ruling::Undecided, Found::NeverChecked)
                 }
-                None => (Ruling::Undecided, "pending".to_owned()),
+                None => (Ruling::Undecided, Found::Pending),
             };
             let reason = self.run.reason(self.contender, &shape.name);
             findings.push(Finding {
                 ruling,
                 found,
-                reason: reason.and_then(|r| r.lines().next()).map(str::to_owned),
+                reason: reason
+                    .and_then(|r| r.lines().next())
+                    .map(|line| Reason::Said(line.to_owned())),
                 ..self.plain(Rule::Correct, Some(&shape.name))
             });
         }
         if findings.is_empty() && !asked.is_empty() {
-            let wanted = match (self.over, asked.len() == self.run.header.shapes.len()) {
-                (_, true) => "ok on every shape".to_owned(),
-                (_, false) => format!("ok on the {} it was", asked.len()),
+            let wanted = match asked.len() == self.run.header.shapes.len() {
+                true => Wanted::OkEverywhere,
+                false => Wanted::OkOn(asked.len()),
             };
             findings.push(Finding {
                 wanted,
@@ -357,7 +352,7 @@ impl Case<'_> {
 
     /// None where an earlier run has nothing to hold the contender against.
     fn geomean(&self, threshold: f64, beside: &Beside) -> Option<Finding> {
-        let wanted = format!("≥ {}", present::threshold(threshold));
+        let wanted = Wanted::Speedup(threshold);
         if beside.asked.is_empty() {
             return None;
         }
@@ -371,7 +366,7 @@ impl Case<'_> {
     }
 
     fn shapes(&self, floor: f64, beside: &Beside) -> Vec<Finding> {
-        let wanted = || format!("≥ {}", present::threshold(floor));
+        let wanted = || Wanted::Speedup(floor);
         if beside.asked.is_empty() {
             return Vec::new();
         }
@@ -393,8 +388,11 @@ impl Case<'_> {
         }
         if let (true, Some((shape, least))) = (findings.is_empty(), worst) {
             findings.push(Finding {
-                wanted: format!("{} on every shape", wanted()),
-                found: format!("≥ {} (on {shape})", speedup(least.exp())),
+                wanted: Wanted::SpeedupEverywhere(floor),
+                found: Found::LeastSpeedup {
+                    speedup: least.exp(),
+                    shape: shape.to_owned(),
+                },
                 ..self.plain(Rule::MinShape, None)
             });
         }
@@ -442,13 +440,13 @@ impl Case<'_> {
         &self,
         rule: Rule,
         shape: Option<&str>,
-        wanted: String,
+        wanted: Wanted,
         judged: speed::Judged,
     ) -> Finding {
         Finding {
             ruling: judged.ruling,
             wanted,
-            found: judged.found,
+            found: Found::Speedup(judged.ratio),
             speedup: Some(judged.ratio),
             reason: judged.reason,
             ..self.plain(rule, shape)
@@ -456,7 +454,7 @@ impl Case<'_> {
     }
 
     fn claim(&self) -> Option<Finding> {
-        let result = self.ranking.row(self.contender)?.claim.as_ref()?;
+        let result = claims::judge(self.run, self.ranking, self.contender)?;
         if result.over.as_ref() == Some(self.contender) {
             return None;
         }
@@ -470,13 +468,13 @@ impl Case<'_> {
         };
         Some(Finding {
             ruling,
-            wanted: format!("{:.2}× over {}", result.claim.geomean, result.claim.over),
-            found: result
-                .measured
-                .as_ref()
-                .map_or("untested".to_owned(), interval),
+            wanted: Wanted::Claim {
+                speedup: result.claim.geomean,
+                over: result.claim.over,
+            },
+            found: result.measured.map_or(Found::Untested, Found::Speedup),
             speedup: result.measured,
-            reason: lone.or((ruling != Ruling::Passed).then(|| result.verdict.to_string())),
+            reason: lone.or((ruling != Ruling::Passed).then_some(Reason::Claim(result.verdict))),
             ..self.plain(Rule::ClaimsMet, None)
         })
     }

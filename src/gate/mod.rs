@@ -1,11 +1,11 @@
 //! Rules a run is held against. Every rule ends in one of four rulings, and
 //! none passes for want of data: what cannot be judged is said to be so, and half a
-//! run is neither passed nor failed.
+//! run is neither passed nor failed. Findings are numbers; `present` has the words.
 
 mod completeness;
 mod counters;
+mod gap;
 mod judge;
-mod output;
 mod resources;
 mod ruling;
 mod speed;
@@ -13,6 +13,7 @@ mod speed;
 mod tests;
 
 pub use completeness::gaps;
+pub use gap::Gap;
 pub use judge::{GateError, Over, judge};
-pub use output::{json, junit, markdown, outcome, text};
-pub use ruling::{Finding, GateReport, Rule, Ruling};
+pub use ruling::{Finding, Found, GateReport, Note, Reason, Rule, Ruling, Wanted, Whose};
+pub use speed::GRAVE;

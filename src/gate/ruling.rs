@@ -1,8 +1,9 @@
 use std::fmt;
 
-use serde::{Serialize, Serializer};
-
-use crate::domain::{ContenderId, Counter, Exit, Interval};
+use super::gap::Gap;
+use crate::claims::ClaimVerdict;
+use crate::domain::{Bytes, ContenderId, Counter, Exit, Interval, Status};
+use crate::rank::Mismatch;
 
 /// What can be asked of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,20 +43,13 @@ impl Rule {
     }
 }
 
-impl Serialize for Rule {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
     Passed,
     Failed,
@@ -65,45 +59,163 @@ pub enum Ruling {
     Undecided,
 }
 
-impl Ruling {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Failed => "FAILED",
-            Self::Refused => "refused",
-            Self::Undecided => "undecided",
-        }
-    }
+/// What a rule asks for. Speedups are ratios, and so are factors.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wanted {
+    /// The status `ok`.
+    Ok,
+    OkEverywhere,
+    /// As on so many shapes of an earlier run.
+    OkOn(usize),
+    Speedup(f64),
+    SpeedupEverywhere(f64),
+    /// No slower by more than this share.
+    Within(f64),
+    Smem(Bytes),
+    Registers(u32),
+    Occupancy(f64),
+    Spills(u32),
+    /// No more than so many times what the baseline counts.
+    Count {
+        factor: f64,
+        base: f64,
+    },
+    CountEverywhere {
+        factor: f64,
+    },
+    Claim {
+        speedup: f64,
+        over: String,
+    },
+    /// A figure of the baseline, which has none.
+    Known,
+    AsInBaseline,
+    /// A run other than the baseline itself.
+    AnotherRun,
+}
+
+/// What the run has of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    Ok,
+    Status(Status),
+    /// Recorded elsewhere, without a verdict.
+    NeverChecked,
+    Pending,
+    Speedup(Interval),
+    /// The least of all shapes, and on which.
+    LeastSpeedup {
+        speedup: f64,
+        shape: String,
+    },
+    NoSpeedup,
+    Untested,
+    Smem(Bytes),
+    Registers(u32),
+    Occupancy(f64),
+    Spills(u32),
+    Count(f64),
+    /// The most of all shapes, and on which.
+    MostCount {
+        factor: f64,
+        shape: String,
+    },
+    Unknown,
+    Absent,
+    OtherGroups,
+    Itself,
+}
+
+/// By how much it failed, or why it cannot be judged.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// In the verdict's own words.
+    Said(String),
+    /// Somebody is right on too few of the shapes.
+    NotValid {
+        who: String,
+        lacks: usize,
+        of: usize,
+    },
+    /// What differs between processes is not in the interval.
+    OneProcess,
+    /// One block has no interval.
+    OneBlock,
+    /// The threshold is nearer to equal than the run can tell.
+    TooFine {
+        threshold: f64,
+        effect: f64,
+    },
+    /// The interval holds the threshold.
+    Holds(f64),
+    /// So much of a speedup is missing.
+    Short(f64),
+    /// By this share; cards of one kind differ too.
+    Slower {
+        loss: f64,
+        other_card: bool,
+    },
+    /// A loss of this share cannot be ruled out.
+    Open(f64),
+    SmemOver(Bytes),
+    RegistersOver(u32),
+    OccupancyShort(f64),
+    SpillsMore(u32),
+    NotRecorded,
+    /// So many times what the baseline counts.
+    Times(f64),
+    BaselineHasNone,
+    NoCounter,
+    Claim(ClaimVerdict),
+    /// What is not there cannot be judged.
+    NotThere,
+    /// No other run was held against it.
+    Alone,
 }
 
 /// One rule applied to one contender, or to one of its shapes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub rule: Rule,
     pub contender: ContenderId,
     /// `None` where the rule is about all shapes together.
     pub shape: Option<String>,
     pub ruling: Ruling,
-    pub wanted: String,
-    pub found: String,
+    pub wanted: Wanted,
+    pub found: Found,
     /// The speedup that was judged, where the rule is about one.
     pub speedup: Option<Interval>,
-    /// By how much it failed, or why it cannot be judged.
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
+}
+
+/// What else a reader must know.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    /// The runs come from two cards of one kind.
+    OtherCard,
+    /// The baseline run has nothing to hold it against.
+    New(ContenderId),
+}
+
+/// Which run lacks something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    Run,
+    Baseline,
 }
 
 /// Everything a gate found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GateReport {
     pub run: String,
     pub over: String,
     /// Set where the two sides come from different devices.
-    pub across_devices: Option<String>,
+    pub across_devices: Option<Mismatch>,
     /// What keeps the run from being judged as a whole: half a run neither
     /// passes nor fails.
-    pub incomplete: Vec<String>,
+    pub incomplete: Vec<(Whose, Gap)>,
     pub findings: Vec<Finding>,
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl GateReport {

@@ -1,26 +1,20 @@
 //! Rules about speed: a threshold against an interval.
 
-use super::ruling::Ruling;
+use super::ruling::{Reason, Ruling, Wanted};
 use crate::domain::{Interval, Timing};
-use crate::present::{self, interval, percent, speedup};
 use crate::stats::{CONFIDENCE, Detectable, LogEstimate};
 
 pub struct Judged {
     pub ruling: Ruling,
-    pub found: String,
     pub ratio: Interval,
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
 }
-
-const NO_INTERVAL: &str = "one block has no interval: measure longer";
 
 /// Why samples of one process decide nothing: the fewer there were, the surer
 /// they would look.
-pub fn lone(estimate: &LogEstimate, timing: Timing) -> Option<String> {
+pub fn lone(estimate: &LogEstimate, timing: Timing) -> Option<Reason> {
     let few = timing.sampled() && estimate.se.is_some() && estimate.processes < 2;
-    few.then(|| {
-        "from one process: what differs between processes is not in the interval".to_owned()
-    })
+    few.then_some(Reason::OneProcess)
 }
 
 /// Holds an estimated speedup against a threshold.
@@ -31,10 +25,8 @@ pub fn judge(
     timing: Timing,
 ) -> Judged {
     let ratio = estimate.ratio(CONFIDENCE);
-    let found = interval(&ratio);
-    let judged = |ruling, reason: Option<String>| Judged {
+    let judged = |ruling, reason: Option<Reason>| Judged {
         ruling,
-        found: found.clone(),
         ratio,
         reason,
     };
@@ -51,30 +43,18 @@ pub fn judge(
         && asked < limit.effect.ln_1p()
         && (estimate.mean - threshold.ln()).abs() < limit.effect.ln_1p()
     {
-        let reason = format!(
-            "{} is {} from equal, and this run tells differences of {} or more apart",
-            present::threshold(threshold),
-            percent(asked.exp_m1()),
-            percent(limit.effect)
-        );
+        let effect = limit.effect;
+        let reason = Reason::TooFine { threshold, effect };
         return judged(Ruling::Refused, Some(reason));
     }
-    let short = |by: f64| format!("{} short", speedup(by));
+    let short = || Reason::Short(threshold - ratio.estimate);
     match (ratio.lower, ratio.upper) {
         (Some(lower), _) if lower >= threshold => judged(Ruling::Passed, None),
-        (_, Some(upper)) if upper < threshold => {
-            judged(Ruling::Failed, Some(short(threshold - ratio.estimate)))
-        }
-        (Some(_), Some(_)) => judged(
-            Ruling::Undecided,
-            Some(format!(
-                "the interval holds {}: measure longer",
-                present::threshold(threshold)
-            )),
-        ),
-        _ if timing.sampled() => judged(Ruling::Undecided, Some(NO_INTERVAL.to_owned())),
+        (_, Some(upper)) if upper < threshold => judged(Ruling::Failed, Some(short())),
+        (Some(_), Some(_)) => judged(Ruling::Undecided, Some(Reason::Holds(threshold))),
+        _ if timing.sampled() => judged(Ruling::Undecided, Some(Reason::OneBlock)),
         _ if ratio.estimate >= threshold => judged(Ruling::Passed, None),
-        _ => judged(Ruling::Failed, Some(short(threshold - ratio.estimate))),
+        _ => judged(Ruling::Failed, Some(short())),
     }
 }
 
@@ -106,47 +86,41 @@ impl Slack {
         1.0 / (1.0 + self.share)
     }
 
-    pub fn wanted(&self) -> String {
-        match self.share > 0.0 {
-            true => format!("within {}", percent(self.share)),
-            false => "no slower".to_owned(),
-        }
+    pub fn wanted(&self) -> Wanted {
+        Wanted::Within(self.share)
     }
 }
 
 /// Slower only where the whole interval lies below what can be told from equal.
 pub fn not_slower(estimate: &LogEstimate, slack: &Slack, timing: Timing) -> Judged {
     let ratio = estimate.ratio(CONFIDENCE);
-    let judged = |ruling, reason: Option<String>| Judged {
+    let judged = |ruling, reason: Option<Reason>| Judged {
         ruling,
-        found: interval(&ratio),
         ratio,
         reason,
     };
     if let Some(why) = lone(estimate, timing) {
         return judged(Ruling::Undecided, Some(why));
     }
-    let loss = || percent(1.0 / ratio.estimate - 1.0);
+    let slower = |other_card| Reason::Slower {
+        loss: 1.0 / ratio.estimate - 1.0,
+        other_card,
+    };
     let grave = 1.0 / (1.0 + GRAVE);
     match (ratio.lower, ratio.upper) {
         (Some(_), Some(upper)) if upper < slack.floor() && slack.other_card && upper >= grave => {
-            let reason = format!("{} slower, on another card", loss());
-            judged(Ruling::Undecided, Some(reason))
+            judged(Ruling::Undecided, Some(slower(true)))
         }
         (Some(_), Some(upper)) if upper < slack.floor() => {
-            judged(Ruling::Failed, Some(format!("{} slower", loss())))
+            judged(Ruling::Failed, Some(slower(false)))
         }
-        (Some(lower), Some(_)) if lower < grave => judged(
-            Ruling::Undecided,
-            Some(format!(
-                "a loss of {} cannot be ruled out: measure longer",
-                percent(GRAVE)
-            )),
-        ),
+        (Some(lower), Some(_)) if lower < grave => {
+            judged(Ruling::Undecided, Some(Reason::Open(GRAVE)))
+        }
         (Some(_), Some(_)) => judged(Ruling::Passed, None),
-        _ if timing.sampled() => judged(Ruling::Undecided, Some(NO_INTERVAL.to_owned())),
+        _ if timing.sampled() => judged(Ruling::Undecided, Some(Reason::OneBlock)),
         _ if ratio.estimate >= 1.0 - ROUNDING => judged(Ruling::Passed, None),
-        _ => judged(Ruling::Failed, Some(format!("{} slower", loss()))),
+        _ => judged(Ruling::Failed, Some(slower(false))),
     }
 }
 

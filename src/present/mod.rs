@@ -4,8 +4,11 @@
 mod comparison;
 mod counters;
 mod failures;
+mod gate;
 mod grid;
 mod matrix;
+#[cfg(test)]
+mod mutations;
 mod number;
 mod ranking;
 mod repetition;
@@ -15,6 +18,9 @@ mod summary;
 pub use comparison::comparison_table;
 pub use counters::{Counted, counters_of_run, counters_table};
 pub use failures::failures;
+pub use gate::{
+    found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, reason, ruling_word, wanted,
+};
 pub use grid::{Align, Column, Grid};
 pub use matrix::matrix;
 pub use number::{count, interval, percent, signed_percent, speedup, threshold};

@@ -1,5 +1,5 @@
 use super::{Align, Column, Grid, Style, interval, percent, speedup};
-use crate::claims::ClaimVerdict;
+use crate::claims::{self, ClaimVerdict};
 use crate::domain::{Status, Timing};
 use crate::rank::{Kind, Ranking, Row};
 use crate::record::Run;
@@ -49,7 +49,7 @@ fn cells(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> Vec<String> 
         verdict(run, row, style),
         mean_micros(run, ranking, row),
         speedup_text(ranking, row),
-        claim_text(row, style),
+        claim_text(run, ranking, row, style),
         row.roofline.map_or(String::new(), percent),
         resources.map_or(String::new(), |r| r.registers.to_string()),
         resources.map_or(String::new(), |r| r.smem.to_string()),
@@ -104,8 +104,8 @@ fn shapes(count: usize) -> String {
     format!("{count} {}", if count == 1 { "shape" } else { "shapes" })
 }
 
-fn claim_text(row: &Row, style: &Style) -> String {
-    let Some(result) = &row.claim else {
+fn claim_text(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> String {
+    let Some(result) = claims::judge(run, ranking, &row.contender) else {
         return String::new();
     };
     let claimed = format!("{:.2}×", result.claim.geomean);

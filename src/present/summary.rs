@@ -1,4 +1,5 @@
 use super::{Style, counters_of_run, failures, interval, matrix, percent, ranking_table};
+use crate::claims;
 use crate::domain::Timing;
 use crate::rank::{Kind, Ranking};
 use crate::record::{Run, printable};
@@ -84,7 +85,9 @@ fn notes(run: &Run, ranking: &Ranking, style: &Style) -> String {
         notes.push("No contender is valid on every shape: nothing is ranked.".to_owned());
     }
     for row in &ranking.rows {
-        let Some(claim) = &row.claim else { continue };
+        let Some(claim) = claims::judge(run, ranking, &row.contender) else {
+            continue;
+        };
         let elsewhere = claim.over.as_ref() != ranking.reference.as_ref();
         if let (true, Some(measured)) = (elsewhere, &claim.measured) {
             notes.push(format!(

@@ -6,7 +6,6 @@ use rayon::prelude::*;
 
 use super::cell::cells;
 use super::{Index, Kind, Pair, Ranking, Row};
-use crate::claims;
 use crate::domain::{ContenderId, Status};
 use crate::record::Run;
 use crate::stats::{CONFIDENCE, Contrast, Estimates, detectable, holm, places};
@@ -35,7 +34,6 @@ impl Ranking {
         ranking.rows = ranking.rows(run);
         ranking.pairs = ranking.pairs(run, &complete);
         ranking.order(run, &complete);
-        ranking.judge_claims(run);
         ranking
     }
 
@@ -84,7 +82,6 @@ impl Ranking {
             over_yardstick: over(run.header.yardstick.as_ref()),
             roofline: self.mean_roofline(contender),
             resources: run.resources(contender),
-            claim: None,
         }
     }
 
@@ -189,17 +186,6 @@ impl Ranking {
         });
         for (&index, place) in ranked.iter().zip(places) {
             self.rows[index].place = Some(place);
-        }
-    }
-
-    fn judge_claims(&mut self, run: &Run) {
-        let results: Vec<_> = self
-            .rows
-            .iter()
-            .map(|row| claims::judge(run, self, &row.contender))
-            .collect();
-        for (row, claim) in self.rows.iter_mut().zip(results) {
-            row.claim = claim;
         }
     }
 

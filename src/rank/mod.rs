@@ -12,7 +12,6 @@ mod simulation;
 
 use std::collections::HashMap;
 
-use crate::claims::ClaimResult;
 use crate::domain::{ContenderId, Interval, Status};
 use crate::record::{Resources, Run};
 use crate::stats::{Detectable, LogEstimate, Place};
@@ -85,7 +84,6 @@ pub struct Row {
     /// Geometric mean over shapes of the least possible time over the time taken.
     pub roofline: Option<f64>,
     pub resources: Option<Resources>,
-    pub claim: Option<ClaimResult>,
 }
 
 /// Two ranked contenders against each other, by their numbers in the header.

@@ -10,11 +10,9 @@ use crate::present::interval;
 
 /// Promise against finding, drawn; and the jury, where the round had one.
 pub fn section(subject: &Subject) -> Markup {
-    let claims: Vec<(&str, &ClaimResult)> = subject
-        .ranking
-        .rows
-        .iter()
-        .filter_map(|r| Some((r.contender.as_str(), r.claim.as_ref()?)))
+    let rows = subject.ranking.rows.iter();
+    let claims: Vec<(&str, ClaimResult)> = rows
+        .filter_map(|r| Some((r.contender.as_str(), subject.claim(&r.contender)?)))
         .collect();
     let numbers = claims.iter().flat_map(|(_, c)| {
         let measured = c.measured.map(|m| m.estimate);

@@ -17,6 +17,8 @@ mod roofline;
 mod samples;
 mod summary;
 
+use crate::claims::ClaimResult;
+use crate::domain::ContenderId;
 use crate::rank::Ranking;
 use crate::record::Run;
 
@@ -37,6 +39,10 @@ impl Subject {
             run,
             hash,
         }
+    }
+
+    pub fn claim(&self, contender: &ContenderId) -> Option<ClaimResult> {
+        crate::claims::judge(&self.run, &self.ranking, contender)
     }
 
     /// The file's name without its folder.

@@ -83,7 +83,7 @@ fn line(subject: &Subject, row: &Row, scale: Option<&Scale>) -> Markup {
                 @if reference { "1.00× (reference)" } @else { (found.as_ref().map_or(String::new(), interval)) }
             }
             td { @if let Some(scale) = scale { (drawn(found, reference, row.kind, scale)) } }
-            td { (claim(row)) }
+            td { (claim(subject, row)) }
             @if subject.run.header.yardstick.is_some() {
                 td.n data-v=[row.over_yardstick.map(|e| e.mean.exp())] title=[row.over_yardstick_interval().map(|i| interval(&i))] {
                     (row.over_yardstick.map_or(String::new(), |e| speedup(e.mean.exp())))
@@ -137,8 +137,8 @@ fn verdict(subject: &Subject, row: &Row) -> Markup {
     }
 }
 
-fn claim(row: &Row) -> Markup {
-    let Some(result) = &row.claim else {
+fn claim(subject: &Subject, row: &Row) -> Markup {
+    let Some(result) = subject.claim(&row.contender) else {
         return html! {};
     };
     html! { (format!("{:.2}× ", result.claim.geomean)) (super::claims::badge(result.verdict)) }

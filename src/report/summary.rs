@@ -80,7 +80,7 @@ fn rightness(subject: &Subject) -> String {
         _ => format!("; {}", failed.join(", ")),
     };
     let verdicts: Vec<ClaimVerdict> = rows()
-        .filter_map(|r| Some(r.claim.as_ref()?.verdict))
+        .filter_map(|r| Some(subject.claim(&r.contender)?.verdict))
         .collect();
     let count = |v: ClaimVerdict| verdicts.iter().filter(|x| **x == v).count();
     let claims = match verdicts.is_empty() {

@@ -343,7 +343,23 @@ impl StageClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::emu::counter_names;
+    use crate::record::counters::PANELS;
     use crate::record::synthetic::Synthetic;
+
+    #[test]
+    fn every_counter_on_record_is_in_a_table() {
+        let recorded = counter_names();
+        let figures = PANELS.iter().flat_map(|p| p.figures);
+        let shown: Vec<&str> = figures.flat_map(|f| f.of.iter().copied()).collect();
+        for name in &recorded {
+            assert!(shown.contains(&name.as_str()), "{name} is in no table");
+        }
+        for name in shown {
+            let counted = recorded.iter().any(|n| n == name);
+            assert!(counted, "{name} is never recorded");
+        }
+    }
 
     #[test]
     fn exit_code_says_whether_anybody_surprised() {

@@ -6,12 +6,12 @@ use super::instance::{DataSet, Instance};
 use super::program::Program;
 use super::tools::{Tools, argument, uploaded};
 use super::{driver::Launch, driver::Result};
-use crate::backend::abi::{self, Plain};
 use crate::backend::pieces::{self, Piece, Source, What};
 use crate::backend::salt::Salt;
 use crate::backend::tables::{self, Private, Tables};
 use crate::backend::zones::Zones;
 use crate::backend::{Observation, RunFailure};
+use crate::compile::abi::{self, Plain};
 
 /// Blocks that judge one group.
 const JUDGING_BLOCKS: u32 = 256;

@@ -1,12 +1,12 @@
 use super::arena::Arena;
 use super::driver::{DeviceMemory, Result, Stream};
 use super::tools::uploaded;
-use crate::backend::abi;
 use crate::backend::pieces::{self, Piece};
 use crate::backend::salt::mix;
 use crate::backend::tables;
 use crate::backend::zones::Zones;
 use crate::catalog::OperandRef;
+use crate::compile::abi;
 use crate::domain::Group;
 use crate::operator::Operands;
 

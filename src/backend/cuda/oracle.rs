@@ -95,9 +95,9 @@ mod tests {
     use ptx_emu::{Launch, Memory, Module, Params};
 
     use super::*;
-    use crate::backend::abi::{Plain, bytes_of};
     use crate::backend::cuda::tools_unit;
     use crate::compile::Nvrtc;
+    use crate::compile::abi::{Plain, bytes_of};
     use crate::domain::Shape;
     use crate::operator::Distribution;
 

@@ -7,9 +7,9 @@ use super::ground::{Ground, Variable};
 use super::instance::Instance;
 use super::tools::uploaded;
 use super::{tensor_map, variables};
+use crate::backend::RunFailure;
 use crate::backend::tables::{Bases, Private, Tables};
-use crate::backend::{RunFailure, abi};
-use crate::compile::Image;
+use crate::compile::{Image, abi};
 use crate::plan::OperatorCall;
 
 /// A call with everything in place: it can be queued, again and again.

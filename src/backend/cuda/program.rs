@@ -1,8 +1,8 @@
 use super::driver::{DeviceMemory, Result, Stream};
 use super::tools::{Tools, argument, blocks, uploaded};
-use crate::backend::abi::{self, Plain};
 use crate::backend::pieces::{Piece, Source, What};
 use crate::backend::salt::Salt;
+use crate::compile::abi::{self, Plain};
 
 /// Bytes a block works on. Keep in step with tools.cu.
 const CHUNK: u64 = 32768;

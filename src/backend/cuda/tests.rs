@@ -9,12 +9,12 @@ use super::ground::WireJudged;
 use super::instance::sealed;
 use super::program::wire;
 use super::tools_unit;
-use crate::backend::abi::{self, bytes_of};
 use crate::backend::pieces::{self, Piece, Source, What};
 use crate::backend::salt::Salt;
 use crate::backend::tables::{self, Private};
 use crate::backend::zones::Zones;
 use crate::compile::Nvrtc;
+use crate::compile::abi::{self, bytes_of};
 use crate::domain::{Group, Shape};
 use crate::operator::{Distribution, Operands};
 

@@ -1,7 +1,8 @@
 use ptx_emu::{Fill as EmuFill, MapElement, Swizzle as EmuSwizzle, TensorMap, Tiled};
 
-use crate::backend::{RunFailure, abi};
+use crate::backend::RunFailure;
 use crate::catalog::{Fill, MapType, Swizzle};
+use crate::compile::abi;
 use crate::plan::MapGeometry;
 
 /// Encodes one tensor map for a tensor at `address`.

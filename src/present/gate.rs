@@ -1,0 +1,247 @@
+//! A gate's findings in words, for a terminal and for every export of them.
+
+use super::{Align, Column, Grid, Style, count, interval, percent, speedup, threshold};
+use crate::gate::{Finding, Found, GRAVE, Gap, GateReport, Note, Reason, Ruling, Wanted, Whose};
+
+/// The report as a table and a last line that says the outcome.
+pub fn gate_report(report: &GateReport, style: &Style) -> String {
+    let mut grid = Grid::new(vec![
+        Column::new("rule", Align::Left, 9),
+        Column::new("contender", Align::Left, 9),
+        Column::new("shape", Align::Left, 8),
+        Column::new("wanted", Align::Left, 5),
+        Column::new("found", Align::Left, 9),
+        Column::new("ruling", Align::Left, 9),
+    ]);
+    for finding in &report.findings {
+        let ruling = ruling_word(finding.ruling);
+        grid.push(vec![
+            finding.rule.to_string(),
+            finding.contender.to_string(),
+            finding.shape.clone().unwrap_or_default(),
+            wanted(&finding.wanted),
+            found(&finding.found),
+            match finding.ruling {
+                Ruling::Passed => style.good(ruling),
+                Ruling::Failed => style.bad(ruling),
+                Ruling::Refused | Ruling::Undecided => style.doubtful(ruling),
+            },
+        ]);
+    }
+    let mut parts = vec![format!("gate  {} over {}", report.run, report.over)];
+    if let Some(devices) = &report.across_devices {
+        parts.push(style.doubtful(format!("ACROSS DEVICES: {devices}")));
+    }
+    if !report.findings.is_empty() {
+        parts.push(grid.without_empty_columns().render(style));
+    }
+    let reasons = reasons(report, style);
+    if !reasons.is_empty() {
+        parts.push(reasons);
+    }
+    parts.extend(gate_notes(report).iter().map(|n| style.fold(n, 2)));
+    parts.push(style.bold(style.fold(&gate_outcome(report), 2)));
+    parts.join("\n\n")
+}
+
+fn reasons(report: &GateReport, style: &Style) -> String {
+    let told = report.findings.iter().filter_map(|f| {
+        let reason = reason(f.reason.as_ref()?);
+        let (place, ruling) = (place(f), ruling_word(f.ruling));
+        let line = format!("{} {place}: {ruling}, {reason}", f.rule);
+        Some(format!(" {}", style.fold(&line, 3)))
+    });
+    told.collect::<Vec<_>>().join("\n")
+}
+
+fn place(finding: &Finding) -> String {
+    match &finding.shape {
+        Some(shape) => format!("{} on {shape}", finding.contender),
+        None => finding.contender.to_string(),
+    }
+}
+
+/// One line: what happened, in numbers.
+pub fn gate_outcome(report: &GateReport) -> String {
+    let all = report.findings.len();
+    let failed = report.count(Ruling::Failed);
+    let open = report.count(Ruling::Refused) + report.count(Ruling::Undecided);
+    if !report.incomplete.is_empty() {
+        return format!("gate incomplete: {}", gate_gaps(report).join("; "));
+    }
+    match (all, failed, open) {
+        (0, _, _) => "gate inconclusive: nothing was asked".to_owned(),
+        (_, 0, 0) => format!("gate passed: {all} of {all} checks"),
+        (_, 0, _) => format!("gate inconclusive: {open} of {all} checks cannot be judged"),
+        (_, _, 0) => format!("gate failed: {failed} of {all} checks"),
+        _ => format!("gate failed: {failed} of {all} checks, {open} more cannot be judged"),
+    }
+}
+
+/// The word for a ruling; a failure is to be seen.
+pub fn ruling_word(ruling: Ruling) -> &'static str {
+    match ruling {
+        Ruling::Passed => "passed",
+        Ruling::Failed => "FAILED",
+        Ruling::Refused => "refused",
+        Ruling::Undecided => "undecided",
+    }
+}
+
+/// Why a run is not whole.
+pub fn gap(gap: &Gap) -> String {
+    match gap {
+        Gap::NotEnded => "it did not end".to_owned(),
+        Gap::Stopped(why) => {
+            let why = why.as_deref().unwrap_or("no reason is given");
+            format!("it was stopped: {why}")
+        }
+        Gap::Unjudged { cells, of } => format!("{cells} of {of} cells have no verdict"),
+        Gap::Untimed { cells, of } => format!("{cells} of {of} cells are right and have no time"),
+        Gap::Thin {
+            processes,
+            blocks,
+            shapes,
+        } => format!(
+            "it was to be timed in {processes} processes of {blocks} blocks or more, and was on {}",
+            named(shapes)
+        ),
+        Gap::Scripted => "its times are scripted, so they prove nothing".to_owned(),
+    }
+}
+
+/// Shapes named before the rest is counted.
+const NAMED: usize = 8;
+
+fn named(shapes: &[(String, usize)]) -> String {
+    let mut list: Vec<String> = (shapes.iter().take(NAMED))
+        .map(|(name, has)| format!("{name} in {has}"))
+        .collect();
+    if shapes.len() > NAMED {
+        list.push(format!("{} more shapes in too few", shapes.len() - NAMED));
+    }
+    list.join(", ")
+}
+
+/// What keeps a gate from judging the run as a whole.
+pub fn gate_gaps(report: &GateReport) -> Vec<String> {
+    let word = |(whose, lacks): &(Whose, Gap)| match whose {
+        Whose::Run => gap(lacks),
+        Whose::Baseline => format!("of the baseline run, {}", gap(lacks)),
+    };
+    report.incomplete.iter().map(word).collect()
+}
+
+pub fn gate_notes(report: &GateReport) -> Vec<String> {
+    let word = |note: &Note| match note {
+        Note::OtherCard => format!(
+            "The runs come from two cards of one kind. Intervals cover one card, so a loss of \
+             up to {} between them is undecided.",
+            percent(GRAVE)
+        ),
+        Note::New(contender) => {
+            format!("{contender} is new: the baseline run has nothing to hold it against")
+        }
+    };
+    report.notes.iter().map(word).collect()
+}
+
+pub fn wanted(wanted: &Wanted) -> String {
+    match wanted {
+        Wanted::Ok => "ok".to_owned(),
+        Wanted::OkEverywhere => "ok on every shape".to_owned(),
+        Wanted::OkOn(shapes) => format!("ok on the {shapes} it was"),
+        Wanted::Speedup(least) => format!("≥ {}", threshold(*least)),
+        Wanted::SpeedupEverywhere(least) => format!("≥ {} on every shape", threshold(*least)),
+        Wanted::Within(share) if *share > 0.0 => format!("within {}", percent(*share)),
+        Wanted::Within(_) => "no slower".to_owned(),
+        Wanted::Smem(most) => format!("≤ {most}"),
+        Wanted::Registers(most) => format!("≤ {most}"),
+        Wanted::Occupancy(least) => format!("≥ {}", percent(*least)),
+        Wanted::Spills(most) => format!("≤ {most} B"),
+        Wanted::Count { factor, base } => format!("≤ {factor}× {}", count(*base)),
+        Wanted::CountEverywhere { factor } => format!("≤ {factor}×"),
+        Wanted::Claim { speedup, over } => format!("{speedup:.2}× over {over}"),
+        Wanted::Known => "known".to_owned(),
+        Wanted::AsInBaseline => "as in the baseline run".to_owned(),
+        Wanted::AnotherRun => "another run".to_owned(),
+    }
+}
+
+pub fn found(found: &Found) -> String {
+    match found {
+        Found::Ok => "ok".to_owned(),
+        Found::Status(status) => status.to_string(),
+        Found::NeverChecked => "never checked".to_owned(),
+        Found::Pending => "pending".to_owned(),
+        Found::Speedup(ratio) => interval(ratio),
+        Found::LeastSpeedup {
+            speedup: least,
+            shape,
+        } => format!("≥ {} (on {shape})", speedup(*least)),
+        Found::NoSpeedup => "none".to_owned(),
+        Found::Untested => "untested".to_owned(),
+        Found::Smem(bytes) => bytes.to_string(),
+        Found::Registers(registers) => registers.to_string(),
+        Found::Occupancy(share) => percent(*share),
+        Found::Spills(bytes) => format!("{bytes} B"),
+        Found::Count(value) => count(*value),
+        Found::MostCount { factor, shape } => format!("≤ {factor:.3}× (on {shape})"),
+        Found::Unknown => "unknown".to_owned(),
+        Found::Absent => "absent".to_owned(),
+        Found::OtherGroups => "other groups".to_owned(),
+        Found::Itself => "itself".to_owned(),
+    }
+}
+
+pub fn reason(reason: &Reason) -> String {
+    match reason {
+        Reason::Said(words) => words.clone(),
+        Reason::NotValid { who, lacks, of } if lacks == of => {
+            format!("{who} is valid on no shape")
+        }
+        Reason::NotValid { who, lacks, of } => {
+            format!("{who} is not valid on {lacks} of {of} shapes")
+        }
+        Reason::OneProcess => {
+            "from one process: what differs between processes is not in the interval".to_owned()
+        }
+        Reason::OneBlock => "one block has no interval: measure longer".to_owned(),
+        Reason::TooFine {
+            threshold: asked,
+            effect,
+        } => format!(
+            "{} is {} from equal, and this run tells differences of {} or more apart",
+            threshold(*asked),
+            percent(asked.ln().abs().exp_m1()),
+            percent(*effect)
+        ),
+        Reason::Holds(asked) => {
+            format!("the interval holds {}: measure longer", threshold(*asked))
+        }
+        Reason::Short(by) => format!("{} short", speedup(*by)),
+        Reason::Slower { loss, other_card } => match other_card {
+            true => format!("{} slower, on another card", percent(*loss)),
+            false => format!("{} slower", percent(*loss)),
+        },
+        Reason::Open(loss) => format!(
+            "a loss of {} cannot be ruled out: measure longer",
+            percent(*loss)
+        ),
+        Reason::SmemOver(by) => format!("{by} over"),
+        Reason::RegistersOver(by) => format!("{by} over"),
+        Reason::OccupancyShort(by) => format!("{} short", percent(*by)),
+        Reason::SpillsMore(by) => format!("{by} B more"),
+        Reason::NotRecorded => "the run file does not record it".to_owned(),
+        Reason::Times(factor) => format!("{factor:.3}× the baseline's"),
+        Reason::BaselineHasNone => "the baseline has none".to_owned(),
+        Reason::NoCounter => {
+            "one of the two has no such counter; only emulated runs count".to_owned()
+        }
+        Reason::Claim(verdict) => verdict.to_string(),
+        Reason::NotThere => "what is not there cannot be judged".to_owned(),
+        Reason::Alone => {
+            "no other run was held against it; it was judged by its own rules".to_owned()
+        }
+    }
+}

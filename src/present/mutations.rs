@@ -1,0 +1,96 @@
+//! Run files that no sweep writes never make a table fall over, or print a
+//! number that is none.
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::{Style, sweep_summary};
+use crate::record::read_text;
+use crate::record::synthetic::{Synthetic, dense};
+
+fn small() -> Synthetic {
+    Synthetic {
+        shapes: vec![dense(256, 3072, 4096), dense(512, 4096, 7168)],
+        processes: 2,
+        blocks: 3,
+        ..Synthetic::round4()
+    }
+}
+
+/// Values that stand where others stood.
+const ODD: [&str; 14] = [
+    "0",
+    "-1",
+    "1e308",
+    "5e-324",
+    "1e999",
+    "4294967295",
+    "18446744073709551616",
+    "null",
+    "\"\"",
+    "\"\\u001b[2J\"",
+    "[]",
+    "{}",
+    "true",
+    "0.001",
+];
+
+/// One change to a file's text, of the kinds that disks, editors and people make.
+fn mutated(text: &str, rng: &mut ChaCha8Rng) -> String {
+    let mut below = |n: usize| (rng.next_u64() % n.max(1) as u64) as usize;
+    let mut lines: Vec<&str> = text.lines().collect();
+    let (a, b) = (below(lines.len()), below(lines.len()));
+    match below(7) {
+        0 => lines.swap(a, b),
+        1 => lines.insert(b, lines[a]),
+        2 => {
+            lines.remove(a);
+        }
+        3 => return text[..below(text.len())].to_owned(),
+        4 => {
+            let mut bytes = text.as_bytes().to_vec();
+            let at = below(bytes.len());
+            bytes[at] = below(256) as u8;
+            return String::from_utf8_lossy(&bytes).into_owned();
+        }
+        // A value for another: the text between a colon and what ends it.
+        _ => {
+            let colons: Vec<usize> = lines[a].match_indices("\":").map(|(i, _)| i + 2).collect();
+            let Some(&at) = colons.get(below(colons.len())) else {
+                return text.to_owned();
+            };
+            let rest = &lines[a][at..];
+            let end = at + rest.find([',', '}', ']']).unwrap_or(rest.len());
+            let line = format!(
+                "{}{}{}",
+                &lines[a][..at],
+                ODD[below(ODD.len())],
+                &lines[a][end..]
+            );
+            lines[a] = &line;
+            return lines.join("\n") + "\n";
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn no_mutation_makes_a_reader_fall_or_print_nonsense() {
+    let mut rng = ChaCha8Rng::seed_from_u64(2026);
+    let (mut read_well, mut told_off) = (0, 0);
+    for text in [small().text(), small().modelled().text()] {
+        for _ in 0..200 {
+            let odd = mutated(&text, &mut rng);
+            let Ok(run) = read_text("x.jsonl".as_ref(), odd.as_bytes()) else {
+                told_off += 1;
+                continue;
+            };
+            read_well += 1;
+            let shown = sweep_summary(&run, &Style::PLAIN);
+            for word in ["NaN", "inf", "\u{1b}"] {
+                assert!(!shown.contains(word), "{word}\n{odd}\n{shown}");
+            }
+        }
+    }
+    assert!(read_well > 50 && told_off > 50, "{read_well} {told_off}");
+}
