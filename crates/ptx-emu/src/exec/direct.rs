@@ -24,6 +24,8 @@ type Checked<T> = Result<T, Box<FaultKind>>;
 
 /// Instructions whose allocation is remembered.
 pub(super) const REMEMBERED: usize = 32;
+/// Instructions whose layout is remembered.
+pub(super) const LAYOUTS: usize = 64;
 
 /// How the lanes of an access lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +47,70 @@ pub(super) struct Span {
     pattern: Pattern,
 }
 
+/// How the lanes of an access lie to each other. Loops repeat themselves: comparing with the last
+/// access of an instruction is less work than looking anew.
+#[derive(Clone, Copy)]
+pub(super) struct Layout {
+    /// Each lane from the first.
+    deltas: [u32; 32],
+    /// The lowest from the first, and the highest from the lowest.
+    low: u32,
+    spread: u32,
+    /// Bits that are set in the distance of some lane from the lowest.
+    bits: u32,
+    /// Bytes from each lane to the next, if that is always the same.
+    step: u32,
+}
+
+impl Layout {
+    /// All lanes in one place.
+    pub(super) const SAME: Self = Self {
+        deltas: [0; 32],
+        low: 0,
+        spread: 0,
+        bits: 0,
+        step: 0,
+    };
+
+    /// Lanes more than 2 GiB apart are found out of bounds, and left to the slow way.
+    #[inline(always)]
+    fn of(deltas: [u32; 32]) -> Self {
+        let low = deltas.iter().fold(0, |low, &d| low.min(d as i32)) as u32;
+        let above: [u32; 32] = each(
+            #[inline(always)]
+            |i| deltas[i].wrapping_sub(low),
+        );
+        let step = deltas[1];
+        let mut differs = 0;
+        for (i, &delta) in deltas.iter().enumerate() {
+            differs |= delta ^ (i as u32).wrapping_mul(step);
+        }
+        Self {
+            deltas,
+            low,
+            spread: above.iter().fold(0, |most, &a| most.max(a)),
+            bits: above.iter().fold(0, |bits, &a| bits | a),
+            step: if differs == 0 { step } else { 0 },
+        }
+    }
+
+    /// Makes the layout of the last lanes that of these.
+    #[inline(always)]
+    fn follow(&mut self, at: &[u32; 32]) {
+        let deltas: [u32; 32] = each(
+            #[inline(always)]
+            |i| at[i].wrapping_sub(at[0]),
+        );
+        let mut differs = 0;
+        for (delta, known) in deltas.iter().zip(&self.deltas) {
+            differs |= delta ^ known;
+        }
+        if differs != 0 {
+            *self = Self::of(deltas);
+        }
+    }
+}
+
 impl Span {
     /// None if a lane is not aligned to the `bytes` it accesses or leaves `[first, end)`.
     #[inline(always)]
@@ -54,6 +120,7 @@ impl Span {
         bytes: u32,
         (first, end): (u32, u64),
         host: usize,
+        layout: &mut Layout,
     ) -> Option<Self> {
         let at = match mask {
             u32::MAX => at,
@@ -65,30 +132,17 @@ impl Span {
                 )
             }
         };
-        // The largest is found relative to the lowest: the vectoriser does a minimum and a
-        // maximum of the same numbers one by one.
-        let low = at.iter().fold(u32::MAX, |low, &a| low.min(a));
-        let above: [u32; 32] = each(
-            #[inline(always)]
-            |i| at[i].wrapping_sub(low),
-        );
-        let spread = above.iter().fold(0, |most, &a| most.max(a));
-        let bits = above.iter().fold(low, |bits, &a| bits | a);
-        let high = low.wrapping_add(spread);
-        let aligned = bits & (bytes - 1) == 0;
+        layout.follow(&at);
+        let low = at[0].wrapping_add(layout.low);
+        // Lanes that lie alike may lie around the end of the address space.
+        let high = low.checked_add(layout.spread)?;
+        let aligned = (low | layout.bits) & (bytes - 1) == 0;
         if !aligned || low < first || u64::from(high) + u64::from(bytes) > end {
             return None;
         }
-        let neighbours = || {
-            let mut differs = 0;
-            for (i, &a) in above.iter().enumerate() {
-                differs |= a ^ (i as u32 * bytes);
-            }
-            differs == 0
-        };
-        let pattern = match spread {
+        let pattern = match layout.spread {
             0 => Pattern::Same,
-            _ if mask == u32::MAX && spread == 31 * bytes && neighbours() => Pattern::Run,
+            _ if mask == u32::MAX && layout.step == bytes => Pattern::Run,
             _ => Pattern::Scattered,
         };
         Some(Self {
@@ -168,7 +222,8 @@ impl Cluster<'_> {
                 let params = &self.env.params;
                 let bounds = (0, params.len() as u64);
                 let at = [addr.offset as u32; 32];
-                Span::within(at, mask, bytes, bounds, params.as_ptr() as usize)
+                let (host, mut layout) = (params.as_ptr() as usize, Layout::SAME);
+                Span::within(at, mask, bytes, bounds, host, &mut layout)
             }
             _ => None,
         }
@@ -193,7 +248,8 @@ impl Cluster<'_> {
         }
         let at = offsets(r, offset, region.base, mask)?;
         let bounds = (0, region.end - region.base);
-        let mut span = Span::within(at, mask, bytes, bounds, region.host)?;
+        let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
+        let mut span = Span::within(at, mask, bytes, bounds, region.host, layout)?;
         if self.drafts.concern(region.index, write) {
             // Within a page the cluster's own bytes lie as in the allocation.
             if !Drafts::together(span.low.into(), span.high.into()) {
@@ -248,7 +304,8 @@ impl Cluster<'_> {
         let cta = &mut self.ctas[w.cta as usize];
         let host = cta.shared.as_mut_ptr() as usize;
         let bounds = (SHARED_BASE, cta.shared.len() as u64);
-        let span = Span::within(at, mask, bytes, bounds, host)?;
+        let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
+        let span = Span::within(at, mask, bytes, bounds, host, layout)?;
         let reaches = |c: &InFlight| span.low < c.end && span.high + bytes > c.start;
         if !write && cta.in_flight.iter().any(reaches) {
             return None;
@@ -285,7 +342,8 @@ impl Cluster<'_> {
             true => return None,
             false => w.local.as_ptr() as usize,
         };
-        let mut span = Span::within(at, mask, bytes, (0, per_lane.into()), host)?;
+        let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
+        let mut span = Span::within(at, mask, bytes, (0, per_lane.into()), host, layout)?;
         let total = u64::from(bytes) * u64::from(mask.count_ones());
         match write {
             true => self.counters.local_written += total,
@@ -299,6 +357,26 @@ impl Cluster<'_> {
         Some(span)
     }
 
+    /// The lanes of a load or store of a slot list, if it is a usual one: weak, and of one power
+    /// of two of bytes up to 16.
+    #[inline(always)]
+    fn usual_span(
+        &mut self,
+        w: &Warp,
+        mask: u32,
+        (space, order): (Space, Order),
+        (width, slots): (u8, SlotList),
+        addr: Addr,
+        write: bool,
+    ) -> Option<Span> {
+        let bytes = u32::from(width) * u32::from(slots.len);
+        let usual = order == Order::Weak && bytes.is_power_of_two() && bytes <= 16;
+        match usual {
+            true => self.span(w, mask, space, addr, (bytes, write)),
+            false => None,
+        }
+    }
+
     #[inline(always)]
     pub(super) fn load(
         &mut self,
@@ -309,16 +387,21 @@ impl Cluster<'_> {
         d: SlotList,
         addr: Addr,
     ) -> Checked<Flow> {
-        let bytes = u32::from(width) * u32::from(d.len);
-        let usual = order == Order::Weak && bytes.is_power_of_two() && bytes <= 16;
-        let span = match usual {
-            true => self.span(w, mask, space, addr, (bytes, false)),
-            false => None,
-        };
-        let Some(span) = span else {
+        let Some(span) = self.usual_span(w, mask, (space, order), (width, d), addr, false) else {
             return self.load_any(w, mask, (space, order), (width, ext), d, addr);
         };
-        for (i, &slot) in pool(self.env.program, d).iter().enumerate() {
+        let slots = pool(self.env.program, d);
+        if let (&[Slot::W32(x), Slot::W32(y), Slot::W32(z), Slot::W32(last)], 4) = (slots, width)
+            && span.pattern != Pattern::Same
+        {
+            // SAFETY: `span` checked every lane's bytes.
+            let fours = unsafe { read_fours(&span) };
+            for (d, v) in [x, y, z, last].into_iter().zip(fours) {
+                w.put(mask, d, v);
+            }
+            return Ok(Flow::Next);
+        }
+        for (i, &slot) in slots.iter().enumerate() {
             let offset = i * usize::from(width);
             // SAFETY: `span` checked every lane's bytes and their alignment.
             unsafe {
@@ -342,13 +425,7 @@ impl Cluster<'_> {
         s: SlotList,
         addr: Addr,
     ) -> Checked<Flow> {
-        let bytes = u32::from(width) * u32::from(s.len);
-        let usual = order == Order::Weak && bytes.is_power_of_two() && bytes <= 16;
-        let span = match usual {
-            true => self.span(w, mask, space, addr, (bytes, true)),
-            false => None,
-        };
-        let Some(span) = span else {
+        let Some(span) = self.usual_span(w, mask, (space, order), (width, s), addr, true) else {
             return self.store_any(w, mask, (space, order), width, s, addr);
         };
         self.progress += 1;
@@ -480,18 +557,65 @@ unsafe fn write_words(w: &Warp, mask: u32, s: R32, span: &Span, offset: usize) {
     }
 }
 
+/// Four lanes of four registers become four lanes' four words, and the other way round. The
+/// compiler takes them word by word.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn transposed(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
+    use std::arch::x86_64::*;
+    // SAFETY: SSE2 is part of x86-64, and a vector is four words in any order of bytes.
+    unsafe {
+        let [x, y, z, last] = rows.map(|row| std::mem::transmute::<[u32; 4], __m128i>(row));
+        let (xy, zl) = (_mm_unpacklo_epi32(x, y), _mm_unpacklo_epi32(z, last));
+        let (xy2, zl2) = (_mm_unpackhi_epi32(x, y), _mm_unpackhi_epi32(z, last));
+        [
+            _mm_unpacklo_epi64(xy, zl),
+            _mm_unpackhi_epi64(xy, zl),
+            _mm_unpacklo_epi64(xy2, zl2),
+            _mm_unpackhi_epi64(xy2, zl2),
+        ]
+        .map(|column| std::mem::transmute::<__m128i, [u32; 4]>(column))
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn transposed(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
+    std::array::from_fn(|i| rows.map(|row| row[i]))
+}
+
 /// Writes four words of all lanes, lowest first.
 ///
 /// # Safety
 /// As for [`read_words`], with sixteen bytes.
 #[inline(always)]
 unsafe fn write_fours(w: &Warp, s: [R32; 4], span: &Span) {
-    let [x, y, z, last] = s.map(|s| w.get(s));
-    for i in 0..32 {
-        let to = (span.host + span.at[i] as usize) as *mut [u32; 4];
-        // SAFETY: by this function's contract.
-        unsafe { to.write([x[i], y[i], z[i], last[i]]) };
+    let registers = s.map(|s| w.get(s).as_chunks::<4>().0);
+    for (i, at) in span.at.as_chunks::<4>().0.iter().enumerate() {
+        let lanes = transposed(registers.map(|register| register[i]));
+        for (at, words) in at.iter().zip(lanes) {
+            let to = (span.host + *at as usize) as *mut [u32; 4];
+            // SAFETY: by this function's contract.
+            unsafe { to.write(words) };
+        }
     }
+}
+
+/// Reads four words of each lane, as four registers.
+///
+/// # Safety
+/// As for [`write_fours`].
+#[inline(always)]
+unsafe fn read_fours(span: &Span) -> [[u32; 32]; 4] {
+    let mut registers = [[0; 32]; 4];
+    for (i, at) in span.at.as_chunks::<4>().0.iter().enumerate() {
+        // SAFETY: by this function's contract.
+        let lanes = at.map(|at| unsafe { ((span.host + at as usize) as *const [u32; 4]).read() });
+        for (register, words) in registers.iter_mut().zip(transposed(lanes)) {
+            register.as_chunks_mut::<4>().0[i] = words;
+        }
+    }
+    registers
 }
 
 /// # Safety
@@ -500,4 +624,83 @@ unsafe fn write_fours(w: &Warp, s: [R32; 4], span: &Span) {
 unsafe fn write_any(w: &Warp, mask: u32, slot: Slot, span: &Span, offset: usize, width: u8) {
     // SAFETY: by this function's contract.
     unsafe { scatter(w, mask, slot, &span.pointers(), offset, width) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a remembered layout says is what looking anew says, wherever the lanes went.
+    #[test]
+    fn a_layout_that_is_followed_finds_the_same_lanes() {
+        let mut state = 1u32;
+        let mut draw = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % below
+        };
+        let mut layout = Layout::SAME;
+        let mut kinds = [0; 4];
+        let mut at = [0u32; 32];
+        for _ in 0..20_000 {
+            let bytes = 1 << draw(5);
+            let mask = [u32::MAX, draw(1 << 24) << 8 | 1][draw(2) as usize];
+            match draw(4) {
+                0 => at = each(|_| draw(4096)),
+                1 => at = each(|lane| 512 + lane as u32 * bytes),
+                2 => at = [draw(4096); 32],
+                // The same again, moved, at times over the end of the address space.
+                _ => {
+                    let by = [64, 0u32.wrapping_sub(1024)][draw(2) as usize];
+                    at = each(|lane| at[lane].wrapping_add(by));
+                }
+            }
+            let bounds = (256, 3000);
+            let found = Span::within(at, mask, bytes, bounds, 0, &mut layout);
+            let lanes = || lanes(mask).map(|lane| at[lane]);
+            let (low, high) = (lanes().min().unwrap(), lanes().max().unwrap());
+            let fits = low >= 256 && u64::from(high) + u64::from(bytes) <= 3000;
+            let aligned = lanes().all(|a| a.is_multiple_of(bytes));
+            assert_eq!(found.is_some(), fits && aligned, "{bytes} {mask:#x} {at:?}");
+            let run =
+                mask == u32::MAX && (0..32).all(|i| at[i] == low.wrapping_add(i as u32 * bytes));
+            let kind = found.map(|span| {
+                assert_eq!((span.low, span.high), (low, high));
+                match (low == high, run) {
+                    (true, _) => assert_eq!(span.pattern, Pattern::Same),
+                    (_, true) => assert_eq!(span.pattern, Pattern::Run),
+                    _ => assert_eq!(span.pattern, Pattern::Scattered),
+                }
+                span.pattern as usize
+            });
+            kinds[kind.unwrap_or(3)] += 1;
+        }
+        assert!(kinds.iter().all(|n| *n > 200), "{kinds:?}");
+    }
+
+    #[test]
+    fn four_words_of_each_lane_go_out_and_come_back() {
+        let mut w = Warp::new(4, 0, 0, 0, 0, u32::MAX);
+        for (register, of) in w.r32.iter_mut().zip(0..) {
+            register.0 = each(|lane| 100 * lane as u32 + of);
+        }
+        let mut memory = vec![[0u32; 4]; 64];
+        // Every other place, backwards.
+        let at = each(|lane| 16 * (63 - 2 * lane as u32));
+        let host = memory.as_mut_ptr() as usize;
+        let mut layout = Layout::SAME;
+        let span = Span::within(at, u32::MAX, 16, (0, 1024), host, &mut layout).expect("inside");
+        // SAFETY: the span lies within `memory`.
+        let back = unsafe {
+            write_fours(&w, [R32(0), R32(1), R32(2), R32(3)], &span);
+            read_fours(&span)
+        };
+        for lane in 0..32 {
+            let words: [u32; 4] = std::array::from_fn(|i| 100 * lane as u32 + i as u32);
+            assert_eq!(memory[63 - 2 * lane], words);
+            assert_eq!(memory[62 - 2 * lane], [0; 4]);
+        }
+        for (register, back) in w.r32.iter().zip(back) {
+            assert_eq!(register.0, back);
+        }
+    }
 }

@@ -423,13 +423,7 @@ fn plain(w: &mut Warp, mask: u32, inst: &Inst) -> bool {
         Op::MadWide32 { signed, d, a, b, c } => {
             integer::mad_wide(w, mask, signed, d, a, b, Some(c))
         }
-        Op::Lop3 { lut, d, a, b, c } => w.map3(
-            mask,
-            d,
-            [a, b, c],
-            #[inline(always)]
-            |x, y, z| integer::lop3(lut, x, y, z),
-        ),
+        Op::Lop3 { lut, d, a, b, c } => integer::lop3_op(w, mask, lut, d, [a, b, c]),
         Op::Prmt {
             mode: PrmtMode::Index,
             d,

@@ -5,7 +5,7 @@ use super::cluster::{Cluster, Flow};
 use super::mbarrier::{Arrival, token_pending, token_phase};
 use super::warp::{State, Wait, WaitPhase, Warp};
 use crate::fault::FaultKind;
-use crate::op::{Addr, BarKind, Mbar, MbarOp, Op, P, Phase, R32, Slot};
+use crate::op::{Addr, BarKind, Base, Mbar, MbarOp, Op, P, Phase, R32, Slot};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -313,7 +313,12 @@ impl Cluster<'_> {
     ) -> Checked<Flow> {
         let mut done = 0;
         let mut blocked = None;
-        for lane in lanes(mask) {
+        let mut rest = mask;
+        while rest != 0 {
+            let lane = rest.trailing_zeros() as usize;
+            // Usually all lanes ask the same.
+            let asking = rest & alike_addresses(w, mbar.addr, lane) & alike_phases(w, phase, lane);
+            rest &= !asking;
             let (owner, address) = self.barrier_target(w, mbar.addr, lane)?;
             let cta = &mut self.ctas[owner as usize];
             let completed = cta.mbarriers.get(&mut cta.shared, address)?.phase;
@@ -323,7 +328,7 @@ impl Cluster<'_> {
                 WaitPhase::Parity(p) => completed & 1 != u64::from(p & 1),
             };
             if passed {
-                done |= 1 << lane;
+                done |= asking;
             } else {
                 blocked.get_or_insert(Wait::Mbar {
                     cta: owner,
@@ -389,6 +394,27 @@ impl Cluster<'_> {
             return Ok(Flow::Next);
         }
         Ok(Flow::After(Wait::Registers { count }))
+    }
+}
+
+/// The lanes with the value of `lane`, itself among them.
+fn alike<T: PartialEq>(values: &[T; 32], lane: usize) -> u32 {
+    let same = values.iter().map(|value| u32::from(*value == values[lane]));
+    same.zip(0..).fold(0, |bits, (same, i)| bits | same << i)
+}
+
+fn alike_addresses(w: &Warp, addr: Addr, lane: usize) -> u32 {
+    match addr.base {
+        Base::R32(r) => alike(w.get(r), lane),
+        Base::R64(r) => alike(w.get64(r), lane),
+        Base::Abs | Base::Global(_) => u32::MAX,
+    }
+}
+
+fn alike_phases(w: &Warp, phase: Phase, lane: usize) -> u32 {
+    match phase {
+        Phase::State(r) => alike(w.get64(r), lane),
+        Phase::Parity(r) => alike(w.get(r), lane),
     }
 }
 

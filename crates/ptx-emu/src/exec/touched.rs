@@ -4,6 +4,7 @@
 //! memory belongs to one host thread, so plain words do.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
 use super::cluster::{Cluster, Cta};
@@ -17,7 +18,34 @@ pub(crate) struct Touched {
     written: Vec<u64>,
     /// Tiles of wgmma already marked, and the bytes they lie within: loops come back to the same
     /// few.
-    tiles: HashMap<(u64, u32, bool), Range<u32>>,
+    tiles: HashMap<(u64, u32, bool), Range<u32>, BuildHasherDefault<Mixed>>,
+}
+
+/// A quick hash for keys of a few numbers that nobody chooses to collide.
+#[derive(Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    /// A table looks at the lowest bits, which are the least mixed.
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
 }
 
 impl Touched {
@@ -26,7 +54,7 @@ impl Touched {
         Self {
             read: vec![0; words],
             written: vec![0; words],
-            tiles: HashMap::new(),
+            tiles: HashMap::default(),
         }
     }
 
@@ -111,6 +139,19 @@ impl Cluster<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn neighbouring_tiles_are_hashed_apart() {
+        let hash = |tile: (u64, u32, bool)| {
+            let mut mixed = Mixed::default();
+            std::hash::Hash::hash(&tile, &mut mixed);
+            mixed.finish() % 256
+        };
+        let both = |i: u64| [(i, 64, false), (i, 128, false)];
+        let places: std::collections::BTreeSet<u64> = (0..64).flat_map(both).map(hash).collect();
+        // 128 at random would fill 101 of the 256 places.
+        assert!(places.len() > 80, "{}", places.len());
+    }
 
     #[test]
     fn a_sector_counts_once_however_often_it_is_used() {

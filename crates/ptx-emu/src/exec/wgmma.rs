@@ -314,15 +314,14 @@ impl Cluster<'_> {
                     w.wgmma.entries.pop_front();
                 }
             }
-            let fronts = warps.iter().map(|w| match w.wgmma.entries.front() {
+            let mut fronts = warps.iter().map(|w| match w.wgmma.entries.front() {
                 Some((group, Entry::Mma(issued))) if *group < below => Some(issued.pc),
                 _ => None,
             });
-            let pcs: Vec<Option<u32>> = fronts.collect();
-            let Some(pc) = pcs[0] else {
+            let Some(pc) = fronts.next().flatten() else {
                 return Ok(chain);
             };
-            if pcs.iter().any(|p| *p != Some(pc)) {
+            if fronts.any(|p| p != Some(pc)) {
                 let reason = "the warps of the warpgroup executed different wgmma instructions";
                 return Err((illegal(reason), pc));
             }
@@ -336,16 +335,16 @@ impl Cluster<'_> {
             if !same {
                 return Ok(chain);
             }
-            let four: Vec<Issued> = warps
+            let mut issued = warps
                 .iter_mut()
                 .filter_map(|w| match w.wgmma.entries.pop_front() {
                     Some((_, Entry::Mma(issued))) => Some(issued),
                     _ => None,
-                })
-                .collect();
-            match four.try_into() {
-                Ok(four) => chain.push(four),
-                Err(_) => return Ok(chain),
+                });
+            let mut next = || issued.next();
+            match [next(), next(), next(), next()] {
+                [Some(a), Some(b), Some(c), Some(d)] => chain.push([a, b, c, d]),
+                _ => return Ok(chain),
             }
         }
     }

@@ -118,6 +118,24 @@ impl Matrix {
         all
     }
 
+    /// K-major: the first of [`Matrix::group_chunks`], if each of `groups` groups lies as the one
+    /// before it, a stride further on, and all of them within `size` bytes.
+    #[inline]
+    pub fn regular_chunks(&self, groups: u32, size: usize) -> Option<[[u32; 2]; 8]> {
+        let chunks = self.group_chunks(0);
+        // A descriptor's patterns repeat after eight rows.
+        let alike = match self.swizzle {
+            Swizzle::None => true,
+            swizzle => self.stride.is_multiple_of(8 * swizzle.span()),
+        };
+        let highest = chunks
+            .as_flattened()
+            .iter()
+            .fold(0, |most, &at| most.max(at));
+        let end = u64::from(highest) + u64::from(self.stride) * u64::from(groups - 1) + 16;
+        (alike && end <= size as u64).then_some(chunks)
+    }
+
     /// MN-major 16-bit operands: shared address of the chunk that holds rows (or columns)
     /// `8 * group` to `8 * group + 7` at `k`.
     #[inline]
@@ -231,6 +249,16 @@ mod tests {
                     assert_eq!(got, want, "{swizzle:?} row {row} chunk {chunk}");
                     let group = matrix.group_chunks(row / 8);
                     assert_eq!(group[row as usize % 8][chunk as usize], want);
+                    let size = 4096 + 8 * 8 * span as usize;
+                    let first = matrix.regular_chunks(8, size).expect("all are alike");
+                    let further = row / 8 * matrix.stride;
+                    assert_eq!(first[row as usize % 8][chunk as usize] + further, want);
+                    assert_eq!(matrix.regular_chunks(8, size - 1), None);
+                    let odd = Matrix {
+                        stride: matrix.stride / 2,
+                        ..matrix
+                    };
+                    assert_eq!(odd.regular_chunks(8, size), None);
                 }
             }
         }

@@ -43,11 +43,14 @@ pub(crate) struct Rows<'m> {
     clip: Option<Inside>,
     next: u32,
     count: u32,
+    /// Bytes from each row to the next in shared memory.
+    pitch: u32,
 }
 
 impl Iterator for Rows<'_> {
     type Item = Row;
 
+    #[inline]
     fn next(&mut self) -> Option<Row> {
         if self.next == self.count {
             return None;
@@ -76,6 +79,7 @@ impl Iterator for Rows<'_> {
 impl ExactSizeIterator for Rows<'_> {}
 
 impl Rows<'_> {
+    #[inline]
     fn tiled_row(&self) -> Row {
         let map = self.map;
         let mut line = map.address;
@@ -87,7 +91,7 @@ impl Rows<'_> {
             line = line.wrapping_add((at as u64).wrapping_mul(map.strides[d - 1]));
         }
         Row {
-            shared: self.next * map.row_pitch(),
+            shared: self.next * self.pitch,
             inside: match inside {
                 true => self.clip.map(|clip| Inside {
                     global: line.wrapping_add(clip.global),
@@ -110,6 +114,7 @@ impl Rows<'_> {
         (low <= last).then_some((low, last))
     }
 
+    #[inline]
     fn advance(&mut self) {
         for (index, steps) in self.index.iter_mut().zip(self.steps) {
             *index += 1;
@@ -179,6 +184,7 @@ impl TensorMap {
             clip: self.clip_row(coords[0], 0),
             next: 0,
             count: self.row_count(),
+            pitch: self.row_pitch(),
         })
     }
 
@@ -374,47 +380,52 @@ fn round_to_tf32(row: &mut [u8]) {
 
 /// Writes a row whose chunks are swizzled by their absolute address.
 pub(crate) fn write_row(shared: &mut [u8], swizzle: Swizzle, address: u32, row: &[u8]) {
-    if swizzle == Swizzle::None {
-        shared[address as usize..][..row.len()].copy_from_slice(row);
-        return;
-    }
-    // The common case, a whole line: its eight chunks change places by one exclusive-or.
-    if let (Swizzle::B128, true, Ok(row)) = (swizzle, address.is_multiple_of(128), row.try_into()) {
-        let row: &[u8; 128] = row;
-        let to = &mut shared[address as usize..][..128];
-        let (to, from) = (to.as_chunks_mut::<16>().0, row.as_chunks::<16>().0);
-        let flip = (address >> 7 & 7) as usize;
-        for (i, chunk) in from.iter().enumerate() {
-            to[(i ^ flip) & 7] = *chunk;
+    match swizzle.atom() {
+        _ if swizzle == Swizzle::None => {
+            shared[address as usize..][..row.len()].copy_from_slice(row);
         }
-        return;
-    }
-    // Chunks of 16 bytes move together under every swizzle but the one that flips 8-byte halves.
-    let step = swizzle.atom().min(16);
-    for (i, part) in row.chunks_exact(step as usize).enumerate() {
-        let to = swizzle.apply(address + i as u32 * step) as usize;
-        shared[to..to + step as usize].copy_from_slice(part);
+        8 => write_chunks::<8>(shared, swizzle, address, row),
+        _ => write_chunks::<16>(shared, swizzle, address, row),
     }
 }
 
 /// Reads a row whose chunks are swizzled by their absolute address.
 pub(crate) fn read_row(shared: &[u8], swizzle: Swizzle, address: u32, row: &mut [u8]) {
-    if swizzle == Swizzle::None {
-        row.copy_from_slice(&shared[address as usize..][..row.len()]);
-        return;
-    }
-    if swizzle == Swizzle::B128 && address.is_multiple_of(128) && row.len() == 128 {
-        let from = &shared[address as usize..][..128];
-        let (from, to) = (from.as_chunks::<16>().0, row.as_chunks_mut::<16>().0);
-        let flip = (address >> 7 & 7) as usize;
-        for (i, chunk) in to.iter_mut().enumerate() {
-            *chunk = from[(i ^ flip) & 7];
+    match swizzle.atom() {
+        _ if swizzle == Swizzle::None => {
+            row.copy_from_slice(&shared[address as usize..][..row.len()]);
         }
-        return;
+        8 => read_chunks::<8>(shared, swizzle, address, row),
+        _ => read_chunks::<16>(shared, swizzle, address, row),
     }
-    let step = swizzle.atom().min(16);
-    for (i, part) in row.chunks_exact_mut(step as usize).enumerate() {
-        let from = swizzle.apply(address + i as u32 * step) as usize;
-        part.copy_from_slice(&shared[from..from + step as usize]);
+}
+
+/// Where the chunks of `N` bytes of a row are stored.
+#[inline(always)]
+fn places<const N: usize>(
+    swizzle: Swizzle,
+    address: u32,
+    len: usize,
+) -> impl Iterator<Item = usize> {
+    // Within a line of 128 bytes, which few rows leave, chunks change places by one exclusive-or.
+    let flip = swizzle.apply(address) ^ address;
+    let one_line = address as usize % 128 + len <= 128;
+    (address..).step_by(N).map(move |at| match one_line {
+        true => (at ^ flip) as usize,
+        false => swizzle.apply(at) as usize,
+    })
+}
+
+fn write_chunks<const N: usize>(shared: &mut [u8], swizzle: Swizzle, address: u32, row: &[u8]) {
+    let chunks = row.as_chunks::<N>().0.iter();
+    for (chunk, to) in chunks.zip(places::<N>(swizzle, address, row.len())) {
+        shared[to..to + N].copy_from_slice(chunk);
+    }
+}
+
+fn read_chunks<const N: usize>(shared: &[u8], swizzle: Swizzle, address: u32, row: &mut [u8]) {
+    let places = places::<N>(swizzle, address, row.len());
+    for (chunk, from) in row.as_chunks_mut::<N>().0.iter_mut().zip(places) {
+        chunk.copy_from_slice(&shared[from..from + N]);
     }
 }

@@ -5,7 +5,7 @@
 
 use super::super::descriptor::{Major, Matrix};
 #[cfg(target_arch = "x86_64")]
-use super::x86::{self, Kind};
+use super::x86::{self, Fragment, Groups, Kind};
 use super::{Form, OperandA, Step, WgmmaError};
 use crate::numeric::Lanes;
 use crate::numeric::simd::Level;
@@ -90,11 +90,22 @@ pub fn each_a(
     Ok(())
 }
 
-/// Expands A of one instruction for one warp into `panel`.
+/// The chunks of the first eight rows of A, if it is in shared memory and the other rows lie as
+/// they do.
+pub fn regular_rows(step: &Step<'_>, shared: &[u8]) -> Option<[[u32; 2]; 8]> {
+    match &step.a {
+        OperandA::Shared(matrix) if matrix.major == Major::K => {
+            matrix.regular_chunks(8, shared.len())
+        }
+        _ => None,
+    }
+}
+
+/// Expands A of one instruction for one warp into `panel`. `rows` is what [`regular_rows`] found.
 pub fn expand_a(
     form: &Form,
     level: Level,
-    step: &Step<'_>,
+    (step, rows): (&Step<'_>, Option<[[u32; 2]; 8]>),
     warp: usize,
     shared: &[u8],
     panel: &mut [f32],
@@ -102,27 +113,36 @@ pub fn expand_a(
     #[cfg(target_arch = "x86_64")]
     if let Some(kind) = Kind::of(form.a).filter(|_| level >= Level::Avx2) {
         let owned;
-        let registers = match &step.a {
-            OperandA::Registers(warps) => Some(warps[warp]),
-            OperandA::Shared(matrix) if matrix.major == Major::K => {
-                owned = fragment(matrix, warp as u32, shared)?;
-                Some(owned.each_ref())
-            }
+        let fragment = match &step.a {
+            OperandA::Registers(warps) => Some(Fragment::Registers(warps[warp])),
+            OperandA::Shared(matrix) if matrix.major == Major::K => Some(match rows {
+                Some(chunks) => {
+                    let stride = matrix.stride as usize;
+                    Fragment::Shared(Groups {
+                        base: shared.as_ptr().wrapping_add(2 * warp * stride),
+                        chunks,
+                        stride,
+                    })
+                }
+                None => {
+                    owned = fragment(matrix, warp as u32, shared)?;
+                    Fragment::Registers(owned.each_ref())
+                }
+            }),
             OperandA::Shared(_) => None,
         };
-        if let Some(registers) = registers {
-            assert!(panel.len() >= form.k() as usize * A_WIDTH);
-            // SAFETY: the level was detected and the panel holds an instruction's k.
-            match level {
-                Level::Avx512 => unsafe {
-                    x86::expand_a_avx512(kind, form.negate, registers, panel)
-                },
-                _ => unsafe { x86::expand_a_avx2(kind, form.negate, registers, panel) },
+        if let Some(fragment) = fragment {
+            // SAFETY: the level was detected, and the chunks lie within shared memory.
+            unsafe {
+                match level {
+                    Level::Avx512 => x86::expand_a_avx512(kind, form.negate, fragment, panel),
+                    _ => x86::expand_a_avx2(kind, form.negate, fragment, panel),
+                }
             }
             return Ok(());
         }
     }
-    let _ = level;
+    let _ = (level, rows);
     each_a(form, step, warp, shared, |row, k, code| {
         let value = form.a.value(code);
         let value = if form.negate { -value } else { value };
@@ -172,35 +192,57 @@ pub fn each_b(
     Ok(())
 }
 
-/// Expands one column group of B of one instruction into `panel`.
-pub fn expand_b(
+/// Expands B of one instruction into the panels of its column groups.
+pub fn expand_b<'p>(
     form: &Form,
     level: Level,
     matrix: &Matrix,
-    group: usize,
     shared: &[u8],
-    panel: &mut [f32],
+    panels: impl Iterator<Item = &'p mut [f32]>,
 ) -> Result<(), WgmmaError> {
     #[cfg(target_arch = "x86_64")]
-    if let Some(kind) =
-        Kind::of(form.b).filter(|_| level >= Level::Avx2 && matrix.major == Major::K)
+    if let Some(kind) = Kind::of(form.b).filter(|_| level >= Level::Avx2)
+        && matrix.major == Major::K
     {
-        let mut rows = [[&[0u8; 16]; 2]; 8];
-        let addresses = matrix.group_chunks(group as u32);
-        for (place, address) in rows
-            .as_flattened_mut()
-            .iter_mut()
-            .zip(addresses.as_flattened())
-        {
-            *place = chunk(shared, *address, 'B')?;
-        }
-        assert!(panel.len() >= form.k() as usize * B_WIDTH);
-        // SAFETY: the level was detected and the panel holds an instruction's k.
-        unsafe { x86::expand_b(kind, &rows, panel) };
-        return Ok(());
+        return expand_k_major(kind, form.n / 8, matrix, shared, panels);
     }
     let _ = level;
-    each_b(form, matrix, group, shared, |column, k, code| {
-        panel[k * B_WIDTH + slot(column)] = form.b.value(code);
-    })
+    for (group, panel) in panels.enumerate() {
+        each_b(form, matrix, group, shared, |column, k, code| {
+            panel[k * B_WIDTH + slot(column)] = form.b.value(code);
+        })?;
+    }
+    Ok(())
+}
+
+/// Expands a K-major B by vector code: all column groups at once where they lie alike, as they
+/// do in tiles that a copy wrote.
+#[cfg(target_arch = "x86_64")]
+fn expand_k_major<'p>(
+    kind: Kind,
+    groups: u32,
+    matrix: &Matrix,
+    shared: &[u8],
+    panels: impl Iterator<Item = &'p mut [f32]>,
+) -> Result<(), WgmmaError> {
+    let columns = |chunks| Groups {
+        base: shared.as_ptr(),
+        chunks,
+        stride: matrix.stride as usize,
+    };
+    if let Some(chunks) = matrix.regular_chunks(groups, shared.len()) {
+        let panels = panels.take(groups as usize);
+        // SAFETY: the level was detected, and the chunks of all groups lie within shared memory.
+        unsafe { x86::expand_b(kind, columns(chunks), panels) };
+        return Ok(());
+    }
+    for (group, panel) in panels.enumerate() {
+        let chunks = matrix.group_chunks(group as u32);
+        for address in chunks.as_flattened() {
+            chunk(shared, *address, 'B')?;
+        }
+        // SAFETY: the level was detected, and the chunks were just found.
+        unsafe { x86::expand_b(kind, columns(chunks), std::iter::once(panel)) };
+    }
+    Ok(())
 }

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 
 use super::super::Element;
-use super::expand::{A_WIDTH, B_WIDTH, expand_a, expand_b};
+use super::expand::{A_WIDTH, B_WIDTH, expand_a, expand_b, regular_rows};
 #[cfg(target_arch = "x86_64")]
-use super::x86::{self, Kind};
+use super::x86::{self, Fragment, Groups, Kind};
 use super::{Form, Step, WgmmaError};
 #[cfg(target_arch = "x86_64")]
 use crate::numeric::NAN_F32;
@@ -225,17 +225,20 @@ fn multiply(
     SCRATCH.with_borrow_mut(|scratch| {
         let a_panel = scratch.a.floats(k * A_WIDTH);
         let b_panel = scratch.b.floats(k * groups * B_WIDTH);
-        for group in 0..groups {
-            for (s, step) in steps.iter().enumerate() {
-                let start = (group * k + s * per_step) * B_WIDTH;
-                let panel = &mut b_panel[start..start + per_step * B_WIDTH];
-                expand_b(form, level, &step.b, group, shared, panel)?;
-            }
+        for (s, step) in steps.iter().enumerate() {
+            let of_step = s * per_step * B_WIDTH..(s + 1) * per_step * B_WIDTH;
+            let groups = b_panel.chunks_exact_mut(k * B_WIDTH);
+            let panels = groups.map(|group| &mut group[of_step.clone()]);
+            expand_b(form, level, &step.b, shared, panels)?;
+        }
+        let mut rows = [None; CHAIN];
+        for (rows, step) in rows.iter_mut().zip(steps) {
+            *rows = regular_rows(step, shared);
         }
         for warp in 0..4 {
-            for (s, step) in steps.iter().enumerate() {
-                let panel = &mut a_panel[s * per_step * A_WIDTH..(s + 1) * per_step * A_WIDTH];
-                expand_a(form, level, step, warp, shared, panel)?;
+            let panels = a_panel.chunks_exact_mut(per_step * A_WIDTH);
+            for ((step, rows), panel) in steps.iter().zip(rows).zip(panels) {
+                expand_a(form, level, (step, rows), warp, shared, panel)?;
             }
             for first in (0..groups).step_by(GROUPS) {
                 let panels = Panels {
@@ -295,22 +298,24 @@ pub fn fragments(
         return None;
     }
     // Four lanes of B's registers are a column's chunk, as it would lie in shared memory.
-    let bytes = b.map(|register| register.map(u32::to_le_bytes));
-    let chunks = bytes
-        .each_ref()
-        .map(|words| words.as_flattened().as_chunks::<16>().0);
-    let rows = std::array::from_fn(|column| [&chunks[0][column], &chunks[1][column]]);
+    let registers = b.map(|register| *register);
+    let columns = Groups {
+        base: registers.as_ptr().cast(),
+        chunks: std::array::from_fn(|column| [16 * column as u32, 128 + 16 * column as u32]),
+        stride: 0,
+    };
+    let a = Fragment::Registers(a);
     let k = left.depth();
     let mut d = c.map(|register| *register);
     SCRATCH.with_borrow_mut(|scratch| {
         let (a_panel, b_panel) = (scratch.a.floats(k * A_WIDTH), scratch.b.floats(k * B_WIDTH));
-        // SAFETY: the level was detected and the panels hold an instruction's k.
+        // SAFETY: the level was detected, and the chunks are those of two registers.
         unsafe {
             match level {
                 Level::Avx512 => x86::expand_a_avx512(left, false, a, a_panel),
                 _ => x86::expand_a_avx2(left, false, a, a_panel),
             }
-            x86::expand_b(right, &rows, b_panel);
+            x86::expand_b(right, columns, std::iter::once(&mut *b_panel));
         }
         Slab {
             k,

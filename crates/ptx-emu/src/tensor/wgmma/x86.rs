@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::super::Element;
-use super::expand::{A_WIDTH, B_WIDTH, Chunk};
+use super::expand::{A_WIDTH, B_WIDTH};
 use crate::numeric::Lanes;
 
 /// How an element becomes an f32.
@@ -50,18 +50,57 @@ impl Kind {
 /// e4m3 bits moved to f16's places are the value times 2^-8.
 const E4M3_SCALE: f32 = 256.0;
 
+/// Where the four fragment registers of a warp are.
+#[derive(Clone, Copy)]
+pub enum Fragment<'a> {
+    Registers([&'a Lanes; 4]),
+    /// The two groups of rows of a K-major tile in shared memory. Four lanes of a register are a
+    /// row's chunk.
+    Shared(Groups),
+}
+
+impl Fragment<'_> {
+    /// Four words of lanes `4 * row` to `4 * row + 3` of a register.
+    ///
+    /// # Safety
+    /// The chunks must be readable.
+    #[inline(always)]
+    unsafe fn row(&self, register: usize, row: usize) -> __m128i {
+        // SAFETY: a register has eight rows, and by this function's contract.
+        unsafe {
+            match self {
+                Self::Registers(registers) => {
+                    _mm_loadu_si128(registers[register].as_ptr().add(4 * row).cast())
+                }
+                Self::Shared(groups) => {
+                    let further = (register & 1) * groups.stride;
+                    let chunk = groups.chunks[row][register / 2] as usize;
+                    _mm_loadu_si128(groups.base.add(chunk + further).cast())
+                }
+            }
+        }
+    }
+}
+
 /// Expands a fragment. Within a register each group of four lanes is a row, so one in-lane
 /// broadcast makes a row value's four copies.
+///
+/// # Safety
+/// The fragment's chunks must be readable.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,f16c")]
-pub fn expand_a_avx512(kind: Kind, negate: bool, registers: [&Lanes; 4], panel: &mut [f32]) {
+pub unsafe fn expand_a_avx512(kind: Kind, negate: bool, fragment: Fragment<'_>, panel: &mut [f32]) {
     assert!(panel.len() >= kind.depth() * A_WIDTH);
     let sign = _mm512_set1_epi32(if negate { i32::MIN } else { 0 });
     let per_word = kind.per_word();
-    for (index, register) in registers.iter().enumerate() {
+    for index in 0..4 {
         for part in 0..2 {
-            // SAFETY: a register has two vectors, and the panel was measured above.
+            // SAFETY: by this function's contract, and the panel was measured above.
             unsafe {
-                let words = _mm512_loadu_si512(register.as_ptr().add(16 * part).cast());
+                let row = |i: usize| fragment.row(index, 4 * part + i);
+                let words = _mm512_castsi128_si512(row(0));
+                let words = _mm512_inserti32x4::<1>(words, row(1));
+                let words = _mm512_inserti32x4::<2>(words, row(2));
+                let words = _mm512_inserti32x4::<3>(words, row(3));
                 for e in 0..per_word {
                     let value = _mm512_castps_si512(wide_element(kind, words, e as u32));
                     let value = _mm512_castsi512_ps(_mm512_xor_si512(value, sign));
@@ -109,16 +148,21 @@ fn wide_element(kind: Kind, words: __m512i, e: u32) -> __m512 {
 }
 
 /// As [`expand_a_avx512`], eight words at a time.
+///
+/// # Safety
+/// As there.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub fn expand_a_avx2(kind: Kind, negate: bool, registers: [&Lanes; 4], panel: &mut [f32]) {
+pub unsafe fn expand_a_avx2(kind: Kind, negate: bool, fragment: Fragment<'_>, panel: &mut [f32]) {
     assert!(panel.len() >= kind.depth() * A_WIDTH);
     let sign = _mm256_set1_ps(if negate { -0.0 } else { 0.0 });
     let per_word = kind.per_word();
-    for (index, register) in registers.iter().enumerate() {
+    for index in 0..4 {
         for part in 0..4 {
-            // SAFETY: a register has four vectors, and the panel was measured above.
+            // SAFETY: by this function's contract, and the panel was measured above.
             unsafe {
-                let words = _mm256_loadu_si256(register.as_ptr().add(8 * part).cast());
+                let row = |i: usize| fragment.row(index, 2 * part + i);
+                let words = _mm256_castsi128_si256(row(0));
+                let words = _mm256_inserti128_si256::<1>(words, row(1));
                 for e in 0..per_word {
                     let value = _mm256_xor_ps(narrow_element(kind, words, e as u32), sign);
                     let first = (4 * (index / 2) * per_word + e) * A_WIDTH;
@@ -189,11 +233,41 @@ fn halves_of_bytes(kind: Kind, bytes: __m256i) -> (__m256i, f32) {
     (_mm256_or_si256(value, nan), E4M3_SCALE)
 }
 
-/// Expands one column group of one instruction: a transposition, then a widening.
+/// Groups of eight rows of A, or columns of B, that lie alike: the chunks of the first one from
+/// `base` on, and bytes from each to the next.
+#[derive(Clone, Copy)]
+pub struct Groups {
+    pub base: *const u8,
+    pub chunks: [[u32; 2]; 8],
+    pub stride: usize,
+}
+
+/// Expands B of one instruction, group after group, each into a panel of its own.
+///
+/// # Safety
+/// The chunks of as many groups as there are panels must be readable.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub fn expand_b(kind: Kind, rows: &[[&Chunk; 2]; 8], panel: &mut [f32]) {
-    // SAFETY: a chunk is 16 bytes.
-    let load = |chunk: &Chunk| unsafe { _mm_loadu_si128(chunk.as_ptr().cast()) };
+pub unsafe fn expand_b<'p>(
+    kind: Kind,
+    mut columns: Groups,
+    panels: impl Iterator<Item = &'p mut [f32]>,
+) {
+    for panel in panels {
+        // SAFETY: by this function's contract.
+        unsafe { expand_group(kind, columns.base, &columns.chunks, panel) };
+        columns.base = columns.base.wrapping_add(columns.stride);
+    }
+}
+
+/// Expands one column group of one instruction: a transposition, then a widening.
+///
+/// # Safety
+/// The chunks must be readable.
+#[target_feature(enable = "avx2,fma,f16c")]
+#[inline]
+unsafe fn expand_group(kind: Kind, base: *const u8, rows: &[[u32; 2]; 8], panel: &mut [f32]) {
+    // SAFETY: by this function's contract, and a chunk is 16 bytes.
+    let load = |chunk: u32| unsafe { _mm_loadu_si128(base.add(chunk as usize).cast()) };
     // Even columns first, then odd ones, as panels want them.
     let order = [0usize, 2, 4, 6, 1, 3, 5, 7];
     let whole = order.map(|c| {
