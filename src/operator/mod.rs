@@ -1,6 +1,8 @@
 //! The operator itself, C = silu(A·B1ᵀ) ⊙ (A·B2ᵀ): its number formats, its
 //! data, and the f64 answer to it. Knows nothing of kernels.
 
+#[cfg(target_arch = "x86_64")]
+mod blocks;
 mod cache;
 mod distribution;
 mod draw;

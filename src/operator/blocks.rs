@@ -1,0 +1,205 @@
+//! Products of block-scaled tensors by whole numbers. Twice an e2m1 value is a
+//! whole number of at most 12, so the dot product of two blocks is one of at
+//! most 2304, and exact; times both scales it has 20 significant bits. Only the
+//! sum over blocks is left to f64, which therefore rounds no more often than
+//! one that adds element by element: where that is exact, the bits are the same.
+//!
+//! A third of the time of a product in f64, on machines that multiply bytes
+//! (AVX-512 VNNI). Others have [`super::oracle`]'s way.
+
+use std::arch::x86_64::*;
+
+use rayon::prelude::*;
+
+use super::format::{decode_e2m1, decode_e4m3};
+use super::operands::SCALE_BLOCK;
+
+/// Columns and rows whose sums are in registers together.
+const COLUMNS: usize = 32;
+const ROWS: usize = 4;
+/// Words of four elements in a block.
+const WORDS: usize = SCALE_BLOCK / 4;
+/// Added to the elements of B, because one side of the instruction has no sign.
+const OFFSET: i32 = 12;
+
+/// Whether this machine has what [`Left::multiply`] needs.
+pub fn available() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vnni")
+}
+
+/// Twice the value of an element.
+fn doubled(code: u8) -> i32 {
+    (2.0 * decode_e2m1(code)) as i32
+}
+
+/// Rows of A. One block after another, row by row.
+pub struct Left {
+    blocks: usize,
+    /// Twice the elements, four to a word.
+    words: Vec<[i32; WORDS]>,
+    /// What the offset of B adds to a block's product, negative.
+    excess: Vec<i32>,
+    /// A quarter of the scale: both elements were doubled.
+    scales: Vec<f64>,
+}
+
+/// A block of [`COLUMNS`] columns of B.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Panel {
+    /// Twice the elements and the offset: four of each column to a word.
+    words: [[i32; COLUMNS]; WORDS],
+    scales: [f32; COLUMNS],
+}
+
+/// Packed elements of a block.
+type Block = [u8; SCALE_BLOCK / 2];
+
+/// By packed byte, twice its two elements, plus something.
+struct Doubles([[u8; 2]; 256]);
+
+impl Doubles {
+    fn plus(offset: i32) -> Self {
+        let byte = |code: u8| (doubled(code) + offset) as u8;
+        Self(std::array::from_fn(|packed| {
+            [byte(packed as u8 & 15), byte(packed as u8 >> 4)]
+        }))
+    }
+
+    fn words(&self, block: &Block) -> [i32; WORDS] {
+        std::array::from_fn(|word| {
+            let [low, high] = [0, 1].map(|i| self.0[usize::from(block[2 * word + i])]);
+            i32::from_le_bytes([low[0], low[1], high[0], high[1]])
+        })
+    }
+}
+
+impl Left {
+    /// Packed rows of `k` elements and their scales.
+    pub fn new(elements: &[u8], scales: &[u8], k: usize) -> Self {
+        let doubles = Doubles::plus(0);
+        let blocks = elements.as_chunks().0.iter();
+        let words: Vec<[i32; WORDS]> = blocks.map(|block| doubles.words(block)).collect();
+        let sum = |words: &[i32; WORDS]| -> i32 {
+            let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+            bytes.map(|byte| i32::from(byte as i8)).sum()
+        };
+        Self {
+            blocks: k / SCALE_BLOCK,
+            excess: words.iter().map(|words| -OFFSET * sum(words)).collect(),
+            words,
+            scales: scales.iter().map(|s| decode_e4m3(*s) / 4.0).collect(),
+        }
+    }
+
+    /// `out` (rows of A × rows of B, row-major) = A · Bᵀ, rounded once to f32.
+    ///
+    /// # Panics
+    /// If this is not [`available`].
+    pub fn multiply(&self, elements: &[u8], scales: &[u8], out: &mut [f32]) {
+        assert!(available(), "the caller asked");
+        let n = scales.len() / self.blocks;
+        let rows = self.excess.len() / self.blocks;
+        assert_eq!(out.len(), rows * n);
+        let right = Right {
+            elements: elements.as_chunks().0,
+            scales,
+            doubles: Doubles::plus(OFFSET),
+            values: std::array::from_fn(|code| decode_e4m3(code as u8) as f32),
+        };
+        let strips: Vec<(usize, Vec<f32>)> = (0..n)
+            .into_par_iter()
+            .step_by(COLUMNS)
+            .map_with(Vec::new(), |panels, first| {
+                right.pack(first..(first + COLUMNS).min(n), self.blocks, panels);
+                let mut strip = vec![0.0; rows.next_multiple_of(ROWS) * COLUMNS];
+                for (tile, out) in strip.chunks_exact_mut(ROWS * COLUMNS).enumerate() {
+                    // SAFETY: the instructions are available.
+                    unsafe { self.tile(panels, ROWS * tile, rows, out) };
+                }
+                (first, strip)
+            })
+            .collect();
+        out.par_chunks_mut(n).enumerate().for_each(|(row, out)| {
+            for (first, strip) in &strips {
+                let columns = (n - first).min(COLUMNS);
+                let from = &strip[row * COLUMNS..][..columns];
+                out[*first..][..columns].copy_from_slice(from);
+            }
+        });
+    }
+
+    /// [`ROWS`] rows from `first` on times one strip of columns. Rows beyond the last repeat it.
+    #[target_feature(enable = "avx512f,avx512dq,avx512vnni")]
+    fn tile(&self, panels: &[Panel], first: usize, rows: usize, out: &mut [f32]) {
+        let starts: [usize; ROWS] =
+            std::array::from_fn(|row| (first + row).min(rows - 1) * self.blocks);
+        let of_row = |row: usize| starts[row]..starts[row] + self.blocks;
+        let words: [_; ROWS] = std::array::from_fn(|row| &self.words[of_row(row)]);
+        let excess: [_; ROWS] = std::array::from_fn(|row| &self.excess[of_row(row)]);
+        let scales: [_; ROWS] = std::array::from_fn(|row| &self.scales[of_row(row)]);
+        let mut sums = [[_mm512_setzero_pd(); 4]; ROWS];
+        for (block, panel) in panels.iter().enumerate().take(self.blocks) {
+            for half in 0..2 {
+                // SAFETY: a panel's lines have two vectors each.
+                let columns = |line: *const i32| unsafe {
+                    _mm512_load_si512(line.add(16 * half).cast::<__m512i>())
+                };
+                let b = [0, 1, 2, 3].map(|word| columns(panel.words[word].as_ptr()));
+                let scale = _mm512_castsi512_ps(columns(panel.scales.as_ptr().cast()));
+                for row in 0..ROWS {
+                    let a = &words[row][block];
+                    let mut dot = _mm512_set1_epi32(excess[row][block]);
+                    for word in 0..WORDS {
+                        dot = _mm512_dpbusd_epi32(dot, b[word], _mm512_set1_epi32(a[word]));
+                    }
+                    let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(dot), scale);
+                    let low = _mm512_cvtps_pd(_mm512_castps512_ps256(scaled));
+                    let high = _mm512_cvtps_pd(_mm512_extractf32x8_ps::<1>(scaled));
+                    let by = _mm512_set1_pd(scales[row][block]);
+                    let sums = &mut sums[row];
+                    sums[2 * half] = _mm512_fmadd_pd(low, by, sums[2 * half]);
+                    sums[2 * half + 1] = _mm512_fmadd_pd(high, by, sums[2 * half + 1]);
+                }
+            }
+        }
+        let out = out.as_chunks_mut::<8>().0;
+        for (to, sum) in out.iter_mut().zip(sums.as_flattened()) {
+            // SAFETY: eight floats.
+            unsafe { _mm256_storeu_ps(to.as_mut_ptr(), _mm512_cvtpd_ps(*sum)) };
+        }
+    }
+}
+
+/// B as it comes, and what its codes stand for.
+struct Right<'o> {
+    elements: &'o [Block],
+    scales: &'o [u8],
+    doubles: Doubles,
+    values: [f32; 256],
+}
+
+impl Right<'_> {
+    /// Some columns as panels; columns beyond the last are zero.
+    fn pack(&self, columns: std::ops::Range<usize>, blocks: usize, panels: &mut Vec<Panel>) {
+        let nothing = Panel {
+            words: [[0; COLUMNS]; WORDS],
+            scales: [0.0; COLUMNS],
+        };
+        panels.clear();
+        panels.resize(blocks, nothing);
+        for (place, column) in columns.enumerate() {
+            let own = column * blocks..(column + 1) * blocks;
+            let both = self.elements[own.clone()].iter().zip(&self.scales[own]);
+            for (panel, (block, scale)) in panels.iter_mut().zip(both) {
+                let words = self.doubles.words(block);
+                for (to, word) in panel.words.iter_mut().zip(words) {
+                    to[place] = word;
+                }
+                panel.scales[place] = self.values[usize::from(*scale)];
+            }
+        }
+    }
+}
