@@ -5,26 +5,18 @@
 //! `cargo bench --bench default_job` takes minutes; `DEFAULT_JOB=cell` takes one shape of each
 //! kind, a dense and a ragged one.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use dgx::config::Round;
+use dgx::domain::Shape;
 use gemm_common::Parallelism;
 
-/// Dense m × n × k, and of ragged groups their m's sum: `configs/round4.toml`.
-const SHAPES: [(&str, usize, usize, usize); 8] = [
-    ("256x4096x7168", 256, 4096, 7168),
-    ("512x4096x7168", 512, 4096, 7168),
-    ("256x3072x4096", 256, 3072, 4096),
-    ("512x3072x7168", 512, 3072, 7168),
-    ("g8-k7168", 1024, 4096, 7168),
-    ("g8-k2048", 1024, 7168, 2048),
-    ("g2-k4096", 512, 3072, 4096),
-    ("g2-k1536", 512, 4096, 1536),
-];
+const ROUND: &str = "configs/round4.toml";
 const CELL: [&str; 2] = ["256x4096x7168", "g8-k2048"];
-const CONTENDERS: u32 = 3;
-/// Each contender multiplies two matrices on two distributions of data.
-const PRODUCTS: u32 = 2 * 2;
+/// The matrices A is multiplied with.
+const WEIGHTS: u32 = 2;
 
 /// CPU time of this process, or of the children it has waited for.
 fn cpu_time(who: libc::c_int) -> Duration {
@@ -38,8 +30,11 @@ fn cpu_time(who: libc::c_int) -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
-/// CPU time of one f32 product: the best of three.
-fn product(m: usize, n: usize, k: usize) -> Duration {
+/// CPU time of one f32 product of a shape, the rows of its groups taken together: the best of
+/// three.
+fn product(shape: &Shape) -> Duration {
+    let [n, k] = [shape.groups[0].n, shape.groups[0].k].map(|x| x as usize);
+    let m = shape.groups.iter().map(|g| g.m as usize).sum::<usize>();
     let (a, b) = (vec![1f32; m * k], vec![0.5f32; n * k]);
     let mut out = vec![0f32; m * n];
     let multiply = gemm_f32::gemm::f32::get_gemm_fn();
@@ -76,39 +71,42 @@ fn product(m: usize, n: usize, k: usize) -> Duration {
     best
 }
 
-/// The round, or a copy of it with the shapes of [`CELL`] alone.
-fn config(cell: bool, folder: &std::path::Path) -> String {
-    let path = "configs/round4.toml";
-    if !cell {
-        return path.to_owned();
+/// A copy of the round with the shapes of [`CELL`] alone.
+fn cell_of(round: &Round, folder: &Path) -> PathBuf {
+    let mut text = std::fs::read_to_string(ROUND).expect("run from the repository");
+    for (shape, span) in round.shapes.iter().zip(&round.shape_spans).rev() {
+        if !CELL.contains(&shape.name.as_str()) {
+            let comma = text[span.end..].find(',').expect("a list of shapes");
+            text.replace_range(span.start..=span.end + comma, "");
+        }
     }
-    let text = std::fs::read_to_string(path).expect("run from the repository");
-    let kept = |line: &str| {
-        let shape = line.trim_start().starts_with("{ ") && line.contains("k = ");
-        !shape || line.contains("{ m = 256, n = 4096") || line.contains(CELL[1])
-    };
-    let lines: Vec<&str> = text.lines().filter(|line| kept(line)).collect();
     let copy = folder.join("cell.toml");
-    std::fs::write(&copy, lines.join("\n")).expect("a temporary folder");
-    copy.display().to_string()
+    std::fs::write(&copy, text).expect("a temporary folder");
+    copy
 }
 
 fn main() {
-    let cell = std::env::var("DEFAULT_JOB").is_ok_and(|v| v == "cell");
     let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut path = PathBuf::from(ROUND);
+    let mut round = Round::read(&path).expect("run from the repository");
+    if std::env::var("DEFAULT_JOB").is_ok_and(|v| v == "cell") {
+        path = cell_of(&round, folder.path());
+        round = Round::read(&path).expect("still a round");
+        assert_eq!(round.shapes.len(), CELL.len());
+    }
     let before = cpu_time(libc::RUSAGE_CHILDREN);
     let status = Command::new(env!("CARGO_BIN_EXE_dgx"))
-        .args(["sweep", &config(cell, folder.path()), "--backend", "emu"])
-        .args(["--results", &folder.path().display().to_string()])
+        .arg("sweep")
+        .arg(&path)
+        .args(["--backend", "emu", "--results"])
+        .arg(folder.path())
         .status()
         .expect("dgx starts");
     assert!(status.success(), "{status}");
     let job = cpu_time(libc::RUSAGE_CHILDREN) - before;
-    let plain: Duration = SHAPES
-        .into_iter()
-        .filter(|(name, ..)| !cell || CELL.contains(name))
-        .map(|(_, m, n, k)| product(m, n, k) * PRODUCTS * CONTENDERS)
-        .sum();
+    let distributions = round.validation.distributions.len() as u32;
+    let times = WEIGHTS * distributions * round.contenders.len() as u32;
+    let plain: Duration = round.shapes.iter().map(|s| product(s) * times).sum();
     let (job, plain) = (job.as_secs_f64(), plain.as_secs_f64());
     println!("sweep {job:.1} s of CPU, plain f32 products {plain:.1} s");
     println!("ratio {:.1}", job / plain);
