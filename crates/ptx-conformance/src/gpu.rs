@@ -1,10 +1,11 @@
 //! Running a case on a GPU through the CUDA driver, loaded at run time.
 
-use std::ffi::{CStr, CString, c_int, c_uint, c_void};
+use std::ffi::{CString, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use cudarc::driver::sys::{self, CUresult};
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys;
 
 use crate::case::{Case, ENTRY, Launch, MapBuffer, MapSpec};
 use crate::golden::Provenance;
@@ -19,17 +20,22 @@ pub enum GpuError {
     #[error("the driver rejects the PTX: {0}")]
     Jit(String),
     /// The kernel began and failed; the context is unusable from here on.
-    #[error("{call}: {message}")]
-    Sticky { call: &'static str, message: String },
+    #[error("the kernel failed: {}", said(.0))]
+    Sticky(DriverError),
     /// Any other call failed.
-    #[error("{call}: {message}")]
-    Call { call: &'static str, message: String },
+    #[error("{call}: {}", said(.error))]
+    Call {
+        /// The driver's name for it.
+        call: &'static str,
+        /// What the driver said.
+        error: DriverError,
+    },
 }
 
 impl GpuError {
     /// Whether the context must be thrown away.
     pub fn is_sticky(&self) -> bool {
-        matches!(self, Self::Sticky { .. })
+        matches!(self, Self::Sticky(_))
     }
 }
 
@@ -47,39 +53,28 @@ impl Gpu {
         if !unsafe { sys::is_culib_present() } {
             return Err(GpuError::NoDriver);
         }
-        let mut device = 0;
-        let mut context = ptr::null_mut();
-        // SAFETY: out-pointers are live locals; the primary context outlives the process's use of it.
+        result::init().map_err(in_call("cuInit"))?;
+        let device = result::device::get(0).map_err(in_call("cuDeviceGet"))?;
+        // SAFETY: the device is there, and its primary context is never released.
         unsafe {
-            check("cuInit", sys::cuInit(0))?;
-            check("cuDeviceGet", sys::cuDeviceGet(&mut device, 0))?;
-            check(
-                "cuDevicePrimaryCtxRetain",
-                sys::cuDevicePrimaryCtxRetain(&mut context, device),
-            )?;
-            check("cuCtxSetCurrent", sys::cuCtxSetCurrent(context))?;
+            let context = result::primary_ctx::retain(device);
+            let context = context.map_err(in_call("cuDevicePrimaryCtxRetain"))?;
+            result::ctx::set_current(context).map_err(in_call("cuCtxSetCurrent"))?;
         }
         Ok(Self { device })
     }
 
     /// The device and driver, and today's date.
     pub fn provenance(&self) -> Result<Provenance, GpuError> {
-        let mut name = [0; 256];
+        let gpu = result::device::get_name(self.device).map_err(in_call("cuDeviceGetName"))?;
         let mut version = 0;
-        // SAFETY: the buffer's length is passed with it and the driver terminates the name.
-        let name = unsafe {
-            check(
-                "cuDeviceGetName",
-                sys::cuDeviceGetName(name.as_mut_ptr(), name.len() as c_int, self.device),
-            )?;
-            check("cuDriverGetVersion", sys::cuDriverGetVersion(&mut version))?;
-            CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned()
-        };
-        let driver = format!("{}.{}", version / 1000, version % 1000 / 10);
+        // SAFETY: the out-pointer is a live local.
+        let asked = unsafe { sys::cuDriverGetVersion(&mut version) };
+        asked.result().map_err(in_call("cuDriverGetVersion"))?;
         Ok(Provenance {
-            gpu: name,
-            driver,
-            date: today(),
+            gpu,
+            driver: format!("{}.{}", version / 1000, version % 1000 / 10),
+            date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
         })
     }
 
@@ -119,6 +114,7 @@ impl Gpu {
 struct Module(sys::CUmodule);
 
 impl Module {
+    /// Like `result::module::load_data`, with the compiler's log.
     fn load(ptx: &str) -> Result<Self, GpuError> {
         let image = CString::new(ptx).map_err(|e| GpuError::Jit(e.to_string()))?;
         let mut log = vec![0u8; 8192];
@@ -129,7 +125,7 @@ impl Module {
         let mut values = [log.as_mut_ptr().cast::<c_void>(), log.len() as *mut c_void];
         let mut module = ptr::null_mut();
         // SAFETY: the image is terminated, and the log buffer's length is passed as its size option.
-        let result = unsafe {
+        let loaded = unsafe {
             sys::cuModuleLoadDataEx(
                 &mut module,
                 image.as_ptr().cast(),
@@ -138,43 +134,34 @@ impl Module {
                 values.as_mut_ptr(),
             )
         };
-        if result == CUresult::CUDA_SUCCESS {
-            return Ok(Self(module));
-        }
-        let log = String::from_utf8_lossy(&log)
-            .trim_end_matches('\0')
-            .trim()
-            .to_owned();
-        Err(GpuError::Jit(if log.is_empty() {
-            describe(result)
-        } else {
-            log
-        }))
+        loaded.result().map(|()| Self(module)).map_err(|error| {
+            let log = String::from_utf8_lossy(&log);
+            match log.trim_end_matches('\0').trim() {
+                "" => GpuError::Jit(said(&error)),
+                log => GpuError::Jit(log.to_owned()),
+            }
+        })
     }
 
     fn function(&self, shared: u32) -> Result<sys::CUfunction, GpuError> {
         let name = CString::new(ENTRY).map_err(|e| GpuError::Jit(e.to_string()))?;
-        let mut function = ptr::null_mut();
         let limit = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        // SAFETY: the module is loaded and the name terminated.
+        // SAFETY: the module is loaded.
         unsafe {
-            check(
-                "cuModuleGetFunction",
-                sys::cuModuleGetFunction(&mut function, self.0, name.as_ptr()),
-            )?;
-            check(
-                "cuFuncSetAttribute",
-                sys::cuFuncSetAttribute(function, limit, shared as c_int),
-            )?;
+            let function = result::module::get_function(self.0, name);
+            let function = function.map_err(in_call("cuModuleGetFunction"))?;
+            result::function::set_function_attribute(function, limit, shared as c_int)
+                .map_err(in_call("cuFuncSetAttribute"))?;
+            Ok(function)
         }
-        Ok(function)
     }
 }
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // SAFETY: loaded by us and used by nobody after this. A poisoned context refuses, which is harmless.
-        unsafe { sys::cuModuleUnload(self.0) };
+        // A poisoned context refuses, which is harmless.
+        // SAFETY: loaded by us and used by nobody after this.
+        let _ = unsafe { result::module::unload(self.0) };
     }
 }
 
@@ -185,21 +172,14 @@ struct Buffer {
 
 impl Buffer {
     fn filled(bytes: &[u8]) -> Result<Self, GpuError> {
-        let mut address = 0;
         // SAFETY: the allocation is at least as long as the copy.
         unsafe {
-            check(
-                "cuMemAlloc",
-                sys::cuMemAlloc_v2(&mut address, bytes.len().max(16)),
-            )?;
+            let address = result::malloc_sync(bytes.len().max(16));
             let buffer = Self {
-                address,
+                address: address.map_err(in_call("cuMemAlloc"))?,
                 length: bytes.len(),
             };
-            check(
-                "cuMemcpyHtoD",
-                sys::cuMemcpyHtoD_v2(address, bytes.as_ptr().cast(), bytes.len()),
-            )?;
+            result::memcpy_htod_sync(buffer.address, bytes).map_err(in_call("cuMemcpyHtoD"))?;
             Ok(buffer)
         }
     }
@@ -207,20 +187,16 @@ impl Buffer {
     fn read(&self) -> Result<Vec<u8>, GpuError> {
         let mut bytes = vec![0; self.length];
         // SAFETY: host and device ranges have the same length.
-        unsafe {
-            check_sticky(
-                "cuMemcpyDtoH",
-                sys::cuMemcpyDtoH_v2(bytes.as_mut_ptr().cast(), self.address, self.length),
-            )?;
-        }
+        unsafe { result::memcpy_dtoh_sync(&mut bytes, self.address) }.map_err(GpuError::Sticky)?;
         Ok(bytes)
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: allocated by us and used by nobody after this. A poisoned context refuses, which is harmless.
-        unsafe { sys::cuMemFree_v2(self.address) };
+        // A poisoned context refuses, which is harmless.
+        // SAFETY: allocated by us and used by nobody after this.
+        let _ = unsafe { result::free_sync(self.address) };
     }
 }
 
@@ -229,7 +205,7 @@ fn encode(map: &MapSpec, address: u64) -> Result<sys::CUtensorMap, GpuError> {
     // arrays have `rank` (strides: `rank - 1`) entries, and the map is written in full on success.
     unsafe {
         let mut encoded = MaybeUninit::<sys::CUtensorMap>::zeroed();
-        let result = sys::cuTensorMapEncodeTiled(
+        sys::cuTensorMapEncodeTiled(
             encoded.as_mut_ptr(),
             std::mem::transmute::<u32, sys::CUtensorMapDataType>(map.element as u32),
             map.dims.len() as u32,
@@ -242,8 +218,9 @@ fn encode(map: &MapSpec, address: u64) -> Result<sys::CUtensorMap, GpuError> {
             std::mem::transmute::<u32, sys::CUtensorMapSwizzle>(map.swizzle as u32),
             sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_NONE,
             std::mem::transmute::<u32, sys::CUtensorMapFloatOOBfill>(u32::from(map.nan_fill)),
-        );
-        check("cuTensorMapEncodeTiled", result)?;
+        )
+        .result()
+        .map_err(in_call("cuTensorMapEncodeTiled"))?;
         Ok(encoded.assume_init())
     }
 }
@@ -275,79 +252,21 @@ fn launch(
     };
     // SAFETY: `params` points at one live value per kernel parameter, in the ABI's order.
     unsafe {
-        check(
-            "cuLaunchKernelEx",
-            sys::cuLaunchKernelEx(&config, function, params.as_mut_ptr(), ptr::null_mut()),
-        )?;
-        check_sticky("cuCtxSynchronize", sys::cuCtxSynchronize())
+        sys::cuLaunchKernelEx(&config, function, params.as_mut_ptr(), ptr::null_mut())
+            .result()
+            .map_err(in_call("cuLaunchKernelEx"))?;
+    }
+    result::ctx::synchronize().map_err(GpuError::Sticky)
+}
+
+/// The driver's own words for an error.
+fn said(error: &DriverError) -> String {
+    match error.error_string() {
+        Ok(text) => text.to_string_lossy().into_owned(),
+        Err(_) => format!("{:?}", error.0),
     }
 }
 
-fn check(call: &'static str, result: CUresult) -> Result<(), GpuError> {
-    match result {
-        CUresult::CUDA_SUCCESS => Ok(()),
-        other => Err(GpuError::Call {
-            call,
-            message: describe(other),
-        }),
-    }
-}
-
-fn check_sticky(call: &'static str, result: CUresult) -> Result<(), GpuError> {
-    check(call, result).map_err(|_| GpuError::Sticky {
-        call,
-        message: describe(result),
-    })
-}
-
-fn describe(result: CUresult) -> String {
-    let mut text = ptr::null();
-    // SAFETY: on success the driver points `text` at a static terminated string.
-    unsafe {
-        match sys::cuGetErrorString(result, &mut text) {
-            CUresult::CUDA_SUCCESS if !text.is_null() => {
-                CStr::from_ptr(text).to_string_lossy().into_owned()
-            }
-            _ => format!("{result:?}"),
-        }
-    }
-}
-
-/// Today's date in UTC, by the proleptic Gregorian calendar.
-fn today() -> String {
-    let seconds = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |d| d.as_secs());
-    date_of_day(seconds / 86_400)
-}
-
-/// The date `day` days after 1970-01-01: years are counted from March so that the leap day is last.
-fn date_of_day(day: u64) -> String {
-    let shifted = day + 719_468;
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day_of_month:02}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_follow_the_calendar() {
-        assert_eq!(date_of_day(0), "1970-01-01");
-        assert_eq!(date_of_day(11_016), "2000-02-29");
-        assert_eq!(date_of_day(20_454), "2026-01-01");
-    }
+fn in_call(call: &'static str) -> impl Fn(DriverError) -> GpuError {
+    move |error| GpuError::Call { call, error }
 }
