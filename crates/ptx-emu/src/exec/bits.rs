@@ -3,7 +3,7 @@
 use super::carry::carry;
 use super::integer::{lop3, prmt, sext16, shl32};
 use super::warp::{Warp, each};
-use crate::op::{I16x2, ICount, IUn, Op, PrmtMode, Slot, W};
+use crate::op::{I16x2, ICount, IUn, Op, PrmtMode, Slot, Video, W};
 
 fn prmt_mode(mode: PrmtMode, a: u32, b: u32, c: u32) -> u32 {
     let n = c & 3;
@@ -180,17 +180,15 @@ fn mad24(x: u32, y: u32, signed: bool) -> i64 {
 }
 
 /// Video instructions.
-pub(super) fn video(w: &mut Warp, mask: u32, op: &Op) -> bool {
-    let Op::Video(op) = op else { return false };
+fn video(w: &mut Warp, mask: u32, op: &Video) {
     let [a, b, c] = [op.a, op.b, op.c].map(|r| *w.get(r));
     let results = std::array::from_fn(|i| crate::numeric::video::video(op, a[i], b[i], c[i]));
     w.put(mask, op.d, results);
-    true
 }
 
-/// The integer instructions that are not in the inner loops of kernels. False if `op` is none.
+/// The integer instructions that are not in the inner loops of kernels.
 #[inline(never)]
-pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) -> bool {
+pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) {
     match *op {
         Op::Bin16x2 { op, d, a, b } => w.map2(mask, d, a, b, |x, y| bin16x2(op, x, y)),
         Op::Un32 { w: width, op, d, a } => {
@@ -393,9 +391,9 @@ pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) -> bool {
                 .fold(0i32, i32::wrapping_add);
             z.wrapping_add(dot as u32)
         }),
-        _ => return carry(w, mask, op),
+        Op::Video(ref op) => video(w, mask, op),
+        _ => carry(w, mask, op),
     }
-    true
 }
 
 #[cfg(test)]

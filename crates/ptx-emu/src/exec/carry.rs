@@ -1,10 +1,11 @@
 //! Extended-precision arithmetic through the carry flag.
 
+use super::units::misrouted;
 use super::warp::{Warp, each};
 use crate::op::Op;
 
-/// Extended-precision arithmetic through the carry flag. False if `op` is none of it.
-pub(super) fn carry(w: &mut Warp, mask: u32, op: &Op) -> bool {
+/// Extended-precision arithmetic through the carry flag.
+pub(super) fn carry(w: &mut Warp, mask: u32, op: &Op) {
     match *op {
         Op::Carry32 {
             sub,
@@ -83,9 +84,8 @@ pub(super) fn carry(w: &mut Warp, mask: u32, op: &Op) -> bool {
             w.put64(mask, d, v);
             set_flags(w, mask, carry_out, flags);
         }
-        _ => return false,
+        ref other => misrouted(other),
     }
-    true
 }
 
 fn set_flags(w: &mut Warp, mask: u32, wanted: bool, flags: u32) {

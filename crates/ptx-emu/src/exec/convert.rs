@@ -1,6 +1,7 @@
 //! Conversions, packing and moves between register files.
 
 use super::float::rounding;
+use super::units::misrouted;
 use super::warp::{Warp, each};
 use crate::numeric::convert::{self, Cvt, Integer};
 use crate::numeric::{Format, Rounding, lanes};
@@ -277,9 +278,9 @@ fn cvt_pair(
     }
 }
 
-/// Conversions and packings outside the interpreter's own arms. False if `op` is none.
+/// Conversions and packings outside the interpreter's own arms.
 #[inline(never)]
-pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op, program: &Program) -> bool {
+pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op, program: &Program) {
     let lanes = || (0..32).filter(move |lane| mask >> lane & 1 == 1);
     match *op {
         Op::Cvt { from, to, m, d, a } => cvt(w, mask, from, to, m, d, a),
@@ -318,9 +319,8 @@ pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op, program: &Program) -> bool 
                 }
             }
         }
-        _ => return false,
+        ref other => misrouted(other),
     }
-    true
 }
 
 /// The slots of a list.

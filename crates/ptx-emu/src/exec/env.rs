@@ -121,7 +121,7 @@ impl<'a> Env<'a> {
             classes: program
                 .insts
                 .iter()
-                .map(|i| super::classes::class(&i.op) as u8)
+                .map(|inst| inst.op.class() as u8)
                 .collect(),
             readers: super::sources::readers(program),
             accumulators: super::wgmma::all_accumulators(program),

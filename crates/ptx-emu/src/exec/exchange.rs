@@ -1,6 +1,7 @@
 //! Votes, shuffles and addresses: what lanes of a warp tell each other, and where things are.
 
 use super::access::lanes;
+use super::units::misrouted;
 use super::warp::{Warp, each};
 use crate::op::{CLUSTER_RANK_SHIFT, Op, P, R32, Redux, ShflMode, Slot, Space, Vote};
 
@@ -91,30 +92,28 @@ pub(super) fn members(op: &Op) -> Option<R32> {
     }
 }
 
-/// Warp-wide exchanges. False if `op` is none. Lanes that name other members than their
+/// Warp-wide exchanges. Lanes that name other members than their
 /// neighbours exchange among themselves.
-pub(super) fn exchange(w: &mut Warp, mask: u32, op: &Op) -> bool {
+pub(super) fn exchange(w: &mut Warp, mask: u32, op: &Op) {
     let Some(members) = members(op) else {
-        return false;
+        misrouted(op)
     };
     let named = *w.get(members);
     if named.iter().all(|&lanes| lanes == named[0]) {
         return exchange_within(w, mask, op);
     }
-    let mut done = false;
     let mut left = mask;
     while left != 0 {
         let first = named[left.trailing_zeros() as usize];
         let group = lanes(left)
             .filter(|&lane| named[lane] == first)
             .fold(0, |set, lane| set | 1 << lane);
-        done = exchange_within(w, group, op);
+        exchange_within(w, group, op);
         left &= !group;
     }
-    done
 }
 
-fn exchange_within(w: &mut Warp, mask: u32, op: &Op) -> bool {
+fn exchange_within(w: &mut Warp, mask: u32, op: &Op) {
     let member = |w: &Warp, m: R32| w.get(m)[mask.trailing_zeros() as usize & 31] & mask;
     match *op {
         Op::Shfl {
@@ -188,22 +187,17 @@ fn exchange_within(w: &mut Warp, mask: u32, op: &Op) -> bool {
             }
             w.put_pred(mask, p, members & members.wrapping_neg());
         }
-        _ => return false,
+        // Warps run in lockstep: who has come is in step.
+        Op::WarpSync { .. } => {}
+        ref other => misrouted(other),
     }
-    true
 }
 
-/// The lanes on this path. False if `op` does not ask for them.
-pub(super) fn active(w: &mut Warp, mask: u32, op: &Op) -> bool {
-    let Op::Activemask { d } = *op else {
-        return false;
-    };
-    w.put(mask, d, [mask; 32]);
-    true
-}
-
-/// Cluster addresses. False if `op` is none.
-pub(super) fn cluster_address(w: &mut Warp, mask: u32, op: &Op) -> bool {
+/// Addresses as values: of the generic space, and of other CTAs.
+pub(super) fn address(w: &mut Warp, mask: u32, op: &Op) {
+    use super::access::{Place, place_of};
+    use crate::memory::is_constant;
+    use crate::op::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
     let low = (1u32 << CLUSTER_RANK_SHIFT) - 1;
     // A rank no cluster has must not wrap to the own CTA: it is kept for the access to refuse.
     let map = |a: u32, rank: u32| (a & low) | (rank.min(254) + 1) << CLUSTER_RANK_SHIFT;
@@ -222,17 +216,6 @@ pub(super) fn cluster_address(w: &mut Warp, mask: u32, op: &Op) -> bool {
             });
             w.put(mask, d, v);
         }
-        _ => return false,
-    }
-    true
-}
-
-/// Generic addressing. False if `op` is none.
-pub(super) fn address_space(w: &mut Warp, mask: u32, op: &Op) -> bool {
-    use super::access::{Place, place_of};
-    use crate::memory::is_constant;
-    use crate::op::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
-    match *op {
         Op::Cvta {
             space,
             to_generic,
@@ -259,9 +242,8 @@ pub(super) fn address_space(w: &mut Warp, mask: u32, op: &Op) -> bool {
             Space::Global | Space::Generic => place_of(x) == Place::Global && !is_constant(x),
             Space::Const => is_constant(x),
         }),
-        _ => return false,
+        ref other => misrouted(other),
     }
-    true
 }
 
 #[cfg(test)]

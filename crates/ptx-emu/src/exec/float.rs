@@ -1,5 +1,6 @@
 //! Float and half arithmetic, comparisons and selects.
 
+use super::units::misrouted;
 use super::warp::{Warp, each};
 use crate::numeric::arith::{self, Extremum, canonical_f32, flush_f32};
 use crate::numeric::halves::{Half, HalfMode, both};
@@ -611,7 +612,7 @@ fn packed_f32(x: u64, y: u64, z: u64, op: impl Fn(u32, u32, u32) -> u32) -> u64 
 
 /// Float instructions outside the inner loops. False if `op` is none.
 #[inline(never)]
-pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) -> bool {
+pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) {
     match *op {
         Op::F64Bin { op, m, d, a, b } => w.map2_64(mask, d, a, b, |x, y| scalar64(op, m, x, y)),
         Op::F64Fma { m, d, a, b, c } => {
@@ -657,12 +658,11 @@ pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) -> bool {
         }
         Op::Testp32 { test, d, a } => w.test2(mask, d, a, a, |x, _| test32(test, x)),
         Op::Testp64 { test, d, a } => w.test2_64(mask, d, a, a, |x, _| test64(test, x)),
-        _ => return compare_rare(w, mask, op),
+        _ => compare_rare(w, mask, op),
     }
-    true
 }
 
-fn compare_rare(w: &mut Warp, mask: u32, op: &Op) -> bool {
+fn compare_rare(w: &mut Warp, mask: u32, op: &Op) {
     match *op {
         Op::SetpI32 {
             w: W::B16,
@@ -724,9 +724,8 @@ fn compare_rare(w: &mut Warp, mask: u32, op: &Op) -> bool {
             });
             w.put64(mask, d, v);
         }
-        _ => return false,
+        ref other => misrouted(other),
     }
-    true
 }
 
 fn chooses_first(c: u32, float: bool) -> bool {

@@ -3,8 +3,9 @@
 //! Functions marked `inline(always)` are the inner loops of kernels: they are compiled into each
 //! vector level of the interpreter. The rest is called.
 
+use super::units::misrouted;
 use super::warp::{Warp, each};
-use crate::op::{IBin, R32, R64};
+use crate::op::{IBin, Op, R32, R64};
 
 pub(super) fn sext16(x: u32) -> i32 {
     i32::from(x as i16)
@@ -162,9 +163,20 @@ fn scalar32(op: IBin, x: u32, y: u32) -> u32 {
     }
 }
 
+/// The 16-bit forms of what is plain at 32 bits.
+pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) {
+    match *op {
+        Op::Bin32 { op, d, a, b, .. } => bin16(w, mask, op, d, a, b),
+        Op::MadLo32 { d, a, b, c, .. } => w.map3(mask, d, [a, b, c], |x, y, z| {
+            x.wrapping_mul(y).wrapping_add(z) & 0xffff
+        }),
+        ref other => misrouted(other),
+    }
+}
+
 /// 16-bit operations: operands extended by the operation's sign, result cut to 16 bits.
 #[inline(never)]
-pub(super) fn bin16(w: &mut Warp, mask: u32, op: IBin, d: R32, a: R32, b: R32) {
+fn bin16(w: &mut Warp, mask: u32, op: IBin, d: R32, a: R32, b: R32) {
     let f = |x: u32, y: u32| match op {
         IBin::DivS | IBin::RemS if y as u16 == 0 => scalar32(op, sext16(x) as u32, 0),
         IBin::DivS | IBin::RemS | IBin::MinS | IBin::MaxS | IBin::MinSRelu | IBin::MaxSRelu => {

@@ -37,6 +37,7 @@ mod sources;
 mod sync;
 mod tensor_copy;
 mod touched;
+mod units;
 mod warp;
 mod wgmma;
 mod wmma;

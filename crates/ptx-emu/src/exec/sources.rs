@@ -1,66 +1,32 @@
-//! Which 32-bit registers an instruction reads, for those that can meet an accumulator.
+//! Which instructions can meet an accumulator of wgmma before it is waited for.
 
 use std::collections::BTreeSet;
 
-use super::convert::pool;
-use crate::op::{Op, Program, R32, Slot, SlotList};
+use crate::op::operand::{Register, Role};
+use crate::op::{Op, Program, R32};
 
-fn words(program: &Program, list: SlotList) -> impl Iterator<Item = R32> {
-    pool(program, list).iter().filter_map(|slot| word(*slot))
-}
-
-fn word(slot: Slot) -> Option<R32> {
-    match slot {
-        Slot::W32(r) => Some(r),
-        _ => None,
-    }
-}
-
-/// 32-bit sources of arithmetic, moves, stores and matrix instructions.
+/// 32-bit registers an instruction takes the values of. What it accumulates into it does not read:
+/// the tensor core does, in its own time.
 pub(super) fn sources(program: &Program, op: &Op) -> Vec<R32> {
-    match *op {
-        Op::Bin32 { a, b, .. } | Op::F32Bin { a, b, .. } | Op::HBin { a, b, .. } => vec![a, b],
-        Op::SetpI32 { a, b, .. } | Op::SetpF32 { a, b, .. } | Op::SetpH { a, b, .. } => vec![a, b],
-        Op::CvtPack { a, b, .. } | Op::Selp32 { a, b, .. } | Op::Bin16x2 { a, b, .. } => vec![a, b],
-        Op::Pack32 { lo, hi, .. } | Op::Pack64 { lo, hi, .. } => vec![lo, hi],
-        Op::MadLo32 { a, b, c, .. } | Op::F32Fma { a, b, c, .. } | Op::HFma { a, b, c, .. } => {
-            vec![a, b, c]
+    let mut sources = Vec::new();
+    op.registers(&program.slot_pool, &mut |role, register| {
+        if let (Role::Read, Register::W32(r)) = (role, register) {
+            sources.push(r);
         }
-        Op::Lop3 { a, b, c, .. } | Op::Prmt { a, b, c, .. } | Op::FmaMixed { a, b, c, .. } => {
-            vec![a, b, c]
-        }
-        Op::F32Un { a, .. } | Op::HUn { a, .. } | Op::Un32 { a, .. } | Op::CvtPair { a, .. } => {
-            vec![a]
-        }
-        Op::Mov32 { a, .. } | Op::Shfl { a, .. } | Op::Unpack32 { a, .. } | Op::Redux { a, .. } => {
-            vec![a]
-        }
-        Op::Video(ref op) => vec![op.a, op.b, op.c],
-        Op::Cvt { a, .. } => word(a).into_iter().collect(),
-        Op::PackN { parts, .. } => words(program, parts).collect(),
-        Op::St { s, .. } | Op::StAsync { s, .. } => words(program, s).collect(),
-        Op::Atom(ref atom) => words(program, atom.b).collect(),
-        Op::Mma(ref mma) => [mma.a, mma.b, mma.c]
-            .iter()
-            .flat_map(|&l| words(program, l))
-            .collect(),
-        Op::Wmma(ref wmma) => [wmma.a, wmma.b, wmma.c]
-            .iter()
-            .flat_map(|&l| words(program, l))
-            .collect(),
-        Op::WmmaMove(ref m) if m.store => words(program, m.regs).collect(),
-        Op::MatrixMove(ref m) if m.store => words(program, m.regs).collect(),
-        _ => Vec::new(),
-    }
+    });
+    sources
 }
 
 /// Marks the instructions that read what a wgmma writes (or a copy of it).
 pub(super) fn readers(program: &Program) -> Vec<bool> {
     let mut written: BTreeSet<R32> = BTreeSet::new();
     for inst in &program.insts {
-        if let Op::Wgmma(op) = &inst.op {
-            written.extend(words(program, op.d));
-        }
+        inst.op
+            .registers(&program.slot_pool, &mut |role, register| {
+                if let (Role::Accumulate, Register::W32(r)) = (role, register) {
+                    written.insert(r);
+                }
+            });
     }
     loop {
         let before = written.len();
@@ -78,4 +44,28 @@ pub(super) fn readers(program: &Program) -> Vec<bool> {
     let reads =
         |op: &Op| !written.is_empty() && sources(program, op).iter().any(|r| written.contains(r));
     program.insts.iter().map(|inst| reads(&inst.op)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_takes_an_accumulator_is_a_reader() {
+        let registers: Vec<String> = (0..4).map(|i| format!("%f{i}")).collect();
+        let d = registers.join(",");
+        let text = format!(
+            ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry k() {{\n\
+             .reg .f32 %f<4>; .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p;\n\
+             wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{{d}}}, %rd0, %rd1, 1, 1, 1, 0, 0;\n\
+             mov.b32 %r0, %f1; popc.b32 %r1, %r0; bfe.u32 %r1, %r2, %r0, %r3;\n\
+             testp.finite.f32 %p, %f3; prefetch.global.L2 [%rd0]; add.u32 %r1, %r2, %r3;\n\
+             wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{{d}}}, %rd0, %rd1, 1, 1, 1, 0, 0;\n\
+             ret; }}"
+        );
+        let module = crate::Module::load(&text).expect("it parses");
+        let program = module.kernels.get("k").expect("it lowers");
+        let expected = [false, true, true, true, true, false, false, false, false];
+        assert_eq!(readers(program)[..9], expected);
+    }
 }

@@ -103,7 +103,6 @@ impl<'a> Emitter<'_, 'a> {
     fn step(&mut self, base: R64, registers: &[(Register, u64)]) -> R64 {
         let mut sum = base;
         for &(register, stride) in registers {
-            self.touch(register, false);
             let d = self.temp64();
             if register.bits == 32 {
                 let (a, b) = (self.r32(register), self.const32(stride as u32));
@@ -209,7 +208,6 @@ impl<'a> Emitter<'_, 'a> {
                 64 => Base::R64(self.r64(register)),
                 bits => return illegal(format!("`{base}` has {bits} bits and is no address")),
             };
-            self.touch(register, false);
             // In a function, parameters lie in local memory.
             let space = match space {
                 Space::Param if !self.in_kernel => Space::Local,

@@ -3,25 +3,37 @@
 //! Compilers emit PTX in single-assignment form: thousands of names, few alive at once. A slot is
 //! 32 lanes wide, so sharing slots keeps a warp's registers in the processor's caches.
 
-use super::emit::{Plan, Survey, Touch};
+use super::emit::{Plan, SURVEY_CONSTANTS, Survey};
 use super::flow::Blocks;
 use super::names::File;
+use crate::op::operand::{Register, Role};
+use crate::op::{P, Program, R32, R64};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
+use std::ops::Range;
 
 const FILES: [File; 3] = [File::W32, File::W64, File::Pred];
 
+/// A register that no instruction names needs no slot.
+const NO_SLOT: u32 = u32::MAX;
+
 /// Fills in the plan's slots. `counts` are the virtual registers of each file.
-pub(crate) fn allocate(survey: &Survey, blocks: &[Blocks], counts: [u32; 3], plan: &mut Plan) {
+pub(crate) fn allocate(
+    survey: &Survey,
+    program: &Program,
+    blocks: &[Blocks],
+    counts: [u32; 3],
+    plan: &mut Plan,
+) {
     for file in FILES {
-        plan.slots[file as usize] = vec![0; counts[file as usize] as usize];
+        plan.slots[file as usize] = vec![NO_SLOT; counts[file as usize] as usize];
     }
     let pinned = pinned(survey);
     for &(file, id) in &pinned {
         plan.slots[file as usize][id as usize] = plan.used[file as usize];
         plan.used[file as usize] += 1;
     }
-    let touches = by_group(survey);
+    let touches = Touches::of_groups(survey, program);
     for blocks in blocks {
         let slots = FILES.map(|file| {
             let start = plan.used[file as usize];
@@ -48,24 +60,79 @@ fn pinned(survey: &Survey) -> BTreeSet<(File, u32)> {
     pinned
 }
 
-/// Touches sorted by group, with the start of each group's run.
+/// One read or write of a virtual register by a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Touch {
+    file: File,
+    id: u32,
+    write: bool,
+}
+
+/// What each group touches, by the table of instructions, one group after the other.
 struct Touches {
-    sorted: Vec<Touch>,
+    all: Vec<Touch>,
     starts: Vec<usize>,
 }
 
-fn by_group(survey: &Survey) -> Touches {
-    let mut sorted = survey.touches.clone();
-    sorted.sort_by_key(|touch| touch.group);
-    let starts = (0..=survey.groups.len() as u32)
-        .map(|group| sorted.partition_point(|touch| touch.group < group))
-        .collect();
-    Touches { sorted, starts }
+fn number(register: Register) -> (File, u32) {
+    match register {
+        Register::W32(R32(id)) => (File::W32, id),
+        Register::W64(R64(id)) => (File::W64, id),
+        Register::Pred(P(id)) => (File::Pred, id.into()),
+    }
 }
 
 impl Touches {
+    fn of_groups(survey: &Survey, program: &Program) -> Self {
+        let mut touches = Self {
+            all: Vec::new(),
+            starts: vec![0],
+        };
+        let ends = survey.groups.iter().skip(1).map(|group| group.start);
+        let ends = ends.chain([program.insts.len() as u32]);
+        for (group, end) in survey.groups.iter().zip(ends) {
+            touches.add(program, group.start as usize..end as usize);
+            touches.starts.push(touches.all.len());
+        }
+        touches
+    }
+
+    /// Adds a group. What one of its instructions wrote before another reads it (temporaries) does
+    /// not come from outside.
+    fn add(&mut self, program: &Program, insts: Range<usize>) {
+        let first = self.all.len();
+        let mut named: Vec<(Role, (File, u32))> = Vec::new();
+        for inst in &program.insts[insts] {
+            named.clear();
+            let guard = inst
+                .guard
+                .pred
+                .map(|p| (Role::Read, number(Register::Pred(p))));
+            named.extend(guard);
+            inst.op
+                .registers(&program.slot_pool, &mut |role, register| {
+                    named.push((role, number(register)));
+                });
+            named.retain(|(_, (_, id))| *id < SURVEY_CONSTANTS);
+            for write in [false, true] {
+                for &(role, (file, id)) in &named {
+                    let touch = Touch { file, id, write };
+                    let does = if write { role.writes() } else { role.reads() };
+                    let made = Touch {
+                        write: true,
+                        ..touch
+                    };
+                    let known = &self.all[first..];
+                    if does && !known.contains(&touch) && !known.contains(&made) {
+                        self.all.push(touch);
+                    }
+                }
+            }
+        }
+    }
+
     fn of(&self, group: u32) -> &[Touch] {
-        &self.sorted[self.starts[group as usize]..self.starts[group as usize + 1]]
+        &self.all[self.starts[group as usize]..self.starts[group as usize + 1]]
     }
 }
 

@@ -1,8 +1,7 @@
 //! The program under construction.
 //!
 //! A kernel is emitted twice by the same code. The first pass is a survey: registers have virtual
-//! numbers, and labels, callees, shared variables and who touches which register are written
-//! down. From that a [`Plan`] is made, with which the second pass emits the final program. So no
+//! numbers, and labels, callees and shared variables are written down. From that a [`Plan`] is made, with which the second pass emits the final program. So no
 //! instruction is ever patched.
 
 use super::error::{Lowered, Problem};
@@ -14,15 +13,6 @@ use crate::front::ast;
 use crate::op::*;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
-
-/// One read or write of a virtual register.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Touch {
-    pub group: u32,
-    pub file: File,
-    pub id: u32,
-    pub write: bool,
-}
 
 /// One PTX instruction's run of emitted instructions.
 #[derive(Debug, Clone)]
@@ -36,7 +26,6 @@ pub(crate) struct Group {
 #[derive(Default)]
 pub(crate) struct Survey {
     pub groups: Vec<Group>,
-    pub touches: Vec<Touch>,
     /// Registers that must not share a slot: asynchronous operands and register parameters.
     pub pinned: BTreeSet<(File, u32)>,
     /// Plain 32-bit moves: (from, to).
@@ -113,7 +102,7 @@ pub(crate) struct Emitter<'m, 'a> {
 }
 
 /// Where constants are numbered in the first pass: beyond any virtual register.
-const SURVEY_CONSTANTS: u32 = 1 << 30;
+pub(crate) const SURVEY_CONSTANTS: u32 = 1 << 30;
 
 impl<'m, 'a> Emitter<'m, 'a> {
     pub fn new(unit: &'m Unit<'a>, plan: Option<&'m Plan>) -> Self {
@@ -163,7 +152,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
         });
     }
 
-    /// Starts a group; the guard's predicate counts as read by it.
+    /// Starts a group.
     pub fn begin_group(&mut self, guard: Option<(Register, bool)>) {
         self.survey.groups.push(Group {
             start: self.pc(),
@@ -172,13 +161,10 @@ impl<'m, 'a> Emitter<'m, 'a> {
         });
         self.guard = match guard {
             None => Guard::default(),
-            Some((register, negate)) => {
-                self.touch(register, false);
-                Guard {
-                    pred: Some(P(self.slot(File::Pred, register.id) as u16)),
-                    negate,
-                }
-            }
+            Some((register, negate)) => Guard {
+                pred: Some(P(self.slot(File::Pred, register.id) as u16)),
+                negate,
+            },
         };
     }
 
@@ -209,22 +195,6 @@ impl<'m, 'a> Emitter<'m, 'a> {
             None => id,
             // Both passes name the same registers in the same order.
             Some(plan) => plan.slots[file as usize][id as usize],
-        }
-    }
-
-    pub fn touch(&mut self, register: Register, write: bool) {
-        if self.plan.is_some() {
-            return;
-        }
-        let group = self.survey.groups.len().saturating_sub(1) as u32;
-        let halves = if register.bits == 128 { 2 } else { 1 };
-        for half in 0..halves {
-            self.survey.touches.push(Touch {
-                group,
-                file: register.file(),
-                id: register.id + half,
-                write,
-            });
         }
     }
 
@@ -263,19 +233,16 @@ impl<'m, 'a> Emitter<'m, 'a> {
 
     pub fn temp32(&mut self) -> R32 {
         let register = self.names.temporary(32);
-        self.touch(register, true);
         self.r32(register)
     }
 
     pub fn temp64(&mut self) -> R64 {
         let register = self.names.temporary(64);
-        self.touch(register, true);
         self.r64(register)
     }
 
     pub fn temp_pred(&mut self) -> P {
         let register = self.names.temporary(1);
-        self.touch(register, true);
         self.pred(register)
     }
 

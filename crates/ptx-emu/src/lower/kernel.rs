@@ -48,10 +48,11 @@ fn plan(emitter: &Emitter<'_, '_>) -> Result<Plan, Problem> {
     for blocks in &blocks {
         blocks.reconvergence(&survey.groups, &mut plan.reconverge);
     }
-    allocate::allocate(survey, &blocks, emitter.names.counts(), &mut plan);
-    if plan.used[2] > u32::from(u16::MAX) {
-        return Err(Problem::TooLarge("the number of live predicates".into()));
+    let counts = emitter.names.counts();
+    if counts[2] > u32::from(u16::MAX) {
+        return Err(Problem::TooLarge("the number of predicates".into()));
     }
+    allocate::allocate(survey, &emitter.program, &blocks, counts, &mut plan);
     plan.shared = shared_addresses(emitter)?;
     Ok(plan)
 }

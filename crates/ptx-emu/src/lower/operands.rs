@@ -117,10 +117,7 @@ impl<'a> Emitter<'_, 'a> {
     /// A register to write, of exactly these bits.
     pub fn target(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<Register> {
         match self.register(operand)? {
-            Some(register) if register.bits == bits => {
-                self.touch(register, true);
-                Ok(register)
-            }
+            Some(register) if register.bits == bits => Ok(register),
             Some(register) => illegal(format!(
                 "{} has {} bits where {bits} are needed",
                 describe(operand),
@@ -183,7 +180,6 @@ impl<'a> Emitter<'_, 'a> {
             Some(register) if register.bits >= bits && register.bits <= 64 => register,
             _ => self.target(operand, bits)?,
         };
-        self.touch(register, true);
         Ok((self.any_slot(register), register.bits))
     }
 
@@ -205,7 +201,6 @@ impl<'a> Emitter<'_, 'a> {
                     register.bits
                 ));
             }
-            self.touch(register, false);
             return Ok(self.r32(register));
         }
         match operand {
@@ -243,7 +238,6 @@ impl<'a> Emitter<'_, 'a> {
                     register.bits
                 ));
             }
-            self.touch(register, false);
             return Ok(self.r64(register));
         }
         match operand {
@@ -272,7 +266,6 @@ impl<'a> Emitter<'_, 'a> {
     pub fn wide_source(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<(Slot, u32)> {
         match self.register(operand)? {
             Some(register) if register.bits >= ty.bits() && register.bits <= 64 => {
-                self.touch(register, false);
                 Ok((self.any_slot(register), register.bits))
             }
             _ => Ok((self.source(operand, ty)?, ty.bits())),
@@ -287,7 +280,6 @@ impl<'a> Emitter<'_, 'a> {
         };
         match self.register(operand)? {
             Some(register) if register.bits == 1 => {
-                self.touch(register, false);
                 return Ok((self.pred(register), negated));
             }
             _ => {}

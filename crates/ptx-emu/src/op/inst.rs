@@ -1,721 +1,447 @@
-//! The instructions themselves.
+//! The instruction set: one table, from which everything about an instruction comes.
+//!
+//! A row reads `Name { modifiers } [written] = [read] => class, unit;`. From it come the variant of
+//! [`Op`], the [`Class`] it is counted under, the registers it reads and writes (for the allocation
+//! of slots and for whoever follows values), and the part of the executor that runs it. What has
+//! too many operands for a row is a struct of its own: `Name(operand: Struct) => class, unit;`,
+//! and says beside its fields which it writes ([`super::operand`]). Nothing is guessed: a row that
+//! lacks one of these does not compile.
 
+use super::operand::{Operand, Register, Role};
 use super::{
     Addr, Atom, AtomOp, BarKind, BoolOp, BulkCopy, Clock, Cmp, CvtMods, Extend, FBin, FMods, FTest,
     FUn, Fence, HFmt, I16x2, IBin, ICount, IUn, MapField, MatrixMove, Mbar, Mma, Num, Order, P, Pc,
     PrmtMode, R32, R64, Redux, Scope, ShflMode, Slot, SlotList, Space, TensorCopy, Video, Vote, W,
     Wgmma, Wmma, WmmaMove,
 };
+use crate::counters::Class;
+use crate::lower::Format;
 
-/// Instructions. `d` is always the destination.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Op {
+/// The part of the executor that runs an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Always by the interpreter's own loop. (The usual forms of others are, too.)
+    Plain,
+    /// 16-bit forms of what is plain at 32 bits.
+    Integer,
+    /// Everything else on integers, bit by bit or packed.
+    Bits,
+    /// Everything else on floats, and comparisons.
+    Float,
+    /// Conversions between types, packing and unpacking.
+    Convert,
+    /// Addresses as values.
+    Address,
+    /// What lanes of a warp tell each other.
+    Exchange,
+    /// Loads, stores and atomics.
+    Memory,
+    /// Where a warp goes on.
+    Branch,
+    /// Registers saved around calls.
+    Frame,
+    /// What the host gets to see.
+    Report,
+    /// Special registers and a warp's own state.
+    Warp,
+    /// What changes nothing that can be seen here.
+    Hint,
+    /// Barriers of warps, CTAs and clusters.
+    Barrier,
+    /// Copies that go on by themselves.
+    Copy,
+    /// Tensor cores and matrix moves.
+    Matrix,
+}
+
+macro_rules! instructions {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident
+            $({ $($m:ident: $mt:ty),* } [$($w:ident: $wt:ty),*] = [$($r:ident: $rt:ty),*])?
+            $(($b:ident: $bt:ty))?
+            => $class:expr, $unit:ident;
+    )*) => {
+        /// Instructions. `d` is always the destination.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Op {
+            $($(#[$doc])* $name $({ $($m: $mt,)* $($w: $wt,)* $($r: $rt,)* })? $((Box<$bt>))?,)*
+        }
+
+        impl Op {
+            /// What it counts as.
+            #[allow(unused_variables, reason = "few classes depend on operands")]
+            pub(crate) fn class(&self) -> Class {
+                use Class::*;
+                match self {
+                    $(Op::$name $({ $($m,)* $($w,)* $($r,)* })? $(($b))? => $class,)*
+                }
+            }
+
+            /// Who executes it.
+            pub(crate) fn unit(&self) -> Unit {
+                match self {
+                    $(Op::$name { .. } => Unit::$unit,)*
+                }
+            }
+
+            /// Shows every register it names, as often as it names it; `pool` holds the lists.
+            #[allow(unused_variables, reason = "modifiers are no registers")]
+            pub(crate) fn registers(&self, pool: &[Slot], see: &mut dyn FnMut(Role, Register)) {
+                match self {
+                    $(Op::$name $({ $($m,)* $($w,)* $($r,)* })? $(($b))? => {
+                        $($($w.visit(Role::Write, pool, see);)*)?
+                        $($($r.visit(Role::Read, pool, see);)*)?
+                        $($b.visit(Role::Read, pool, see);)?
+                    })*
+                }
+            }
+        }
+
+        /// Every row by name, with its unit.
+        #[cfg(test)]
+        pub(crate) const ROWS: &[(&str, Unit)] = &[$((stringify!($name), Unit::$unit)),*];
+    };
+}
+
+instructions! {
     // ---- integer ----
     /// d = a op b on 16- or 32-bit values
-    Bin32 {
-        w: W,
-        op: IBin,
-        d: R32,
-        a: R32,
-        b: R32,
-    },
+    Bin32 { w: W, op: IBin } [d: R32] = [a: R32, b: R32] => Int, Integer;
     /// d = a op b (not for shifts)
-    Bin64 { op: IBin, d: R64, a: R64, b: R64 },
+    Bin64 { op: IBin } [d: R64] = [a: R64, b: R64] => Int, Plain;
     /// 64-bit shift by a 32-bit amount (Shl, ShrS, ShrU)
-    Shift64 { op: IBin, d: R64, a: R64, b: R32 },
+    Shift64 { op: IBin } [d: R64] = [a: R64, b: R32] => Int, Plain;
     /// packed 16x2
-    Bin16x2 { op: I16x2, d: R32, a: R32, b: R32 },
+    Bin16x2 { op: I16x2 } [d: R32] = [a: R32, b: R32] => Int, Bits;
     /// d = op a
-    Un32 { w: W, op: IUn, d: R32, a: R32 },
+    Un32 { w: W, op: IUn } [d: R32] = [a: R32] => Int, Bits;
     /// d = op a
-    Un64 { op: IUn, d: R64, a: R64 },
+    Un64 { op: IUn } [d: R64] = [a: R64] => Int, Bits;
     /// popc, clz, bfind of a 32-bit value
-    Count32 { op: ICount, d: R32, a: R32 },
+    Count32 { op: ICount } [d: R32] = [a: R32] => Int, Bits;
     /// … of a 64-bit value
-    Count64 { op: ICount, d: R32, a: R64 },
+    Count64 { op: ICount } [d: R32] = [a: R64] => Int, Bits;
     /// d = low half of a·b + c
-    MadLo32 {
-        w: W,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    MadLo32 { w: W } [d: R32] = [a: R32, b: R32, c: R32] => Int, Integer;
     /// d = high half of a·b, plus c (`sat`: `mad.hi.sat.s32`)
-    MadHi32 {
-        w: W,
-        signed: bool,
-        sat: bool,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    MadHi32 { w: W, signed: bool, sat: bool } [d: R32] = [a: R32, b: R32, c: R32] => Int, Bits;
     /// d = low half of a·b + c
-    MadLo64 { d: R64, a: R64, b: R64, c: R64 },
+    MadLo64 {} [d: R64] = [a: R64, b: R64, c: R64] => Int, Bits;
     /// d = high half of a·b, plus c
-    MadHi64 {
-        signed: bool,
-        d: R64,
-        a: R64,
-        b: R64,
-        c: R64,
-    },
+    MadHi64 { signed: bool } [d: R64] = [a: R64, b: R64, c: R64] => Int, Bits;
     /// d = a·b, 32×32→64
-    MulWide32 {
-        signed: bool,
-        d: R64,
-        a: R32,
-        b: R32,
-    },
+    MulWide32 { signed: bool } [d: R64] = [a: R32, b: R32] => Int, Plain;
     /// d = a·b + c, 32×32+64→64
-    MadWide32 {
-        signed: bool,
-        d: R64,
-        a: R32,
-        b: R32,
-        c: R64,
-    },
+    MadWide32 { signed: bool } [d: R64] = [a: R32, b: R32, c: R64] => Int, Plain;
     /// d = a·b, 16×16→32
-    MulWide16 {
-        signed: bool,
-        d: R32,
-        a: R32,
-        b: R32,
-    },
+    MulWide16 { signed: bool } [d: R32] = [a: R32, b: R32] => Int, Bits;
     /// d = a·b + c, 16×16+32→32
-    MadWide16 {
-        signed: bool,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    MadWide16 { signed: bool } [d: R32] = [a: R32, b: R32, c: R32] => Int, Bits;
     /// d = mul24(a, b) + c; `hi` takes bits 16–47 of the product
-    Mad24 {
-        signed: bool,
-        hi: bool,
-        sat: bool,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    Mad24 { signed: bool, hi: bool, sat: bool } [d: R32] = [a: R32, b: R32, c: R32] => Int, Bits;
     /// add/sub with carry: uses the lane's carry flag if `carry_in`, sets it if `carry_out`
-    Carry32 {
-        sub: bool,
-        carry_in: bool,
-        carry_out: bool,
-        d: R32,
-        a: R32,
-        b: R32,
-    },
+    Carry32 { sub: bool, carry_in: bool, carry_out: bool } [d: R32] = [a: R32, b: R32] => Int, Bits;
     /// 64-bit form
-    Carry64 {
-        sub: bool,
-        carry_in: bool,
-        carry_out: bool,
-        d: R64,
-        a: R64,
-        b: R64,
-    },
+    Carry64 { sub: bool, carry_in: bool, carry_out: bool } [d: R64] = [a: R64, b: R64] => Int, Bits;
     /// mad.lo/hi .cc and madc
-    MadCarry32 {
-        hi: bool,
-        signed: bool,
-        carry_in: bool,
-        carry_out: bool,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    MadCarry32 { hi: bool, signed: bool, carry_in: bool, carry_out: bool } [d: R32]
+        = [a: R32, b: R32, c: R32] => Int, Bits;
     /// 64-bit form
-    MadCarry64 {
-        hi: bool,
-        signed: bool,
-        carry_in: bool,
-        carry_out: bool,
-        d: R64,
-        a: R64,
-        b: R64,
-        c: R64,
-    },
+    MadCarry64 { hi: bool, signed: bool, carry_in: bool, carry_out: bool } [d: R64]
+        = [a: R64, b: R64, c: R64] => Int, Bits;
     /// d = |a − b| + c
-    Sad32 {
-        w: W,
-        signed: bool,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    Sad32 { w: W, signed: bool } [d: R32] = [a: R32, b: R32, c: R32] => Int, Bits;
     /// 64-bit form
-    Sad64 {
-        signed: bool,
-        d: R64,
-        a: R64,
-        b: R64,
-        c: R64,
-    },
+    Sad64 { signed: bool } [d: R64] = [a: R64, b: R64, c: R64] => Int, Bits;
     /// any bitwise function of three inputs
-    Lop3 {
-        lut: u8,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    Lop3 { lut: u8 } [d: R32] = [a: R32, b: R32, c: R32] => Int, Plain;
     /// `lop3.BoolOp`: also p = (d != 0) op q
-    Lop3Pred {
-        lut: u8,
-        or: bool,
-        d: Slot,
-        p: P,
-        q: P,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    Lop3Pred { lut: u8, or: bool } [d: Slot, p: P] = [q: P, a: R32, b: R32, c: R32] => Int, Bits;
     /// byte permute
-    Prmt {
-        mode: PrmtMode,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    Prmt { mode: PrmtMode } [d: R32] = [a: R32, b: R32, c: R32] => Int, Bits;
     /// bit-field extract: b = position, c = length
-    Bfe32 {
-        signed: bool,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    Bfe32 { signed: bool } [d: R32] = [a: R32, b: R32, c: R32] => Int, Bits;
     /// 64-bit value, 32-bit position and length
-    Bfe64 {
-        signed: bool,
-        d: R64,
-        a: R64,
-        b: R32,
-        c: R32,
-    },
+    Bfe64 { signed: bool } [d: R64] = [a: R64, b: R32, c: R32] => Int, Bits;
     /// bit-field insert: field a into e at position b, length c
-    Bfi32 {
-        d: R32,
-        a: R32,
-        e: R32,
-        b: R32,
-        c: R32,
-    },
+    Bfi32 {} [d: R32] = [a: R32, e: R32, b: R32, c: R32] => Int, Bits;
     /// 64-bit form
-    Bfi64 {
-        d: R64,
-        a: R64,
-        e: R64,
-        b: R32,
-        c: R32,
-    },
+    Bfi64 {} [d: R64] = [a: R64, e: R64, b: R32, c: R32] => Int, Bits;
     /// `bmsk`: c − mask of b bits from position a
-    Bmsk { clamp: bool, d: R32, a: R32, b: R32 },
+    Bmsk { clamp: bool } [d: R32] = [a: R32, b: R32] => Int, Bits;
     /// `szext`: sign- or zero-extend a at bit b
-    Szext {
-        signed: bool,
-        clamp: bool,
-        d: R32,
-        a: R32,
-        b: R32,
-    },
+    Szext { signed: bool, clamp: bool } [d: R32] = [a: R32, b: R32] => Int, Bits;
     /// funnel shift of b:a by c
-    Shf {
-        left: bool,
-        wrap: bool,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    Shf { left: bool, wrap: bool } [d: R32] = [a: R32, b: R32, c: R32] => Int, Bits;
     /// `fns`: n-th set bit
-    Fns {
-        d: R32,
-        mask: R32,
-        base: R32,
-        offset: R32,
-    },
+    Fns {} [d: R32] = [mask: R32, base: R32, offset: R32] => Int, Bits;
     /// four-way byte dot product
-    Dp4a {
-        a_signed: bool,
-        b_signed: bool,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    Dp4a { a_signed: bool, b_signed: bool } [d: R32] = [a: R32, b: R32, c: R32] => Int, Bits;
     /// two-way 16×8 dot product
-    Dp2a {
-        a_signed: bool,
-        b_signed: bool,
-        hi: bool,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    Dp2a { a_signed: bool, b_signed: bool, hi: bool } [d: R32]
+        = [a: R32, b: R32, c: R32] => Int, Bits;
+
     // ---- float ----
     /// f32 binary
-    F32Bin {
-        op: FBin,
-        m: FMods,
-        d: R32,
-        a: R32,
-        b: R32,
-    },
+    F32Bin { op: FBin, m: FMods } [d: R32] = [a: R32, b: R32] => Float, Plain;
     /// f32 fused multiply-add
-    F32Fma {
-        m: FMods,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    F32Fma { m: FMods } [d: R32] = [a: R32, b: R32, c: R32] => Float, Plain;
     /// f32 unary
-    F32Un { op: FUn, m: FMods, d: R32, a: R32 },
+    F32Un { op: FUn, m: FMods } [d: R32] = [a: R32] => unary(*op), Plain;
     /// f64 binary
-    F64Bin {
-        op: FBin,
-        m: FMods,
-        d: R64,
-        a: R64,
-        b: R64,
-    },
+    F64Bin { op: FBin, m: FMods } [d: R64] = [a: R64, b: R64] => Double, Float;
     /// f64 fused multiply-add
-    F64Fma {
-        m: FMods,
-        d: R64,
-        a: R64,
-        b: R64,
-        c: R64,
-    },
+    F64Fma { m: FMods } [d: R64] = [a: R64, b: R64, c: R64] => Double, Float;
     /// f64 unary
-    F64Un { op: FUn, m: FMods, d: R64, a: R64 },
+    F64Un { op: FUn, m: FMods } [d: R64] = [a: R64] => unary(*op), Float;
     /// packed f32x2 in 64 bits: Add, Sub, Mul
-    F32x2Bin {
-        op: FBin,
-        m: FMods,
-        d: R64,
-        a: R64,
-        b: R64,
-    },
+    F32x2Bin { op: FBin, m: FMods } [d: R64] = [a: R64, b: R64] => Float, Float;
     /// packed f32x2 fma
-    F32x2Fma {
-        m: FMods,
-        d: R64,
-        a: R64,
-        b: R64,
-        c: R64,
-    },
+    F32x2Fma { m: FMods } [d: R64] = [a: R64, b: R64, c: R64] => Float, Float;
     /// half binary
-    HBin {
-        fmt: HFmt,
-        op: FBin,
-        m: FMods,
-        d: R32,
-        a: R32,
-        b: R32,
-    },
+    HBin { fmt: HFmt, op: FBin, m: FMods } [d: R32] = [a: R32, b: R32] => Half, Plain;
     /// half fused multiply-add (`oob`: `.oob` form)
-    HFma {
-        fmt: HFmt,
-        m: FMods,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    HFma { fmt: HFmt, m: FMods } [d: R32] = [a: R32, b: R32, c: R32] => Half, Plain;
     /// half unary
-    HUn {
-        fmt: HFmt,
-        op: FUn,
-        m: FMods,
-        d: R32,
-        a: R32,
-    },
+    HUn { fmt: HFmt, op: FUn, m: FMods } [d: R32] = [a: R32] => unary(*op), Float;
     /// mixed precision `add/sub/fma.f32.{f16,bf16}`: a (and b) are 16-bit, c is f32
-    FmaMixed {
-        from: Num,
-        m: FMods,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-    },
+    FmaMixed { from: Num, m: FMods } [d: R32] = [a: R32, b: R32, c: R32] => Float, Float;
     /// three-input min/max `min.f32 d,a,b,c` uses two F32Bin; testp
-    Testp32 { test: FTest, d: P, a: R32 },
+    Testp32 { test: FTest } [d: P] = [a: R32] => Float, Float;
     /// testp.f64
-    Testp64 { test: FTest, d: P, a: R64 },
+    Testp64 { test: FTest } [d: P] = [a: R64] => Double, Float;
+
     // ---- compare and select ----
     /// d = a cmp b on 16- or 32-bit integers
-    SetpI32 {
-        w: W,
-        cmp: Cmp,
-        signed: bool,
-        d: P,
-        a: R32,
-        b: R32,
-    },
+    SetpI32 { w: W, cmp: Cmp, signed: bool } [d: P] = [a: R32, b: R32] => Int, Float;
     /// d = a cmp b on 64-bit integers
-    SetpI64 {
-        cmp: Cmp,
-        signed: bool,
-        d: P,
-        a: R64,
-        b: R64,
-    },
+    SetpI64 { cmp: Cmp, signed: bool } [d: P] = [a: R64, b: R64] => Int, Plain;
     /// d = a cmp b on f32
-    SetpF32 {
-        cmp: Cmp,
-        ftz: bool,
-        d: P,
-        a: R32,
-        b: R32,
-    },
+    SetpF32 { cmp: Cmp, ftz: bool } [d: P] = [a: R32, b: R32] => Float, Plain;
     /// d = a cmp b on f64
-    SetpF64 { cmp: Cmp, d: P, a: R64, b: R64 },
+    SetpF64 { cmp: Cmp } [d: P] = [a: R64, b: R64] => Double, Float;
     /// d (and q for the high half of packed forms) = a cmp b on halves
-    SetpH {
-        fmt: HFmt,
-        cmp: Cmp,
-        ftz: bool,
-        d: P,
-        q: Option<P>,
-        a: R32,
-        b: R32,
-    },
+    SetpH { fmt: HFmt, cmp: Cmp, ftz: bool } [d: P, q: Option<P>] = [a: R32, b: R32] => Half, Float;
     /// d = a op b, either negated first
-    PLogic {
-        op: BoolOp,
-        d: P,
-        a: P,
-        na: bool,
-        b: P,
-        nb: bool,
-    },
+    PLogic { op: BoolOp, na: bool, nb: bool } [d: P] = [a: P, b: P] => Int, Plain;
     /// d = a or !a
-    PMov { d: P, a: P, negate: bool },
+    PMov { negate: bool } [d: P] = [a: P] => Int, Plain;
     /// d = constant
-    PConst { d: P, value: bool },
+    PConst { value: bool } [d: P] = [] => Int, Plain;
     /// d = p ? a : b
-    Selp32 { d: R32, a: R32, b: R32, p: P },
+    Selp32 {} [d: R32] = [a: R32, b: R32, p: P] => Int, Plain;
     /// d = p ? a : b
-    Selp64 { d: R64, a: R64, b: R64, p: P },
+    Selp64 {} [d: R64] = [a: R64, b: R64, p: P] => Int, Plain;
     /// d = (c ≥ 0 as s32) ? a : b
-    Slct32 {
-        d: R32,
-        a: R32,
-        b: R32,
-        c: R32,
-        float: bool,
-    },
+    Slct32 { float: bool } [d: R32] = [a: R32, b: R32, c: R32] => Int, Float;
     /// 64-bit values
-    Slct64 {
-        d: R64,
-        a: R64,
-        b: R64,
-        c: R32,
-        float: bool,
-    },
+    Slct64 { float: bool } [d: R64] = [a: R64, b: R64, c: R32] => Int, Float;
+
     // ---- moves and conversions ----
     /// d = a
-    Mov32 { d: R32, a: R32 },
+    Mov32 {} [d: R32] = [a: R32] => Int, Plain;
     /// d = a
-    Mov64 { d: R64, a: R64 },
+    Mov64 {} [d: R64] = [a: R64] => Int, Plain;
     /// d = {lo, hi} of 32 bits each
-    Pack64 { d: R64, lo: R32, hi: R32 },
+    Pack64 {} [d: R64] = [lo: R32, hi: R32] => Int, Plain;
     /// {lo, hi} = a; sinks allowed
-    Unpack64 { lo: Slot, hi: Slot, a: R64 },
+    Unpack64 {} [lo: Slot, hi: Slot] = [a: R64] => Int, Plain;
     /// d = {lo, hi} of 16 bits each
-    Pack32 { d: R32, lo: R32, hi: R32 },
+    Pack32 {} [d: R32] = [lo: R32, hi: R32] => Int, Plain;
     /// {lo, hi} = a; sinks allowed
-    Unpack32 { lo: Slot, hi: Slot, a: R32 },
+    Unpack32 {} [lo: Slot, hi: Slot] = [a: R32] => Int, Plain;
     /// general pack: parts of `bits` each, low first, into d (any width)
-    PackN { d: Slot, bits: u8, parts: SlotList },
+    PackN { bits: u8 } [d: Slot] = [parts: SlotList] => Int, Convert;
     /// general unpack
-    UnpackN { a: Slot, bits: u8, parts: SlotList },
+    UnpackN { bits: u8 } [parts: SlotList] = [a: Slot] => Int, Convert;
     /// scalar conversion; slot widths follow the types
-    Cvt {
-        from: Num,
-        to: Num,
-        m: CvtMods,
-        d: Slot,
-        a: Slot,
-    },
+    Cvt { from: Num, to: Num, m: CvtMods } [d: Slot] = [a: Slot] => conversion(*from, *to), Convert;
     /// two f32 into packed halves or fp8/fp4 pairs: d = {hi: a, lo: b}
-    CvtPack {
-        to: Num,
-        m: CvtMods,
-        d: R32,
-        a: R32,
-        b: R32,
-    },
+    CvtPack { to: Num, m: CvtMods } [d: R32] = [a: R32, b: R32] => Convert, Convert;
     /// packed pair of `to` from a packed half pair (`cvt.…e4m3x2.f16x2`) or back
     /// (`cvt.rn.f16x2.e4m3x2`, `cvt.rn.bf16x2.ue8m0x2`); element types given
-    CvtPair {
-        from: Num,
-        to: Num,
-        m: CvtMods,
-        d: R32,
-        a: R32,
-    },
+    CvtPair { from: Num, to: Num, m: CvtMods } [d: R32] = [a: R32] => Convert, Convert;
     /// `cvt.pack.sat`: two s32 saturated to `to` (S16,U16,S8,U8,S4,U4), above the low part of c
-    CvtPackInt {
-        to: Num,
-        from_signed: bool,
-        d: R32,
-        a: R32,
-        b: R32,
-        c: Option<R32>,
-    },
+    CvtPackInt { to: Num, from_signed: bool } [d: R32]
+        = [a: R32, b: R32, c: Option<R32>] => Convert, Convert;
     /// space-to-generic (`to_generic`) or generic-to-space address conversion, 64-bit
-    Cvta {
-        space: Space,
-        to_generic: bool,
-        d: R64,
-        a: R64,
-    },
+    Cvta { space: Space, to_generic: bool } [d: R64] = [a: R64] => Int, Address;
     /// d = generic address a lies in the space
-    Isspacep { space: Space, d: P, a: R64 },
+    Isspacep { space: Space } [d: P] = [a: R64] => Int, Address;
     /// shared::cluster address of the same offset in CTA rank b; 32-bit addresses
-    Mapa32 { d: R32, a: R32, b: R32 },
+    Mapa32 {} [d: R32] = [a: R32, b: R32] => Int, Address;
     /// 64-bit; generic addresses if `generic`
-    Mapa64 {
-        generic: bool,
-        d: R64,
-        a: R64,
-        b: R32,
-    },
+    Mapa64 { generic: bool } [d: R64] = [a: R64, b: R32] => Int, Address;
     /// CTA rank of a shared::cluster address
-    GetCtaRank { generic: bool, d: R32, a: Slot },
+    GetCtaRank { generic: bool } [d: R32] = [a: Slot] => Int, Address;
     /// d = clock register
-    ReadClock32 { clock: Clock, d: R32 },
+    ReadClock32 { clock: Clock } [d: R32] = [] => Int, Warp;
     /// d = clock register
-    ReadClock64 { clock: Clock, d: R64 },
+    ReadClock64 { clock: Clock } [d: R64] = [] => Int, Warp;
     /// d = mask of lanes that execute this
-    Activemask { d: R32 },
+    Activemask {} [d: R32] = [] => Int, Warp;
+
     // ---- memory ----
     /// load `d.len` elements of `width` bytes; alignment is width·len
-    Ld {
-        space: Space,
-        order: Order,
-        width: u8,
-        ext: Extend,
-        d: SlotList,
-        addr: Addr,
-    },
+    Ld { space: Space, order: Order, width: u8, ext: Extend } [d: SlotList]
+        = [addr: Addr] => memory(*space), Memory;
     /// store; `Slot::Sink` never occurs
-    St {
-        space: Space,
-        order: Order,
-        width: u8,
-        s: SlotList,
-        addr: Addr,
-    },
+    St { space: Space, order: Order, width: u8 } []
+        = [s: SlotList, addr: Addr] => memory(*space), Memory;
     /// atom and red
-    Atom(Box<Atom>),
+    Atom(atom: Atom) => memory(atom.space), Memory;
     /// prefetch, discard, applypriority, createpolicy-less hints: checked address only
-    Prefetch { space: Space, addr: Addr },
+    Prefetch { space: Space } [] = [addr: Addr] => memory(*space), Hint;
     /// `createpolicy.*`: d = an opaque policy
-    CreatePolicy { d: R64 },
+    CreatePolicy {} [d: R64] = [] => Int, Warp;
     /// `st.async` (with mbarrier complete_tx) to shared::cluster
-    StAsync {
-        width: u8,
-        s: SlotList,
-        addr: Addr,
-        mbar: Addr,
-    },
+    StAsync { width: u8 } [] = [s: SlotList, addr: Addr, mbar: Addr] => Async, Copy;
     /// `red.async` to shared::cluster with complete_tx
-    RedAsync {
-        op: AtomOp,
-        ty: Num,
-        b: Slot,
-        addr: Addr,
-        mbar: Addr,
-    },
+    RedAsync { op: AtomOp, ty: Num } [] = [b: Slot, addr: Addr, mbar: Addr] => Async, Copy;
+
     // ---- control ----
     /// Branch for the lanes of the guard. `reconverge`: first instruction all paths meet at
     /// (immediate post-dominator of this branch), or [`super::NO_RECONVERGENCE`].
-    Bra {
-        target: Pc,
-        reconverge: Pc,
-        uniform: bool,
-    },
+    Bra { target: Pc, reconverge: Pc, uniform: bool } [] = [] => Control, Branch;
     /// Jump table: lane goes to `targets[index]`
-    Brx {
-        index: R32,
-        targets: Box<[Pc]>,
-        reconverge: Pc,
-    },
+    Brx { targets: Box<[Pc]>, reconverge: Pc } [] = [index: R32] => Control, Branch;
     /// Call; arguments and results are moved by the lowering. Slots and local bytes are static per
     /// function, so a call that may re-enter its caller stands between the two ops below.
-    Call { target: Pc },
+    Call { target: Pc } [] = [] => Control, Branch;
     /// Pushes the registers and local bytes of `Program::frames[frame]` on each lane's own stack
-    SaveFrame { frame: u32 },
+    SaveFrame { frame: u32 } [] = [] => Int, Frame;
     /// Pops what the matching [`Op::SaveFrame`] pushed
-    RestoreFrame { frame: u32 },
+    RestoreFrame { frame: u32 } [] = [] => Int, Frame;
     /// Indirect call: the register holds the address of one of the `targets`
-    CallIndirect {
-        target: R64,
-        targets: Box<[(u64, Pc)]>,
-        reconverge: Pc,
-    },
+    CallIndirect { targets: Box<[(u64, Pc)]>, reconverge: Pc } [] = [target: R64] => Control, Branch;
     /// Return from a device function; in the kernel: exit
-    Ret,
+    Ret => Control, Branch;
     /// Thread ends
-    Exit,
+    Exit => Control, Branch;
     /// `trap`
-    Trap,
+    Trap => Control, Report;
     /// `brkpt`
-    Brkpt,
+    Brkpt => Control, Report;
     /// `__assertfail(message, file, line, function, …)`: generic string addresses
-    AssertFail {
-        message: R64,
-        file: R64,
-        line: R32,
-        function: R64,
-    },
+    AssertFail {} [] = [message: R64, file: R64, line: R32, function: R64] => Control, Report;
     /// `vprintf(format, args)`; d = number of arguments read
-    Printf { d: R32, format: R64, args: R64 },
+    Printf {} [d: R32] = [format: R64, args: R64] => Control, Report;
     /// no effect (`pmevent`, `nanosleep`, hints)
-    Nop,
+    Nop => Control, Hint;
     /// give other warps a turn
-    Nanosleep { nanos: R32 },
+    Nanosleep {} [] = [nanos: R32] => Control, Warp;
+
     // ---- synchronisation ----
     /// `bar`/`barrier.cta`; threads = participating thread count or None for all
-    Bar {
-        kind: BarKind,
-        id: R32,
-        threads: Option<R32>,
-        aligned: bool,
-    },
+    Bar { aligned: bool } [] = [kind: BarKind, id: R32, threads: Option<R32>] => Sync, Barrier;
     /// `barrier.cluster.arrive`; releases unless relaxed
-    ClusterArrive { order: Order },
+    ClusterArrive { order: Order } [] = [] => Sync, Barrier;
     /// `barrier.cluster.wait`, which acquires
-    ClusterWait,
+    ClusterWait => Sync, Barrier;
     /// `bar.warp.sync mask`
-    WarpSync { mask: R32 },
+    WarpSync {} [] = [mask: R32] => Sync, Exchange;
     /// `shfl.sync`: p (optional) = source lane in range
-    Shfl {
-        mode: ShflMode,
-        d: R32,
-        p: Option<P>,
-        a: R32,
-        b: R32,
-        c: R32,
-        mask: R32,
-    },
+    Shfl { mode: ShflMode } [d: R32, p: Option<P>]
+        = [a: R32, b: R32, c: R32, mask: R32] => Sync, Exchange;
     /// `vote.sync` with a predicate result (All, Any, Uni)
-    VotePred {
-        vote: Vote,
-        d: P,
-        p: P,
-        negate: bool,
-        mask: R32,
-    },
+    VotePred { vote: Vote, negate: bool } [d: P] = [p: P, mask: R32] => Sync, Exchange;
     /// `vote.sync.ballot`
-    Ballot {
-        d: R32,
-        p: P,
-        negate: bool,
-        mask: R32,
-    },
+    Ballot { negate: bool } [d: R32] = [p: P, mask: R32] => Sync, Exchange;
     /// `match.any` (`all` false) / `match.all` with optional predicate
-    Match {
-        all: bool,
-        d: R32,
-        p: Option<P>,
-        a: Slot,
-        mask: R32,
-    },
+    Match { all: bool } [d: R32, p: Option<P>] = [a: Slot, mask: R32] => Sync, Exchange;
     /// `redux.sync`
-    Redux {
-        op: Redux,
-        d: R32,
-        a: R32,
-        mask: R32,
-    },
+    Redux { op: Redux } [d: R32] = [a: R32, mask: R32] => Sync, Exchange;
     /// `elect.sync d|p, mask`
-    Elect { d: Slot, p: P, mask: R32 },
+    Elect {} [d: Slot, p: P] = [mask: R32] => Sync, Exchange;
     /// `fence`, `membar`; `map` is the tensor map a `fence.proxy.tensormap` acquires
-    Fence { fence: Fence, map: Option<Addr> },
+    Fence { fence: Fence } [] = [map: Option<Addr>] => Sync, Plain;
     /// mbarrier operations
-    Mbar(Box<Mbar>),
+    Mbar(mbar: Mbar) => Sync, Barrier;
+
     // ---- asynchronous copies ----
     /// `cp.async` of `bytes` (4, 8, 16) with optional source size (rest zero-filled) or ignore-src
-    CpAsync {
-        dst: Addr,
-        src: Addr,
-        bytes: u8,
-        src_bytes: Option<R32>,
-        ignore: Option<P>,
-    },
+    CpAsync { bytes: u8 } []
+        = [dst: Addr, src: Addr, src_bytes: Option<R32>, ignore: Option<P>] => Async, Copy;
     /// `cp.async.commit_group`
-    CpAsyncCommit,
+    CpAsyncCommit => Async, Copy;
     /// `cp.async.wait_group n`; `cp.async.wait_all` is n = 0 with `all` (uncommitted included)
-    CpAsyncWait { n: u32, all: bool },
+    CpAsyncWait { n: u32, all: bool } [] = [] => Async, Copy;
     /// `cp.async.mbarrier.arrive(.noinc)`
-    CpAsyncMbarArrive {
-        noinc: bool,
-        space: Space,
-        addr: Addr,
-    },
+    CpAsyncMbarArrive { noinc: bool, space: Space } [] = [addr: Addr] => Async, Copy;
     /// `cp.async.bulk` and `cp.reduce.async.bulk`
-    Bulk(Box<BulkCopy>),
+    Bulk(copy: BulkCopy) => Async, Copy;
     /// `cp.async.bulk.tensor`, its reduce and prefetch forms
-    Tensor(Box<TensorCopy>),
+    Tensor(copy: TensorCopy) => Async, Copy;
     /// `cp.async.bulk.commit_group`
-    BulkCommit,
+    BulkCommit => Async, Copy;
     /// `cp.async.bulk.wait_group n`; `read`: sources read is enough
-    BulkWait { n: u32, read: bool },
+    BulkWait { n: u32, read: bool } [] = [] => Async, Copy;
     /// `tensormap.replace`: map at `addr`, new field value in `value`
-    TensormapReplace {
-        field: MapField,
-        space: Space,
-        addr: Addr,
-        value: Slot,
-    },
+    TensormapReplace { field: MapField, space: Space } []
+        = [addr: Addr, value: Slot] => Async, Copy;
     /// `tensormap.cp_fenceproxy`: copy 128 bytes shared → global and release them as a tensor map
-    TensormapCp {
-        scope: Scope,
-        dst: Addr,
-        src: Addr,
-        bytes: u32,
-    },
+    TensormapCp { scope: Scope, bytes: u32 } [] = [dst: Addr, src: Addr] => Async, Copy;
     /// `prefetch.tensormap`: map address checked only
-    PrefetchTensormap { addr: Addr },
+    PrefetchTensormap {} [] = [addr: Addr] => Async, Hint;
+
     // ---- tensor cores ----
     /// `wgmma.mma_async`
-    Wgmma(Box<Wgmma>),
+    Wgmma(product: Wgmma) => Tensor, Matrix;
     /// `wgmma.fence`
-    WgmmaFence,
+    WgmmaFence => Tensor, Plain;
     /// `wgmma.commit_group`
-    WgmmaCommit,
+    WgmmaCommit => Tensor, Matrix;
     /// `wgmma.wait_group n`
-    WgmmaWait { n: u32 },
+    WgmmaWait { n: u32 } [] = [] => Tensor, Matrix;
     /// `mma.sync`
-    Mma(Box<Mma>),
+    Mma(product: Mma) => Tensor, Matrix;
     /// `wmma.mma`
-    Wmma(Box<Wmma>),
+    Wmma(product: Wmma) => Tensor, Matrix;
     /// `wmma.load`, `wmma.store`
-    WmmaMove(Box<WmmaMove>),
+    WmmaMove(tile: WmmaMove) => memory(tile.space), Matrix;
     /// `ldmatrix`, `stmatrix`
-    MatrixMove(Box<MatrixMove>),
+    MatrixMove(tile: MatrixMove) => Shared, Matrix;
     /// `movmatrix.sync.aligned.m8n8.trans.b16`
-    Movmatrix { d: R32, a: R32 },
+    Movmatrix {} [d: R32] = [a: R32] => Int, Matrix;
     /// `vadd`, `vabsdiff4`, …
-    Video(Box<Video>),
+    Video(video: Video) => Int, Bits;
+
     // ---- the rest of Hopper ----
     /// `setmaxnreg.inc/.dec`
-    Setmaxnreg { inc: bool, count: u32 },
+    Setmaxnreg { inc: bool, count: u32 } [] = [] => Control, Warp;
     /// `griddepcontrol.wait` / `.launch_dependents`
-    GridDep { wait: bool },
+    GridDep { wait: bool } [] = [] => Control, Hint;
+}
+
+/// Accesses count by the memory they lead to.
+fn memory(space: Space) -> Class {
+    match space {
+        Space::Generic | Space::Global => Class::Global,
+        Space::Shared | Space::SharedCluster => Class::Shared,
+        Space::Local | Space::Const | Space::Param => Class::OtherMemory,
+    }
+}
+
+/// Special functions have a unit of their own.
+fn unary(op: FUn) -> Class {
+    match op {
+        FUn::Neg | FUn::Abs | FUn::Sqrt | FUn::Rcp => Class::Float,
+        FUn::SqrtApprox
+        | FUn::RcpApprox
+        | FUn::RsqrtApprox
+        | FUn::Ex2Approx
+        | FUn::Lg2Approx
+        | FUn::SinApprox
+        | FUn::CosApprox
+        | FUn::TanhApprox => Class::Mufu,
+    }
+}
+
+/// Between integers a conversion is a move.
+fn conversion(from: Num, to: Num) -> Class {
+    match from.is_integer() && to.is_integer() {
+        true => Class::Int,
+        false => Class::Convert,
+    }
 }

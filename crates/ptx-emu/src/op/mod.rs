@@ -17,6 +17,7 @@
 mod copies;
 mod inst;
 mod memory;
+pub(crate) mod operand;
 mod program;
 mod scalar;
 mod sync;
@@ -25,6 +26,9 @@ mod video;
 
 pub use copies::{BulkCopy, BulkDir, MapField, TensorCopy, TensorMode};
 pub use inst::Op;
+#[cfg(test)]
+pub(crate) use inst::ROWS;
+pub(crate) use inst::Unit;
 pub use memory::*;
 pub use program::*;
 pub use scalar::*;

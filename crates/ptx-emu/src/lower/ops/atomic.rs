@@ -149,7 +149,6 @@ fn values<'a>(
             else {
                 return wrong("a 128-bit register", element);
             };
-            emitter.touch(register, false);
             slots.extend(emitter.halves(register).map(Slot::W64));
         } else {
             slots.push(emitter.source(element, ty)?);

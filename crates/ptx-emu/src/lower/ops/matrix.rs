@@ -278,12 +278,8 @@ pub(super) fn fragment<'a>(
     }
     let mut slots = Vec::new();
     for item in items {
-        match emitter.register(item)? {
-            Some(register) if asynchronous => {
-                emitter.pin(register);
-                emitter.touch(register, false);
-            }
-            _ => {}
+        if let (Some(register), true) = (emitter.register(item)?, asynchronous) {
+            emitter.pin(register);
         }
         slots.push(match write {
             true => Slot::W32(emitter.d32(item, 32)?),

@@ -128,7 +128,6 @@ pub(super) fn load_from<'a>(
     };
     if let Some(parts) = vector_register {
         for register in parts {
-            emitter.touch(register, true);
             slots.push(emitter.any_slot(register));
             widest = register.bits;
         }
@@ -186,7 +185,6 @@ fn sources<'a>(
     let mut slots = Vec::new();
     if let Some(parts) = vector_register {
         for register in parts {
-            emitter.touch(register, false);
             slots.push(emitter.any_slot(register));
         }
         return emitter.list(&slots);
@@ -197,7 +195,6 @@ fn sources<'a>(
             else {
                 return crate::lower::operands::wrong("a 128-bit register", element);
             };
-            emitter.touch(register, false);
             slots.extend(emitter.halves(register).map(Slot::W64));
         } else {
             slots.push(emitter.wide_source(element, ty)?.0);

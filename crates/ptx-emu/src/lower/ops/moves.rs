@@ -171,7 +171,6 @@ fn mov128<'a>(emitter: &mut Emitter<'_, 'a>, d: &Operand<'a>, a: &Operand<'a>) -
     let Some(source) = emitter.register(a)?.filter(|register| register.bits == 128) else {
         return wrong("a 128-bit register", a);
     };
-    emitter.touch(source, false);
     let target = emitter.target(d, 128)?;
     let from = emitter.halves(source);
     let to = emitter.halves(target);
@@ -256,7 +255,6 @@ fn unpack<'a>(
         let Some(source) = emitter.register(a)?.filter(|register| register.bits == 128) else {
             return wrong("a 128-bit register", a);
         };
-        emitter.touch(source, false);
         let from = emitter.halves(source);
         return unpack128(emitter, parts, from, bits);
     }
