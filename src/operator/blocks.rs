@@ -17,6 +17,8 @@ use super::operands::SCALE_BLOCK;
 /// Columns and rows whose sums are in registers together.
 const COLUMNS: usize = 32;
 const ROWS: usize = 4;
+/// Columns multiplied before any is put in its place: what bounds the memory this takes.
+const AT_ONCE: usize = 4096;
 /// Words of four elements in a block.
 const WORDS: usize = SCALE_BLOCK / 4;
 /// Added to the elements of B, because one side of the instruction has no sign.
@@ -109,11 +111,28 @@ impl Left {
             doubles: Doubles::plus(OFFSET),
             values: std::array::from_fn(|code| decode_e4m3(code as u8) as f32),
         };
-        let strips: Vec<(usize, Vec<f32>)> = (0..n)
+        for first in (0..n).step_by(AT_ONCE) {
+            let columns = first..(first + AT_ONCE).min(n);
+            self.multiply_columns(&right, columns, rows, out);
+        }
+    }
+
+    /// Some columns of the product.
+    fn multiply_columns(
+        &self,
+        right: &Right<'_>,
+        columns: std::ops::Range<usize>,
+        rows: usize,
+        out: &mut [f32],
+    ) {
+        let n = out.len() / rows;
+        let strips: Vec<(usize, Vec<f32>)> = columns
+            .clone()
             .into_par_iter()
             .step_by(COLUMNS)
             .map_with(Vec::new(), |panels, first| {
-                right.pack(first..(first + COLUMNS).min(n), self.blocks, panels);
+                let strip = first..(first + COLUMNS).min(columns.end);
+                right.pack(strip, self.blocks, panels);
                 let mut strip = vec![0.0; rows.next_multiple_of(ROWS) * COLUMNS];
                 for (tile, out) in strip.chunks_exact_mut(ROWS * COLUMNS).enumerate() {
                     // SAFETY: the instructions are available.
@@ -124,9 +143,9 @@ impl Left {
             .collect();
         out.par_chunks_mut(n).enumerate().for_each(|(row, out)| {
             for (first, strip) in &strips {
-                let columns = (n - first).min(COLUMNS);
-                let from = &strip[row * COLUMNS..][..columns];
-                out[*first..][..columns].copy_from_slice(from);
+                let width = (columns.end - first).min(COLUMNS);
+                let from = &strip[row * COLUMNS..][..width];
+                out[*first..][..width].copy_from_slice(from);
             }
         });
     }
