@@ -9,14 +9,57 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use dgx::config::Round;
-use dgx::domain::Shape;
 use gemm_common::Parallelism;
+use serde::Deserialize;
+use toml::Spanned;
 
 const ROUND: &str = "configs/round4.toml";
 const CELL: [&str; 2] = ["256x4096x7168", "g8-k2048"];
 /// The matrices A is multiplied with.
 const WEIGHTS: u32 = 2;
+/// What every cell is validated on.
+const DISTRIBUTIONS: u32 = 2;
+
+/// What of the round decides how much is to be computed.
+#[derive(Deserialize)]
+struct Round {
+    contenders: Vec<String>,
+    shapes: Vec<Spanned<Shape>>,
+}
+
+#[derive(Deserialize)]
+struct Shape {
+    name: Option<String>,
+    m: Rows,
+    n: usize,
+    k: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Rows {
+    Dense(usize),
+    Groups(Vec<usize>),
+}
+
+impl Shape {
+    fn rows(&self) -> usize {
+        match &self.m {
+            Rows::Dense(m) => *m,
+            Rows::Groups(all) => all.iter().sum(),
+        }
+    }
+
+    fn name(&self) -> String {
+        let dense = || format!("{}x{}x{}", self.rows(), self.n, self.k);
+        self.name.clone().unwrap_or_else(dense)
+    }
+}
+
+fn read(path: &Path) -> Round {
+    let text = std::fs::read_to_string(path).expect("run from the repository");
+    toml::from_str(&text).expect("a round")
+}
 
 /// CPU time of this process, or of the children it has waited for.
 fn cpu_time(who: libc::c_int) -> Duration {
@@ -33,8 +76,7 @@ fn cpu_time(who: libc::c_int) -> Duration {
 /// CPU time of one f32 product of a shape, the rows of its groups taken together: the best of
 /// three.
 fn product(shape: &Shape) -> Duration {
-    let [n, k] = [shape.groups[0].n, shape.groups[0].k].map(|x| x as usize);
-    let m = shape.groups.iter().map(|g| g.m as usize).sum::<usize>();
+    let (m, n, k) = (shape.rows(), shape.n, shape.k);
     let (a, b) = (vec![1f32; m * k], vec![0.5f32; n * k]);
     let mut out = vec![0f32; m * n];
     let multiply = gemm_f32::gemm::f32::get_gemm_fn();
@@ -74,8 +116,9 @@ fn product(shape: &Shape) -> Duration {
 /// A copy of the round with the shapes of [`CELL`] alone.
 fn cell_of(round: &Round, folder: &Path) -> PathBuf {
     let mut text = std::fs::read_to_string(ROUND).expect("run from the repository");
-    for (shape, span) in round.shapes.iter().zip(&round.shape_spans).rev() {
-        if !CELL.contains(&shape.name.as_str()) {
+    for shape in round.shapes.iter().rev() {
+        if !CELL.contains(&shape.get_ref().name().as_str()) {
+            let span = shape.span();
             let comma = text[span.end..].find(',').expect("a list of shapes");
             text.replace_range(span.start..=span.end + comma, "");
         }
@@ -88,10 +131,10 @@ fn cell_of(round: &Round, folder: &Path) -> PathBuf {
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut path = PathBuf::from(ROUND);
-    let mut round = Round::read(&path).expect("run from the repository");
+    let mut round = read(&path);
     if std::env::var("DEFAULT_JOB").is_ok_and(|v| v == "cell") {
         path = cell_of(&round, folder.path());
-        round = Round::read(&path).expect("still a round");
+        round = read(&path);
         assert_eq!(round.shapes.len(), CELL.len());
     }
     let before = cpu_time(libc::RUSAGE_CHILDREN);
@@ -104,9 +147,9 @@ fn main() {
         .expect("dgx starts");
     assert!(status.success(), "{status}");
     let job = cpu_time(libc::RUSAGE_CHILDREN) - before;
-    let distributions = round.validation.distributions.len() as u32;
-    let times = WEIGHTS * distributions * round.contenders.len() as u32;
-    let plain: Duration = round.shapes.iter().map(|s| product(s) * times).sum();
+    let times = WEIGHTS * DISTRIBUTIONS * round.contenders.len() as u32;
+    let shapes = round.shapes.iter().map(Spanned::get_ref);
+    let plain: Duration = shapes.map(|shape| product(shape) * times).sum();
     let (job, plain) = (job.as_secs_f64(), plain.as_secs_f64());
     println!("sweep {job:.1} s of CPU, plain f32 products {plain:.1} s");
     println!("ratio {:.1}", job / plain);

@@ -52,6 +52,7 @@ impl Child {
     }
 
     /// By which anybody can end it.
+    #[cfg(test)]
     pub fn id(&self) -> u32 {
         self.process.id()
     }

@@ -107,6 +107,7 @@ impl InputError {
         &self.message
     }
 
+    #[cfg(test)]
     pub fn remedy(&self) -> &str {
         &self.remedy
     }

@@ -15,50 +15,53 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 #[macro_use]
-pub mod speech;
+mod speech;
 
-pub mod child;
-pub mod domain;
-pub mod files;
+mod child;
+mod domain;
+mod files;
 
-pub mod diagnostic;
-pub mod expr;
+mod diagnostic;
+mod expr;
 
-pub mod document;
-pub mod operator;
-pub mod stats;
+mod document;
+mod operator;
+mod stats;
 
-pub mod config;
+mod config;
 
-pub mod catalog;
+mod catalog;
 
-pub mod plan;
+mod plan;
 
-pub mod compile;
-pub mod validate;
+mod compile;
+mod validate;
 
-pub mod backend;
+mod backend;
 
-pub mod measure;
+mod measure;
 
-pub mod worker;
+mod worker;
 
-pub mod record;
+mod record;
 
-pub mod sweep;
+mod sweep;
 
-pub mod rank;
+mod rank;
 
-pub mod claims;
+mod claims;
 
-pub mod gate;
+mod gate;
 
-pub mod present;
+mod present;
 
-pub mod contest;
-pub mod explain;
-pub mod export;
+mod contest;
+mod explain;
+mod export;
 
-pub mod report;
+mod report;
 
-pub mod cli;
+mod cli;
+
+/// The whole program: the commands, their words and their exit codes.
+pub use cli::main;

@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) use front_matter::is_identifier;
 pub use headers::Headers;
 pub use library::Library;
-pub use variant::{Contender, Definition, Launch, Pick, Scratch, TensorMap, Tune, Variant};
+pub use variant::{Contender, Definition, Launch, Scratch, TensorMap, Tune, Variant};
 pub(crate) use variant::{MAKESPAN, combinations};
 pub use vocabulary::{Fill, MapType, OperandRef, Swizzle};
 

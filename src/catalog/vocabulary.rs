@@ -33,19 +33,6 @@ pub enum MapType {
 }
 
 impl MapType {
-    pub const ALL: [(&'static str, Self); 10] = [
-        ("u8", Self::U8),
-        ("u16", Self::U16),
-        ("u32", Self::U32),
-        ("i32", Self::I32),
-        ("u64", Self::U64),
-        ("i64", Self::I64),
-        ("f16", Self::F16),
-        ("bf16", Self::Bf16),
-        ("f32", Self::F32),
-        ("f64", Self::F64),
-    ];
-
     /// Size of an element in bytes.
     pub fn size(self) -> u64 {
         match self {

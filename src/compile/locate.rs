@@ -14,8 +14,6 @@ pub enum Origin {
     Loader,
     /// In a CUDA toolkit's folder.
     Toolkit,
-    /// In a Python environment's `nvidia` packages.
-    Python,
     /// In the checkout's `.dgx` folder.
     Checkout,
 }
@@ -26,7 +24,6 @@ impl fmt::Display for Origin {
             Self::Variable => "environment",
             Self::Loader => "library path",
             Self::Toolkit => "CUDA toolkit",
-            Self::Python => "python packages",
             Self::Checkout => ".dgx",
         })
     }

@@ -34,9 +34,7 @@ use serve::{Delivery, Order};
 
 pub use cache::{Cache, Entry, cache_root};
 pub use launchable::refusal;
-pub use locate::{
-    Found, Origin, file_or_folder, preload, python_library_folders, search, system_library_folders,
-};
+pub use locate::{file_or_folder, preload, python_library_folders, search, system_library_folders};
 pub use nvrtc::Nvrtc;
 pub use occupancy::{Residency, occupancy, residency};
 pub use process::Limits;

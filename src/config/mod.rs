@@ -8,9 +8,7 @@ mod shapes;
 pub mod target;
 mod wire;
 
-pub use round::{
-    Baseline, Distribution, Gate, Juror, Jury, Measurement, Pitch, Round, Selection, Validation,
-};
+pub use round::{Baseline, Gate, Juror, Jury, Measurement, Pitch, Round, Selection};
 
 /// Names that go into tables and file names.
 fn is_plain(name: &str) -> bool {

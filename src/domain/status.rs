@@ -24,6 +24,7 @@ pub enum Status {
 }
 
 impl Status {
+    #[cfg(test)]
     pub const ALL: [Self; 7] = [
         Self::Ok,
         Self::Wrong,

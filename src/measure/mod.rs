@@ -9,4 +9,4 @@ mod lineup;
 
 pub use audit::{Audit, Calls, Dealt};
 pub use blocks::{Outcome, Reading, Schedule, Stopwatch, run};
-pub use lineup::{Lineup, Unproven};
+pub use lineup::Lineup;

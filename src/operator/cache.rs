@@ -33,6 +33,7 @@ impl OracleCache {
     }
 
     /// The same with room for `limit` bytes.
+    #[cfg(test)]
     pub fn with_limit(self, limit: u64) -> Self {
         Self { limit, ..self }
     }

@@ -12,6 +12,6 @@ mod oracle;
 
 pub use cache::OracleCache;
 pub use distribution::Distribution;
-pub use format::{decode_e2m1, decode_e4m3, encode_e4m3};
-pub use operands::{GroupOperands, Operands, SCALE_BLOCK, blocked_scales};
-pub use oracle::{Departure, GroupOracle, Oracle, silu};
+pub use format::{decode_e2m1, decode_e4m3};
+pub use operands::{GroupOperands, Operands, SCALE_BLOCK};
+pub use oracle::{GroupOracle, Oracle, silu};

@@ -11,9 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use call::{
-    Deal, LaunchGeometry, MapGeometry, MapLayout, OperatorCall, ScratchLayout, ScratchSize,
-};
+pub use call::{Deal, LaunchGeometry, MapGeometry, OperatorCall, ScratchSize};
 
 use crate::catalog::Headers;
 use crate::catalog::{Catalog, Contender};

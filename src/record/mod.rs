@@ -23,6 +23,8 @@ mod writer;
 pub use crate::domain::printable;
 pub use folder::newest_first;
 pub use place::{portable, portable_word};
-pub use reader::{ReadError, header, newest, read, read_text, runs_in};
+#[cfg(test)]
+pub use reader::read_text;
+pub use reader::{ReadError, header, newest, read, runs_in};
 pub use run::{Resources, Run};
 pub use writer::{WriteError, Writer};

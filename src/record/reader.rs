@@ -107,6 +107,7 @@ pub fn header(path: &Path) -> Result<Header, ReadError> {
 }
 
 /// Reads run-file text; `path` is for messages and for [`Run::path`].
+#[cfg(test)]
 pub fn read_text(path: &Path, bytes: &[u8]) -> Result<Run, ReadError> {
     read_from(path, bytes)
 }

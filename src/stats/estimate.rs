@@ -30,14 +30,6 @@ impl LogEstimate {
         }
     }
 
-    /// The same comparison read the other way round.
-    pub fn reversed(self) -> Self {
-        Self {
-            mean: -self.mean,
-            ..self
-        }
-    }
-
     /// Half the width of the interval, in logarithms.
     pub fn half_width(&self, confidence: f64) -> Option<f64> {
         Some(self.se? * quantile(self.df, 0.5 + confidence / 2.0))

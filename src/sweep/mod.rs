@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 pub use backend::BackendChoice;
-pub use build::{Inspection, inspect};
+pub use build::inspect;
 pub use environment::host;
 pub use resume::Resumed;
 

@@ -92,11 +92,6 @@ impl Worker {
         &self.yardstick
     }
 
-    /// Its process, by which anybody can end it.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Hands over one request.
     pub fn send(&mut self, request: Request) -> Result<(), Lost> {
         self.number += 1;
