@@ -15,6 +15,12 @@ __device__ __forceinline__ u32 load_shared_u32(u32 address) {
   return value;
 }
 
+__device__ __forceinline__ u32 load_shared_u16(u32 address) {
+  u16 value;
+  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(value) : "r"(address) : "memory");
+  return value;
+}
+
 __device__ __forceinline__ uint4 load_shared_v4(u32 address) {
   uint4 v;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
