@@ -129,7 +129,7 @@ impl Obituary {
     }
 
     /// Whether somebody else ended it.
-    pub fn from_outside(&self) -> bool {
+    pub fn by_others(&self) -> bool {
         let outside = [Signal::SIGKILL, Signal::SIGTERM].map(|signal| signal as i32);
         let signal = self.status.and_then(|status| status.signal());
         signal.is_some_and(|signal| outside.contains(&signal))
@@ -248,11 +248,11 @@ mod tests {
         let ended = obituary("echo one >&2; echo two >&2; echo >&2; exit 3");
         assert_eq!(ended.short(), "ended with code 3, saying: two");
         assert_eq!(ended.whole(), "ended with code 3, saying: one\ntwo");
-        assert!(!ended.from_outside());
+        assert!(!ended.by_others());
         for (signal, outside) in [(9, true), (15, true), (11, false)] {
             let ended = obituary(&format!("kill -{signal} $$"));
             assert_eq!(ended.how(), format!("was ended by signal {signal}"));
-            assert_eq!(ended.from_outside(), outside);
+            assert_eq!(ended.by_others(), outside);
         }
     }
 

@@ -8,7 +8,7 @@
 //!     stats → rank → gate → tables, report
 //! ```
 //!
-//! Left of ‖ only [`sweep`] knows all the stages. Right of ‖ nothing touches a
+//! Left of ‖ only `sweep` knows all the stages. Right of ‖ nothing touches a
 //! backend: every table, gate and report is made from a run file alone.
 
 // One door leads to the terminal.

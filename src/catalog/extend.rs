@@ -120,10 +120,8 @@ impl Reader<'_> {
         let inherited = self.parent.iter().flat_map(|parent| &parent.maps);
         inherited
             .map(|map| {
-                let formulas = map.dims.iter().chain(&map.strides).chain(&map.box_dims);
-                formulas
-                    .map(|f| self.checked(f))
-                    .collect::<Result<(), _>>()?;
+                let mut formulas = map.dims.iter().chain(&map.strides).chain(&map.box_dims);
+                formulas.try_for_each(|f| self.checked(f))?;
                 Ok(map.clone())
             })
             .collect()
@@ -136,10 +134,8 @@ impl Reader<'_> {
                 .iter()
                 .chain(&launch.block)
                 .chain(&launch.cluster);
-            let formulas = extents.chain(&launch.smem);
-            formulas
-                .map(|f| self.checked(f))
-                .collect::<Result<(), _>>()?;
+            let mut formulas = extents.chain(&launch.smem);
+            formulas.try_for_each(|f| self.checked(f))?;
             Ok(launch.clone())
         };
         list.iter().map(check).collect()

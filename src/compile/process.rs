@@ -104,7 +104,7 @@ impl Process {
 
     fn obituary(&mut self) -> Lost {
         let obituary = self.child.obituary();
-        match obituary.from_outside() {
+        match obituary.by_others() {
             true => Lost::Killed(obituary.short()),
             false => Lost::Died(obituary.short()),
         }

@@ -184,7 +184,8 @@ fn half_a_run_neither_passes_nor_fails() {
     let first = |kind| all.iter().position(is(kind)).unwrap();
     let stopped = "{\"type\":\"end\",\"complete\":false,\"reason\":\"interrupted\",\"seconds\":{},\"decision\":null}";
     let untimed = |gap: &Gap| matches!(gap, Gap::Untimed { .. });
-    let cases: [(fn(&Gap) -> bool, Vec<String>); 7] = [
+    type Expected = fn(&Gap) -> bool;
+    let cases: [(Expected, Vec<String>); 7] = [
         (|gap| *gap == Gap::NotEnded, all[..all.len() - 1].to_vec()),
         (
             |gap| matches!(gap, Gap::Unjudged { .. }),

@@ -116,7 +116,8 @@ fn a_tuning_that_no_sweep_found_is_refused() {
             line["gemms"][0]["code"] = json!(code.clone());
         }
     };
-    let cases: [(&dyn Fn(&mut Vec<Value>, &mut Value), &str); 7] = [
+    type Change<'a> = &'a dyn Fn(&mut Vec<Value>, &mut Value);
+    let cases: [(Change, &str); 7] = [
         (
             &|_, line| line["shape"] = json!("s"),
             "shape `s` is not in the header",

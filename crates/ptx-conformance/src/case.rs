@@ -95,8 +95,11 @@ pub enum Compare {
     /// infinities only against themselves: for results the ISA specifies by an error
     /// bound, and for sums whose order the ISA leaves open.
     Near {
+        /// What the output's bytes are numbers of.
         element: Element,
+        /// Of the recorded value.
         relative: f64,
+        /// Allowed on top, for values near zero.
         absolute: f64,
     },
 }

@@ -109,17 +109,27 @@ pub enum GoldenError {
     /// The file system refused.
     #[error("{path}: {source}", path = path.display())]
     Io {
+        /// The golden file.
         path: PathBuf,
+        /// The file system's reason.
         source: std::io::Error,
     },
     /// The first line is not a header of this version.
     #[error("{path}: {reason}; record it again", path = path.display())]
-    Header { path: PathBuf, reason: String },
+    Header {
+        /// The golden file.
+        path: PathBuf,
+        /// What its first line is instead.
+        reason: String,
+    },
     /// The packed bytes end early or do not unpack.
     #[error("{path}: output of `{case}`: {reason}; record it again", path = path.display())]
     Outputs {
+        /// The golden file.
         path: PathBuf,
+        /// Whose bytes they would be.
         case: String,
+        /// Where they end, or why they do not unpack.
         reason: String,
     },
 }

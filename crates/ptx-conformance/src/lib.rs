@@ -7,17 +7,17 @@
 //! the expected results is written by hand, so a disagreement is always one
 //! between the emulator and the silicon.
 
-pub mod case;
-pub mod elementwise;
+mod case;
+mod elementwise;
 pub mod families;
 pub mod golden;
-pub mod gpu;
-pub mod kernel;
-pub mod numbers;
-pub mod operand;
-pub mod packing;
+mod gpu;
+mod kernel;
+mod numbers;
+mod operand;
+mod packing;
 pub mod record;
 pub mod replay;
-pub mod values;
+mod values;
 
 pub use case::{Case, Compare, Element, Launch};

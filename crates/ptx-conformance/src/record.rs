@@ -33,7 +33,9 @@ pub enum RecordError {
     /// A worker could not be started or spoken to.
     #[error("worker for family `{family}`: {source}")]
     Worker {
+        /// What it was to run.
         family: &'static str,
+        /// The system's reason.
         source: std::io::Error,
     },
     /// No family has this name.
@@ -45,7 +47,9 @@ pub enum RecordError {
     /// The output folder cannot be made.
     #[error("{path}: {source}", path = path.display())]
     Folder {
+        /// Where goldens were to go.
         path: PathBuf,
+        /// The file system's reason.
         source: std::io::Error,
     },
 }

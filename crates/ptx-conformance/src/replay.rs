@@ -129,8 +129,11 @@ fn encode(map: &MapSpec, address: u64) -> Result<TensorMap, TensorMapError> {
 /// What a replay found about one case.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The outputs agree by the case's class; `exact` if bit for bit.
-    Agrees { exact: bool },
+    /// The outputs agree by the case's class.
+    Agrees {
+        /// Bit for bit, whatever the class allows.
+        exact: bool,
+    },
     /// An output differs.
     Differs(Difference),
     /// The emulator gave no outputs where the GPU did.
