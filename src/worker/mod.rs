@@ -1,6 +1,6 @@
 //! Contenders run in worker processes, so that one that crashes, hangs or
 //! breaks its context costs a process and not the sweep. [`Worker`] is the
-//! supervisor's end of the line; [`serve`] is the worker's. They speak over a
+//! supervisor's end of the line; [`mod@serve`] is the worker's. They speak over a
 //! socket that is the worker's stdin; its stdout belongs to what kernels print.
 
 mod judge;

@@ -95,7 +95,7 @@ pub struct SourceLoc {
     pub frames: Vec<Frame>,
 }
 
-/// One source position of a [`SourceLoc`].
+/// One source position of a `SourceLoc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// File as named by `.file`.

@@ -25,6 +25,6 @@ pub enum Numerics {
     #[default]
     Fast,
     /// As Hopper's tensor cores: exact products, one sum per instruction aligned to its largest
-    /// exponent and truncated (see [`fused`]).
+    /// exponent and truncated (see `fused`).
     Exact,
 }

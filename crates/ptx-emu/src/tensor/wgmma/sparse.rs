@@ -29,7 +29,7 @@ fn halves(b: &Matrix) -> Result<[Matrix; 2], WgmmaError> {
 }
 
 impl Form {
-    /// Runs a chain of sparse instructions on one accumulator; the rest as [`Form::run`].
+    /// Runs a chain of sparse instructions on one accumulator; the other arguments as for a dense one.
     pub fn run_sparse(
         &self,
         steps: &[SparseStep<'_>],
