@@ -105,6 +105,7 @@ impl Drop for Region {
 // SAFETY: a region is plain bytes; who may touch them when is the launch's discipline (see
 // `exec::global`): CTAs that write the same bytes without synchronising race on a GPU too.
 unsafe impl Send for Region {}
+// SAFETY: as above.
 unsafe impl Sync for Region {}
 
 /// The device's memory.

@@ -32,9 +32,10 @@ macro_rules! lanewise {
                 fn avx512($($arg: &Lanes),+) -> Lanes {
                     all($($arg),+)
                 }
-                // SAFETY: `Level::best` only names levels whose features were detected.
                 match Level::best() {
+                    // SAFETY: `Level::best` only names levels whose features were detected.
                     Level::Avx512 => unsafe { avx512($($arg),+) },
+                    // SAFETY: `Level::best` only names levels whose features were detected.
                     Level::Avx2 => unsafe { avx2($($arg),+) },
                     Level::Portable => all($($arg),+),
                 }
@@ -139,9 +140,10 @@ macro_rules! f16_pairs {
                 fn avx512($($arg: &Lanes),+) -> Lanes {
                     x86::narrow_avx512(&each($(&x86::widen_avx512($arg)),+))
                 }
-                // SAFETY: `Level::best` only names levels whose features were detected.
                 match Level::best() {
+                    // SAFETY: `Level::best` only names levels whose features were detected.
                     Level::Avx512 => return unsafe { avx512($($arg),+) },
+                    // SAFETY: `Level::best` only names levels whose features were detected.
                     Level::Avx2 => return unsafe { avx2($($arg),+) },
                     Level::Portable => {}
                 }
@@ -169,9 +171,10 @@ pub fn f16x2_from_f32(high: &Lanes, low: &Lanes) -> Lanes {
 /// `cvt.rn.f16.f32` into the low half of each lane.
 pub fn f16_from_f32(a: &Lanes) -> Lanes {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: `Level::best` only names levels whose features were detected.
     match Level::best() {
+        // SAFETY: `Level::best` only names levels whose features were detected.
         Level::Avx512 => return unsafe { x86::f16_from_f32_avx512(a) },
+        // SAFETY: `Level::best` only names levels whose features were detected.
         Level::Avx2 => return unsafe { x86::f16_from_f32_avx2(a) },
         Level::Portable => {}
     }
@@ -181,9 +184,10 @@ pub fn f16_from_f32(a: &Lanes) -> Lanes {
 /// `cvt.f32.f16` from the low half of each lane.
 pub fn f32_from_f16(a: &Lanes) -> Lanes {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: `Level::best` only names levels whose features were detected.
     match Level::best() {
+        // SAFETY: `Level::best` only names levels whose features were detected.
         Level::Avx512 => return unsafe { x86::f32_from_f16_avx512(a) },
+        // SAFETY: `Level::best` only names levels whose features were detected.
         Level::Avx2 => return unsafe { x86::f32_from_f16_avx2(a) },
         Level::Portable => {}
     }

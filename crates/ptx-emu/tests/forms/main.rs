@@ -10,7 +10,7 @@ mod tensor;
 use ptx_emu::{CompileError, LowerError, Module};
 
 /// A kernel around some lines, with registers of every kind declared.
-pub fn kernel(lines: &str) -> String {
+pub(crate) fn kernel(lines: &str) -> String {
     format!(
         ".version 9.0\n.target sm_100a\n.address_size 64\n\
          .extern .shared .align 1024 .b8 dynamic[];\n\
@@ -28,7 +28,7 @@ pub fn kernel(lines: &str) -> String {
 }
 
 /// Why the one kernel of a text cannot run, if it cannot.
-pub fn refusal(text: &str) -> Option<LowerError> {
+pub(crate) fn refusal(text: &str) -> Option<LowerError> {
     match Module::load(text) {
         Ok(module) => module.refused().values().next().cloned(),
         Err(CompileError::Lower(error)) => Some(error),
@@ -37,7 +37,7 @@ pub fn refusal(text: &str) -> Option<LowerError> {
 }
 
 #[track_caller]
-pub fn accepts(lines: &str) {
+pub(crate) fn accepts(lines: &str) {
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if let Some(error) = refusal(&kernel(line)) {
             panic!("{line}\n  {error}");

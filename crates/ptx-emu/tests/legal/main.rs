@@ -16,13 +16,13 @@ use ptx_emu::{Launch, LaunchError, Memory, Module, Params};
 
 /// A module of some text, for sm_90a.
 #[track_caller]
-pub fn module(text: &str) -> Module {
+pub(crate) fn module(text: &str) -> Module {
     let text = format!(".version 8.7\n.target sm_90a\n.address_size 64\n{text}");
     Module::load(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// Runs kernel `k(out)` of a module with one warp; the words it wrote.
-pub fn launch(module: &Module, words: usize) -> Result<Vec<u32>, LaunchError> {
+pub(crate) fn launch(module: &Module, words: usize) -> Result<Vec<u32>, LaunchError> {
     let mut memory = Memory::new();
     let out = memory.alloc_named("out", 4 * words as u64)?;
     Launch::new("k")
@@ -35,12 +35,12 @@ pub fn launch(module: &Module, words: usize) -> Result<Vec<u32>, LaunchError> {
 }
 
 #[track_caller]
-pub fn run(text: &str, words: usize) -> Vec<u32> {
+pub(crate) fn run(text: &str, words: usize) -> Vec<u32> {
     launch(&module(text), words).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A kernel `k` around some lines: `%rd1` is the output, `%r1` the lane, `%rd2` its own word.
-pub fn kernel(lines: &str) -> String {
+pub(crate) fn kernel(lines: &str) -> String {
     format!(
         ".visible .entry k(.param .u64 out)\n{{\n\
          .reg .pred %p<8>; .reg .b16 %rs<16>; .reg .b32 %r<64>; .reg .b64 %rd<32>; .reg .f32 %f<32>;\n\
