@@ -1,15 +1,20 @@
 //! Run competing designs of one GPU kernel, check each against an oracle,
 //! time the right ones side by side, and say which is fastest and how surely.
 //!
-//! Data flows one way, and the modules are listed in its order:
+//! Data flows one way:
 //!
 //! ```text
 //! config + catalog → plan → compile → backend → validate → measure → record ‖
-//!     stats → rank → gate → tables, report
+//!     rank → claims → gate → present → export, contest, report
 //! ```
 //!
 //! Left of ‖ only `sweep` knows all the stages. Right of ‖ nothing touches a
-//! backend: every table, gate and report is made from a run file alone.
+//! backend: every table, gate and report is made from a run file alone. What
+//! both sides need (statuses, devices, blocks, the roofline, the statistics with
+//! the rule that says when to stop measuring) stands before either.
+//!
+//! The modules are listed so that each uses only those above it; a test reads
+//! the sources and says where one does not.
 
 // One door leads to the terminal.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
@@ -45,6 +50,7 @@ mod worker;
 
 mod record;
 
+mod explain;
 mod sweep;
 
 mod rank;
@@ -56,12 +62,14 @@ mod gate;
 mod present;
 
 mod contest;
-mod explain;
 mod export;
 
 mod report;
 
 mod cli;
+
+#[cfg(test)]
+mod arrows;
 
 /// The whole program: the commands, their words and their exit codes.
 pub use cli::main;
