@@ -107,6 +107,7 @@ impl Stage {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
         command.current_dir(self.folder.path());
         command.env("NO_COLOR", "1").env("COLUMNS", "120");
+        command.env("DGX_CACHE", self.path("cache"));
         ended(command.args(args).arg(self.run_file()), code)
     }
 
@@ -222,6 +223,17 @@ fn every_process_times_every_shape_in_its_own_order() {
         blocks.iter().filter(mine).map(order).collect()
     };
     assert_ne!(of(0), of(1));
+    let other = Stage::with(&ROUND.replace("seed = 1", "seed = 2"), SCRIPT);
+    other.sweep(0);
+    let others: Vec<_> = other.lines("block").iter().take(SHARE).map(order).collect();
+    assert_ne!(others, of(0), "another seed, another order");
+    let workers = |process: u64| -> BTreeSet<u64> {
+        let mine = |c: &&Value| is_timed(c) && c["process"] == process;
+        let calls = journal.iter().filter(mine);
+        calls.filter_map(|c| c["worker"].as_u64()).collect()
+    };
+    assert_eq!((workers(0).len(), workers(1).len()), (1, 1));
+    assert_ne!(workers(0), workers(1));
 }
 
 #[test]
@@ -253,6 +265,10 @@ fn a_scripted_run_is_called_so_wherever_it_is_shown() {
     );
     let compared = stage.tell(&["compare", "plain", "quick"], 0);
     assert!(compared.contains("scripted"), "{compared}");
+    // What bounds a contender is not explained by times nobody measured.
+    let explained = stage.tell(&["explain", "plain"], 0);
+    assert!(explained.contains("least µs"), "{explained}");
+    assert!(!explained.contains("of least"), "{explained}");
 }
 
 #[test]
@@ -293,9 +309,9 @@ fn a_sample_at_a_dropped_clock_is_taken_again() {
 #[test]
 fn time_that_is_up_ends_a_shape_undecided() {
     let round = ROUND
-        .replace("max_seconds = 60", "max_seconds = 0.4")
+        .replace("max_seconds = 60", "max_seconds = 1")
         .replace("min_blocks = 20", "min_blocks = 100000");
-    let script = "journal = \"calls.jsonl\"\nnoise = 0.05\n[[on]]\nsleeps = 0.005\n";
+    let script = "journal = \"calls.jsonl\"\nnoise = 0.05\n[[on]]\nsleeps = 0.02\n";
     let stage = Stage::with(&round, script);
     let said = stage.sweep(0);
     assert!(said.contains("unresolved: "), "{said}");
@@ -306,8 +322,8 @@ fn time_that_is_up_ends_a_shape_undecided() {
         let share = share_of(&all, shape);
         let processes: Vec<u64> = share.iter().map(|(process, _)| *process).collect();
         assert_eq!(processes, [0, 1]);
-        // Half the time each, and 4 × 5 ms a block at the least.
-        let few = |(_, blocks): &(u64, usize)| (2..=10).contains(blocks);
+        // Half the time each, and 4 × 20 ms a block at the least.
+        let few = |(_, blocks): &(u64, usize)| (2..=7).contains(blocks);
         assert!(share.iter().all(few), "{share:?}");
     }
 }
@@ -349,6 +365,14 @@ fn who_is_wrong_at_first_is_never_timed() {
         ));
         stage.sweep(3);
         assert_eq!(stage.timed("odd"), 0, "{act}");
+        // Two distributions each, and none more for who is wrong in the first.
+        let calls = stage.journal();
+        let judged = |name: &str| {
+            let of = |c: &&Value| c["act"] == "validation" && c["contender"] == name;
+            calls.iter().filter(of).count()
+        };
+        assert_eq!(judged("quick"), 2 * SHAPES.len());
+        assert_eq!(judged("odd") == SHAPES.len(), act == "validation");
         assert!(stage.timed("quick") > 0);
         assert_eq!(stage.verdict("odd", "small").0, "wrong");
     }
@@ -437,7 +461,8 @@ fn a_failure_under_timing_costs_its_contender_a_verdict() {
         let stage = Stage::new(&format!(
             "[[on]]\ncontender = \"odd\"\nshape = \"small\"\ncall = 5\nfails = \"{status}\"\n"
         ));
-        stage.sweep(3);
+        let said = stage.sweep(3);
+        assert!(!said.contains("once more"), "nobody was lost: {said}");
         let (found, reason, _) = stage.verdict("odd", "small");
         assert_eq!(found, status);
         assert_eq!(
@@ -505,8 +530,15 @@ fn went_on(stage: &Stage, before: &str) {
 fn a_sweep_killed_in_the_middle_of_a_shape_goes_on_there() {
     let stage = waits_in_the_middle();
     let mut child = waiting(&stage);
+    let worker = stage.journal().last().expect("a call")["worker"].clone();
     child.kill().expect("a child to kill");
     child.wait().expect("a child to bury");
+    // Its worker, in the middle of a call, does not outlive it.
+    let began = Instant::now();
+    while PathBuf::from(format!("/proc/{worker}/exe")).exists() {
+        assert!(began.elapsed() < Duration::from_secs(20), "it goes on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let before = fs::read_to_string(stage.run_file()).expect("its text");
     let all = stage.blocks();
     assert_eq!(share_of(&all, "small"), [(0, SHARE)]);
@@ -561,6 +593,13 @@ fn the_yardstick_is_tuned_once_for_all_processes() {
     let shapes: Vec<&str> = tuned.iter().filter_map(|t| t["shape"].as_str()).collect();
     assert_eq!(shapes, SHAPES);
     assert_eq!(stage.timed("cublas"), 4 * (SHARE + 1));
+    // Wrong on a shape, it is not timed there again, and costs nobody else.
+    let event = "[[on]]\ncontender = \"cublas\"\nshape = \"small\"\ncall = 3\noutput = \"wrong\"\n";
+    let stage = Stage::with(&round, &format!("{script}{event}"));
+    stage.sweep(0);
+    assert_eq!(stage.verdict("cublas", "small").0, "wrong");
+    assert_eq!(stage.timed("cublas"), 3 + 2 * (SHARE + 1));
+    assert_eq!(share_of(&stage.blocks(), "small"), [(0, SHARE), (1, SHARE)]);
 }
 
 #[test]

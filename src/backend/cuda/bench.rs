@@ -17,11 +17,12 @@ use crate::validate::{Passed, Subject, Tolerance};
 
 /// The contenders of one shape on the GPU, ready to be called and timed.
 pub struct CudaBench<'a> {
-    shape: String,
-    instance: Rc<Instance>,
-    sets: Vec<Rc<DataSet>>,
-    timer: Timer,
+    // Dropped first: what follows is what it was made with.
     entries: Vec<Entry>,
+    timer: Timer,
+    sets: Vec<Rc<DataSet>>,
+    instance: Rc<Instance>,
+    shape: String,
     tools: Rc<Tools>,
     stream: Rc<Stream>,
     /// All of it lives in the backend's context.

@@ -69,8 +69,10 @@ impl Timer {
         deal: Deal,
     ) -> Result<Timed, RunFailure> {
         let entry = proven(entries, Entry::subject, passed.subject())?;
-        self.queue(entry, deal)?;
+        let queued = self.queue(entry, deal);
+        // Also where something was refused: what holds the stream must end.
         self.flag.set(self.ticket);
+        queued?;
         self.wait()?;
         let micros = self
             .stop

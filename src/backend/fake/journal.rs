@@ -9,6 +9,8 @@ use super::script::Act;
 /// One call, as it is written down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
+    /// The process it was made in.
+    pub worker: u32,
     pub act: Act,
     pub contender: String,
     pub shape: String,

@@ -67,6 +67,7 @@ impl FakeBackend {
     fn act(&mut self, call: &Call<'_>, deal: Option<Deal>, salt: Salt) -> Result<Cue, RunFailure> {
         let cue = self.prompter.cue(call);
         self.journal.note(&Note {
+            worker: std::process::id(),
             act: call.act,
             contender: call.contender.to_string(),
             shape: call.shape.to_owned(),
@@ -326,6 +327,7 @@ impl Bench for FakeBench<'_> {
     fn observe(&mut self, subject: &Subject, deal: Deal) -> Result<Observation, RunFailure> {
         let place = self.place(subject)?;
         self.backend.journal.note(&Note {
+            worker: std::process::id(),
             act: Act::Timing,
             contender: subject.contender.to_string(),
             shape: self.shape.clone(),
