@@ -54,11 +54,30 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             .collect();
         introduce(contender);
         show(&plan, index, &own, ceiling, ranking.as_ref(), &style);
-        if let Some(run) = &run {
-            print_counters(run, &contender.id, &style);
+        match &run {
+            Some(run) => print_counters(run, &contender.id, &style),
+            None => say!("{}\n", style.fold(&assumed(&device), 2)),
         }
     }
     Ok(Exit::Done)
+}
+
+/// What the least times are made of where no run says it, and by whose word.
+fn assumed(device: &Device) -> String {
+    let by = |key: &str| device.origins.get(key).map_or("unknown", String::as_str);
+    let Device { name, peaks, .. } = device;
+    format!(
+        "Planned for the {name}: {} SMs ({}), {:.0} MHz ({}), {:.2} TB/s ({}), {:.0} fp16 \
+         operations per clock and SM ({}).",
+        device.limits.sms,
+        by("limits.sms"),
+        peaks.clock_mhz,
+        by("peaks.clock_mhz"),
+        peaks.bandwidth / 1e12,
+        by("peaks.bandwidth"),
+        peaks.tensor_flops.unwrap_or(0.0),
+        by("peaks.tensor_flops"),
+    )
 }
 
 /// The round to explain it on, and the run that has times, if one is meant.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::nvrtc::{Nvrtc, Output};
 use crate::child::end_with_supervisor;
+use crate::config::target::usual;
 
 /// More of a log than anybody reads.
 const MAX_LOG: usize = 64 << 10;
@@ -64,7 +65,7 @@ impl Delivery {
 pub fn serve(memory: u64, orders: impl BufRead, mut deliveries: impl Write) -> io::Result<()> {
     end_with_supervisor();
     let nvrtc = Nvrtc::find().map_err(io::Error::other)?;
-    let flags = ["--gpu-architecture=sm_90a".to_owned()];
+    let flags = [format!("--gpu-architecture={}", usual().chip.target())];
     nvrtc
         .compile("first.cu", FIRST, &flags, &[])
         .map_err(io::Error::other)?;
