@@ -14,22 +14,8 @@ pub struct Subject {
 /// Proof that this very code gave a right output on this shape, here and now.
 /// Whatever reads the clock takes it, and it is used up: the next call is
 /// timed with a proof that comes of judging this one. [`prove`] makes the
-/// first, by judging an output, and nothing else can; it is not copied, and
-/// there is no other way to one:
-///
-/// ```compile_fail
-/// # use dgx::validate::{Passed, Subject};
-/// fn forge(subject: Subject) -> Passed {
-///     Passed { subject }
-/// }
-/// ```
-///
-/// ```compile_fail
-/// # use dgx::validate::Passed;
-/// fn copy(passed: &Passed) -> Passed {
-///     passed.clone()
-/// }
-/// ```
+/// first, by judging an output, and nothing else can: it cannot be built
+/// elsewhere, copied, or read from anywhere.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Passed {
     subject: Subject,
@@ -52,13 +38,6 @@ impl Passed {
 
 /// What is left of a proof when the clock was read with it. Only judging the
 /// output of that call makes it a proof again.
-///
-/// ```compile_fail
-/// # use dgx::validate::{Passed, Spent};
-/// fn read_the_clock_twice(passed: Passed) -> [Spent; 2] {
-///     [passed.spend(false), passed.spend(false)]
-/// }
-/// ```
 #[derive(Debug, PartialEq, Eq)]
 pub struct Spent {
     subject: Subject,
@@ -91,6 +70,31 @@ impl Spent {
     ) -> Result<Passed, Wrong> {
         prove(self.subject, exhibit, operands, oracle, tolerance)
     }
+}
+
+/// Does not compile where a type has one of the traits: then two impls answer.
+macro_rules! never {
+    ($($type:ty: $trait:path;)*) => {$(
+        const _: fn() = || {
+            struct Has;
+            trait Answer<A> {
+                fn answer() {}
+            }
+            impl<T> Answer<()> for T {}
+            impl<T: $trait> Answer<Has> for T {}
+            <$type as Answer<_>>::answer();
+        };
+    )*};
+}
+
+// Each would be a second way to a proof.
+never! {
+    Passed: Clone;
+    Passed: Default;
+    Passed: serde::de::DeserializeOwned;
+    Spent: Clone;
+    Spent: Default;
+    Spent: serde::de::DeserializeOwned;
 }
 
 /// What a call did, as far as it is judged.
