@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Spanned;
 
-use super::front_matter::{Reader, is_identifier};
+use super::front_matter::{MAX_ENTRIES, Reader, is_identifier};
 use super::variant::{Definition, MAKESPAN, combinations};
 use super::wire::{FrontMatter, Table, Value};
 use crate::diagnostic::InputError;
@@ -60,6 +60,13 @@ impl Reader<'_> {
         let lets = std::mem::take(&mut wire.lets);
         let mut all = self.laid_over(constants, false, inherited, &own)?;
         all.extend(self.laid_over(lets, true, inherited, &own)?);
+        if all.len() > MAX_ENTRIES {
+            return Err(self.document.error(
+                0..0,
+                format!("{} constants and lets, {MAX_ENTRIES} at most", all.len()),
+                "leave some out, here or in what is extended",
+            ));
+        }
         let tiles = wire.tiles.is_some() || parent.is_some_and(|p| p.tiles.is_some());
         Ok(Defined {
             params,

@@ -25,7 +25,7 @@ const GUIDE: &str = "docs/variants.md lists the keys";
 /// `Group::scratch` and `Args::scratch` have this many slots.
 const SCRATCH_SLOTS: usize = 8;
 /// More entries of one kind than anyone wrote by hand.
-const MAX_ENTRIES: usize = 256;
+pub(super) const MAX_ENTRIES: usize = 256;
 
 /// Reads the front matter of `file`, whose stem is `name`.
 pub(super) fn read(
@@ -208,8 +208,6 @@ impl Reader<'_> {
 
     fn check_counts(&self, wire: &FrontMatter) -> Result<(), InputError> {
         let counts = [
-            ("constants", wire.constants.len()),
-            ("lets", wire.lets.len()),
             ("requirements", wire.requires.as_ref().map_or(0, Vec::len)),
             ("scratch buffers", wire.scratch.len()),
             ("maps", wire.map.len()),

@@ -280,6 +280,8 @@ block  = 32
 #[test]
 fn mistakes_in_extending_are_placed() {
     let per = "[[scratch]]\nname = \"half_a\"\nbytes = 1\nper = \"call\"\n";
+    let many: String = (0..255).map(|i| format!("C{i} = {i}\n")).collect();
+    let many = format!("[const]\n{many}");
     let twice = "let = { ZED = 1 }\nconst = { ZED = 1 }\n";
     for (more, expected, place) in [
         (
@@ -296,6 +298,7 @@ fn mistakes_in_extending_are_placed() {
         (per, "has another `per`", "y.cu:5:"),
         ("[[pick]]\ncontender = \"x\"\n", "of its own", "y.cu:5:"),
         ("extend = \"x\"\n", "duplicate key", "y.cu:4:"),
+        (&many, "257 constants and lets", "y.cu:1:"),
     ] {
         let error = extending(more).unwrap_err();
         assert!(error.message().contains(expected), "{error}");
