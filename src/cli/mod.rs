@@ -4,6 +4,7 @@
 mod check;
 mod compare;
 mod compile_worker;
+mod dispatch;
 mod doctor;
 mod explain;
 mod gate;
@@ -68,6 +69,8 @@ enum Command {
     Gate(gate::Args),
     /// Write a run, or several, as one HTML page
     Report(report::Args),
+    /// Make a variant that picks, on each shape of a run, who won there
+    Dispatch(dispatch::Args),
     /// Show what bounds a contender: registers, shared memory, waves, time shares
     Explain(explain::Args),
     /// Recount a round's jury and set its vote beside what was measured
@@ -98,7 +101,7 @@ pub fn main() -> ExitCode {
         unsafe { std::env::set_var("NO_COLOR", "1") };
     }
     let verdict_is_all = matches!(cli.command, Command::Gate(_));
-    let exit = dispatch(cli).unwrap_or_else(|error| {
+    let exit = obey(cli).unwrap_or_else(|error| {
         error.print();
         error.exit()
     });
@@ -137,7 +140,7 @@ fn as_said(exit: Exit, verdict_is_all: bool, lost: Option<Lost>) -> Exit {
     }
 }
 
-fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
+fn obey(cli: Cli) -> Result<Exit, CommandError> {
     let globals = &cli.globals;
     match cli.command {
         Command::Sweep(args) => sweep::run(args, globals),
@@ -145,6 +148,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Compare(args) => compare::run(args, globals),
         Command::Gate(args) => gate::run(args, globals),
         Command::Report(args) => report::run(args, globals),
+        Command::Dispatch(args) => dispatch::run(args, globals),
         Command::Explain(args) => explain::run(args, globals),
         Command::Jury(args) => jury::run(args, globals),
         Command::Rounds(args) => rounds::run(args, globals),

@@ -30,10 +30,19 @@ pub struct Choice {
 /// single best only where it is surely faster: taking each shape's least
 /// estimate would count luck as gain.
 pub fn dispatch(run: &Run, ranking: &Ranking) -> Option<Dispatch> {
+    dispatch_among(run, ranking, |_| true)
+}
+
+/// The table over some of the contenders.
+pub fn dispatch_among(
+    run: &Run,
+    ranking: &Ranking,
+    enters: impl Fn(&ContenderId) -> bool,
+) -> Option<Dispatch> {
     let single = ranking
         .rows
         .iter()
-        .find(|r| r.place.is_some())?
+        .find(|r| r.place.is_some() && enters(&r.contender))?
         .contender
         .clone();
     let rivals: Vec<&ContenderId> = run
@@ -41,7 +50,7 @@ pub fn dispatch(run: &Run, ranking: &Ranking) -> Option<Dispatch> {
         .contenders
         .iter()
         .map(|c| &c.id)
-        .filter(|id| **id != single)
+        .filter(|id| **id != single && enters(id))
         .collect();
     let comparisons: Vec<_> = rivals
         .iter()
@@ -104,6 +113,42 @@ impl Dispatch {
         text
     }
 
+    /// The table as a variant: it picks on each shape of the run who won there,
+    /// in whatever order the groups come, and elsewhere the single best.
+    pub fn picks(&self, arch: &str) -> String {
+        let mut text = format!(
+            "/*dgx\n\
+             summary = \"Whoever was fastest on the shape when it was measured\"\n\
+             arch    = {}\n\n\
+             # Made by `dgx dispatch` from {}:\n\
+             # {:.4} times as fast as {} alone, in geometric mean.\n",
+            quoted(arch),
+            self.source.replace(['\n', '*'], " "),
+            self.gap,
+            self.single,
+        );
+        let mut winners: Vec<&ContenderId> = Vec::new();
+        for choice in self.choices.iter().filter(|c| c.contender != self.single) {
+            if !winners.contains(&&choice.contender) {
+                winners.push(&choice.contender);
+            }
+        }
+        for winner in winners {
+            let won = self.choices.iter().filter(|c| c.contender == *winner);
+            let conditions: Vec<String> = won.map(|c| condition(&c.shape)).collect();
+            text.push_str(&format!(
+                "\n[[pick]]\ncontender = {}\nwhen      = \"\"\"\n  {}\n\"\"\"\n",
+                quoted(winner.as_str()),
+                conditions.join(" ||\n  ")
+            ));
+        }
+        text.push_str(&format!(
+            "\n[[pick]]\ncontender = {}\n*/\n",
+            quoted(self.single.as_str())
+        ));
+        text
+    }
+
     /// The table as a C header with a lookup by the groups of a call.
     pub fn header(&self) -> String {
         let mut names: Vec<&ContenderId> = vec![&self.single];
@@ -145,6 +190,32 @@ impl Dispatch {
         text.push_str(LOOKUP);
         text
     }
+}
+
+/// That a shape is this one: sums over its groups, for which their order does
+/// not matter. That other groups agree in all of them does not happen by chance.
+fn condition(shape: &Shape) -> String {
+    let size = |d: u32| i64::from(d);
+    let groups = &shape.groups;
+    if let [g] = groups.as_slice() {
+        return format!(
+            "groups == 1 && most(m) == {} && most(n) == {} && most(k) == {}",
+            g.m, g.n, g.k
+        );
+    }
+    let sum = |of: fn((i64, i64, i64)) -> i64| -> i64 {
+        let sizes = groups.iter().map(|g| (size(g.m), size(g.n), size(g.k)));
+        sizes.map(of).fold(0, i64::saturating_add)
+    };
+    format!(
+        "groups == {} && sum(m) == {} && sum(m * m) == {} && sum(n) == {} && sum(k) == {} && sum(m * (n + k)) == {}",
+        groups.len(),
+        sum(|(m, _, _)| m),
+        sum(|(m, _, _)| m * m),
+        sum(|(_, n, _)| n),
+        sum(|(_, _, k)| k),
+        sum(|(m, n, k)| m * (n + k)),
+    )
 }
 
 const LOOKUP: &str = "};
@@ -232,6 +303,14 @@ mod tests {
         assert_eq!(value["default"].as_str(), Some("sequential"));
         let shapes = value["shape"].as_array().unwrap();
         assert_eq!(shapes[1]["contender"].as_str(), Some("interleaved"));
+    }
+
+    #[test]
+    fn who_may_not_enter_is_not_chosen() {
+        let (run, ranking) = crossing();
+        let table = dispatch_among(&run, &ranking, |id| id.as_str() != "sequential").unwrap();
+        let chosen = |c: &Choice| c.contender.as_str() != "sequential";
+        assert!(table.single.as_str() != "sequential" && table.choices.iter().all(chosen));
     }
 
     #[test]
