@@ -6,8 +6,8 @@
 use super::banks;
 use super::cluster::{CachedRegion, Cluster, Flow, POISON};
 use super::convert::pool;
+use super::door::{Act, Agent, Bytes, Room, Visit};
 use super::draft::Drafts;
-use super::early::InFlight;
 use super::gather::{gather, scatter};
 use super::warp::{Wait, Warp, each};
 use crate::fault::FaultKind;
@@ -47,12 +47,30 @@ pub(super) fn place_of(address: u64) -> Place {
     }
 }
 
-/// What an access is, for checks and counters.
+/// What an access is, for checks and for the door.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Access {
     /// Bytes per lane.
     pub(super) bytes: u64,
-    pub(super) write: bool,
+    pub(super) act: Act,
+    pub(super) order: Order,
+}
+
+impl Access {
+    /// A weak load or store.
+    #[inline(always)]
+    pub(super) fn weak(bytes: u64, write: bool) -> Self {
+        Self {
+            bytes,
+            act: if write { Act::Write } else { Act::Read },
+            order: Order::Weak,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn writes(&self) -> bool {
+        self.act.writes()
+    }
 }
 
 #[inline(always)]
@@ -178,45 +196,52 @@ impl Cluster<'_> {
             return Err(misaligned(place, &at, mask, access.bytes));
         }
         match place {
-            Place::Global => self.global_pointers(mask, &at, access),
+            Place::Global => self.global_pointers(w, mask, &at, access),
             Place::Shared => self.shared_pointers(w, mask, &at, access),
             Place::Local => self.local_pointers(w, mask, &at, access),
             Place::Param => self.param_pointers(&at, access),
         }
     }
 
+    /// A thread's access at the door, lane by lane.
+    fn pass_lane(&mut self, w: &Warp, room: Room, first: u64, access: Access) {
+        self.pass(&Visit {
+            agent: Agent::Thread,
+            from: w.origin(),
+            act: access.act,
+            order: access.order,
+            room,
+            bytes: Bytes::Piece {
+                first,
+                len: access.bytes,
+            },
+        });
+    }
+
     #[inline]
-    fn global_pointers(&mut self, mask: u32, at: &[u64; 32], access: Access) -> Checked<Pointers> {
+    fn global_pointers(
+        &mut self,
+        w: &Warp,
+        mask: u32,
+        at: &[u64; 32],
+        access: Access,
+    ) -> Checked<Pointers> {
         let low = at.iter().fold(u64::MAX, |m, &a| m.min(a));
         let high = at.iter().fold(0, |m, &a| m.max(a));
-        let lanes = u64::from(mask.count_ones());
-        let total = access.bytes * lanes;
-        match access.write {
-            true => self.counters.global_written += total,
-            false => self.counters.global_read += total,
-        }
         let cached = &self.last_region;
         if !(low >= cached.base && high.saturating_add(access.bytes) <= cached.end) {
             self.find_region(low, access)?;
         }
         let cached = &self.last_region;
         if high.saturating_add(access.bytes) > cached.end {
-            return self.scattered_pointers(at, access);
+            return self.scattered_pointers(w, mask, at, access);
         }
         let (base, host, index) = (cached.base, cached.host, cached.index);
-        let footprint = if access.write {
-            &self.env.written
-        } else {
-            &self.env.read
-        };
-        if high - low < total {
-            footprint.mark(index, low - base, high + access.bytes - low);
-        } else {
-            for &a in at {
-                footprint.mark(index, a - base, access.bytes);
-            }
+        for lane in lanes(mask) {
+            let room = Room::Global { region: index };
+            self.pass_lane(w, room, at[lane] - base, access);
         }
-        if self.drafts.concern(index, access.write) {
+        if self.drafts.concern(index, access.writes()) {
             return Ok(self.drafted_pointers(at, (low - base, high - base), access));
         }
         Ok(Pointers(each(
@@ -235,7 +260,7 @@ impl Cluster<'_> {
     ) -> Pointers {
         let region = self.last_region;
         let drafts = &mut self.drafts;
-        if access.write {
+        if access.writes() {
             return Pointers(each(|i| {
                 drafts.at_written(&region, at[i] - region.base, access.bytes)
             }));
@@ -261,22 +286,26 @@ impl Cluster<'_> {
 
     /// Lanes in different allocations, one by one.
     #[inline(never)]
-    fn scattered_pointers(&mut self, at: &[u64; 32], access: Access) -> Checked<Pointers> {
+    fn scattered_pointers(
+        &mut self,
+        w: &Warp,
+        mask: u32,
+        at: &[u64; 32],
+        access: Access,
+    ) -> Checked<Pointers> {
         let mut out = [0; 32];
         for (lane, &address) in at.iter().enumerate() {
             self.find_region(address, access)?;
             let cached = self.last_region;
             let offset = address - cached.base;
-            out[lane] = match access.write {
+            out[lane] = match access.writes() {
                 true => self.drafts.at_written(&cached, offset, access.bytes),
                 false => self.drafts.at(&cached, offset),
             };
-            let footprint = if access.write {
-                &self.env.written
-            } else {
-                &self.env.read
-            };
-            footprint.mark(cached.index, address - cached.base, access.bytes);
+            if mask >> lane & 1 == 1 {
+                let region = cached.index;
+                self.pass_lane(w, Room::Global { region }, offset, access);
+            }
         }
         Ok(Pointers(out))
     }
@@ -286,7 +315,7 @@ impl Cluster<'_> {
             space,
             address,
             bytes: access.bytes,
-            write: access.write,
+            write: access.writes(),
             nearest: self.env.memory.nearest(address),
         })
     }
@@ -294,36 +323,34 @@ impl Cluster<'_> {
     #[inline]
     fn shared_pointers(
         &mut self,
-        w: &mut Warp,
+        w: &Warp,
         mask: u32,
         at: &[u64; 32],
         access: Access,
     ) -> Checked<Pointers> {
-        let total = access.bytes * u64::from(mask.count_ones());
-        match access.write {
-            true => self.counters.shared_written += total,
-            false => self.counters.shared_read += total,
-        }
         self.counters.bank_conflicts += u64::from(banks::extra_wavefronts(mask, at, access.bytes));
         let cta = &mut self.ctas[w.cta as usize];
         let (host, len) = (cta.shared.as_mut_ptr() as usize, cta.shared.len() as u64);
         let low = at.iter().fold(u64::MAX, |m, &a| m.min(a));
-        let high = at.iter().fold(0, |m, &a| m.max(a));
-        let reaches =
-            |c: &InFlight| low < u64::from(c.end) && high + access.bytes > u64::from(c.start);
-        let early = !access.write && cta.in_flight.iter().any(reaches);
-        let own = low >= u64::from(self.env.program.shared_start) && high + access.bytes <= len;
-        if own {
-            for &a in at {
-                cta.touched.mark(a, access.bytes, access.write);
-            }
+        let end = at.iter().fold(0, |m, &a| m.max(a)) + access.bytes;
+        if low < u64::from(self.env.program.shared_start) || end > len {
+            return self.remote_pointers(w, mask, at, access);
         }
-        if !own {
-            return self.remote_pointers(w, at, access);
-        }
-        if early {
-            self.check_landed(w, mask, at, access.bytes as u32);
-        }
+        self.pass(&Visit {
+            agent: Agent::Thread,
+            from: w.origin(),
+            act: access.act,
+            order: access.order,
+            room: Room::Shared { cta: w.cta },
+            bytes: Bytes::Lanes {
+                mask,
+                at: &at.map(|a| a as u32),
+                each: access.bytes as u32,
+                low: low as u32,
+                end: end as u32,
+                dense: false,
+            },
+        });
         Ok(Pointers(each(
             #[inline(always)]
             |i| host + at[i] as usize,
@@ -332,21 +359,28 @@ impl Cluster<'_> {
 
     /// Addresses that name a CTA of the cluster, or are out of bounds.
     #[inline(never)]
-    fn remote_pointers(&mut self, w: &Warp, at: &[u64; 32], access: Access) -> Checked<Pointers> {
+    fn remote_pointers(
+        &mut self,
+        w: &Warp,
+        mask: u32,
+        at: &[u64; 32],
+        access: Access,
+    ) -> Checked<Pointers> {
         let mut out = [0; 32];
         let mut early = None;
         for (lane, &address) in at.iter().enumerate() {
             let (cta, offset) = self.shared_target(w.cta, address as u32, access)?;
-            if !access.write {
+            if !access.writes() && cta != w.cta {
                 early = early.or_else(|| self.copy_over(cta, offset, access.bytes as u32));
             }
-            let cta = &mut self.ctas[cta as usize];
-            cta.touched
-                .mark(u64::from(offset), access.bytes, access.write);
-            out[lane] = cta.shared.as_mut_ptr() as usize + offset as usize;
+            if mask >> lane & 1 == 1 {
+                self.pass_lane(w, Room::Shared { cta }, offset.into(), access);
+            }
+            let shared = &mut self.ctas[cta as usize].shared;
+            out[lane] = shared.as_mut_ptr() as usize + offset as usize;
         }
         if let Some(copy) = early {
-            self.note_overtaken(w, copy);
+            self.note_overtaken(w.origin(), mask, copy);
         }
         Ok(Pointers(out))
     }
@@ -376,7 +410,7 @@ impl Cluster<'_> {
                 space: "shared",
                 address: offset.into(),
                 bytes: access.bytes,
-                write: access.write,
+                write: access.writes(),
                 nearest: format!(
                     "the CTA has shared bytes {start:#x}..{end:#x}{}",
                     self.symbol_near(offset)
@@ -394,7 +428,7 @@ impl Cluster<'_> {
         access: Access,
     ) -> Checked<Pointers> {
         let total = access.bytes * u64::from(mask.count_ones());
-        match access.write {
+        match access.writes() {
             true => self.counters.local_written += total,
             false => self.counters.local_read += total,
         }
@@ -410,7 +444,7 @@ impl Cluster<'_> {
                     space: "local",
                     address: at[lane],
                     bytes: access.bytes,
-                    write: access.write,
+                    write: access.writes(),
                     nearest: format!("a thread has {per_lane} local bytes"),
                 }));
             }
@@ -423,13 +457,13 @@ impl Cluster<'_> {
         let bytes = &self.env.params;
         if let Some(&address) = at
             .iter()
-            .find(|&&a| access.write || a + access.bytes > bytes.len() as u64)
+            .find(|&&a| access.writes() || a + access.bytes > bytes.len() as u64)
         {
             return Err(Box::new(FaultKind::OutOfBounds {
                 space: "param",
                 address,
                 bytes: access.bytes,
-                write: access.write,
+                write: access.writes(),
                 nearest: format!(
                     "the kernel has {} parameter bytes, read-only",
                     self.env.program.param_bytes
@@ -477,7 +511,8 @@ impl Cluster<'_> {
         let slots = pool(self.env.program, d);
         let access = Access {
             bytes: u64::from(width) * slots.len() as u64,
-            write: false,
+            act: Act::Read,
+            order,
         };
         let ptr = self.resolve(w, mask, space, addresses, access)?;
         for (i, &slot) in slots.iter().enumerate() {
@@ -504,7 +539,8 @@ impl Cluster<'_> {
         let slots = pool(self.env.program, s);
         let access = Access {
             bytes: u64::from(width) * slots.len() as u64,
-            write: true,
+            act: Act::Write,
+            order,
         };
         let ptr = self.resolve(w, mask, space, addresses, access)?;
         self.progress += 1;

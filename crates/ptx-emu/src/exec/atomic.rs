@@ -3,6 +3,7 @@
 use super::access::{Access, Pointers, lanes};
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
+use super::door::Act;
 use super::warp::{Wait, Warp};
 use crate::fault::FaultKind;
 use crate::numeric::arith::{self, Extremum};
@@ -154,11 +155,12 @@ impl Cluster<'_> {
         };
         let access = Access {
             bytes: each * vector as u64,
-            write: true,
+            act: Act::Update,
+            order: atom.order,
         };
         let usual = access.bytes.is_power_of_two() && access.bytes <= 16;
         let span = match usual {
-            true => self.span(w, mask, atom.space, atom.addr, (access.bytes as u32, true)),
+            true => self.span(w, mask, atom.space, atom.addr, access),
             false => None,
         };
         let pointers = match span {

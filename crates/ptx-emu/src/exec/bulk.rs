@@ -55,13 +55,7 @@ impl Cluster<'_> {
         match op.dir {
             BulkDir::Prefetch => {
                 let address = self.address(w, op.src, lane);
-                self.find_region(
-                    address,
-                    Access {
-                        bytes: len,
-                        write: false,
-                    },
-                )
+                self.find_region(address, Access::weak(len, false))
             }
             BulkDir::GlobalToShared | BulkDir::SharedToCluster => {
                 let to = self.shared_operand(w, op.dst, lane, len, true)?;
@@ -74,13 +68,7 @@ impl Cluster<'_> {
                 };
                 if let ByteSource::Global(address) = from {
                     aligned(address)?;
-                    self.find_region(
-                        address,
-                        Access {
-                            bytes: len,
-                            write: false,
-                        },
-                    )?;
+                    self.find_region(address, Access::weak(len, false))?;
                 }
                 aligned(to.offset.into())?;
                 let barrier = match op.mbar {
@@ -112,13 +100,7 @@ impl Cluster<'_> {
                 let to = self.address(w, op.dst, lane);
                 aligned(to)?;
                 aligned(at.offset.into())?;
-                self.find_region(
-                    to,
-                    Access {
-                        bytes: len,
-                        write: true,
-                    },
-                )?;
+                self.find_region(to, Access::weak(len, true))?;
                 let mask = op.byte_mask.map_or(u16::MAX, |r| w.get(r)[lane] as u16);
                 let group = w.bulk.add();
                 let reduce = op.reduce;

@@ -9,10 +9,11 @@ use std::ops::Range;
 use super::access::{Access, Place, lanes, place_of};
 use super::atomic::{combine, read_word, width, write_word};
 use super::cluster::{CachedRegion, Cluster, Flow, POISON};
+use super::door::{Act, Agent, Bytes, Room, Visit};
 use super::tensor_copy::TensorJob;
 use super::warp::{DeferredArrive, Wait, Warp};
 use crate::fault::{EarlyRead, Fault, FaultKind, Place as FaultPlace};
-use crate::op::{Addr, AtomOp, Num, P, R32, Space};
+use crate::op::{Addr, AtomOp, Num, Order, P, R32, Space};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -199,7 +200,7 @@ impl Cluster<'_> {
                 }
                 for (to, barrier) in targets {
                     self.landed(to, bytes, from.pc);
-                    self.copy_in(&source, to, bytes, reduce)?;
+                    self.copy_in(from, &source, (to, bytes), reduce)?;
                     self.complete_tx(barrier, bytes)?;
                 }
                 Ok(())
@@ -212,7 +213,7 @@ impl Cluster<'_> {
                 mask,
             } => {
                 let read_now = self.take_source(&mut source, from);
-                self.copy_out(source.bytes(), to, reduce, mask)?;
+                self.copy_out(from, source.bytes(), to, reduce, mask)?;
                 self.finish_bulk(from, group, read_now);
                 Ok(())
             }
@@ -222,7 +223,8 @@ impl Cluster<'_> {
                 data,
                 reduce,
             } => {
-                self.copied(to, data.len() as u64, true);
+                let act = act_of(reduce);
+                self.pass_shared_piece((Agent::LaneCopy, from), to, data.len() as u64, act);
                 let at = self.shared_at(to, data.len());
                 // SAFETY: `shared_at` checked the range.
                 unsafe { merge(at, &data, reduce) };
@@ -239,44 +241,76 @@ impl Cluster<'_> {
         range.as_mut_ptr() as usize
     }
 
-    /// The allocation of global bytes, checked and noted as touched.
-    pub(super) fn touch_global(
+    /// A piece of shared memory at the door, for a copy.
+    pub(super) fn pass_shared_piece(
         &mut self,
+        who: (Agent, Origin),
+        at: SharedAt,
+        len: u64,
+        act: Act,
+    ) {
+        let (agent, from) = who;
+        self.pass(&Visit {
+            agent,
+            from,
+            act,
+            order: Order::Weak,
+            room: Room::Shared { cta: at.cta },
+            bytes: Bytes::Piece {
+                first: at.offset.into(),
+                len,
+            },
+        });
+    }
+
+    /// The allocation of global bytes, checked and let through the door.
+    pub(super) fn pass_global_piece(
+        &mut self,
+        (agent, from): (Agent, Origin),
         address: u64,
-        bytes: u64,
-        write: bool,
+        len: u64,
+        act: Act,
     ) -> Checked<CachedRegion> {
         let known = self.last_region;
-        if address < known.base || address.saturating_add(bytes) > known.end {
-            self.find_region(address, Access { bytes, write })?;
+        if address < known.base || address.saturating_add(len) > known.end {
+            self.find_region(address, Access::weak(len, act.writes()))?;
         }
         let region = self.last_region;
-        let footprint = if write {
-            &self.env.written
-        } else {
-            &self.env.read
-        };
-        footprint.mark(region.index, address - region.base, bytes);
+        self.pass(&Visit {
+            agent,
+            from,
+            act,
+            order: Order::Weak,
+            room: Room::Global {
+                region: region.index,
+            },
+            bytes: Bytes::Piece {
+                first: address - region.base,
+                len,
+            },
+        });
         Ok(region)
     }
 
     /// Checks global bytes and calls `each` with the host address and the part of each piece in
     /// which the cluster sees them.
-    pub(super) fn each_global(
+    fn each_global(
         &mut self,
+        who: (Agent, Origin),
         address: u64,
         bytes: usize,
-        write: bool,
+        act: Act,
         each: impl FnMut(usize, Range<usize>),
     ) -> Checked<()> {
-        let region = self.touch_global(address, bytes as u64, write)?;
+        let region = self.pass_global_piece(who, address, bytes as u64, act)?;
         let offset = address - region.base;
-        self.drafts.pieces(&region, offset, bytes, write, each);
+        self.drafts
+            .pieces(&region, offset, bytes, act.writes(), each);
         Ok(())
     }
 
-    fn read_global(&mut self, address: u64, out: &mut [u8]) -> Checked<()> {
-        self.each_global(address, out.len(), false, |at, part| {
+    fn read_global(&mut self, who: (Agent, Origin), address: u64, out: &mut [u8]) -> Checked<()> {
+        self.each_global(who, address, out.len(), Act::Read, |at, part| {
             // SAFETY: `each_global` hands out checked bytes, and `out` is no part of them.
             unsafe {
                 let to = out[part.clone()].as_mut_ptr();
@@ -285,8 +319,13 @@ impl Cluster<'_> {
         })
     }
 
-    pub(super) fn write_global(&mut self, address: u64, data: &[u8]) -> Checked<()> {
-        self.each_global(address, data.len(), true, |at, part| {
+    pub(super) fn write_global(
+        &mut self,
+        who: (Agent, Origin),
+        address: u64,
+        data: &[u8],
+    ) -> Checked<()> {
+        self.each_global(who, address, data.len(), Act::Write, |at, part| {
             // SAFETY: as in `read_global`.
             unsafe { merge(at, &data[part], None) };
         })
@@ -303,21 +342,21 @@ impl Cluster<'_> {
 
     fn copy_in(
         &mut self,
-        from: &ByteSource,
-        to: SharedAt,
-        bytes: u32,
+        from: Origin,
+        source: &ByteSource,
+        (to, bytes): (SharedAt, u32),
         reduce: Option<(AtomOp, Num)>,
     ) -> Checked<()> {
-        self.copied(to, u64::from(bytes), true);
+        let who = (Agent::BulkCopy, from);
+        self.pass_shared_piece(who, to, u64::from(bytes), act_of(reduce));
         let target = self.shared_at(to, bytes as usize);
         let put = |source: &[u8], at: usize| {
             // SAFETY: the target was checked at issue; the source is no part of shared memory.
             unsafe { merge(target + at, source, reduce) };
         };
-        match from {
+        match source {
             ByteSource::Global(address) => {
-                self.counters.async_read += u64::from(bytes);
-                self.each_global(*address, bytes as usize, false, |at, part| {
+                self.each_global(who, *address, bytes as usize, Act::Read, |at, part| {
                     // SAFETY: `each_global` hands out checked bytes.
                     let source = unsafe { std::slice::from_raw_parts(at as *const u8, part.len()) };
                     put(source, part.start);
@@ -332,23 +371,28 @@ impl Cluster<'_> {
 
     fn copy_out(
         &mut self,
+        from: Origin,
         data: &[u8],
         to: u64,
         reduce: Option<(AtomOp, Num)>,
         mask: u16,
     ) -> Checked<()> {
-        self.counters.async_written += data.len() as u64;
+        let (who, act) = ((Agent::BulkCopy, from), act_of(reduce));
         if mask == u16::MAX {
-            return self.each_global(to, data.len(), true, |target, part| {
+            return self.each_global(who, to, data.len(), act, |target, part| {
                 // SAFETY: `each_global` hands out checked bytes.
                 unsafe { merge(target, &data[part], reduce) };
             });
         }
-        self.touch_global(to, data.len() as u64, true)?;
+        let region = self.pass_global_piece(who, to, data.len() as u64, act)?;
         let chosen = (0..data.len()).filter(|i| mask >> (i % 16) & 1 == 1);
         // Another CTA may write the bytes between.
         for i in chosen {
-            self.write_global(to + i as u64, &data[i..=i])?;
+            let offset = to - region.base + i as u64;
+            self.drafts.pieces(&region, offset, 1, true, |target, _| {
+                // SAFETY: a byte of the range that was checked above.
+                unsafe { merge(target, &data[i..=i], None) };
+            });
         }
         Ok(())
     }
@@ -375,7 +419,7 @@ impl Cluster<'_> {
         }
         let (at, gap) = (source.at, source.gap as usize);
         let kept = &mut source.bytes[gap..];
-        self.copied(at, kept.len() as u64, false);
+        self.pass_shared_piece((Agent::BulkCopy, from), at, kept.len() as u64, Act::Read);
         let now = &self.ctas[at.cta as usize].shared[at.offset as usize..][..kept.len()];
         if now != kept {
             for (kept, now) in kept.iter_mut().zip(now) {
@@ -408,7 +452,7 @@ impl Cluster<'_> {
         write: bool,
     ) -> Checked<SharedAt> {
         let address = self.address(w, addr, lane) as u32;
-        let (cta, offset) = self.shared_target(w.cta, address, Access { bytes, write })?;
+        let (cta, offset) = self.shared_target(w.cta, address, Access::weak(bytes, write))?;
         Ok(SharedAt { cta, offset })
     }
 
@@ -434,8 +478,7 @@ impl Cluster<'_> {
                 }));
             }
             if valid > 0 {
-                self.touch_global(sources[lane], u64::from(valid), false)?;
-                self.counters.async_read += u64::from(valid);
+                self.find_region(sources[lane], Access::weak(valid.into(), false))?;
             }
             let (at, len) = (to.offset as usize, usize::from(op.bytes));
             self.ctas[to.cta as usize].shared[at..at + len].fill(POISON);
@@ -460,10 +503,11 @@ impl Cluster<'_> {
         items: &[LaneCopy],
     ) -> Checked<()> {
         for item in items {
-            self.copied(item.to, u64::from(item.bytes), true);
+            let who = (Agent::LaneCopy, from);
+            self.pass_shared_piece(who, item.to, u64::from(item.bytes), Act::Write);
             let mut data = [0; 16];
             if item.valid > 0 {
-                self.read_global(item.from, &mut data[..usize::from(item.valid)])?;
+                self.read_global(who, item.from, &mut data[..usize::from(item.valid)])?;
             }
             let at = item.to.offset as usize;
             let bytes = usize::from(item.bytes);
@@ -541,6 +585,7 @@ impl Cluster<'_> {
     /// `N` bytes at a lane's generic (or global, shared, local, parameter) address.
     pub(super) fn read_block<const N: usize>(
         &mut self,
+        agent: Agent,
         w: &mut Warp,
         lane: usize,
         space: Space,
@@ -559,18 +604,17 @@ impl Cluster<'_> {
         } else {
             address & 0xffff_ffff
         };
-        let access = Access {
-            bytes: N as u64,
-            write: false,
-        };
+        let access = Access::weak(N as u64, false);
         let at = match place {
             Place::Global => {
-                self.read_global(address, &mut out)?;
+                self.read_global((agent, w.origin()), address, &mut out)?;
                 return Ok(out);
             }
             Place::Shared => {
                 let (cta, offset) = self.shared_target(w.cta, within as u32, access)?;
-                self.shared_at(SharedAt { cta, offset }, N)
+                let at = SharedAt { cta, offset };
+                self.pass_shared_piece((agent, w.origin()), at, N as u64, Act::Read);
+                self.shared_at(at, N)
             }
             // A lane's local memory and the parameters are each one piece, so its ends are
             // enough; they need no alignment.
@@ -586,6 +630,15 @@ impl Cluster<'_> {
         // SAFETY: all N bytes were checked above.
         unsafe { std::ptr::copy_nonoverlapping(at as *const u8, out.as_mut_ptr(), N) };
         Ok(out)
+    }
+}
+
+/// What a copy does to its target.
+fn act_of(reduce: Option<(AtomOp, Num)>) -> Act {
+    if reduce.is_some() {
+        Act::Update
+    } else {
+        Act::Write
     }
 }
 

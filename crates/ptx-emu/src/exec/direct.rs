@@ -7,11 +7,11 @@
 use std::ptr::copy_nonoverlapping;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::access::{Place, Pointers, lanes, place_of};
+use super::access::{Access, Place, Pointers, lanes, place_of};
 use super::cluster::{CachedRegion, Cluster, Flow};
 use super::convert::pool;
+use super::door::{Agent, Bytes, Room, Visit};
 use super::draft::Drafts;
-use super::early::InFlight;
 use super::gather::{gather, scatter};
 use super::warp::{Warp, each};
 use crate::fault::FaultKind;
@@ -189,36 +189,37 @@ impl Cluster<'_> {
         mask: u32,
         space: Space,
         addr: Addr,
-        (bytes, write): (u32, bool),
+        access: Access,
     ) -> Option<Span> {
+        let bytes = access.bytes as u32;
         match (space, addr.base) {
             (Space::Global | Space::Const, Base::R64(r)) => {
-                self.global_span(w, mask, (r, addr.offset), bytes, write)
+                self.global_span(w, mask, (r, addr.offset), access)
             }
             (Space::Generic, Base::R64(r)) => {
                 let first = w.get64(r)[mask.trailing_zeros() as usize & 31];
                 match place_of(first.wrapping_add_signed(addr.offset)) {
-                    Place::Global => self.global_span(w, mask, (r, addr.offset), bytes, write),
+                    Place::Global => self.global_span(w, mask, (r, addr.offset), access),
                     Place::Shared => {
                         let at = offsets(w.get64(r), addr.offset, SHARED_WINDOW, mask)?;
-                        self.shared_span(w, mask, at, bytes, write)
+                        self.shared_span(w, mask, at, access)
                     }
                     Place::Local => {
                         let at = offsets(w.get64(r), addr.offset, LOCAL_WINDOW, mask)?;
-                        self.local_span(w, mask, at, bytes, write)
+                        self.local_span(w, mask, at, access)
                     }
                     Place::Param => None,
                 }
             }
             (Space::Shared, base) => {
                 let at = narrow(w, base, addr.offset)?;
-                self.shared_span(w, mask, at, bytes, write)
+                self.shared_span(w, mask, at, access)
             }
             (Space::Local, base) => {
                 let at = narrow(w, base, addr.offset)?;
-                self.local_span(w, mask, at, bytes, write)
+                self.local_span(w, mask, at, access)
             }
-            (Space::Param, Base::Abs) if !write => {
+            (Space::Param, Base::Abs) if !access.writes() => {
                 let params = &self.env.params;
                 let bounds = (0, params.len() as u64);
                 let at = [addr.offset as u32; 32];
@@ -235,9 +236,9 @@ impl Cluster<'_> {
         w: &Warp,
         mask: u32,
         (r, offset): (R64, i64),
-        bytes: u32,
-        write: bool,
+        access: Access,
     ) -> Option<Span> {
+        let (bytes, write) = (access.bytes as u32, access.writes());
         let r = w.get64(r);
         let slot = w.pc as usize % REMEMBERED;
         let mut region = self.regions[slot];
@@ -269,73 +270,53 @@ impl Cluster<'_> {
                 }
             };
         }
-        let total = u64::from(bytes) * u64::from(mask.count_ones());
-        let footprint = match write {
-            true => {
-                self.counters.global_written += total;
-                &self.env.written
-            }
-            false => {
-                self.counters.global_read += total;
-                &self.env.read
-            }
+        let room = Room::Global {
+            region: region.index,
         };
-        match span.pattern {
-            Pattern::Scattered => {
-                footprint.mark_lanes(region.index, &span.at, (span.low, span.high + bytes));
-            }
-            _ => {
-                let length = span.high - span.low + bytes;
-                footprint.mark(region.index, span.low.into(), length.into());
-            }
-        }
+        self.pass_span(w, mask, &span, room, access);
         Some(span)
     }
 
+    /// The lanes of a usual access at the door.
     #[inline(always)]
-    fn shared_span(
-        &mut self,
-        w: &Warp,
-        mask: u32,
-        at: [u32; 32],
-        bytes: u32,
-        write: bool,
-    ) -> Option<Span> {
+    fn pass_span(&mut self, w: &Warp, mask: u32, span: &Span, room: Room, access: Access) {
+        let each = access.bytes as u32;
+        self.pass(&Visit {
+            agent: Agent::Thread,
+            from: w.origin(),
+            act: access.act,
+            order: access.order,
+            room,
+            bytes: Bytes::Lanes {
+                mask,
+                at: &span.at,
+                each,
+                low: span.low,
+                end: span.high + each,
+                dense: span.pattern != Pattern::Scattered,
+            },
+        });
+    }
+
+    #[inline(always)]
+    fn shared_span(&mut self, w: &Warp, mask: u32, at: [u32; 32], access: Access) -> Option<Span> {
+        let bytes = access.bytes as u32;
         let cta = &mut self.ctas[w.cta as usize];
         let host = cta.shared.as_mut_ptr() as usize;
         let bounds = (SHARED_BASE, cta.shared.len() as u64);
         let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
         let span = Span::within(at, mask, bytes, bounds, host, layout)?;
-        let reaches = |c: &InFlight| span.low < c.end && span.high + bytes > c.start;
-        if !write && cta.in_flight.iter().any(reaches) {
-            return None;
-        }
-        let total = u64::from(bytes) * u64::from(mask.count_ones());
-        match write {
-            true => self.counters.shared_written += total,
-            false => self.counters.shared_read += total,
-        }
-        let range = (span.low.into(), u64::from(span.high + bytes));
-        match span.pattern {
-            Pattern::Scattered => {
-                cta.touched.mark_lanes(&span.at, range, write);
-                self.count_conflicts(w, mask, &span.at, bytes);
-            }
-            // Neighbours lie in different banks, and one word is read once for all.
-            _ => cta.touched.mark(range.0, range.1 - range.0, write),
+        self.pass_span(w, mask, &span, Room::Shared { cta: w.cta }, access);
+        // Neighbours lie in different banks, and one word is read once for all.
+        if span.pattern == Pattern::Scattered {
+            self.count_conflicts(w, mask, &span.at, bytes);
         }
         Some(span)
     }
 
     #[inline(always)]
-    fn local_span(
-        &mut self,
-        w: &Warp,
-        mask: u32,
-        at: [u32; 32],
-        bytes: u32,
-        write: bool,
-    ) -> Option<Span> {
+    fn local_span(&mut self, w: &Warp, mask: u32, at: [u32; 32], access: Access) -> Option<Span> {
+        let (bytes, write) = (access.bytes as u32, access.writes());
         let per_lane = self.env.program.local_bytes.next_multiple_of(16);
         // Touched for the first time, it is made by the slow way.
         let host = match w.local.is_empty() {
@@ -372,7 +353,7 @@ impl Cluster<'_> {
         let bytes = u32::from(width) * u32::from(slots.len);
         let usual = order == Order::Weak && bytes.is_power_of_two() && bytes <= 16;
         match usual {
-            true => self.span(w, mask, space, addr, (bytes, write)),
+            true => self.span(w, mask, space, addr, Access::weak(bytes.into(), write)),
             false => None,
         }
     }

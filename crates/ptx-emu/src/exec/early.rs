@@ -1,7 +1,7 @@
 //! Reads of what is still on its way: they get poison, and the first one is kept as the cause.
 
 use super::cluster::{Cluster, POISON};
-use super::copy::SharedAt;
+use super::copy::{Origin, SharedAt};
 use super::warp::Warp;
 use crate::fault::{EarlyRead, Place};
 
@@ -43,22 +43,16 @@ impl Cluster<'_> {
         copies.iter().find(reaches).copied()
     }
 
-    /// Notes loads of a warp from bytes in flight.
-    pub(super) fn check_landed(&mut self, w: &Warp, mask: u32, at: &[u64; 32], bytes: u32) {
-        let mut lanes = super::access::lanes(mask);
-        let hit = lanes.find_map(|lane| self.copy_over(w.cta, at[lane] as u32, bytes));
-        if let Some(copy) = hit {
-            self.note_overtaken(w, copy);
-        }
-    }
-
-    /// Notes a load of a warp that came before a copy.
-    pub(super) fn note_overtaken(&mut self, w: &Warp, copy: InFlight) {
-        let what = format!(
-            "shared memory read before the copy issued at {} has arrived",
-            Place::of(self.env.program, copy.pc, [0; 3], 0, 0).line()
-        );
-        self.note_early(w, what);
+    /// Notes a load that came before a copy.
+    pub(super) fn note_overtaken(&mut self, from: Origin, lanes: u32, copy: InFlight) {
+        let program = self.env.program;
+        let line = Place::of(program, copy.pc, [0; 3], 0, 0).line();
+        let what = format!("shared memory read before the copy issued at {line} has arrived");
+        let cta = self.ctas[from.cta as usize].id;
+        self.keep_early(|| EarlyRead {
+            place: Place::of(program, from.pc, cta, from.warp, lanes),
+            what,
+        });
     }
 
     /// Counts an early read of a warp and keeps the first.

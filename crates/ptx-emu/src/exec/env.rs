@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::bytes::AlignedBytes;
 use super::clock::Steps;
 use super::cluster::{Cta, shared_memory};
+use super::door::Listener;
 use super::mbarrier::Mbarriers;
 use super::residency::{Demand, Residency};
 use super::sync::NamedBarrier;
@@ -18,6 +19,8 @@ use crate::tensor::Numerics as MmaMode;
 
 pub(crate) struct Env<'a> {
     pub(crate) program: &'a Program,
+    /// Who hears of every access, besides the counters.
+    pub(crate) listener: Option<&'a dyn Listener>,
     /// Class of each instruction, for the counters.
     pub(crate) classes: Vec<u8>,
     /// Instructions that read accumulators of wgmma.
@@ -57,6 +60,7 @@ pub(crate) struct Env<'a> {
 /// The launch's own part of an [`Env`].
 pub(crate) struct Setup<'a> {
     pub(crate) program: &'a Program,
+    pub(crate) listener: Option<&'a dyn Listener>,
     pub(crate) memory: &'a Memory,
     pub(crate) params: AlignedBytes,
     pub(crate) globals: Vec<u64>,
@@ -118,6 +122,7 @@ impl<'a> Env<'a> {
         }
         Self {
             program,
+            listener: setup.listener,
             classes: program
                 .insts
                 .iter()

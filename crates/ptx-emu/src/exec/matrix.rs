@@ -108,10 +108,7 @@ impl Cluster<'_> {
             // A generic address into shared memory carries the shared address in its low half.
             *a &= 0xffff_ffff;
         }
-        let access = Access {
-            bytes: 16,
-            write: op.store,
-        };
+        let access = Access::weak(16, op.store);
         let at = self
             .resolve_in(w, rows, Place::Shared, &addresses, access)?
             .0;

@@ -18,6 +18,7 @@ mod convert;
 mod copy;
 mod deliver;
 mod direct;
+pub(crate) mod door;
 mod draft;
 mod early;
 pub(crate) mod env;

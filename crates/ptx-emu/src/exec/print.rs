@@ -2,6 +2,7 @@
 
 use super::access::lanes;
 use super::cluster::Cluster;
+use super::door::Agent;
 use super::frames;
 use super::warp::Warp;
 use crate::fault::FaultKind;
@@ -81,7 +82,7 @@ impl Cluster<'_> {
             }
             None => {
                 for (at, byte) in (at..).zip(&mut value[..bytes as usize]) {
-                    [*byte] = self.read_block::<1>(w, lane, Space::Generic, at)?;
+                    [*byte] = self.read_block::<1>(Agent::Host, w, lane, Space::Generic, at)?;
                 }
             }
         }

@@ -207,14 +207,7 @@ impl Cluster<'_> {
     pub(super) fn barrier_target(&self, w: &Warp, addr: Addr, lane: usize) -> Checked<(u32, u32)> {
         // Generic addresses into shared memory carry the shared address in their low half.
         let address = self.address(w, addr, lane) as u32;
-        self.shared_target(
-            w.cta,
-            address,
-            Access {
-                bytes: 8,
-                write: true,
-            },
-        )
+        self.shared_target(w.cta, address, Access::weak(8, true))
     }
 
     /// mbarrier instructions, lane by lane.

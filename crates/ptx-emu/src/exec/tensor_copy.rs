@@ -4,6 +4,7 @@ use super::access::{Access, lanes};
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
 use super::copy::{Job, Latency, Origin, SharedAt, SharedSource};
+use super::door::{Act, Agent};
 use super::draft::Pieced;
 use super::sync::illegal;
 use super::warp::Warp;
@@ -118,7 +119,8 @@ impl Cluster<'_> {
                 align: MAP_ALIGN,
             }));
         }
-        let bytes = self.read_block::<MAP_BYTES>(w, lane, Space::Generic, address)?;
+        let bytes =
+            self.read_block::<MAP_BYTES>(Agent::MapFetch, w, lane, Space::Generic, address)?;
         let map = TensorMap::decode(&bytes).map_err(map_error)?;
         let program = self.env.program;
         let coords: Vec<i32> = pool(program, op.coords)
@@ -187,16 +189,18 @@ impl Cluster<'_> {
             .rows_at(&job.coords, &job.offsets)
             .map_err(map_error)?;
         let write = job.source.is_some();
+        let who = (Agent::BulkCopy, from);
+        let act = match (write, job.reduce) {
+            (false, _) => Act::Read,
+            (true, None) => Act::Write,
+            (true, Some(_)) => Act::Update,
+        };
         for inside in rows.clone().filter_map(|row| row.inside) {
             let bytes = u64::from(inside.len);
-            let region = self.touch_global(inside.global, bytes, write)?;
-            match write {
-                true => {
-                    let offset = inside.global - region.base;
-                    self.drafts.mark(&region, offset, bytes as usize);
-                    self.counters.async_written += bytes;
-                }
-                false => self.counters.async_read += bytes,
+            let region = self.pass_global_piece(who, inside.global, bytes, act)?;
+            if write {
+                let offset = inside.global - region.base;
+                self.drafts.mark(&region, offset, bytes as usize);
             }
         }
         let memory = self.env.memory;
@@ -224,7 +228,7 @@ impl Cluster<'_> {
         for (to, barrier) in &job.targets {
             for (piece, bytes) in pieces(&job.map, *to) {
                 self.landed(piece, bytes, from.pc);
-                self.copied(piece, u64::from(bytes), true);
+                self.pass_shared_piece(who, piece, u64::from(bytes), Act::Write);
             }
             let shared = &mut self.ctas[to.cta as usize].shared[..];
             let (drafts, mut pieced) = (&mut self.drafts, Pieced::new());
@@ -251,7 +255,8 @@ impl Cluster<'_> {
     ) -> Checked<Flow> {
         for lane in lanes(mask) {
             let address = self.address(w, addr, lane);
-            let mut bytes = self.read_block::<MAP_BYTES>(w, lane, space, address)?;
+            let mut bytes =
+                self.read_block::<MAP_BYTES>(Agent::MapEdit, w, lane, space, address)?;
             TensorMap::replace(&mut bytes, field(which), w.lane(value, lane)).map_err(map_error)?;
             self.write_map(w, space, address, &bytes)?;
         }
@@ -274,7 +279,7 @@ impl Cluster<'_> {
         }
         let lane = mask.trailing_zeros() as usize;
         let (from, to) = (self.address(w, src, lane), self.address(w, dst, lane));
-        let map = self.read_block::<MAP_BYTES>(w, lane, Space::Shared, from)?;
+        let map = self.read_block::<MAP_BYTES>(Agent::MapEdit, w, lane, Space::Shared, from)?;
         self.write_map(w, Space::Global, to, &map)?;
         Ok(Flow::Next)
     }
@@ -292,14 +297,14 @@ impl Cluster<'_> {
             other => matches!(other, Space::Shared | Space::SharedCluster),
         };
         if !shared {
-            return self.write_global(address, bytes);
+            return self.write_global((Agent::MapEdit, w.origin()), address, bytes);
         }
-        let access = Access {
-            bytes: MAP_BYTES as u64,
-            write: true,
-        };
+        let access = Access::weak(MAP_BYTES as u64, true);
         let (cta, offset) = self.shared_target(w.cta, address as u32, access)?;
-        let at = self.shared_at(SharedAt { cta, offset }, MAP_BYTES);
+        let place = SharedAt { cta, offset };
+        let who = (Agent::MapEdit, w.origin());
+        self.pass_shared_piece(who, place, MAP_BYTES as u64, Act::Write);
+        let at = self.shared_at(place, MAP_BYTES);
         // SAFETY: the 128 bytes were checked just above.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at as *mut u8, MAP_BYTES) };
         Ok(())

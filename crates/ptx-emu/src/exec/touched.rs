@@ -8,7 +8,6 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
 use super::cluster::{Cluster, Cta};
-use super::copy::SharedAt;
 use crate::memory::{SECTOR, words_of};
 use crate::tensor::descriptor::{Major, Matrix};
 
@@ -117,16 +116,6 @@ impl Touched {
 }
 
 impl Cluster<'_> {
-    /// Counts bytes a copy put into shared memory, or took from it.
-    pub(super) fn copied(&mut self, at: SharedAt, bytes: u64, write: bool) {
-        match write {
-            true => self.counters.shared_async_written += bytes,
-            false => self.counters.shared_async_read += bytes,
-        }
-        let cta = &mut self.ctas[at.cta as usize];
-        cta.touched.mark(u64::from(at.offset), bytes, write);
-    }
-
     /// Adds what the CTAs' shared memories saw to the counters, once they are done.
     pub(crate) fn settle(&mut self) {
         for (read, written) in self.ctas.iter().map(|cta: &Cta| cta.touched.bytes()) {

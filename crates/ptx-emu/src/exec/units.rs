@@ -2,10 +2,11 @@
 
 use super::cluster::{Cluster, Flow};
 use super::copy::CpAsync;
+use super::door::Agent;
 use super::warp::{Wait, Warp};
 use super::{bits, convert, exchange, float, frames, integer, sync};
 use crate::fault::FaultKind;
-use crate::op::{Inst, Op, Unit};
+use crate::op::{Inst, Op, Space, Unit};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -160,8 +161,13 @@ impl Cluster<'_> {
     pub(super) fn text(&mut self, w: &mut Warp, lane: usize, address: u64) -> String {
         let mut bytes = Vec::new();
         for i in 0..256 {
-            match self.read_block::<1>(w, lane, crate::op::Space::Generic, address.wrapping_add(i))
-            {
+            match self.read_block::<1>(
+                Agent::Host,
+                w,
+                lane,
+                Space::Generic,
+                address.wrapping_add(i),
+            ) {
                 Ok([0]) | Err(_) => break,
                 Ok([byte]) => bytes.push(byte),
             }

@@ -13,12 +13,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
+use super::copy::Origin;
+use super::door::{Act, Agent, Bytes, Room, Visit};
 use super::early::InFlight;
 use super::sync::illegal;
 use super::warp::{V32, Wait, Warp};
 use crate::fault::{Fault, FaultKind, Place};
 use crate::numeric::{Lanes, NAN_F32};
-use crate::op::{Inst, Op, Program, R32, Slot, Wgmma, WgmmaA};
+use crate::op::{Inst, Op, Order, Program, R32, Slot, Wgmma, WgmmaA};
 use crate::tensor::descriptor::{Major, Matrix};
 use crate::tensor::wgmma::{OperandA, SparseStep, Step};
 
@@ -368,18 +370,21 @@ impl Cluster<'_> {
             };
             steps.push(step(op, four).map_err(|e| (e, four[0].pc))?);
         }
-        let cta = &mut self.ctas[cta];
-        for step in &steps {
+        for (step, four) in steps.iter().zip(chain) {
+            let from = Origin {
+                cta: cta as u32,
+                warp: first as u32,
+                pc: four[0].pc,
+            };
             if let OperandA::Shared(matrix) = &step.a {
-                cta.touched.mark_tile(matrix, 64);
-                self.counters.shared_tensor_read += matrix.bytes(64);
+                self.pass_tile(from, matrix, 64);
             }
             let next = step.b.next_k().filter(|_| op.sparse.is_some());
             for tile in std::iter::once(step.b).chain(next) {
-                cta.touched.mark_tile(&tile, op.n.into());
-                self.counters.shared_tensor_read += tile.bytes(op.n.into());
+                self.pass_tile(from, &tile, op.n.into());
             }
         }
+        let cta = &mut self.ctas[cta];
         let slots = pool(program, op.d);
         let mut d: Vec<&mut Lanes> = Vec::with_capacity(4 * slots.len());
         for w in &mut cta.warps[first..first + 4] {
@@ -400,6 +405,20 @@ impl Cluster<'_> {
             d.iter_mut().for_each(|lanes| **lanes = [NAN_F32; 32]);
         }
         Ok(())
+    }
+}
+
+impl Cluster<'_> {
+    /// An operand tile at the door.
+    fn pass_tile(&mut self, from: Origin, matrix: &Matrix, rows: u32) {
+        self.pass(&Visit {
+            agent: Agent::TensorCore,
+            from,
+            act: Act::Read,
+            order: Order::Weak,
+            room: Room::Shared { cta: from.cta },
+            bytes: Bytes::Tile { matrix, rows },
+        });
     }
 }
 

@@ -24,10 +24,7 @@ impl Cluster<'_> {
             bits if bits < 8 => (fragment.per_register(), 4),
             bits => (1, u64::from(bits) / 8),
         };
-        let access = Access {
-            bytes,
-            write: op.store,
-        };
+        let access = Access::weak(bytes, op.store);
         for (index, &slot) in slots.iter().enumerate() {
             // A fragment with more registers than the tile fills repeats itself.
             let register = index as u32 % fragment.registers();

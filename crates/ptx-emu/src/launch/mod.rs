@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::exec::bytes::AlignedBytes;
 use crate::exec::classes;
 use crate::exec::clock::Steps;
+use crate::exec::door::Listener;
 use crate::exec::env::{Deadline, Env, Setup};
 use crate::exec::grid;
 use crate::memory::{DevicePtr, Memory};
@@ -51,6 +52,15 @@ pub struct Launch {
 const WORKSPACE_BYTES: u64 = 64;
 
 static LAUNCHES: AtomicU64 = AtomicU64::new(1);
+
+/// What a checked launch runs with.
+struct Given<'l> {
+    params: AlignedBytes,
+    globals: Vec<u64>,
+    cluster: Option<[u32; 3]>,
+    workspace: Option<DevicePtr>,
+    listener: Option<&'l dyn Listener>,
+}
 
 impl Launch {
     /// A launch of one thread, to be filled in.
@@ -118,6 +128,16 @@ impl Launch {
 
     /// Runs the kernel to its end.
     pub fn run(&self, module: &Module, memory: &mut Memory) -> Result<Report, LaunchError> {
+        self.run_heard(module, memory, None)
+    }
+
+    /// As [`Launch::run`], with somebody at the door to memory.
+    pub(crate) fn run_heard(
+        &self,
+        module: &Module,
+        memory: &mut Memory,
+        listener: Option<&dyn Listener>,
+    ) -> Result<Report, LaunchError> {
         self.check_target(module)?;
         let program = self.program(module)?;
         let params = self.pack_params(program)?;
@@ -129,7 +149,14 @@ impl Launch {
             true => Some(memory.alloc_named("cooperative workspace", WORKSPACE_BYTES)?),
             false => None,
         };
-        let report = self.emulate(program, memory, params, globals, cluster, workspace);
+        let given = Given {
+            params,
+            globals,
+            cluster,
+            workspace,
+            listener,
+        };
+        let report = self.emulate(program, memory, given);
         if let Some(workspace) = workspace {
             memory.free(workspace)?;
         }
@@ -140,15 +167,20 @@ impl Launch {
         &self,
         program: &Program,
         memory: &Memory,
-        params: AlignedBytes,
-        globals: Vec<u64>,
-        cluster: Option<[u32; 3]>,
-        workspace: Option<DevicePtr>,
+        given: Given<'_>,
     ) -> Result<Report, LaunchError> {
+        let Given {
+            params,
+            globals,
+            cluster,
+            workspace,
+            listener,
+        } = given;
         let sizes = cluster.unwrap_or([1; 3]);
         let alone = (0..3).all(|i| self.grid[i] == sizes[i]);
         let env = Env::new(Setup {
             program,
+            listener,
             memory,
             params,
             globals,

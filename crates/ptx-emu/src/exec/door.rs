@@ -1,0 +1,395 @@
+//! The one door to shared and global memory.
+//!
+//! Whoever reads or writes passes here and says who it is, on behalf of which instruction, in which
+//! order, and which bytes it means. Counters, footprints and early reads hear of every access this
+//! way; so does a [`Listener`], if a launch has one. Nobody pays for a listener that is not there
+//! but one comparison with null for a whole warp's access.
+//!
+//! The bytes themselves are moved by the caller, before or after: what is heard never changes what
+//! is read.
+
+use super::cluster::Cluster;
+use super::copy::Origin;
+use super::early::InFlight;
+use super::warp::Warp;
+use crate::op::Order;
+use crate::tensor::descriptor::Matrix;
+
+/// Who reaches memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Agent {
+    /// Loads, stores, atomics and matrix moves of threads.
+    Thread,
+    /// What single lanes leave behind: `cp.async`, `st.async`, `red.async`.
+    LaneCopy,
+    /// Bulk and tensor copies.
+    BulkCopy,
+    /// Operands of wgmma.
+    TensorCore,
+    /// The reading of a tensor map by the copy that uses it.
+    MapFetch,
+    /// The editing of a tensor map by a thread.
+    MapEdit,
+    /// Strings the host reads: formats and messages.
+    Host,
+}
+
+/// The way an agent reaches memory; what comes by another way is ordered by proxy fences only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proxy {
+    Generic,
+    Async,
+    Tensormap,
+}
+
+impl Agent {
+    #[cfg_attr(not(test), expect(dead_code, reason = "only listeners ask"))]
+    pub(crate) fn proxy(self) -> Proxy {
+        match self {
+            Agent::Thread | Agent::LaneCopy | Agent::MapEdit | Agent::Host => Proxy::Generic,
+            Agent::BulkCopy | Agent::TensorCore => Proxy::Async,
+            Agent::MapFetch => Proxy::Tensormap,
+        }
+    }
+}
+
+/// What is done to the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Act {
+    Read,
+    Write,
+    /// Read and written in one step.
+    Update,
+}
+
+impl Act {
+    /// Whether the bytes change.
+    #[inline(always)]
+    pub(crate) fn writes(self) -> bool {
+        self != Act::Read
+    }
+}
+
+/// The memory that is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// An allocation, by its number; offsets are from its first byte.
+    Global { region: usize },
+    /// Shared memory of a CTA of the cluster.
+    Shared { cta: u32 },
+}
+
+/// Bytes of a room.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Bytes<'v> {
+    /// One piece.
+    Piece { first: u64, len: u64 },
+    /// `each` bytes for every lane of the mask; lanes outside it repeat one inside. All lie in
+    /// `low..end`, and fill it if they are `dense` (or are all the same).
+    Lanes {
+        mask: u32,
+        at: &'v [u32; 32],
+        each: u32,
+        low: u32,
+        end: u32,
+        dense: bool,
+    },
+    /// An operand tile of `rows` rows (or columns).
+    Tile { matrix: &'v Matrix, rows: u32 },
+}
+
+/// One access.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Visit<'v> {
+    pub(crate) agent: Agent,
+    /// The instruction that asked for it.
+    pub(crate) from: Origin,
+    pub(crate) act: Act,
+    #[cfg_attr(not(test), expect(dead_code, reason = "only listeners ask"))]
+    pub(crate) order: Order,
+    pub(crate) room: Room,
+    pub(crate) bytes: Bytes<'v>,
+}
+
+/// Hears every access of a launch, from all clusters at once; those of one cluster in the order
+/// in which they happen.
+pub(crate) trait Listener: Sync {
+    fn hear(&self, cluster: u64, visit: &Visit<'_>);
+}
+
+impl Visit<'_> {
+    /// Bytes moved.
+    #[inline(always)]
+    fn total(&self) -> u64 {
+        match self.bytes {
+            Bytes::Piece { len, .. } => len,
+            Bytes::Lanes { mask, each, .. } => u64::from(each) * u64::from(mask.count_ones()),
+            Bytes::Tile { matrix, rows } => matrix.bytes(rows),
+        }
+    }
+}
+
+impl Warp {
+    /// The instruction a warp stands at.
+    #[inline(always)]
+    pub(super) fn origin(&self) -> Origin {
+        Origin {
+            cta: self.cta,
+            warp: self.index,
+            pc: self.pc,
+        }
+    }
+}
+
+impl Cluster<'_> {
+    /// Lets an access through.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, visit: &Visit<'_>) {
+        match visit.room {
+            Room::Global { region } => self.pass_global(visit, region),
+            Room::Shared { cta } => self.pass_shared(visit, cta),
+        }
+        if let Some(listener) = self.env.listener {
+            tell(listener, self.index, visit);
+        }
+    }
+
+    #[inline(always)]
+    fn pass_global(&mut self, visit: &Visit<'_>, region: usize) {
+        let total = visit.total();
+        let counters = &mut self.counters;
+        match (visit.agent, visit.act.writes()) {
+            (Agent::Thread, false) => counters.global_read += total,
+            (Agent::Thread, true) => counters.global_written += total,
+            (Agent::LaneCopy | Agent::BulkCopy, false) => counters.async_read += total,
+            (Agent::LaneCopy | Agent::BulkCopy, true) => counters.async_written += total,
+            (Agent::TensorCore | Agent::MapFetch | Agent::MapEdit | Agent::Host, _) => {}
+        }
+        let footprint = match visit.act.writes() {
+            true => &self.env.written,
+            false => &self.env.read,
+        };
+        match visit.bytes {
+            Bytes::Piece { first, len } => footprint.mark(region, first, len),
+            Bytes::Lanes {
+                low,
+                end,
+                dense: true,
+                ..
+            } => footprint.mark(region, low.into(), (end - low).into()),
+            Bytes::Lanes { at, low, end, .. } => footprint.mark_lanes(region, at, (low, end)),
+            Bytes::Tile { .. } => {}
+        }
+    }
+
+    #[inline(always)]
+    fn pass_shared(&mut self, visit: &Visit<'_>, cta: u32) {
+        let total = visit.total();
+        let counters = &mut self.counters;
+        match (visit.agent, visit.act.writes()) {
+            (Agent::Thread, false) => counters.shared_read += total,
+            (Agent::Thread, true) => counters.shared_written += total,
+            (Agent::LaneCopy | Agent::BulkCopy, false) => counters.shared_async_read += total,
+            (Agent::LaneCopy | Agent::BulkCopy, true) => counters.shared_async_written += total,
+            (Agent::TensorCore, _) => counters.shared_tensor_read += total,
+            (Agent::MapFetch | Agent::MapEdit | Agent::Host, _) => return,
+        }
+        let own = &mut self.ctas[cta as usize];
+        let write = visit.act.writes();
+        match visit.bytes {
+            Bytes::Piece { first, len } => own.touched.mark(first, len, write),
+            Bytes::Lanes {
+                low,
+                end,
+                dense: true,
+                ..
+            } => own.touched.mark(low.into(), (end - low).into(), write),
+            Bytes::Lanes { at, low, end, .. } => {
+                own.touched.mark_lanes(at, (low.into(), end.into()), write);
+            }
+            Bytes::Tile { matrix, rows } => {
+                own.touched.mark_tile(matrix, rows);
+            }
+        }
+        // What comes from another CTA is looked at where its addresses are taken apart.
+        let here = visit.agent == Agent::Thread && cta == visit.from.cta;
+        if here && !write && !own.in_flight.is_empty() {
+            self.overtakes(visit, cta);
+        }
+    }
+
+    /// Notes a load of bytes that are still on their way.
+    #[inline(never)]
+    fn overtakes(&mut self, visit: &Visit<'_>, cta: u32) {
+        let (lanes, hit) = match visit.bytes {
+            Bytes::Piece { first, len } => (0, self.copy_over(cta, first as u32, len as u32)),
+            Bytes::Lanes {
+                mask,
+                at,
+                each,
+                low,
+                end,
+                ..
+            } => {
+                let near = |c: &InFlight| low < c.end && end > c.start;
+                let any = self.ctas[cta as usize].in_flight.iter().any(near);
+                let mut lanes = super::access::lanes(mask).filter(|_| any);
+                let hit = lanes.find_map(|lane| self.copy_over(cta, at[lane], each));
+                (mask, hit)
+            }
+            Bytes::Tile { .. } => return,
+        };
+        if let Some(copy) = hit {
+            self.note_overtaken(visit.from, lanes, copy);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn tell(listener: &dyn Listener, cluster: u64, visit: &Visit<'_>) {
+    listener.hear(cluster, visit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::Scope;
+    use crate::{Launch, Memory, Module, Params};
+    use std::collections::BTreeSet;
+    use std::sync::Mutex;
+
+    type Heard = (Agent, Proxy, Act, Order, bool);
+
+    /// Remembers who came, and how many bytes went through to which room.
+    #[derive(Default)]
+    struct Book {
+        guests: Mutex<Vec<Heard>>,
+        bytes: Mutex<[u64; 2]>,
+    }
+
+    impl Listener for Book {
+        fn hear(&self, _: u64, visit: &Visit<'_>) {
+            let shared = matches!(visit.room, Room::Shared { .. });
+            let guest = (
+                visit.agent,
+                visit.agent.proxy(),
+                visit.act,
+                visit.order,
+                shared,
+            );
+            self.guests.lock().expect("no panic").push(guest);
+            self.bytes.lock().expect("no panic")[usize::from(shared)] += visit.total();
+        }
+    }
+
+    const TEXT: &str = ".version 8.8\n.target sm_90a\n.address_size 64
+        .visible .entry k(.param .u64 data) {
+        .reg .pred %p; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<4>;
+        .shared .align 1024 .b8 tile[16384]; .shared .align 8 .b64 bar;
+        ld.param.u64 %rd1, [data]; mov.u32 %r1, %tid.x; mov.u32 %r2, tile;
+        setp.ne.u32 %p, %r1, 0; @%p bra READY;
+        mbarrier.init.shared.b64 [bar], 1;
+        fence.proxy.async.shared::cta;
+        mbarrier.arrive.expect_tx.shared.b64 _, [bar], 2048;
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 2048, [bar];
+        READY: bar.sync 0;
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra WAIT;
+        shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; cvt.u64.u32 %rd2, %r3;
+        add.u64 %rd3, %rd1, %rd2;
+        ld.shared.b32 %r5, [%r4];
+        st.global.b32 [%rd3+4096], %r5;
+        atom.release.gpu.global.add.u32 %r6, [%rd1+8192], 1;
+        cp.async.ca.shared.global [%r4+2048], [%rd3], 4; cp.async.wait_all;
+        cvt.u64.u32 %rd4, %r2; shr.u64 %rd4, %rd4, 4; or.b64 %rd4, %rd4, 0x4000004000010000;
+        wgmma.fence.sync.aligned;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, %rd4, %rd4, 0, 1, 1, 0, 0;
+        wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+        ret; }";
+
+    #[test]
+    fn everybody_passes_and_says_who_it_is() {
+        let module = Module::load(TEXT).expect("it lowers");
+        let mut memory = Memory::new();
+        let data = memory.alloc(1 << 14).expect("room");
+        let launch = Launch::new("k")
+            .block([128, 1, 1])
+            .params(Params::new().pointer(data));
+        let book = Book::default();
+        let heard = launch.run_heard(&module, &mut memory, Some(&book));
+        let counters = heard.expect("a correct kernel").counters;
+        let guests = book.guests.into_inner().expect("no panic");
+        let mut kinds: Vec<Heard> = Vec::new();
+        for guest in guests {
+            if !kinds.contains(&guest) {
+                kinds.push(guest);
+            }
+        }
+        use Act::{Read, Update, Write};
+        let weak = Order::Weak;
+        let generic = Proxy::Generic;
+        let release = Order::Release(Scope::Gpu);
+        for expected in [
+            (Agent::BulkCopy, Proxy::Async, Read, weak, false),
+            (Agent::BulkCopy, Proxy::Async, Write, weak, true),
+            (Agent::Thread, generic, Read, weak, true),
+            (Agent::Thread, generic, Write, weak, false),
+            (Agent::Thread, generic, Update, release, false),
+            (Agent::LaneCopy, generic, Read, weak, false),
+            (Agent::LaneCopy, generic, Write, weak, true),
+            (Agent::TensorCore, Proxy::Async, Read, weak, true),
+        ] {
+            assert!(kinds.contains(&expected), "{expected:?} not in {kinds:#?}");
+            kinds.retain(|kind| *kind != expected);
+        }
+        assert_eq!(kinds, [], "nobody else");
+        // The counters heard the same.
+        let c = &counters;
+        let global = c.global_read + c.global_written + c.async_read + c.async_written;
+        let copies = c.shared_async_read + c.shared_async_written;
+        let shared = c.shared_read + c.shared_written + copies + c.shared_tensor_read;
+        assert_eq!(book.bytes.into_inner().expect("no panic"), [global, shared]);
+        // And without a listener.
+        let alone = launch.run(&module, &mut memory).expect("a correct kernel");
+        assert_eq!(alone.counters, counters);
+    }
+
+    /// Nobody counts or marks memory but the door.
+    #[test]
+    fn there_is_no_other_door() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/exec");
+        let mut elsewhere = BTreeSet::new();
+        for entry in std::fs::read_dir(folder).expect("the sources are there") {
+            let path = entry.expect("readable").path();
+            let name = path
+                .file_name()
+                .expect("a file")
+                .to_string_lossy()
+                .into_owned();
+            if path.is_dir() || name == "door.rs" {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("a source file");
+            let counts = ["global_", "shared_", "async_"].iter().any(|kind| {
+                [
+                    "read",
+                    "written",
+                    "async_read",
+                    "async_written",
+                    "tensor_read",
+                ]
+                .iter()
+                .any(|what| text.contains(&format!("counters.{kind}{what} +=")))
+            });
+            let marks = ["env.read.mark", "env.written.mark", "touched.mark("]
+                .iter()
+                .any(|mark| text.contains(mark));
+            if counts || marks {
+                elsewhere.insert(name);
+            }
+        }
+        // Its own tests mark.
+        elsewhere.remove("touched.rs");
+        assert_eq!(elsewhere, BTreeSet::new());
+    }
+}
