@@ -69,11 +69,12 @@ pub mod bench {
     /// Loads a box of a tensor whose memory begins at address 0.
     pub fn load_box(map: &crate::TensorMap, at: &[i32], global: &[u8], shared: &mut [u8]) {
         let rows = map.rows_at(at, &[]).expect("a coordinate per dimension");
-        // SAFETY: the slice is as long as was asked for.
+        // SAFETY: nobody writes the slice.
         let loaded = unsafe {
             map.load(rows, shared, 0, |from, bytes| {
                 let range = from as usize..(from + bytes) as usize;
-                global.get(range).map(<[u8]>::as_ptr).ok_or(())
+                let found = global.get(range).map(crate::memory::HostBytes::to_read);
+                found.ok_or(())
             })
         };
         loaded.expect("a box inside the tensor");

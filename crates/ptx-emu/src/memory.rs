@@ -5,7 +5,9 @@
 //! launch borrows it mutably, so host and device never touch it at the same time.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::UnsafeCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -85,13 +87,98 @@ impl Region {
         Layout::from_size_align(len as usize, ALIGN as usize).expect("length checked by alloc")
     }
 
-    /// First byte on the host.
-    pub(crate) fn ptr(&self) -> *mut u8 {
-        self.ptr.as_ptr()
+    /// Its bytes as clusters see them.
+    pub(crate) fn bytes(&self) -> HostBytes<'_> {
+        let first = self.ptr.as_ptr().cast::<UnsafeCell<u8>>();
+        // SAFETY: the allocation is `len` initialised bytes and lives as long as the region.
+        HostBytes(unsafe { std::slice::from_raw_parts(first, self.len as usize) })
     }
 
     fn describe(&self) -> String {
         format!("{} at {:#x}, {} bytes", self.name, self.base, self.len)
+    }
+}
+
+/// Bytes on the host that stand for memory of the device: a slice that says nothing yet about who
+/// reads or writes it.
+///
+/// Nobody does both at once, whatever a kernel does. While the clusters of a wave run, memory is
+/// only read: each writes to pages of its own (see `exec::draft`), and pages and shared memory
+/// belong to the one host thread that runs their cluster. Memory itself is written by a cluster
+/// that is alone, by the one whose turn it is between epochs, and when pages are published. So a
+/// data race of a kernel never becomes one of the host.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct HostBytes<'m>(&'m [UnsafeCell<u8>]);
+
+// SAFETY: by the discipline above.
+unsafe impl Send for HostBytes<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for HostBytes<'_> {}
+
+impl<'m> HostBytes<'m> {
+    /// Of an array that is written through a shared reference.
+    #[inline(always)]
+    pub(crate) fn of_cell<const N: usize>(cell: &'m UnsafeCell<[u8; N]>) -> Self {
+        let first = cell.get().cast::<UnsafeCell<u8>>().cast_const();
+        // SAFETY: the array is N bytes, borrowed as long as this, and may change all the time.
+        Self(unsafe { std::slice::from_raw_parts(first, N) })
+    }
+
+    /// Of bytes that one cluster has to itself.
+    #[inline(always)]
+    pub(crate) fn of_slice(bytes: &'m mut [u8]) -> Self {
+        let first = bytes.as_mut_ptr().cast::<UnsafeCell<u8>>().cast_const();
+        // SAFETY: as above, and nobody else has them.
+        Self(unsafe { std::slice::from_raw_parts(first, bytes.len()) })
+    }
+
+    /// Of bytes that will only be read.
+    #[cfg(any(test, feature = "bench"))]
+    pub(crate) fn to_read(bytes: &'m [u8]) -> Self {
+        let first = bytes.as_ptr().cast::<UnsafeCell<u8>>();
+        // SAFETY: as above, if nobody asks to write.
+        Self(unsafe { std::slice::from_raw_parts(first, bytes.len()) })
+    }
+
+    /// For longer than the borrow it came from.
+    ///
+    /// # Safety
+    /// The bytes must stay where they are for as long.
+    pub(crate) unsafe fn outlive<'l>(self) -> HostBytes<'l> {
+        // SAFETY: by this function's contract.
+        HostBytes(unsafe { std::slice::from_raw_parts(self.0.as_ptr(), self.0.len()) })
+    }
+
+    /// The bytes of a range, which must lie inside.
+    #[inline(always)]
+    pub(crate) fn part(self, range: Range<usize>) -> Self {
+        Self(&self.0[range])
+    }
+
+    /// The first byte.
+    #[inline(always)]
+    pub(crate) fn first(self) -> *mut u8 {
+        self.0.as_ptr().cast_mut().cast()
+    }
+
+    /// To read.
+    ///
+    /// # Safety
+    /// Nobody may write them meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn read(self) -> &'m [u8] {
+        // SAFETY: by this function's contract.
+        unsafe { std::slice::from_raw_parts(self.first(), self.0.len()) }
+    }
+
+    /// To write.
+    ///
+    /// # Safety
+    /// Nobody else may reach them meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn write(self) -> &'m mut [u8] {
+        // SAFETY: by this function's contract.
+        unsafe { std::slice::from_raw_parts_mut(self.first(), self.0.len()) }
     }
 }
 
@@ -102,8 +189,7 @@ impl Drop for Region {
     }
 }
 
-// SAFETY: a region is plain bytes; who may touch them when is the launch's discipline (see
-// `exec::global`): CTAs that write the same bytes without synchronising race on a GPU too.
+// SAFETY: a region is plain bytes, and who may touch them when is said at [`HostBytes`].
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
@@ -205,16 +291,14 @@ impl Memory {
     /// Copies host bytes to the device.
     pub fn write(&mut self, ptr: DevicePtr, bytes: &[u8]) -> Result<(), MemoryError> {
         let to = self.host_range(ptr, bytes.len() as u64)?;
-        // SAFETY: `host_range` checked the bounds; `&mut self` excludes any running launch.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        // SAFETY: `&mut self` excludes any running launch.
+        unsafe { to.write() }.copy_from_slice(bytes);
         Ok(())
     }
 
     /// Copies device bytes to the host.
     pub fn read(&self, ptr: DevicePtr, bytes: &mut [u8]) -> Result<(), MemoryError> {
-        let from = self.host_range(ptr, bytes.len() as u64)?;
-        // SAFETY: as in `write`; a launch would hold `&mut self`.
-        unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
+        bytes.copy_from_slice(self.view(ptr, bytes.len() as u64)?);
         Ok(())
     }
 
@@ -229,15 +313,15 @@ impl Memory {
     /// Device bytes where they lie.
     pub fn view(&self, ptr: DevicePtr, bytes: u64) -> Result<&[u8], MemoryError> {
         let from = self.host_range(ptr, bytes)?;
-        // SAFETY: the range was checked, and kernels write only under `&mut Memory`.
-        Ok(unsafe { std::slice::from_raw_parts(from, bytes as usize) })
+        // SAFETY: kernels write only under `&mut Memory`.
+        Ok(unsafe { from.read() })
     }
 
     /// Sets device bytes.
     pub fn fill(&mut self, ptr: DevicePtr, byte: u8, bytes: u64) -> Result<(), MemoryError> {
         let to = self.host_range(ptr, bytes)?;
         // SAFETY: as in `write`.
-        unsafe { std::ptr::write_bytes(to, byte, bytes as usize) };
+        unsafe { to.write() }.fill(byte);
         Ok(())
     }
 
@@ -277,12 +361,14 @@ impl Memory {
         Ok(())
     }
 
-    fn host_range(&self, ptr: DevicePtr, bytes: u64) -> Result<*mut u8, MemoryError> {
+    fn host_range(&self, ptr: DevicePtr, bytes: u64) -> Result<HostBytes<'_>, MemoryError> {
         self.find(ptr.0)
             .map(|index| &self.regions[index])
             .filter(|r| bytes <= r.len - (ptr.0 - r.base))
-            // SAFETY: the offset is inside the region.
-            .map(|r| unsafe { r.ptr().add((ptr.0 - r.base) as usize) })
+            .map(|r| {
+                let first = (ptr.0 - r.base) as usize;
+                r.bytes().part(first..first + bytes as usize)
+            })
             .ok_or_else(|| MemoryError::OutOfBounds {
                 address: ptr.0,
                 bytes,

@@ -18,8 +18,43 @@ use crate::op::{
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
-/// Host addresses of a warp's accesses; lanes outside the mask repeat a valid one.
-pub(super) struct Pointers(pub(super) [usize; 32]);
+/// Where a lane's bytes lie, within the slice that was checked for it.
+#[derive(Clone, Copy)]
+pub(super) struct HostPtr(*mut u8);
+
+impl Default for HostPtr {
+    #[inline(always)]
+    fn default() -> Self {
+        Self(std::ptr::null_mut())
+    }
+}
+
+impl HostPtr {
+    #[inline(always)]
+    pub(super) fn to(first: *mut u8) -> Self {
+        Self(first)
+    }
+
+    /// So many bytes further on.
+    #[inline(always)]
+    pub(super) fn offset(self, bytes: usize) -> Self {
+        Self(self.0.wrapping_add(bytes))
+    }
+
+    /// So many bytes before, where offsets into a slice are counted from.
+    #[inline(always)]
+    pub(super) fn back(self, bytes: usize) -> Self {
+        Self(self.0.wrapping_sub(bytes))
+    }
+
+    #[inline(always)]
+    pub(super) fn cast<T>(self) -> *mut T {
+        self.0.cast()
+    }
+}
+
+/// Where the lanes of a warp find their bytes; lanes outside the mask repeat a valid place.
+pub(super) struct Pointers(pub(super) [HostPtr; 32]);
 
 /// Where a lane's address leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +193,7 @@ impl Cluster<'_> {
         match self.locate(space, &mut addresses, mask)? {
             Ok(place) => self.resolve_in(w, mask, place, &addresses, access),
             Err(()) => {
-                let mut all = [0; 32];
+                let mut all = [HostPtr::default(); 32];
                 for lane in lanes(mask) {
                     let one = self.resolve(w, 1 << lane, space, [addresses[lane]; 32], access)?;
                     all[lane] = one.0[lane];
@@ -236,17 +271,40 @@ impl Cluster<'_> {
         if high.saturating_add(access.bytes) > cached.end {
             return self.scattered_pointers(w, mask, at, access);
         }
-        let (base, host, index) = (cached.base, cached.host, cached.index);
-        for lane in lanes(mask) {
-            let room = Room::Global { region: index };
-            self.pass_lane(w, room, at[lane] - base, access);
+        let (base, first, index) = (cached.base, cached.bytes.first(), cached.index);
+        let room = Room::Global { region: index };
+        match u32::try_from(high + access.bytes - base) {
+            Ok(end) => {
+                let total = access.bytes * u64::from(mask.count_ones());
+                self.pass(&Visit {
+                    agent: Agent::Thread,
+                    from: w.origin(),
+                    act: access.act,
+                    order: access.order,
+                    room,
+                    bytes: Bytes::Lanes {
+                        mask,
+                        at: &at.map(|a| (a - base) as u32),
+                        each: access.bytes as u32,
+                        low: (low - base) as u32,
+                        end,
+                        dense: high - low < total,
+                    },
+                });
+            }
+            // Offsets beyond 4 GiB.
+            Err(_) => {
+                for lane in lanes(mask) {
+                    self.pass_lane(w, room, at[lane] - base, access);
+                }
+            }
         }
         if self.drafts.concern(index, access.writes()) {
             return Ok(self.drafted_pointers(at, (low - base, high - base), access));
         }
         Ok(Pointers(each(
             #[inline(always)]
-            |i| host + (at[i] - base) as usize,
+            |i| HostPtr::to(first).offset((at[i] - base) as usize),
         )))
     }
 
@@ -262,14 +320,17 @@ impl Cluster<'_> {
         let drafts = &mut self.drafts;
         if access.writes() {
             return Pointers(each(|i| {
-                drafts.at_written(&region, at[i] - region.base, access.bytes)
+                let place = drafts.at_written(&region, at[i] - region.base, access.bytes);
+                HostPtr::to(place.first())
             }));
         }
         if Drafts::together(low, high) {
-            let first = drafts.at(&region, low);
-            return Pointers(each(|i| first + (at[i] - region.base - low) as usize));
+            let first = HostPtr::to(drafts.at(&region, low).first());
+            return Pointers(each(|i| first.offset((at[i] - region.base - low) as usize)));
         }
-        Pointers(each(|i| drafts.at(&region, at[i] - region.base)))
+        Pointers(each(|i| {
+            HostPtr::to(drafts.at(&region, at[i] - region.base).first())
+        }))
     }
 
     /// Makes the region of `address` the cached one.
@@ -293,15 +354,16 @@ impl Cluster<'_> {
         at: &[u64; 32],
         access: Access,
     ) -> Checked<Pointers> {
-        let mut out = [0; 32];
+        let mut out = [HostPtr::default(); 32];
         for (lane, &address) in at.iter().enumerate() {
             self.find_region(address, access)?;
             let cached = self.last_region;
             let offset = address - cached.base;
-            out[lane] = match access.writes() {
+            let place = match access.writes() {
                 true => self.drafts.at_written(&cached, offset, access.bytes),
                 false => self.drafts.at(&cached, offset),
             };
+            out[lane] = HostPtr::to(place.first());
             if mask >> lane & 1 == 1 {
                 let region = cached.index;
                 self.pass_lane(w, Room::Global { region }, offset, access);
@@ -330,7 +392,7 @@ impl Cluster<'_> {
     ) -> Checked<Pointers> {
         self.counters.bank_conflicts += u64::from(banks::extra_wavefronts(mask, at, access.bytes));
         let cta = &mut self.ctas[w.cta as usize];
-        let (host, len) = (cta.shared.as_mut_ptr() as usize, cta.shared.len() as u64);
+        let (first, len) = (cta.shared.as_mut_ptr(), cta.shared.len() as u64);
         let low = at.iter().fold(u64::MAX, |m, &a| m.min(a));
         let end = at.iter().fold(0, |m, &a| m.max(a)) + access.bytes;
         if low < u64::from(self.env.program.shared_start) || end > len {
@@ -353,7 +415,7 @@ impl Cluster<'_> {
         });
         Ok(Pointers(each(
             #[inline(always)]
-            |i| host + at[i] as usize,
+            |i| HostPtr::to(first).offset(at[i] as usize),
         )))
     }
 
@@ -366,7 +428,7 @@ impl Cluster<'_> {
         at: &[u64; 32],
         access: Access,
     ) -> Checked<Pointers> {
-        let mut out = [0; 32];
+        let mut out = [HostPtr::default(); 32];
         let mut early = None;
         for (lane, &address) in at.iter().enumerate() {
             let (cta, offset) = self.shared_target(w.cta, address as u32, access)?;
@@ -377,7 +439,7 @@ impl Cluster<'_> {
                 self.pass_lane(w, Room::Shared { cta }, offset.into(), access);
             }
             let shared = &mut self.ctas[cta as usize].shared;
-            out[lane] = shared.as_mut_ptr() as usize + offset as usize;
+            out[lane] = HostPtr::to(shared[offset as usize..].as_mut_ptr());
         }
         if let Some(copy) = early {
             self.note_overtaken(w.origin(), mask, copy);
@@ -436,7 +498,7 @@ impl Cluster<'_> {
         if w.local.is_empty() {
             w.local = super::bytes::AlignedBytes::filled(per_lane as usize * 32, POISON);
         }
-        let host = w.local.as_mut_ptr() as usize;
+        let host = HostPtr::to(w.local.as_mut_ptr());
         let mut out = [host; 32];
         for lane in lanes(mask) {
             if at[lane] + access.bytes > per_lane {
@@ -448,7 +510,7 @@ impl Cluster<'_> {
                     nearest: format!("a thread has {per_lane} local bytes"),
                 }));
             }
-            out[lane] = host + (lane as u64 * per_lane + at[lane]) as usize;
+            out[lane] = host.offset((lane as u64 * per_lane + at[lane]) as usize);
         }
         Ok(Pointers(out))
     }
@@ -470,8 +532,9 @@ impl Cluster<'_> {
                 ),
             }));
         }
-        let host = bytes.as_ptr() as usize;
-        Ok(Pointers(at.map(|a| host + a as usize)))
+        // Parameters are only read: an access that writes was refused above.
+        let host = HostPtr::to(bytes.as_ptr().cast_mut());
+        Ok(Pointers(at.map(|a| host.offset(a as usize))))
     }
 
     /// Whether an access must wait for its turn among all CTAs.

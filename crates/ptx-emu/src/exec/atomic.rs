@@ -1,6 +1,6 @@
 //! `atom` and `red`, and the reductions of bulk copies.
 
-use super::access::{Access, Pointers, lanes};
+use super::access::{Access, HostPtr, Pointers, lanes};
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
 use super::door::Act;
@@ -108,14 +108,14 @@ fn extremum(op: AtomOp) -> Extremum {
     }
 }
 
-/// Reads `bytes` (1, 2, 4 or 8) at a host address.
+/// Reads `bytes` (1, 2, 4 or 8) of a lane.
 ///
 /// # Safety
-/// The address must be valid for that many bytes.
-pub(super) unsafe fn read_word(at: usize, bytes: u64) -> u64 {
+/// So many bytes must be valid there.
+pub(super) unsafe fn read_word(at: HostPtr, bytes: u64) -> u64 {
     let mut word = [0; 8];
     // SAFETY: by this function's contract.
-    unsafe { std::ptr::copy_nonoverlapping(at as *const u8, word.as_mut_ptr(), bytes as usize) };
+    unsafe { std::ptr::copy_nonoverlapping(at.cast(), word.as_mut_ptr(), bytes as usize) };
     u64::from_le_bytes(word)
 }
 
@@ -123,10 +123,10 @@ pub(super) unsafe fn read_word(at: usize, bytes: u64) -> u64 {
 ///
 /// # Safety
 /// As for [`read_word`].
-pub(super) unsafe fn write_word(at: usize, bytes: u64, value: u64) {
+pub(super) unsafe fn write_word(at: HostPtr, bytes: u64, value: u64) {
     let word = value.to_le_bytes();
     // SAFETY: by this function's contract.
-    unsafe { std::ptr::copy_nonoverlapping(word.as_ptr(), at as *mut u8, bytes as usize) };
+    unsafe { std::ptr::copy_nonoverlapping(word.as_ptr(), at.cast(), bytes as usize) };
 }
 
 impl Cluster<'_> {
@@ -184,7 +184,7 @@ impl Cluster<'_> {
                 continue;
             }
             for i in 0..vector {
-                let at = at + i * each as usize;
+                let at = at.offset(i * each as usize);
                 // SAFETY: `resolve` checked all `vector` elements of this lane.
                 let old = unsafe { read_word(at, each) };
                 let operand = b.get(i).map_or(0, |&s| w.lane(s, lane));
@@ -275,7 +275,7 @@ unsafe fn each_word(
     };
     let mut changed = 0;
     for lane in lanes(mask) {
-        let at = pointers.0[lane] as *mut u32;
+        let at = pointers.0[lane].cast::<u32>();
         // SAFETY: by this function's contract.
         unsafe {
             let old = at.read_unaligned();
@@ -305,10 +305,16 @@ fn combine_in_memory(op: AtomOp, ty: Num, old: u64, operand: u64) -> u64 {
 }
 
 /// 128-bit exchange and compare-and-swap.
-fn wide(w: &mut Warp, atom: &Atom, (d, b, c): (&[Slot], &[Slot], &[Slot]), lane: usize, at: usize) {
+fn wide(
+    w: &mut Warp,
+    atom: &Atom,
+    (d, b, c): (&[Slot], &[Slot], &[Slot]),
+    lane: usize,
+    at: HostPtr,
+) {
     let pair = |w: &Warp, s: &[Slot]| [0, 1].map(|i| s.get(i).map_or(0, |&s| w.lane(s, lane)));
     // SAFETY: the caller resolved 16 bytes at `at`.
-    let old = unsafe { [read_word(at, 8), read_word(at + 8, 8)] };
+    let old = unsafe { [read_word(at, 8), read_word(at.offset(8), 8)] };
     let operand = pair(w, b);
     let new = match atom.op {
         AtomOp::Cas if old == operand => pair(w, c),
@@ -318,7 +324,7 @@ fn wide(w: &mut Warp, atom: &Atom, (d, b, c): (&[Slot], &[Slot], &[Slot]), lane:
     // SAFETY: as above.
     unsafe {
         write_word(at, 8, new[0]);
-        write_word(at + 8, 8, new[1]);
+        write_word(at.offset(8), 8, new[1]);
     }
     for (&slot, value) in d.iter().zip(old) {
         w.set_lane(slot, lane, value);

@@ -22,7 +22,7 @@ use super::touched::Touched;
 use super::warp::{State, Wait, WaitPhase, Warp};
 use crate::counters::Counters;
 use crate::fault::{EarlyRead, Fault, FaultKind, Place, Wait as WaitReport};
-use crate::memory::Memory;
+use crate::memory::{HostBytes, Memory};
 use crate::op::SHARED_BASE;
 
 /// What uninitialised and in-flight shared bytes read as: NaN in every float format that has one.
@@ -65,24 +65,24 @@ pub(crate) struct Cta {
 }
 
 /// The allocation accessed last.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct CachedRegion {
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CachedRegion<'m> {
     pub(crate) base: u64,
     pub(crate) end: u64,
-    pub(crate) host: usize,
+    pub(crate) bytes: HostBytes<'m>,
     pub(crate) index: usize,
 }
 
-impl CachedRegion {
+impl<'m> CachedRegion<'m> {
     /// The allocation that holds an address.
     #[inline(never)]
-    pub(super) fn of(memory: &Memory, address: u64) -> Option<Self> {
+    pub(super) fn of(memory: &'m Memory, address: u64) -> Option<Self> {
         let index = memory.find(address)?;
         let region = &memory.regions()[index];
         Some(Self {
             base: region.base,
             end: region.base + region.len,
-            host: region.ptr() as usize,
+            bytes: region.bytes(),
             index,
         })
     }
@@ -102,9 +102,9 @@ pub(crate) struct Cluster<'a> {
     pub(crate) ctas: Vec<Cta>,
     pub(crate) barrier: ClusterBarrier,
     pub(crate) counters: Counters,
-    pub(crate) last_region: CachedRegion,
+    pub(crate) last_region: CachedRegion<'a>,
     /// The allocations recent loads and stores were in, by program counter.
-    pub(super) regions: [CachedRegion; super::direct::REMEMBERED],
+    pub(super) regions: [CachedRegion<'a>; super::direct::REMEMBERED],
     /// How their lanes lay.
     pub(super) layouts: Vec<super::direct::Layout>,
     pub(crate) drafts: Drafts,

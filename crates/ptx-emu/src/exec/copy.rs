@@ -4,10 +4,8 @@
 //! completes; a copy out of shared memory reads its source some time between, and what changes
 //! there meanwhile is poison. When they complete is up to [`super::adversary`].
 
-use std::ops::Range;
-
-use super::access::{Access, Place, lanes, place_of};
-use super::atomic::{combine, read_word, width, write_word};
+use super::access::{Access, HostPtr, Place, lanes, place_of};
+use super::atomic::{combine, width};
 use super::cluster::{CachedRegion, Cluster, Flow, POISON};
 use super::door::{Act, Agent, Bytes, Room, Visit};
 use super::tensor_copy::TensorJob;
@@ -178,7 +176,7 @@ pub(super) struct CpAsync {
     pub(super) ignore: Option<P>,
 }
 
-impl Cluster<'_> {
+impl<'a> Cluster<'a> {
     /// Completes one event, blaming faults on the instruction that issued it.
     pub(super) fn finish_ordered(&mut self, event: Pending) -> Result<(), Box<Fault>> {
         let Pending { seq, from, job } = event;
@@ -225,20 +223,17 @@ impl Cluster<'_> {
             } => {
                 let act = act_of(reduce);
                 self.pass_shared_piece((Agent::LaneCopy, from), to, data.len() as u64, act);
-                let at = self.shared_at(to, data.len());
-                // SAFETY: `shared_at` checked the range.
-                unsafe { merge(at, &data, reduce) };
+                merge(self.shared_at(to, data.len()), &data, reduce);
                 self.complete_tx(barrier, data.len() as u32)
             }
             Job::Tensor(job) => self.finish_tensor(from, *job),
         }
     }
 
-    /// Host address of `bytes` of shared memory, which were checked when the copy was issued.
-    /// Should that have been another length, this panics instead of leaving the CTA's memory.
-    pub(super) fn shared_at(&mut self, at: SharedAt, bytes: usize) -> usize {
-        let range = &mut self.ctas[at.cta as usize].shared[at.offset as usize..][..bytes];
-        range.as_mut_ptr() as usize
+    /// Shared bytes, which were checked when the copy was issued. Should that have been another
+    /// length, this panics instead of leaving the CTA's memory.
+    pub(super) fn shared_at(&mut self, at: SharedAt, bytes: usize) -> &mut [u8] {
+        &mut self.ctas[at.cta as usize].shared[at.offset as usize..][..bytes]
     }
 
     /// A piece of shared memory at the door, for a copy.
@@ -270,7 +265,7 @@ impl Cluster<'_> {
         address: u64,
         len: u64,
         act: Act,
-    ) -> Checked<CachedRegion> {
+    ) -> Checked<CachedRegion<'a>> {
         let known = self.last_region;
         if address < known.base || address.saturating_add(len) > known.end {
             self.find_region(address, Access::weak(len, act.writes()))?;
@@ -292,31 +287,14 @@ impl Cluster<'_> {
         Ok(region)
     }
 
-    /// Checks global bytes and calls `each` with the host address and the part of each piece in
-    /// which the cluster sees them.
-    fn each_global(
-        &mut self,
-        who: (Agent, Origin),
-        address: u64,
-        bytes: usize,
-        act: Act,
-        each: impl FnMut(usize, Range<usize>),
-    ) -> Checked<()> {
-        let region = self.pass_global_piece(who, address, bytes as u64, act)?;
+    fn read_global(&mut self, who: (Agent, Origin), address: u64, out: &mut [u8]) -> Checked<()> {
+        let region = self.pass_global_piece(who, address, out.len() as u64, Act::Read)?;
         let offset = address - region.base;
         self.drafts
-            .pieces(&region, offset, bytes, act.writes(), each);
+            .pieces(&region, offset, out.len(), |piece, part| {
+                out[part].copy_from_slice(piece);
+            });
         Ok(())
-    }
-
-    fn read_global(&mut self, who: (Agent, Origin), address: u64, out: &mut [u8]) -> Checked<()> {
-        self.each_global(who, address, out.len(), Act::Read, |at, part| {
-            // SAFETY: `each_global` hands out checked bytes, and `out` is no part of them.
-            unsafe {
-                let to = out[part.clone()].as_mut_ptr();
-                std::ptr::copy_nonoverlapping(at as *const u8, to, part.len());
-            }
-        })
     }
 
     pub(super) fn write_global(
@@ -325,10 +303,23 @@ impl Cluster<'_> {
         address: u64,
         data: &[u8],
     ) -> Checked<()> {
-        self.each_global(who, address, data.len(), Act::Write, |at, part| {
-            // SAFETY: as in `read_global`.
-            unsafe { merge(at, &data[part], None) };
-        })
+        self.merge_global(who, address, data, None)
+    }
+
+    fn merge_global(
+        &mut self,
+        who: (Agent, Origin),
+        address: u64,
+        data: &[u8],
+        reduce: Option<(AtomOp, Num)>,
+    ) -> Checked<()> {
+        let region = self.pass_global_piece(who, address, data.len() as u64, act_of(reduce))?;
+        let offset = address - region.base;
+        self.drafts
+            .pieces_written(&region, offset, data.len(), |piece, part| {
+                merge(piece, &data[part], reduce);
+            });
+        Ok(())
     }
 
     pub(super) fn complete_tx(&mut self, barrier: SharedAt, bytes: u32) -> Checked<()> {
@@ -349,24 +340,21 @@ impl Cluster<'_> {
     ) -> Checked<()> {
         let who = (Agent::BulkCopy, from);
         self.pass_shared_piece(who, to, u64::from(bytes), act_of(reduce));
-        let target = self.shared_at(to, bytes as usize);
-        let put = |source: &[u8], at: usize| {
-            // SAFETY: the target was checked at issue; the source is no part of shared memory.
-            unsafe { merge(target + at, source, reduce) };
-        };
         match source {
             ByteSource::Global(address) => {
-                self.each_global(who, *address, bytes as usize, Act::Read, |at, part| {
-                    // SAFETY: `each_global` hands out checked bytes.
-                    let source = unsafe { std::slice::from_raw_parts(at as *const u8, part.len()) };
-                    put(source, part.start);
-                })
+                let region = self.pass_global_piece(who, *address, bytes.into(), Act::Read)?;
+                let offset = address - region.base;
+                let target = &mut self.ctas[to.cta as usize].shared[to.offset as usize..];
+                self.drafts
+                    .pieces(&region, offset, bytes as usize, |piece, part| {
+                        merge(&mut target[part], piece, reduce);
+                    });
             }
             ByteSource::Shared(source) => {
-                put(source.bytes(), 0);
-                Ok(())
+                merge(self.shared_at(to, bytes as usize), source.bytes(), reduce);
             }
         }
+        Ok(())
     }
 
     fn copy_out(
@@ -377,22 +365,17 @@ impl Cluster<'_> {
         reduce: Option<(AtomOp, Num)>,
         mask: u16,
     ) -> Checked<()> {
-        let (who, act) = ((Agent::BulkCopy, from), act_of(reduce));
+        let who = (Agent::BulkCopy, from);
         if mask == u16::MAX {
-            return self.each_global(who, to, data.len(), act, |target, part| {
-                // SAFETY: `each_global` hands out checked bytes.
-                unsafe { merge(target, &data[part], reduce) };
-            });
+            return self.merge_global(who, to, data, reduce);
         }
-        let region = self.pass_global_piece(who, to, data.len() as u64, act)?;
+        let region = self.pass_global_piece(who, to, data.len() as u64, act_of(reduce))?;
         let chosen = (0..data.len()).filter(|i| mask >> (i % 16) & 1 == 1);
         // Another CTA may write the bytes between.
         for i in chosen {
             let offset = to - region.base + i as u64;
-            self.drafts.pieces(&region, offset, 1, true, |target, _| {
-                // SAFETY: a byte of the range that was checked above.
-                unsafe { merge(target, &data[i..=i], None) };
-            });
+            self.drafts
+                .pieces_written(&region, offset, 1, |target, _| target[0] = data[i]);
         }
         Ok(())
     }
@@ -605,30 +588,26 @@ impl Cluster<'_> {
             address & 0xffff_ffff
         };
         let access = Access::weak(N as u64, false);
-        let at = match place {
-            Place::Global => {
-                self.read_global((agent, w.origin()), address, &mut out)?;
-                return Ok(out);
-            }
+        match place {
+            Place::Global => self.read_global((agent, w.origin()), address, &mut out)?,
             Place::Shared => {
                 let (cta, offset) = self.shared_target(w.cta, within as u32, access)?;
                 let at = SharedAt { cta, offset };
                 self.pass_shared_piece((agent, w.origin()), at, N as u64, Act::Read);
-                self.shared_at(at, N)
+                out.copy_from_slice(self.shared_at(at, N));
             }
             // A lane's local memory and the parameters are each one piece, so its ends are
             // enough; they need no alignment.
             Place::Local | Place::Param => {
                 let end = |at: u64| (place, [at; 32], Access { bytes: 1, ..access });
-                let mut first = 0;
+                let mut first = HostPtr::default();
                 for (place, at, access) in [end(within + N as u64 - 1), end(within)] {
                     first = self.resolve_in(w, 1 << lane, place, &at, access)?.0[lane];
                 }
-                first
+                // SAFETY: the first and the last of N bytes in one piece were checked.
+                out = unsafe { first.cast::<[u8; N]>().read_unaligned() };
             }
-        };
-        // SAFETY: all N bytes were checked above.
-        unsafe { std::ptr::copy_nonoverlapping(at as *const u8, out.as_mut_ptr(), N) };
+        }
         Ok(out)
     }
 }
@@ -643,28 +622,23 @@ fn act_of(reduce: Option<(AtomOp, Num)>) -> Act {
 }
 
 /// Stores or reduces bytes into memory.
-///
-/// # Safety
-/// `at` must be valid for `data.len()` bytes.
-pub(super) unsafe fn merge(at: usize, data: &[u8], reduce: Option<(AtomOp, Num)>) {
-    // SAFETY: by this function's contract.
-    unsafe {
-        let Some((op, ty)) = reduce else {
-            std::ptr::copy_nonoverlapping(data.as_ptr(), at as *mut u8, data.len());
-            return;
-        };
-        let each = width(ty) as usize;
-        for (i, chunk) in data.chunks_exact(each).enumerate() {
-            let place = at + i * each;
+fn merge(target: &mut [u8], data: &[u8], reduce: Option<(AtomOp, Num)>) {
+    let Some((op, ty)) = reduce else {
+        target.copy_from_slice(data);
+        return;
+    };
+    let each = width(ty) as usize;
+    for (target, operand) in target.chunks_exact_mut(each).zip(data.chunks_exact(each)) {
+        let word = |bytes: &[u8]| {
             let mut word = [0; 8];
-            word[..each].copy_from_slice(chunk);
-            let old = read_word(place, each as u64);
-            let operand = u64::from_le_bytes(word);
-            let new = match (op, ty) {
-                (AtomOp::Add, Num::F64) => crate::numeric::arith::add_f64_in_l2(old, operand),
-                _ => combine(op, ty, old, operand),
-            };
-            write_word(place, each as u64, new);
-        }
+            word[..each].copy_from_slice(bytes);
+            u64::from_le_bytes(word)
+        };
+        let (old, operand) = (word(target), word(operand));
+        let new = match (op, ty) {
+            (AtomOp::Add, Num::F64) => crate::numeric::arith::add_f64_in_l2(old, operand),
+            _ => combine(op, ty, old, operand),
+        };
+        target.copy_from_slice(&new.to_le_bytes()[..each]);
     }
 }

@@ -7,7 +7,7 @@
 use std::ptr::copy_nonoverlapping;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::access::{Access, Place, Pointers, lanes, place_of};
+use super::access::{Access, HostPtr, Place, Pointers, lanes, place_of};
 use super::cluster::{CachedRegion, Cluster, Flow};
 use super::convert::pool;
 use super::door::{Agent, Bytes, Room, Visit};
@@ -40,7 +40,8 @@ enum Pattern {
 /// The lanes of an access as offsets into one allocation on the host. Lanes outside the mask
 /// repeat one inside.
 pub(super) struct Span {
-    host: usize,
+    /// Offset 0, within or before the slice that holds `low` to `high`.
+    host: HostPtr,
     at: [u32; 32],
     low: u32,
     high: u32,
@@ -119,7 +120,7 @@ impl Span {
         mask: u32,
         bytes: u32,
         (first, end): (u32, u64),
-        host: usize,
+        host: HostPtr,
         layout: &mut Layout,
     ) -> Option<Self> {
         let at = match mask {
@@ -158,7 +159,7 @@ impl Span {
     pub(super) fn pointers(&self) -> Pointers {
         Pointers(each(
             #[inline(always)]
-            |i| self.host + self.at[i] as usize,
+            |i| self.host.offset(self.at[i] as usize),
         ))
     }
 }
@@ -223,7 +224,8 @@ impl Cluster<'_> {
                 let params = &self.env.params;
                 let bounds = (0, params.len() as u64);
                 let at = [addr.offset as u32; 32];
-                let (host, mut layout) = (params.as_ptr() as usize, Layout::SAME);
+                let host = HostPtr::to(params.as_ptr().cast_mut());
+                let mut layout = Layout::SAME;
                 Span::within(at, mask, bytes, bounds, host, &mut layout)
             }
             _ => None,
@@ -250,7 +252,8 @@ impl Cluster<'_> {
         let at = offsets(r, offset, region.base, mask)?;
         let bounds = (0, region.end - region.base);
         let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
-        let mut span = Span::within(at, mask, bytes, bounds, region.host, layout)?;
+        let host = HostPtr::to(region.bytes.first());
+        let mut span = Span::within(at, mask, bytes, bounds, host, layout)?;
         if self.drafts.concern(region.index, write) {
             // Within a page the cluster's own bytes lie as in the allocation.
             if !Drafts::together(span.low.into(), span.high.into()) {
@@ -258,15 +261,18 @@ impl Cluster<'_> {
             }
             let low = u64::from(span.low);
             span.host = match (write, span.pattern) {
-                (true, Pattern::Scattered) => self.drafts.at_lanes(&region, &span.at, bytes),
+                (true, Pattern::Scattered) => {
+                    let (page, first) = self.drafts.at_lanes(&region, &span.at, bytes);
+                    HostPtr::to(page.first()).back(first as usize)
+                }
                 (true, _) => {
                     let length = u64::from(span.high - span.low + bytes);
-                    let first = self.drafts.at_written(&region, low, length);
-                    first.wrapping_sub(span.low as usize)
+                    let place = self.drafts.at_written(&region, low, length);
+                    HostPtr::to(place.first()).back(span.low as usize)
                 }
                 (false, _) => {
-                    let first = self.drafts.at(&region, low);
-                    first.wrapping_sub(span.low as usize)
+                    let place = self.drafts.at(&region, low);
+                    HostPtr::to(place.first()).back(span.low as usize)
                 }
             };
         }
@@ -302,7 +308,7 @@ impl Cluster<'_> {
     fn shared_span(&mut self, w: &Warp, mask: u32, at: [u32; 32], access: Access) -> Option<Span> {
         let bytes = access.bytes as u32;
         let cta = &mut self.ctas[w.cta as usize];
-        let host = cta.shared.as_mut_ptr() as usize;
+        let host = HostPtr::to(cta.shared.as_mut_ptr());
         let bounds = (SHARED_BASE, cta.shared.len() as u64);
         let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
         let span = Span::within(at, mask, bytes, bounds, host, layout)?;
@@ -321,7 +327,7 @@ impl Cluster<'_> {
         // Touched for the first time, it is made by the slow way.
         let host = match w.local.is_empty() {
             true => return None,
-            false => w.local.as_ptr() as usize,
+            false => HostPtr::to(w.local.as_ptr().cast_mut()),
         };
         let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
         let mut span = Span::within(at, mask, bytes, (0, per_lane.into()), host, layout)?;
@@ -459,17 +465,17 @@ fn narrow(w: &Warp, base: Base, offset: i64) -> Option<[u32; 32]> {
 /// The four bytes at `offset` of every lane must be valid and aligned.
 #[inline(always)]
 unsafe fn read_words(w: &mut Warp, mask: u32, d: R32, span: &Span, offset: usize) {
-    let from = span.host + offset;
+    let from = span.host.offset(offset);
     // SAFETY: by this function's contract.
     let read =
-        |at: u32| unsafe { AtomicU32::from_ptr((from + at as usize) as *mut u32).load(Relaxed) };
+        |at: u32| unsafe { AtomicU32::from_ptr(from.offset(at as usize).cast()).load(Relaxed) };
     let v = match span.pattern {
         Pattern::Same => [read(span.low); 32],
         Pattern::Run if span.high - span.low == 31 * 4 => {
             let mut v = [0u32; 32];
             // SAFETY: 32 lanes of four bytes each, one behind the other.
             unsafe {
-                copy_nonoverlapping((from + span.low as usize) as *const u32, v.as_mut_ptr(), 32);
+                copy_nonoverlapping(from.offset(span.low as usize).cast(), v.as_mut_ptr(), 32);
             }
             v
         }
@@ -485,10 +491,10 @@ unsafe fn read_words(w: &mut Warp, mask: u32, d: R32, span: &Span, offset: usize
 /// As for [`read_words`], with eight bytes.
 #[inline(always)]
 unsafe fn read_doubles(w: &mut Warp, mask: u32, d: R64, span: &Span, offset: usize) {
-    let from = span.host + offset;
+    let from = span.host.offset(offset);
     // SAFETY: by this function's contract.
     let read =
-        |at: u32| unsafe { AtomicU64::from_ptr((from + at as usize) as *mut u64).load(Relaxed) };
+        |at: u32| unsafe { AtomicU64::from_ptr(from.offset(at as usize).cast()).load(Relaxed) };
     let v = match span.pattern {
         Pattern::Same => [read(span.low); 32],
         _ => each(
@@ -521,14 +527,14 @@ unsafe fn read_narrow(
 #[inline(always)]
 unsafe fn write_words(w: &Warp, mask: u32, s: R32, span: &Span, offset: usize) {
     let s = w.get(s);
-    let to = span.host + offset;
+    let to = span.host.offset(offset);
     if span.pattern == Pattern::Run && span.high - span.low == 31 * 4 {
         // SAFETY: 32 lanes of four bytes each, one behind the other.
-        unsafe { copy_nonoverlapping(s.as_ptr(), (to + span.low as usize) as *mut u32, 32) };
+        unsafe { copy_nonoverlapping(s.as_ptr(), to.offset(span.low as usize).cast(), 32) };
         return;
     }
     let write = |i: usize| {
-        let at = (to + span.at[i] as usize) as *mut u32;
+        let at = to.offset(span.at[i] as usize).cast();
         // SAFETY: by this function's contract.
         unsafe { AtomicU32::from_ptr(at).store(s[i], Relaxed) };
     };
@@ -575,7 +581,7 @@ unsafe fn write_fours(w: &Warp, s: [R32; 4], span: &Span) {
     for (i, at) in span.at.as_chunks::<4>().0.iter().enumerate() {
         let lanes = transposed(registers.map(|register| register[i]));
         for (at, words) in at.iter().zip(lanes) {
-            let to = (span.host + *at as usize) as *mut [u32; 4];
+            let to = span.host.offset(*at as usize).cast::<[u32; 4]>();
             // SAFETY: by this function's contract.
             unsafe { to.write(words) };
         }
@@ -591,7 +597,7 @@ unsafe fn read_fours(span: &Span) -> [[u32; 32]; 4] {
     let mut registers = [[0; 32]; 4];
     for (i, at) in span.at.as_chunks::<4>().0.iter().enumerate() {
         // SAFETY: by this function's contract.
-        let lanes = at.map(|at| unsafe { ((span.host + at as usize) as *const [u32; 4]).read() });
+        let lanes = at.map(|at| unsafe { span.host.offset(at as usize).cast::<[u32; 4]>().read() });
         for (register, words) in registers.iter_mut().zip(transposed(lanes)) {
             register.as_chunks_mut::<4>().0[i] = words;
         }
@@ -636,7 +642,7 @@ mod tests {
                 }
             }
             let bounds = (256, 3000);
-            let found = Span::within(at, mask, bytes, bounds, 0, &mut layout);
+            let found = Span::within(at, mask, bytes, bounds, HostPtr::default(), &mut layout);
             let lanes = || lanes(mask).map(|lane| at[lane]);
             let (low, high) = (lanes().min().unwrap(), lanes().max().unwrap());
             let fits = low >= 256 && u64::from(high) + u64::from(bytes) <= 3000;
@@ -667,7 +673,7 @@ mod tests {
         let mut memory = vec![[0u32; 4]; 64];
         // Every other place, backwards.
         let at = each(|lane| 16 * (63 - 2 * lane as u32));
-        let host = memory.as_mut_ptr() as usize;
+        let host = HostPtr::to(memory.as_mut_ptr().cast());
         let mut layout = Layout::SAME;
         let span = Span::within(at, u32::MAX, 16, (0, 1024), host, &mut layout).expect("inside");
         // SAFETY: the span lies within `memory`.

@@ -150,7 +150,8 @@ impl Cluster<'_> {
             Room::Shared { cta } => self.pass_shared(visit, cta),
         }
         if let Some(listener) = self.env.listener {
-            tell(listener, self.index, visit);
+            // A copy, so that a visit nobody is told of need not lie in memory.
+            tell(listener, self.index, &{ *visit });
         }
     }
 
@@ -214,7 +215,7 @@ impl Cluster<'_> {
         // What comes from another CTA is looked at where its addresses are taken apart.
         let here = visit.agent == Agent::Thread && cta == visit.from.cta;
         if here && !write && !own.in_flight.is_empty() {
-            self.overtakes(visit, cta);
+            self.overtakes(&{ *visit }, cta);
         }
     }
 

@@ -11,7 +11,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 
 use super::cluster::CachedRegion;
-use crate::memory::Memory;
+use crate::memory::{HostBytes, Memory};
 
 /// Bytes of a page: small, because the rows of a tile lie far apart.
 const PAGE: usize = 1024;
@@ -38,8 +38,8 @@ impl Page {
     }
 
     #[inline(always)]
-    fn host(&self) -> usize {
-        self.bytes.get() as usize
+    fn host(&self) -> HostBytes<'_> {
+        HostBytes::of_cell(&self.bytes)
     }
 
     #[inline(always)]
@@ -162,42 +162,57 @@ impl Drafts {
         self.on && (write || matches!(self.regions.get(region), Some(Some(_))))
     }
 
-    /// Host address of a byte of an allocation as this cluster sees it; good to the page's end.
-    pub(super) fn at(&self, region: &CachedRegion, offset: u64) -> usize {
+    /// Bytes of an allocation from an offset to the page's end, as this cluster sees them.
+    pub(super) fn at<'m>(&'m self, region: &CachedRegion<'m>, offset: u64) -> HostBytes<'m> {
         let (number, within) = (offset as usize / PAGE, offset as usize % PAGE);
         let draft = match self.on {
             true => self.regions.get(region.index).and_then(Option::as_ref),
             false => None,
         };
+        let end = (number + 1) * PAGE;
         match draft.and_then(|draft| Some(&draft.pages[draft.find(number)?].1)) {
-            Some(page) => page.host() + within,
-            None => region.host + offset as usize,
+            Some(page) => page.host().part(within..PAGE),
+            None => {
+                let end = end.min((region.end - region.base) as usize);
+                region.bytes.part(offset as usize..end)
+            }
         }
     }
 
-    /// Host address of bytes the cluster is about to write, all in one page.
-    pub(super) fn at_written(&mut self, region: &CachedRegion, offset: u64, bytes: u64) -> usize {
+    /// Bytes the cluster is about to write, all in one page.
+    pub(super) fn at_written<'m>(
+        &'m mut self,
+        region: &CachedRegion<'m>,
+        offset: u64,
+        bytes: u64,
+    ) -> HostBytes<'m> {
+        let (offset, bytes) = (offset as usize, bytes as usize);
         if !self.on {
-            return region.host + offset as usize;
+            return region.bytes.part(offset..offset + bytes);
         }
-        let page = self.own(region, offset as usize / PAGE);
-        let within = offset as usize % PAGE;
-        page.mark(within, bytes as usize);
-        page.host() + within
+        let page = self.own(region, offset / PAGE);
+        let within = offset % PAGE;
+        page.mark(within, bytes);
+        page.host().part(within..within + bytes)
     }
 
     /// As [`Drafts::at_written`] for the lanes of a warp, which write `bytes` each, aligned: the
-    /// host address of the allocation's first byte, if all of it lay as this page does.
+    /// page and its first byte's offset in the allocation.
     #[inline(never)]
-    pub(super) fn at_lanes(&mut self, region: &CachedRegion, at: &[u32; 32], bytes: u32) -> usize {
+    pub(super) fn at_lanes(
+        &mut self,
+        region: &CachedRegion<'_>,
+        at: &[u32; 32],
+        bytes: u32,
+    ) -> (HostBytes<'_>, u32) {
         let number = at[0] as usize / PAGE;
         let page = self.own(region, number);
         page.mark_lanes(at, bytes);
-        page.host().wrapping_sub(number * PAGE)
+        (page.host(), (number * PAGE) as u32)
     }
 
     /// The cluster's own copy of a page.
-    fn own(&mut self, region: &CachedRegion, number: usize) -> &Page {
+    fn own(&mut self, region: &CachedRegion<'_>, number: usize) -> &Page {
         if self.regions.len() <= region.index {
             self.regions.resize_with(region.index + 1, || None);
         }
@@ -208,10 +223,9 @@ impl Drafts {
                 let start = number * PAGE;
                 let len = ((region.end - region.base) as usize - start).min(PAGE);
                 let mut bytes = [0; PAGE];
-                let source = (region.host + start) as *const u8;
-                // SAFETY: the page begins inside the allocation and `len` ends there. Memory is
-                // only written between waves.
-                unsafe { std::ptr::copy_nonoverlapping(source, bytes.as_mut_ptr(), len) };
+                // SAFETY: memory is only written between waves.
+                let source = unsafe { region.bytes.part(start..start + len).read() };
+                bytes[..len].copy_from_slice(source);
                 draft.add(number, Box::new(Page::new(bytes)))
             }
         };
@@ -224,70 +238,95 @@ impl Drafts {
         low / PAGE as u64 == high / PAGE as u64
     }
 
-    /// Calls `each` with the host address and the part of every piece of a range.
+    /// Calls `each` with every piece of a range that is read, and its part of the range.
     pub(super) fn pieces(
-        &mut self,
-        region: &CachedRegion,
+        &self,
+        region: &CachedRegion<'_>,
         offset: u64,
         bytes: usize,
-        write: bool,
-        mut each: impl FnMut(usize, Range<usize>),
+        mut each: impl FnMut(&[u8], Range<usize>),
     ) {
-        if !self.concern(region.index, write) {
-            return each(region.host + offset as usize, 0..bytes);
+        if !self.concern(region.index, false) {
+            let whole = region.bytes.part(offset as usize..offset as usize + bytes);
+            // SAFETY: memory is only written between waves.
+            return each(unsafe { whole.read() }, 0..bytes);
+        }
+        for part in parts(offset, bytes) {
+            let piece = self.at(region, offset + part.start as u64);
+            // SAFETY: as above, and a cluster's pages are its own.
+            each(unsafe { piece.part(0..part.len()).read() }, part);
+        }
+    }
+
+    /// As [`Drafts::pieces`], to be written.
+    pub(super) fn pieces_written(
+        &mut self,
+        region: &CachedRegion<'_>,
+        offset: u64,
+        bytes: usize,
+        mut each: impl FnMut(&mut [u8], Range<usize>),
+    ) {
+        if !self.on {
+            let whole = region.bytes.part(offset as usize..offset as usize + bytes);
+            // SAFETY: a cluster that writes memory itself is alone.
+            return each(unsafe { whole.write() }, 0..bytes);
         }
         for part in parts(offset, bytes) {
             let from = offset + part.start as u64;
-            let at = match write {
-                true => self.at_written(region, from, part.len() as u64),
-                false => self.at(region, from),
-            };
-            each(at, part);
+            let piece = self.at_written(region, from, part.len() as u64);
+            // SAFETY: pages are the cluster's own.
+            each(unsafe { piece.write() }, part);
         }
     }
 
     /// Notes bytes as written that [`Drafts::range`] gave as part of a longer range.
-    pub(super) fn mark(&mut self, region: &CachedRegion, offset: u64, bytes: usize) {
-        self.pieces(region, offset, bytes, true, |_, _| {});
+    pub(super) fn mark(&mut self, region: &CachedRegion<'_>, offset: u64, bytes: usize) {
+        self.pieces_written(region, offset, bytes, |_, _| {});
     }
 
     /// A range in one piece: where it lies, or a copy that [`Drafts::put_back`] writes. `None` if
     /// it is in no allocation, or too long to be worth a copy. Which of its bytes are written is
     /// for the caller to [`Drafts::mark`].
-    pub(super) fn range(
+    ///
+    /// # Safety
+    /// What is returned must not be used once the pages are taken or `pieced` is dropped.
+    pub(super) unsafe fn range<'m>(
         &mut self,
-        memory: &Memory,
+        memory: &'m Memory,
         address: u64,
         bytes: u64,
         write: bool,
         pieced: &mut Pieced,
-    ) -> Option<*mut u8> {
+    ) -> Option<HostBytes<'m>> {
         let region = CachedRegion::of(memory, address)?;
         let offset = address - region.base;
         if bytes > region.end - address {
             return None;
         }
+        let (first, len) = (offset as usize, bytes as usize);
         if !self.concern(region.index, write) {
-            return Some((region.host + offset as usize) as *mut u8);
+            return Some(region.bytes.part(first..first + len));
         }
         if bytes == 0 || Self::together(offset, offset + bytes - 1) {
-            let at = match write {
-                true => self.own(&region, offset as usize / PAGE).host() + offset as usize % PAGE,
+            let within = first % PAGE;
+            let here = match write {
+                true => self.own(&region, first / PAGE).host().part(within..PAGE),
                 false => self.at(&region, offset),
             };
-            return Some(at as *mut u8);
+            // SAFETY: pages are boxed, and stay until they are taken.
+            return Some(unsafe { here.part(0..len).outlive() });
         }
         if bytes > MOST_PIECED {
             return None;
         }
-        let mut copy = vec![0; bytes as usize].into_boxed_slice();
-        self.pieces(&region, offset, copy.len(), false, |at, part| {
-            // SAFETY: `pieces` hands out checked bytes of memory or of a page.
-            let piece = unsafe { std::slice::from_raw_parts(at as *const u8, part.len()) };
+        let mut copy = vec![0; len].into_boxed_slice();
+        self.pieces(&region, offset, len, |piece, part| {
             copy[part].copy_from_slice(piece);
         });
         pieced.push((address, copy));
-        pieced.last_mut().map(|(_, copy)| copy.as_mut_ptr())
+        let copy = &mut pieced.last_mut()?.1;
+        // SAFETY: the copy is boxed, and stays as long as `pieced`.
+        Some(unsafe { HostBytes::of_slice(copy).outlive() })
     }
 
     /// Writes pieced ranges to their pages.
@@ -299,10 +338,10 @@ impl Drafts {
             let offset = address - region.base;
             for part in parts(offset, copy.len()) {
                 let from = offset as usize + part.start;
-                let at = self.own(&region, from / PAGE).host() + from % PAGE;
-                // SAFETY: as in `range`, and the page is this cluster's own.
-                let piece = unsafe { std::slice::from_raw_parts_mut(at as *mut u8, part.len()) };
-                piece.copy_from_slice(&copy[part]);
+                let within = from % PAGE..from % PAGE + part.len();
+                let page = self.own(&region, from / PAGE).host();
+                // SAFETY: the page is this cluster's own.
+                unsafe { page.part(within).write() }.copy_from_slice(&copy[part]);
             }
         }
     }
@@ -335,9 +374,8 @@ pub(super) fn publish(memory: &Memory, drafts: Vec<Drafts>) -> bool {
         for same in pages.chunk_by(|a, b| a.0 == b.0) {
             let start = same[0].0 * PAGE;
             let len = (region.len as usize - start).min(PAGE);
-            // SAFETY: the page lies in the allocation, and no cluster runs while drafts are
-            // published.
-            let target = unsafe { std::slice::from_raw_parts_mut(region.ptr().add(start), len) };
+            // SAFETY: no cluster runs while drafts are published.
+            let target = unsafe { region.bytes().part(start..start + len).write() };
             same.iter().for_each(|(_, page)| page.put(target));
         }
     }
@@ -348,15 +386,14 @@ pub(super) fn publish(memory: &Memory, drafts: Vec<Drafts>) -> bool {
 mod tests {
     use super::*;
 
-    fn write(drafts: &mut Drafts, region: &CachedRegion, offset: u64, value: u8) {
-        let at = drafts.at_written(region, offset, 1) as *mut u8;
-        // SAFETY: `at` is a byte of a page that `drafts` owns.
-        unsafe { *at = value };
+    fn write(drafts: &mut Drafts, region: &CachedRegion<'_>, offset: u64, value: u8) {
+        drafts.pieces_written(region, offset, 1, |bytes, _| bytes[0] = value);
     }
 
-    fn read(drafts: &Drafts, region: &CachedRegion, offset: u64) -> u8 {
-        // SAFETY: as above, or a byte of the allocation.
-        unsafe { *(drafts.at(region, offset) as *const u8) }
+    fn read(drafts: &Drafts, region: &CachedRegion<'_>, offset: u64) -> u8 {
+        let mut byte = 0;
+        drafts.pieces(region, offset, 1, |bytes, _| byte = bytes[0]);
+        byte
     }
 
     #[test]
@@ -427,9 +464,10 @@ mod tests {
                 drafts.mark(&region, 32 * row + 16 * who, 16);
             }
             let mut pieced = Pieced::new();
-            let at = drafts.range(&memory, ptr.0, 2048, true, &mut pieced);
-            // SAFETY: `range` gave 2048 bytes.
-            let bytes = unsafe { std::slice::from_raw_parts_mut(at.unwrap(), 2048) };
+            // SAFETY: neither pages nor pieces are taken before the bytes were used.
+            let at = unsafe { drafts.range(&memory, ptr.0, 2048, true, &mut pieced) };
+            // SAFETY: nobody else has them.
+            let bytes = unsafe { at.unwrap().write() };
             for row in bytes.chunks_mut(16).skip(who as usize).step_by(2) {
                 row.fill(who as u8 + 1);
             }
@@ -450,9 +488,10 @@ mod tests {
         let mut drafts = Drafts::new(true);
         write(&mut drafts, &region, 1023, 9);
         let mut pieced = Pieced::new();
-        let at = drafts.range(&memory, ptr.0 + 1022, 1028, true, &mut pieced);
-        // SAFETY: `range` gave 1028 bytes.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(at.unwrap(), 1028) };
+        // SAFETY: as above.
+        let at = unsafe { drafts.range(&memory, ptr.0 + 1022, 1028, true, &mut pieced) };
+        // SAFETY: as above.
+        let bytes = unsafe { at.unwrap().write() };
         assert_eq!(bytes[..3], [0, 9, 0]);
         bytes.fill(5);
         drafts.mark(&region, 1022, 1028);

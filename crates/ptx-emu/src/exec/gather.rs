@@ -34,19 +34,19 @@ pub(super) unsafe fn gather(
     width: u8,
     ext: Extend,
 ) {
-    let at = |i: usize| ptr.0[i] + offset;
+    let at = |i: usize| ptr.0[i].offset(offset);
     // SAFETY: by this function's contract.
     unsafe {
         let read32 = |i: usize| match width {
-            1 => u32::from(AtomicU8::from_ptr(at(i) as *mut u8).load(Relaxed)),
-            2 => u32::from(AtomicU16::from_ptr(at(i) as *mut u16).load(Relaxed)),
-            _ => AtomicU32::from_ptr(at(i) as *mut u32).load(Relaxed),
+            1 => u32::from(AtomicU8::from_ptr(at(i).cast()).load(Relaxed)),
+            2 => u32::from(AtomicU16::from_ptr(at(i).cast()).load(Relaxed)),
+            _ => AtomicU32::from_ptr(at(i).cast()).load(Relaxed),
         };
         match slot {
             Slot::W32(d) if width == 4 => {
                 let v = each(
                     #[inline(always)]
-                    |i| AtomicU32::from_ptr(at(i) as *mut u32).load(Relaxed),
+                    |i| AtomicU32::from_ptr(at(i).cast()).load(Relaxed),
                 );
                 w.put(mask, d, v);
             }
@@ -60,7 +60,7 @@ pub(super) unsafe fn gather(
             Slot::W64(d) if width == 8 => {
                 let v = each(
                     #[inline(always)]
-                    |i| AtomicU64::from_ptr(at(i) as *mut u64).load(Relaxed),
+                    |i| AtomicU64::from_ptr(at(i).cast()).load(Relaxed),
                 );
                 w.put64(mask, d, v);
             }
@@ -105,14 +105,14 @@ pub(super) unsafe fn scatter(
     width: u8,
 ) {
     let write = |i: usize, value: u64| {
-        let at = ptr.0[i] + offset;
+        let at = ptr.0[i].offset(offset);
         // SAFETY: by this function's contract.
         unsafe {
             match width {
-                1 => AtomicU8::from_ptr(at as *mut u8).store(value as u8, Relaxed),
-                2 => AtomicU16::from_ptr(at as *mut u16).store(value as u16, Relaxed),
-                4 => AtomicU32::from_ptr(at as *mut u32).store(value as u32, Relaxed),
-                _ => AtomicU64::from_ptr(at as *mut u64).store(value, Relaxed),
+                1 => AtomicU8::from_ptr(at.cast()).store(value as u8, Relaxed),
+                2 => AtomicU16::from_ptr(at.cast()).store(value as u16, Relaxed),
+                4 => AtomicU32::from_ptr(at.cast()).store(value as u32, Relaxed),
+                _ => AtomicU64::from_ptr(at.cast()).store(value, Relaxed),
             }
         }
     };
@@ -122,7 +122,7 @@ pub(super) unsafe fn scatter(
             if mask == u32::MAX && width == 4 {
                 for (&at, &value) in ptr.0.iter().zip(s) {
                     // SAFETY: as above.
-                    unsafe { AtomicU32::from_ptr((at + offset) as *mut u32).store(value, Relaxed) };
+                    unsafe { AtomicU32::from_ptr(at.offset(offset).cast()).store(value, Relaxed) };
                 }
             } else {
                 lanes(mask).for_each(|i| write(i, u64::from(s[i])));

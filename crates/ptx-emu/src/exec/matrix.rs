@@ -126,14 +126,14 @@ impl Cluster<'_> {
             let refs: Vec<&Lanes> = registers.iter().collect();
             matrix::stmatrix(&refs, op.trans, &lanes, |lane, _, bytes| {
                 // SAFETY: `resolve_in` checked 16 bytes for every row lane.
-                unsafe { (at[lane] as *mut [u8; 16]).write(bytes) };
+                unsafe { at[lane].cast::<[u8; 16]>().write(bytes) };
                 Ok::<(), Box<FaultKind>>(())
             })?;
             return Ok(Flow::Next);
         }
         let loaded = matrix::ldmatrix(op.count.into(), op.trans, &lanes, |lane, _| {
             // SAFETY: as above.
-            Ok::<_, Box<FaultKind>>(unsafe { (at[lane] as *const [u8; 16]).read() })
+            Ok::<_, Box<FaultKind>>(unsafe { at[lane].cast::<[u8; 16]>().read() })
         })?;
         for (&r, v) in slots.iter().zip(loaded) {
             w.put(mask, r, v);

@@ -210,10 +210,11 @@ impl Cluster<'_> {
             let (shared, at) = source.swizzled();
             let (drafts, mut pieced) = (&mut self.drafts, Pieced::new());
             let resolve = |address, bytes| {
-                let found = drafts.range(memory, address, bytes, true, &mut pieced);
+                // SAFETY: pages and pieces stay until the box is stored.
+                let found = unsafe { drafts.range(memory, address, bytes, true, &mut pieced) };
                 found.ok_or(())
             };
-            // SAFETY: `resolve` hands out checked ranges; the box was checked at issue.
+            // SAFETY: the ranges are the cluster's to write, or it is alone.
             let done = unsafe {
                 match job.reduce {
                     None => job.map.store(rows, shared, at, resolve),
@@ -233,10 +234,11 @@ impl Cluster<'_> {
             let shared = &mut self.ctas[to.cta as usize].shared[..];
             let (drafts, mut pieced) = (&mut self.drafts, Pieced::new());
             let resolve = |address, bytes| {
-                let found = drafts.range(memory, address, bytes, false, &mut pieced);
-                found.map(|p| p.cast_const()).ok_or(())
+                // SAFETY: as above.
+                let found = unsafe { drafts.range(memory, address, bytes, false, &mut pieced) };
+                found.ok_or(())
             };
-            // SAFETY: as above.
+            // SAFETY: nobody writes memory while a wave runs.
             unsafe { job.map.load(rows.clone(), shared, to.offset, resolve) }.map_err(vanished)?;
             self.complete_tx(*barrier, job.map.box_bytes())?;
         }
@@ -304,9 +306,7 @@ impl Cluster<'_> {
         let place = SharedAt { cta, offset };
         let who = (Agent::MapEdit, w.origin());
         self.pass_shared_piece(who, place, MAP_BYTES as u64, Act::Write);
-        let at = self.shared_at(place, MAP_BYTES);
-        // SAFETY: the 128 bytes were checked just above.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at as *mut u8, MAP_BYTES) };
+        self.shared_at(place, MAP_BYTES).copy_from_slice(bytes);
         Ok(())
     }
 }

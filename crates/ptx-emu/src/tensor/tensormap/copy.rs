@@ -4,6 +4,7 @@
 //! memory. Swizzles see absolute shared addresses, so a box must be addressed as the CTA does.
 
 use super::{Fill, Mode, OUT_OF_BOUNDS, TensorMap, TensorMapError};
+use crate::memory::HostBytes;
 use crate::numeric::Format;
 use crate::numeric::convert::{Cvt, float_to_float};
 use crate::tensor::Swizzle;
@@ -135,6 +136,12 @@ fn within((low, len): (u64, u64), row: &Inside) -> bool {
     offset.is_some_and(|offset| offset.saturating_add(u64::from(row.len)) <= len)
 }
 
+/// A row within the box, which begins at `low`.
+fn row_of<'m>(whole: HostBytes<'m>, low: u64, row: &Inside) -> HostBytes<'m> {
+    let first = (row.global - low) as usize;
+    whole.part(first..first + row.len as usize)
+}
+
 impl TensorMap {
     /// The rows of the box at `coords`, one per dimension, contiguous dimension first.
     #[cfg(test)]
@@ -227,18 +234,17 @@ impl TensorMap {
 
     /// Loads the box into `shared` at address `at` (the CTA's shared memory from address 0).
     ///
-    /// `resolve` gives a pointer to a range of global memory, or the caller's error. It is asked
-    /// once for the whole box where that lies in one piece, and row by row otherwise.
+    /// `resolve` gives a range of global memory, or the caller's error. It is asked once for the
+    /// whole box where that lies in one piece, and row by row otherwise.
     ///
     /// # Safety
-    /// What `resolve` returns must be readable for the length it was asked for, and `shared`
-    /// must hold the box at `at`.
-    pub(crate) unsafe fn load<E>(
+    /// Nobody may write meanwhile what `resolve` returns.
+    pub(crate) unsafe fn load<'m, E>(
         &self,
         rows: Rows<'_>,
         shared: &mut [u8],
         at: u32,
-        mut resolve: impl FnMut(u64, u64) -> Result<*const u8, E>,
+        mut resolve: impl FnMut(u64, u64) -> Result<HostBytes<'m>, E>,
     ) -> Result<(), E> {
         let whole =
             Self::extent(&rows).and_then(|(low, len)| Some((low, len, resolve(low, len).ok()?)));
@@ -251,13 +257,13 @@ impl TensorMap {
             };
             let len = inside.len as usize;
             let source = match whole {
-                Some((low, len, base)) if within((low, len), &inside) => {
-                    base.wrapping_add((inside.global - low) as usize)
+                Some((low, len, whole)) if within((low, len), &inside) => {
+                    row_of(whole, low, &inside)
                 }
                 _ => resolve(inside.global, u64::from(inside.len))?,
             };
-            // SAFETY: by the caller's promise about `resolve`, and `within` what it was asked.
-            let source = unsafe { std::slice::from_raw_parts(source, len) };
+            // SAFETY: by the caller's promise.
+            let source = unsafe { source.read() };
             if len == row_bytes && !self.element.is_rounded() {
                 write_row(shared, self.swizzle, address, source);
             } else {
@@ -279,13 +285,13 @@ impl TensorMap {
     /// `resolve` as for [`TensorMap::load`].
     ///
     /// # Safety
-    /// What `resolve` returns must be writable for the length it was asked for.
-    pub(crate) unsafe fn store<E>(
+    /// Nobody else may reach meanwhile what `resolve` returns.
+    pub(crate) unsafe fn store<'m, E>(
         &self,
         rows: Rows<'_>,
         shared: &[u8],
         at: u32,
-        resolve: impl FnMut(u64, u64) -> Result<*mut u8, E>,
+        resolve: impl FnMut(u64, u64) -> Result<HostBytes<'m>, E>,
     ) -> Result<(), E> {
         // SAFETY: by the caller's promise.
         unsafe {
@@ -299,13 +305,13 @@ impl TensorMap {
     ///
     /// # Safety
     /// What `resolve` returns must be readable and writable for the length it was asked for.
-    pub(crate) unsafe fn reduce<E>(
+    pub(crate) unsafe fn reduce<'m, E>(
         &self,
         reduction: Reduction,
         rows: Rows<'_>,
         shared: &[u8],
         at: u32,
-        resolve: impl FnMut(u64, u64) -> Result<*mut u8, E>,
+        resolve: impl FnMut(u64, u64) -> Result<HostBytes<'m>, E>,
     ) -> Result<(), E> {
         // SAFETY: by the caller's promise.
         unsafe {
@@ -315,12 +321,12 @@ impl TensorMap {
         }
     }
 
-    unsafe fn each_stored<E>(
+    unsafe fn each_stored<'m, E>(
         &self,
         rows: Rows<'_>,
         shared: &[u8],
         at: u32,
-        mut resolve: impl FnMut(u64, u64) -> Result<*mut u8, E>,
+        mut resolve: impl FnMut(u64, u64) -> Result<HostBytes<'m>, E>,
         mut each: impl FnMut(&mut [u8], &[u8]),
     ) -> Result<(), E> {
         let whole =
@@ -330,13 +336,13 @@ impl TensorMap {
         for row in rows {
             let Some(inside) = row.inside else { continue };
             let target = match whole {
-                Some((low, len, base)) if within((low, len), &inside) => {
-                    base.wrapping_add((inside.global - low) as usize)
+                Some((low, len, whole)) if within((low, len), &inside) => {
+                    row_of(whole, low, &inside)
                 }
                 _ => resolve(inside.global, u64::from(inside.len))?,
             };
-            // SAFETY: by the caller's promise about `resolve`, and `within` what it was asked.
-            let target = unsafe { std::slice::from_raw_parts_mut(target, inside.len as usize) };
+            // SAFETY: by the caller's promise.
+            let target = unsafe { target.write() };
             read_row(
                 shared,
                 self.swizzle,

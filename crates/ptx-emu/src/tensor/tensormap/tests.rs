@@ -1,6 +1,7 @@
 //! Rules by name, rows against an element-by-element loop, and round trips.
 
 use super::*;
+use crate::memory::HostBytes;
 use crate::tensor::reduce::{ReduceOp, ReduceType, Reduction};
 use proptest::prelude::*;
 
@@ -147,6 +148,11 @@ struct World {
     global: Vec<u8>,
 }
 
+fn part(world: HostBytes<'_>, address: u64, len: u64) -> HostBytes<'_> {
+    let first = (address - BASE) as usize;
+    world.part(first..first + len as usize)
+}
+
 impl World {
     fn new(
         dims: [u64; 3],
@@ -171,18 +177,18 @@ impl World {
         Self { map, global }
     }
 
-    fn resolve(&self, address: u64, len: u64) -> Result<*const u8, ()> {
+    fn resolve(&self, address: u64, len: u64) -> Result<HostBytes<'_>, ()> {
         let start = (address - BASE) as usize;
         self.global
             .get(start..start + len as usize)
-            .map(<[u8]>::as_ptr)
+            .map(HostBytes::to_read)
             .ok_or(())
     }
 
     fn load(&self, coords: &[i32], at: u32) -> Vec<u8> {
         let mut shared = vec![0xcc; 64 * 1024];
         let rows = self.map.rows(coords).expect("three coordinates");
-        // SAFETY: `resolve` checks its range.
+        // SAFETY: nobody writes the world.
         unsafe {
             self.map
                 .load(rows, &mut shared, at, |a, n| self.resolve(a, n))
@@ -261,10 +267,10 @@ proptest! {
 
         // Storing the same box into an empty tensor brings back exactly the elements inside.
         let mut target = vec![0x55; world.global.len()];
-        let base = target.as_mut_ptr();
+        let whole = HostBytes::of_slice(&mut target);
         let rows = world.map.rows(&coords).expect("three coordinates");
-        // SAFETY: rows lie inside the tensor, which `target` holds.
-        unsafe { world.map.store(rows, &shared, at, |a, _| Ok::<_, ()>(base.add((a - BASE) as usize))) }.expect("resolves");
+        // SAFETY: nobody else has the target.
+        unsafe { world.map.store(rows, &shared, at, |a, n| Ok::<_, ()>(part(whole, a, n))) }.expect("resolves");
         let mut want = vec![0x55; world.global.len()];
         for k in 0..planes {
             for j in 0..steps {
@@ -297,14 +303,14 @@ fn reductions_combine_only_what_is_inside() {
     let world = World::new([20, 4, 1], [8, 4, 1], [1; 3], Swizzle::None, Fill::Zero);
     let shared: Vec<u8> = [0x00u8, 0x3c].repeat(64); // ones
     let mut target = [0x00u8, 0x40].repeat(world.global.len() / 2); // twos
-    let base = target.as_mut_ptr();
+    let whole = HostBytes::of_slice(&mut target);
     let add = Reduction::new(ReduceOp::Add, ReduceType::F16).expect("exists");
     let rows = world.map.rows(&[16, 2, 0]).expect("three coordinates");
-    // SAFETY: rows lie inside the tensor, which `target` holds.
+    // SAFETY: nobody else has the target.
     unsafe {
-        world.map.reduce(add, rows, &shared, 0, |a, _| {
-            Ok::<_, ()>(base.add((a - BASE) as usize))
-        })
+        world
+            .map
+            .reduce(add, rows, &shared, 0, |a, n| Ok::<_, ()>(part(whole, a, n)))
     }
     .expect("resolves");
     let threes: Vec<usize> = target
