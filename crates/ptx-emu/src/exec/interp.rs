@@ -7,7 +7,7 @@
 
 use super::cluster::{Cluster, Flow};
 use super::warp::{State, Warp, each};
-use super::{convert, float, integer, sync};
+use super::{compare, convert, float, integer, sync};
 use crate::fault::FaultKind;
 use crate::numeric::simd::Level;
 use crate::op::{BoolOp, ICount, IUn, Inst, Op, PrmtMode, R32, Slot, Space, W};
@@ -166,14 +166,14 @@ fn plain(w: &mut Warp, mask: u32, inst: &Inst) -> bool {
         Op::F32Bin { op, m, d, a, b } => float::bin32(w, mask, op, m, d, a, b),
         Op::F32Fma { m, d, a, b, c } => float::fma32(w, mask, m, d, [a, b, c]),
         Op::F32Un { op, m, d, a } => float::un32_op(w, mask, op, m, d, a),
-        Op::SetpF32 { cmp, ftz, d, a, b } => float::setp_f32(w, mask, cmp, ftz, d, [a, b]),
+        Op::SetpF32 { cmp, ftz, d, a, b } => compare::setp_f32(w, mask, cmp, ftz, d, [a, b]),
         Op::SetpI64 {
             cmp,
             signed,
             d,
             a,
             b,
-        } => float::setp_i64(w, mask, cmp, signed, d, [a, b]),
+        } => compare::setp_i64(w, mask, cmp, signed, d, [a, b]),
         Op::Cvt { from, to, m, d, a } => return convert::quick(w, mask, from, to, m, d, a),
         Op::Count32 {
             op: ICount::Popc,
@@ -217,7 +217,7 @@ fn plain(w: &mut Warp, mask: u32, inst: &Inst) -> bool {
             d,
             a,
             b,
-        } => float::setp_i32(w, mask, cmp, signed, d, a, b),
+        } => compare::setp_i32(w, mask, cmp, signed, d, a, b),
         Op::PLogic {
             op,
             d,

@@ -1,10 +1,10 @@
 //! Instructions outside the inner loops of kernels, by the unit that the instruction table names.
 
 use super::cluster::{Cluster, Flow};
-use super::copy::CpAsync;
 use super::door::Agent;
+use super::lane_copy::CpAsync;
 use super::warp::{Wait, Warp};
-use super::{bits, convert, exchange, float, frames, integer, sync};
+use super::{bits, compare, convert, exchange, float, frames, integer, sync};
 use crate::fault::FaultKind;
 use crate::op::{Inst, Op, Space, Unit};
 
@@ -28,6 +28,7 @@ impl Cluster<'_> {
             Unit::Integer => integer::rare(w, mask, op),
             Unit::Bits => bits::rare(w, mask, op),
             Unit::Float => float::rare(w, mask, op),
+            Unit::Compare => compare::rare(w, mask, op),
             Unit::Convert => convert::rare(w, mask, op, self.env.program),
             Unit::Address => exchange::address(w, mask, op),
             Unit::Frame => self.frame(w, mask, op)?,
@@ -333,6 +334,7 @@ mod tests {
             Unit::Integer => &["integer.rs"],
             Unit::Bits => &["bits.rs", "carry.rs"],
             Unit::Float => &["float.rs"],
+            Unit::Compare => &["compare.rs"],
             Unit::Convert => &["convert.rs"],
             Unit::Address | Unit::Exchange => &["exchange.rs"],
             Unit::Branch | Unit::Frame | Unit::Report | Unit::Warp => &["units.rs"],

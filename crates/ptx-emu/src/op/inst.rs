@@ -26,8 +26,10 @@ pub(crate) enum Unit {
     Integer,
     /// Everything else on integers, bit by bit or packed.
     Bits,
-    /// Everything else on floats, and comparisons.
+    /// Everything else on floats.
     Float,
+    /// Comparisons, and choices by them.
+    Compare,
     /// Conversions between types, packing and unpacking.
     Convert,
     /// Addresses as values.
@@ -208,21 +210,21 @@ instructions! {
     /// mixed precision `add/sub/fma.f32.{f16,bf16}`: a (and b) are 16-bit, c is f32
     FmaMixed { from: Num, m: FMods } [d: R32] = [a: R32, b: R32, c: R32] => Float, Float;
     /// three-input min/max `min.f32 d,a,b,c` uses two F32Bin; testp
-    Testp32 { test: FTest } [d: P] = [a: R32] => Float, Float;
+    Testp32 { test: FTest } [d: P] = [a: R32] => Float, Compare;
     /// testp.f64
-    Testp64 { test: FTest } [d: P] = [a: R64] => Double, Float;
+    Testp64 { test: FTest } [d: P] = [a: R64] => Double, Compare;
 
     // ---- compare and select ----
     /// d = a cmp b on 16- or 32-bit integers
-    SetpI32 { w: W, cmp: Cmp, signed: bool } [d: P] = [a: R32, b: R32] => Int, Float;
+    SetpI32 { w: W, cmp: Cmp, signed: bool } [d: P] = [a: R32, b: R32] => Int, Compare;
     /// d = a cmp b on 64-bit integers
     SetpI64 { cmp: Cmp, signed: bool } [d: P] = [a: R64, b: R64] => Int, Plain;
     /// d = a cmp b on f32
     SetpF32 { cmp: Cmp, ftz: bool } [d: P] = [a: R32, b: R32] => Float, Plain;
     /// d = a cmp b on f64
-    SetpF64 { cmp: Cmp } [d: P] = [a: R64, b: R64] => Double, Float;
+    SetpF64 { cmp: Cmp } [d: P] = [a: R64, b: R64] => Double, Compare;
     /// d (and q for the high half of packed forms) = a cmp b on halves
-    SetpH { fmt: HFmt, cmp: Cmp, ftz: bool } [d: P, q: Option<P>] = [a: R32, b: R32] => Half, Float;
+    SetpH { fmt: HFmt, cmp: Cmp, ftz: bool } [d: P, q: Option<P>] = [a: R32, b: R32] => Half, Compare;
     /// d = a op b, either negated first
     PLogic { op: BoolOp, na: bool, nb: bool } [d: P] = [a: P, b: P] => Int, Plain;
     /// d = a or !a
@@ -234,9 +236,9 @@ instructions! {
     /// d = p ? a : b
     Selp64 {} [d: R64] = [a: R64, b: R64, p: P] => Int, Plain;
     /// d = (c ≥ 0 as s32) ? a : b
-    Slct32 { float: bool } [d: R32] = [a: R32, b: R32, c: R32] => Int, Float;
+    Slct32 { float: bool } [d: R32] = [a: R32, b: R32, c: R32] => Int, Compare;
     /// 64-bit values
-    Slct64 { float: bool } [d: R64] = [a: R64, b: R64, c: R32] => Int, Float;
+    Slct64 { float: bool } [d: R64] = [a: R64, b: R64, c: R32] => Int, Compare;
 
     // ---- moves and conversions ----
     /// d = a

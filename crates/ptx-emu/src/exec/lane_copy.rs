@@ -1,0 +1,158 @@
+//! `cp.async`: copies of single lanes, in groups or signalled on an mbarrier.
+
+use super::access::{Access, lanes};
+use super::cluster::{Cluster, Flow, POISON};
+use super::copy::{Job, Latency, Origin, SharedAt};
+use super::door::{Act, Agent};
+use super::warp::{DeferredArrive, Wait, Warp};
+use crate::fault::FaultKind;
+use crate::op::{Addr, P, R32};
+
+type Checked<T> = Result<T, Box<FaultKind>>;
+
+/// One lane of a `cp.async`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LaneCopy {
+    to: SharedAt,
+    from: u64,
+    bytes: u8,
+    /// Bytes really read; the rest is zero.
+    valid: u8,
+}
+
+/// Operands of `cp.async`.
+pub(super) struct CpAsync {
+    pub(super) dst: Addr,
+    pub(super) src: Addr,
+    pub(super) bytes: u8,
+    pub(super) src_bytes: Option<R32>,
+    pub(super) ignore: Option<P>,
+}
+
+impl Cluster<'_> {
+    /// `cp.async`
+    pub(super) fn cp_async(&mut self, w: &mut Warp, mask: u32, op: &CpAsync) -> Checked<Flow> {
+        let sources = self.addresses(w, op.src);
+        let mut items = Vec::with_capacity(mask.count_ones() as usize);
+        for lane in lanes(mask) {
+            let to = self.shared_operand(w, op.dst, lane, u64::from(op.bytes), true)?;
+            let valid = match (op.src_bytes, op.ignore) {
+                (_, Some(p)) if w.pred(p) >> lane & 1 == 1 => 0,
+                (Some(r), _) => w.get(r)[lane].min(u32::from(op.bytes)) as u8,
+                _ => op.bytes,
+            };
+            let align = u64::from(op.bytes);
+            if !u64::from(to.offset).is_multiple_of(align)
+                || (valid > 0 && !sources[lane].is_multiple_of(align))
+            {
+                return Err(Box::new(FaultKind::Misaligned {
+                    space: "cp.async",
+                    address: sources[lane],
+                    align,
+                }));
+            }
+            if valid > 0 {
+                self.find_region(sources[lane], Access::weak(valid.into(), false))?;
+            }
+            let (at, len) = (to.offset as usize, usize::from(op.bytes));
+            self.ctas[to.cta as usize].shared[at..at + len].fill(POISON);
+            items.push(LaneCopy {
+                to,
+                from: sources[lane],
+                bytes: op.bytes,
+                valid,
+            });
+        }
+        let group = w.copies.add();
+        let seq = self.schedule(w, Latency::LANES, Job::Lanes { group, items });
+        w.copy_seqs.push(seq);
+        Ok(Flow::Next)
+    }
+
+    pub(super) fn finish_lanes(
+        &mut self,
+        seq: u64,
+        from: Origin,
+        group: u64,
+        items: &[LaneCopy],
+    ) -> Checked<()> {
+        for item in items {
+            let who = (Agent::LaneCopy, from);
+            self.pass_shared_piece(who, item.to, u64::from(item.bytes), Act::Write);
+            let mut data = [0; 16];
+            if item.valid > 0 {
+                self.read_global(who, item.from, &mut data[..usize::from(item.valid)])?;
+            }
+            let at = item.to.offset as usize;
+            let bytes = usize::from(item.bytes);
+            self.ctas[item.to.cta as usize].shared[at..at + bytes].copy_from_slice(&data[..bytes]);
+        }
+        let w = &mut self.ctas[from.cta as usize].warps[from.warp as usize];
+        w.copies.completed(group);
+        w.copy_seqs.retain(|s| *s != seq);
+        let oldest = w.copy_seqs.iter().copied().min().unwrap_or(u64::MAX);
+        let (due, later) = std::mem::take(&mut w.deferred)
+            .into_iter()
+            .partition(|d| d.after < oldest);
+        w.deferred = later;
+        let due: Vec<DeferredArrive> = due;
+        for (cta, address) in due.into_iter().flat_map(|d| d.targets) {
+            self.arrive_once(cta, address)?;
+        }
+        Ok(())
+    }
+
+    fn arrive_once(&mut self, cta: u32, address: u32) -> Checked<()> {
+        let cta = &mut self.ctas[cta as usize];
+        cta.mbarriers.update(&mut cta.shared, address, |b| {
+            b.pending -= 1;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// `cp.async.wait_group` / `wait_all`
+    pub(super) fn cp_async_wait(&mut self, w: &mut Warp, n: u32, all: bool) -> Flow {
+        if all {
+            w.copies.commit();
+        }
+        let below = w.copies.current.saturating_sub(u64::from(n));
+        if w.copies.done_below(below, false) {
+            return Flow::Next;
+        }
+        self.counters.barrier_waits += 1;
+        Flow::After(Wait::Copies { below })
+    }
+
+    /// `cp.async.mbarrier.arrive`: arrives when all earlier copies of the thread are complete.
+    pub(super) fn cp_async_arrive(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        noinc: bool,
+        addr: Addr,
+    ) -> Checked<Flow> {
+        let mut targets = Vec::new();
+        for lane in lanes(mask) {
+            let (cta, address) = self.barrier_target(w, addr, lane)?;
+            if !noinc {
+                let cta = &mut self.ctas[cta as usize];
+                cta.mbarriers.update(&mut cta.shared, address, |b| {
+                    b.pending += 1;
+                    Ok(())
+                })?;
+            }
+            targets.push((cta, address));
+        }
+        self.progress += 1;
+        match w.copy_seqs.iter().copied().max() {
+            Some(after) => w.deferred.push(DeferredArrive { after, targets }),
+            None => {
+                for (cta, address) in targets {
+                    self.arrive_once(cta, address)?;
+                }
+            }
+        }
+        Ok(Flow::Next)
+    }
+}
