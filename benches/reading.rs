@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-const FINAL: &str = "results/baselines/final-20261115-1525.jsonl";
+const FINAL: &str = "results/baselines/final-20261115-1823.jsonl";
 
 fn main() {
     let chosen: Vec<String> = std::env::args()

@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 const HARNESS: &str = include_str!("browser.html");
 const ROUND4: &str = include_str!("../fixtures/runs/round4.jsonl");
 const EMULATED: &str = include_str!("../../results/baselines/smoke-emu.jsonl");
-const FAILURES: &str = include_str!("../../results/baselines/fixtures-20261115-1526.jsonl");
+const FAILURES: &str = include_str!("../../results/baselines/fixtures-20261115-1824.jsonl");
 
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 

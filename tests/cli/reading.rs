@@ -162,11 +162,11 @@ fn tables_can_be_had_again() {
 #[test]
 fn a_repeated_sweep_finds_the_same() {
     let [first, second] =
-        ["1525", "1529"].map(|at| format!("results/baselines/final-20261115-{at}.jsonl"));
+        ["1823", "1827"].map(|at| format!("results/baselines/final-20261115-{at}.jsonl"));
     let text = in_repository(&["compare", &first, &second]);
     for finding in [
         "The tie groups agree: 78 of 78 pairs",
-        "by 0.2 % at most, on one",
+        "The geometric means over two-pass agree: 12 of 12",
     ] {
         assert!(text.contains(finding), "{finding}: {text}");
     }
@@ -231,7 +231,7 @@ fn explain_says_what_bounds_a_contender() {
     insta::with_settings!({filters => vec![(r"dual_gemm +\d+ ", "dual_gemm   NNN ")]}, {
         insta::assert_snapshot!("explained", explain(&["interleaved", "configs/smoke.toml"]));
     });
-    let run = "results/baselines/final-20261115-1525.jsonl";
+    let run = "results/baselines/final-20261115-1823.jsonl";
     let text = explain(&["pipelined[STAGES=2]", run]);
     for word in ["of least", "limited by", "g8-k7168", "[exit 0]"] {
         assert!(text.contains(word), "{word}: {text}");
