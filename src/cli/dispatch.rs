@@ -48,3 +48,57 @@ pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
     Ok(Exit::Done)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Round;
+    use crate::config::target::usual;
+    use crate::contest::dispatch::tests::crossing;
+    use crate::diagnostic::SourceFile;
+    use crate::domain::Group;
+    use crate::plan::{Machine, Plan, Work};
+
+    /// The table is a contender that launches, on each shape, what won there.
+    #[test]
+    fn picks_are_a_variant_that_calls_the_winners() {
+        let (mut run, ranking) = crossing();
+        // Three groups, in another order than the round below gives them.
+        let group = |m, n, k| Group { m, n, k };
+        run.header.shapes[1].groups =
+            vec![group(1, 128, 512), group(7, 128, 512), group(3, 256, 256)];
+        let text = dispatch_among(&run, &ranking, |_| true)
+            .unwrap()
+            .picks("sm_90a");
+        let folder = tempfile::tempdir().unwrap();
+        for (who, name) in ["sequential", "interleaved"].iter().enumerate() {
+            let variant = format!(
+                "/*dgx\nsummary = \"x\"\narch = \"sm_90a\"\nconst = {{ WHO = {who} }}\n\
+                 [[launch]]\nkernel = \"go\"\ngrid = 1\nblock = 32\n*/\n"
+            );
+            std::fs::write(folder.path().join(format!("{name}.cu")), variant).unwrap();
+        }
+        std::fs::write(folder.path().join("table.cu"), &text).unwrap();
+        let catalog = Catalog::open(&[folder.path().to_owned()]).unwrap();
+        let round = "question = \"?\"\ncontenders = [\"table\"]\nbaseline = \"table\"\nshapes = [\
+            { m = 256, n = 3072, k = 4096 },\
+            { name = \"won\", groups = [{ m = 3, n = 256, k = 256 }, { m = 1, n = 128, k = 512 }, { m = 7, n = 128, k = 512 }] },\
+            { name = \"else\", groups = [{ m = 3, n = 256, k = 256 }, { m = 1, n = 128, k = 512 }, { m = 7, n = 128, k = 768 }] },\
+            { m = 512, n = 4096, k = 7168 }]\n";
+        let file = SourceFile {
+            path: "r.toml".into(),
+            text: round.into(),
+        };
+        let plan = Plan::new(
+            Round::from_source(file).unwrap(),
+            &catalog,
+            &Machine::of(usual()),
+        );
+        let plan = plan.unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let called = plan.cells.iter().map(|cell| match &cell.work {
+            Work::Run { build, .. } => plan.builds[*build].constants["WHO"],
+            _ => -1,
+        });
+        assert_eq!(called.collect::<Vec<_>>(), [0, 1, 0, 0], "{text}");
+    }
+}

@@ -444,7 +444,7 @@ mod tests {
                 "driver",
             ),
             (
-                "driver = \"cu",
+                "driver = \"the",
                 "driver = \" \" # ",
                 "is no name for a source",
                 "where",

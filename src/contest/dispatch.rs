@@ -255,12 +255,12 @@ fn quoted(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::record::synthetic::{Synthetic, dense};
 
     /// Two designs, each best on one of two shapes.
-    fn crossing() -> (Run, Ranking) {
+    pub fn crossing() -> (Run, Ranking) {
         let mut text = String::new();
         let field = Synthetic {
             shapes: vec![dense(256, 3072, 4096), dense(512, 4096, 7168)],
@@ -303,53 +303,6 @@ mod tests {
         assert_eq!(value["default"].as_str(), Some("sequential"));
         let shapes = value["shape"].as_array().unwrap();
         assert_eq!(shapes[1]["contender"].as_str(), Some("interleaved"));
-    }
-
-    /// The table is a contender that launches, on each shape, what won there.
-    #[test]
-    fn picks_are_a_variant_that_calls_the_winners() {
-        use crate::catalog::Catalog;
-        use crate::config::Round;
-        use crate::config::target::usual;
-        use crate::diagnostic::SourceFile;
-        use crate::plan::{Machine, Plan, Work};
-
-        let (mut run, ranking) = crossing();
-        // Three groups, in another order than the round below gives them.
-        let group = |m, n, k| crate::domain::Group { m, n, k };
-        run.header.shapes[1].groups =
-            vec![group(1, 128, 512), group(7, 128, 512), group(3, 256, 256)];
-        let text = dispatch(&run, &ranking).unwrap().picks("sm_90a");
-        let folder = tempfile::tempdir().unwrap();
-        for (who, name) in ["sequential", "interleaved"].iter().enumerate() {
-            let variant = format!(
-                "/*dgx\nsummary = \"x\"\narch = \"sm_90a\"\nconst = {{ WHO = {who} }}\n\
-                 [[launch]]\nkernel = \"go\"\ngrid = 1\nblock = 32\n*/\n"
-            );
-            std::fs::write(folder.path().join(format!("{name}.cu")), variant).unwrap();
-        }
-        std::fs::write(folder.path().join("table.cu"), &text).unwrap();
-        let catalog = Catalog::open(&[folder.path().to_owned()]).unwrap();
-        let round = "question = \"?\"\ncontenders = [\"table\"]\nbaseline = \"table\"\nshapes = [\
-            { m = 256, n = 3072, k = 4096 },\
-            { name = \"won\", groups = [{ m = 3, n = 256, k = 256 }, { m = 1, n = 128, k = 512 }, { m = 7, n = 128, k = 512 }] },\
-            { name = \"else\", groups = [{ m = 3, n = 256, k = 256 }, { m = 1, n = 128, k = 512 }, { m = 7, n = 128, k = 768 }] },\
-            { m = 512, n = 4096, k = 7168 }]\n";
-        let file = SourceFile {
-            path: "r.toml".into(),
-            text: round.into(),
-        };
-        let plan = Plan::new(
-            Round::from_source(file).unwrap(),
-            &catalog,
-            &Machine::of(usual()),
-        );
-        let plan = plan.unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let called = plan.cells.iter().map(|cell| match &cell.work {
-            Work::Run { build, .. } => plan.builds[*build].constants["WHO"],
-            _ => -1,
-        });
-        assert_eq!(called.collect::<Vec<_>>(), [0, 1, 0, 0], "{text}");
     }
 
     #[test]
