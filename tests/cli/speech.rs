@@ -4,14 +4,14 @@
 use std::fs::{self, File, OpenOptions};
 use std::process::{Command, Stdio};
 
-use crate::workspace::Workspace;
+use crate::workspace::{VARIANT, Workspace};
 
 const RECORDED: &str = include_str!("../../results/baselines/round1-b200.jsonl");
 const MEASURED: &str = include_str!("../fixtures/runs/round4.jsonl");
 const JURY: &str = include_str!("../../configs/round4.toml");
 
 /// Every command, at least once, and how it ends where it can speak.
-const COMMANDS: [(&str, i32); 19] = [
+const COMMANDS: [(&str, i32); 20] = [
     ("sweep round.toml --backend emu --timings", 3),
     ("sweep round.toml --dry-run", 0),
     ("show round4.jsonl", 0),
@@ -24,6 +24,7 @@ const COMMANDS: [(&str, i32); 19] = [
         5,
     ),
     ("report round4.jsonl -o page.html", 0),
+    ("dispatch round4.jsonl", 0),
     ("explain one round.toml", 0),
     ("jury round4.toml round4.jsonl", 0),
     ("rounds --configs .", 0),
@@ -41,6 +42,9 @@ fn workspace() -> Workspace {
     workspace.write("results/baselines/round1-b200.jsonl", RECORDED);
     workspace.write("round4.jsonl", MEASURED);
     workspace.write("round4.toml", JURY);
+    for name in ["two-pass", "sequential", "interleaved", "single-gemm"] {
+        workspace.write(&format!("variants/{name}.cu"), VARIANT);
+    }
     workspace
 }
 
