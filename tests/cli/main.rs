@@ -13,6 +13,7 @@ mod odd_runs;
 mod reading;
 mod resuming;
 mod speech;
+mod stage;
 mod sweep;
 mod sweeping;
 mod workspace;

@@ -4,7 +4,7 @@ use crate::domain::{Bytes, Counter, Exit, Timing};
 use crate::gate::{Over, judge};
 use crate::present::{Style, gate_report};
 use crate::rank::Ranking;
-use crate::record::synthetic::{Entry, Synthetic, grouped};
+use crate::record::synthetic::{Entry, Synthetic, shapes};
 use crate::record::{Run, read_text};
 
 fn text(report: &GateReport) -> String {
@@ -35,22 +35,7 @@ fn round1() -> Run {
             Entry::ok("pipelined[STAGES=1]", 1.0),
             Entry::ok("pipelined[STAGES=3]", 1.0),
         ],
-        shapes: vec![
-            grouped(
-                "g8-k7168",
-                &[80, 176, 128, 72, 64, 248, 96, 160],
-                4096,
-                7168,
-            ),
-            grouped(
-                "g8-k2048",
-                &[40, 76, 168, 72, 164, 148, 196, 160],
-                7168,
-                2048,
-            ),
-            grouped("g2-k4096", &[192, 320], 3072, 4096),
-            grouped("g2-k1536", &[128, 384], 4096, 1536),
-        ],
+        shapes: shapes().split_off(4),
         timing: Timing::Recorded,
         yardstick: None,
         ..Synthetic::round4()

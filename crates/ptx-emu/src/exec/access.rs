@@ -238,19 +238,23 @@ impl Cluster<'_> {
         }
     }
 
-    /// A thread's access at the door, lane by lane.
-    fn pass_lane(&mut self, w: &Warp, room: Room, first: u64, access: Access) {
+    /// An access of a warp's threads at the door.
+    #[inline(always)]
+    pub(super) fn pass_threads(&mut self, w: &Warp, room: Room, access: Access, bytes: Bytes<'_>) {
         self.pass(&Visit {
             agent: Agent::Thread,
             from: w.origin(),
             act: access.act,
             order: access.order,
             room,
-            bytes: Bytes::Piece {
-                first,
-                len: access.bytes,
-            },
+            bytes,
         });
+    }
+
+    /// One lane's.
+    fn pass_lane(&mut self, w: &Warp, room: Room, first: u64, access: Access) {
+        let len = access.bytes;
+        self.pass_threads(w, room, access, Bytes::Piece { first, len });
     }
 
     #[inline]
@@ -276,21 +280,15 @@ impl Cluster<'_> {
         match u32::try_from(high + access.bytes - base) {
             Ok(end) => {
                 let total = access.bytes * u64::from(mask.count_ones());
-                self.pass(&Visit {
-                    agent: Agent::Thread,
-                    from: w.origin(),
-                    act: access.act,
-                    order: access.order,
-                    room,
-                    bytes: Bytes::Lanes {
-                        mask,
-                        at: &at.map(|a| (a - base) as u32),
-                        each: access.bytes as u32,
-                        low: (low - base) as u32,
-                        end,
-                        dense: high - low < total,
-                    },
-                });
+                let bytes = Bytes::Lanes {
+                    mask,
+                    at: &at.map(|a| (a - base) as u32),
+                    each: access.bytes as u32,
+                    low: (low - base) as u32,
+                    end,
+                    dense: high - low < total,
+                };
+                self.pass_threads(w, room, access, bytes);
             }
             // Offsets beyond 4 GiB.
             Err(_) => {
@@ -398,21 +396,15 @@ impl Cluster<'_> {
         if low < u64::from(self.env.program.shared_start) || end > len {
             return self.remote_pointers(w, mask, at, access);
         }
-        self.pass(&Visit {
-            agent: Agent::Thread,
-            from: w.origin(),
-            act: access.act,
-            order: access.order,
-            room: Room::Shared { cta: w.cta },
-            bytes: Bytes::Lanes {
-                mask,
-                at: &at.map(|a| a as u32),
-                each: access.bytes as u32,
-                low: low as u32,
-                end: end as u32,
-                dense: false,
-            },
-        });
+        let bytes = Bytes::Lanes {
+            mask,
+            at: &at.map(|a| a as u32),
+            each: access.bytes as u32,
+            low: low as u32,
+            end: end as u32,
+            dense: false,
+        };
+        self.pass_threads(w, Room::Shared { cta: w.cta }, access, bytes);
         Ok(Pointers(each(
             #[inline(always)]
             |i| HostPtr::to(first).offset(at[i] as usize),

@@ -106,7 +106,7 @@ pub(crate) struct Cluster<'a> {
     /// The allocations recent loads and stores were in, by program counter.
     pub(super) regions: [CachedRegion<'a>; super::direct::REMEMBERED],
     /// How their lanes lay.
-    pub(super) layouts: Vec<super::direct::Layout>,
+    pub(super) layouts: Vec<super::span::Layout>,
     pub(crate) drafts: Drafts,
     pub(crate) printed: Printed,
     pub(crate) clocks: Clocks,
@@ -171,7 +171,7 @@ impl<'a> Cluster<'a> {
             counters: Counters::default(),
             last_region: CachedRegion::default(),
             regions: Default::default(),
-            layouts: vec![super::direct::Layout::SAME; super::direct::LAYOUTS],
+            layouts: vec![super::span::Layout::SAME; super::direct::LAYOUTS],
             drafts: Drafts::new(env.clusters().iter().any(|&n| n > 1)),
             printed: Printed::default(),
             clocks: Clocks::default(),

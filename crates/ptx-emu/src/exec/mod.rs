@@ -38,6 +38,7 @@ mod paths;
 pub(crate) mod print;
 pub(crate) mod residency;
 mod sources;
+mod span;
 mod sync;
 mod tensor_copy;
 mod touched;
