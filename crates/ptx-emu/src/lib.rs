@@ -42,6 +42,7 @@ mod op;
 mod profile;
 mod report;
 mod tensor;
+pub mod trace;
 
 pub use config::Config;
 pub use counters::{CLASSES, Class, Counters};

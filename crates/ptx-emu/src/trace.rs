@@ -1,0 +1,249 @@
+//! What the warps of watched CTAs did, in the order in which each did it: for those who replay a
+//! launch in another clock than the emulator's.
+//!
+//! A trace says nothing of time. Waits are in it as what they waited for, not as how often the
+//! emulator had to ask: a loop around `try_wait` is there once, as its last turn.
+
+/// Which CTAs of a launch are traced.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// By number in the grid (x fastest). The other CTAs of their clusters are traced with them.
+    pub ctas: Vec<u64>,
+    /// Runs no others. What the launch leaves in memory is then incomplete.
+    pub only: bool,
+}
+
+/// The traced part of a launch.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Trace {
+    /// Line of the PTX text of every instruction of the kernel, functions it calls included.
+    pub lines: Vec<u32>,
+    /// Whether an instruction begins a basic block.
+    pub leaders: Vec<bool>,
+    /// Sizes of the allocations that [`Deed`]s name.
+    pub regions: Vec<u64>,
+    /// By number in the grid, ascending.
+    pub ctas: Vec<CtaTrace>,
+}
+
+/// One CTA of a trace.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CtaTrace {
+    /// Its number in the grid.
+    pub cta: u64,
+    /// Its cluster's number in the grid.
+    pub cluster: u64,
+    /// Its rank in the cluster.
+    pub rank: u32,
+    /// What each warp did.
+    pub warps: Vec<Vec<Event>>,
+}
+
+/// Something a warp did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Event {
+    /// Instructions `first..end`, one after the other, none of which is a [`Deed`].
+    Run {
+        /// The first.
+        first: u32,
+        /// One past the last.
+        end: u32,
+    },
+    /// One instruction that others may have to wait for, or that asks for more than a slot of its
+    /// own pipe. It stands apart from runs; the lanes it was guarded away from are not counted, and
+    /// one guarded away from all is part of a run.
+    Did {
+        /// The instruction.
+        at: u32,
+        /// What it did.
+        deed: Deed,
+    },
+}
+
+/// Where an mbarrier lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BarrierAt {
+    /// Rank of the CTA in the cluster.
+    pub rank: u32,
+    /// Its address in that CTA's shared memory.
+    pub address: u32,
+}
+
+/// Bytes of global memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GlobalBytes {
+    /// The allocation, an index of [`Trace::regions`]. With several, that of the first lane.
+    pub region: u32,
+    /// Where they begin in it: the lowest.
+    pub first: u64,
+    /// How many bytes are asked for.
+    pub bytes: u32,
+    /// Sectors of 32 bytes that are touched.
+    pub sectors: u32,
+}
+
+/// What an instruction did besides taking its turn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Deed {
+    /// Loads, stores, atomics and matrix moves in the CTA's own shared memory.
+    Shared {
+        /// Cycles of 128 bytes it takes, bank conflicts included.
+        wavefronts: u32,
+        /// Bytes moved.
+        bytes: u32,
+        /// Whether it writes.
+        writes: bool,
+        /// Whether it is atomic.
+        atomic: bool,
+    },
+    /// Loads, stores and atomics in another CTA's shared memory; `st.async` names its barrier.
+    Remote {
+        /// Rank of that CTA.
+        rank: u32,
+        /// Bytes moved.
+        bytes: u32,
+        /// Whether it writes.
+        writes: bool,
+        /// What is told when the bytes are there.
+        barrier: Option<BarrierAt>,
+    },
+    /// Loads, stores and atomics in global memory.
+    Global {
+        /// Which bytes.
+        at: GlobalBytes,
+        /// Whether it writes.
+        writes: bool,
+        /// Whether it is atomic.
+        atomic: bool,
+    },
+    /// `cp.async`: lanes of a warp copy from global to shared memory.
+    LaneCopy {
+        /// Which bytes.
+        at: GlobalBytes,
+    },
+    /// `cp.async.commit_group`.
+    LaneCommit,
+    /// `cp.async.wait_group`: until at most so many groups are under way.
+    LaneWait(u32),
+    /// `cp.async.mbarrier.arrive`: the barrier hears when the copies so far are done.
+    LaneArrive {
+        /// The barrier.
+        barrier: BarrierAt,
+        /// Arrivals, one a lane.
+        arrivals: u32,
+    },
+    /// A bulk or tensor copy; each lane's is a deed of its own.
+    Bulk {
+        /// Which way.
+        way: Way,
+        /// Which bytes of global memory, summed over its rows; none between CTAs.
+        at: Option<GlobalBytes>,
+        /// Contiguous pieces of global memory.
+        rows: u32,
+        /// Bytes that reach or leave shared memory, zeros outside a tensor included.
+        bytes: u32,
+        /// CTAs of the cluster that receive it, by bit of rank; zero for stores.
+        to: u32,
+        /// What is told of the bytes; the same address in every receiving CTA.
+        barrier: Option<BarrierAt>,
+    },
+    /// `cp.async.bulk.commit_group`.
+    BulkCommit,
+    /// `cp.async.bulk.wait_group`: until at most so many groups are under way, or only read.
+    BulkWait {
+        /// Groups that may be under way.
+        groups: u32,
+        /// Whether their source need only have been read.
+        read: bool,
+    },
+    /// `barrier` or `bar`, and `barrier.cta.red`.
+    Barrier {
+        /// Which of sixteen.
+        id: u32,
+        /// Threads it is for.
+        threads: u32,
+        /// Whether the warp waits, or only arrives.
+        waits: bool,
+    },
+    /// `mbarrier.init`.
+    Init {
+        /// The barrier.
+        barrier: BarrierAt,
+        /// Arrivals of a phase.
+        count: u32,
+    },
+    /// `mbarrier.arrive`, by all active lanes together, and `expect_tx`.
+    Arrive {
+        /// The barrier.
+        barrier: BarrierAt,
+        /// Arrivals.
+        arrivals: u32,
+        /// Bytes to be waited for besides.
+        expects: u32,
+    },
+    /// A `test_wait` or `try_wait` that went through.
+    Await {
+        /// The barrier.
+        barrier: BarrierAt,
+        /// Parity of the phase that had to be over.
+        parity: u32,
+    },
+    /// `barrier.cluster.arrive`.
+    ClusterArrive,
+    /// `barrier.cluster.wait`.
+    ClusterWait,
+    /// `wgmma.mma_async` by one warp of its four.
+    Wgmma {
+        /// Columns of D.
+        n: u32,
+        /// Bits of an element of A and B.
+        bits: u32,
+        /// Whether A comes from registers.
+        registers: bool,
+        /// Whether A is sparse.
+        sparse: bool,
+    },
+    /// `wgmma.fence`.
+    WgmmaFence,
+    /// `wgmma.commit_group`.
+    WgmmaCommit,
+    /// `wgmma.wait_group`: until at most so many groups are under way.
+    WgmmaWait(u32),
+    /// `mma.sync` and `wmma.mma`.
+    Mma {
+        /// Rows, columns and depth.
+        shape: [u32; 3],
+        /// Bits of an element of A and B.
+        bits: u32,
+    },
+    /// `griddepcontrol.wait`.
+    AwaitLaunch,
+    /// `griddepcontrol.launch_dependents`.
+    AllowLaunch,
+    /// A fence of memory or of a proxy.
+    Fence {
+        /// Whether it joins proxies.
+        proxy: bool,
+        /// Whether other CTAs are meant.
+        beyond_cta: bool,
+    },
+    /// `setmaxnreg`.
+    Registers(u32),
+    /// `nanosleep`.
+    Sleep(u32),
+    /// A reading of `%clock`, `%clock64` or `%globaltimer`.
+    Stamp,
+}
+
+/// Which way a bulk copy goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Global to shared memory.
+    Load,
+    /// Shared to global memory, reductions included.
+    Store,
+    /// To another CTA's shared memory.
+    Exchange,
+    /// Global memory into L2.
+    Prefetch,
+}
