@@ -25,7 +25,7 @@ const LINE: u64 = 2000;
 
 /// A process that was started, and is killed when dropped.
 #[derive(Debug)]
-pub struct Child {
+pub(crate) struct Child {
     process: process::Child,
     last_words: Arc<Mutex<VecDeque<String>>>,
     /// Closed when nothing more can be heard.
@@ -34,7 +34,7 @@ pub struct Child {
 
 impl Child {
     /// Starts it and listens to what it says on stderr; `heard` gets each line.
-    pub fn start(command: &mut Command, heard: fn(&str)) -> io::Result<Self> {
+    pub(crate) fn start(command: &mut Command, heard: fn(&str)) -> io::Result<Self> {
         // Ctrl-C goes to the whole foreground group; when to end is the
         // supervisor's to decide.
         command.process_group(0).stderr(Stdio::piped());
@@ -53,25 +53,25 @@ impl Child {
 
     /// By which anybody can end it.
     #[cfg(test)]
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    pub fn stdin(&mut self) -> Option<ChildStdin> {
+    pub(crate) fn stdin(&mut self) -> Option<ChildStdin> {
         self.process.stdin.take()
     }
 
-    pub fn stdout(&mut self) -> Option<ChildStdout> {
+    pub(crate) fn stdout(&mut self) -> Option<ChildStdout> {
         self.process.stdout.take()
     }
 
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 
     /// Whether it ends by itself within this time.
-    pub fn ends_within(&mut self, patience: Duration) -> bool {
+    pub(crate) fn ends_within(&mut self, patience: Duration) -> bool {
         self.ended(patience).is_some()
     }
 
@@ -87,7 +87,7 @@ impl Child {
     }
 
     /// How one that says nothing more has ended. It is dead afterwards.
-    pub fn obituary(&mut self) -> Obituary {
+    pub(crate) fn obituary(&mut self) -> Obituary {
         let status = self.ended(REAP);
         if status.is_none() {
             self.kill();
@@ -110,14 +110,14 @@ impl Drop for Child {
 
 /// How a process ended, and what it said last.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obituary {
+pub(crate) struct Obituary {
     status: Option<ExitStatus>,
     words: Vec<String>,
 }
 
 impl Obituary {
     /// `was ended by signal 9`.
-    pub fn how(&self) -> String {
+    pub(crate) fn how(&self) -> String {
         let Some(status) = self.status else {
             return "did not end".to_owned();
         };
@@ -129,19 +129,19 @@ impl Obituary {
     }
 
     /// Whether somebody else ended it.
-    pub fn by_others(&self) -> bool {
+    pub(crate) fn by_others(&self) -> bool {
         let outside = [Signal::SIGKILL, Signal::SIGTERM].map(|signal| signal as i32);
         let signal = self.status.and_then(|status| status.signal());
         signal.is_some_and(|signal| outside.contains(&signal))
     }
 
     /// How it ended, with all the words that were kept.
-    pub fn whole(&self) -> String {
+    pub(crate) fn whole(&self) -> String {
         saying(self.how(), self.words.join("\n").trim())
     }
 
     /// How it ended, with the last line it said.
-    pub fn short(&self) -> String {
+    pub(crate) fn short(&self) -> String {
         let mut lines = self.words.iter().map(|line| line.trim());
         saying(
             self.how(),
@@ -189,7 +189,7 @@ fn overhear(
 
 /// Why nothing was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Silence {
+pub(crate) enum Silence {
     /// Whoever would send is gone.
     Closed,
     TimedOut,
@@ -198,7 +198,7 @@ pub enum Silence {
 }
 
 /// The next thing received, waited for until `patience` is over or `stop` says so.
-pub fn receive<T>(
+pub(crate) fn receive<T>(
     inbox: &Receiver<T>,
     patience: Duration,
     stop: &dyn Fn() -> bool,
@@ -219,7 +219,7 @@ pub fn receive<T>(
 
 /// A supervisor that is killed cannot kill its children, and one whose work
 /// never ends does not notice a closed pipe: so it watches.
-pub fn end_with_supervisor() {
+pub(crate) fn end_with_supervisor() {
     thread::spawn(|| {
         let supervisor = parent_id();
         while parent_id() == supervisor {

@@ -9,7 +9,7 @@ use crate::stats::CONFIDENCE;
 
 /// A claim beside its measurement.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ClaimResult {
+pub(crate) struct ClaimResult {
     pub claim: Claim,
     /// The contender it was compared with; `over` may have named a variant.
     pub over: Option<ContenderId>,
@@ -18,7 +18,7 @@ pub struct ClaimResult {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClaimVerdict {
+pub(crate) enum ClaimVerdict {
     /// The speedup reaches the claim, at the precision claims are printed in.
     Met,
     /// It does not.
@@ -30,7 +30,7 @@ pub enum ClaimVerdict {
 }
 
 impl ClaimVerdict {
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Met => "met",
             Self::Missed => "missed",
@@ -41,7 +41,7 @@ impl ClaimVerdict {
 
     /// The verdict on a claimed speedup, in a run that cannot tell `noise`
     /// (a share) from nothing.
-    pub fn of(claimed: f64, measured: &Interval, noise: f64) -> Self {
+    pub(crate) fn of(claimed: f64, measured: &Interval, noise: f64) -> Self {
         let cents = |x: f64| (x * 100.0).round();
         let surely_at_most = measured.upper.unwrap_or(measured.estimate);
         if cents(measured.estimate) >= cents(claimed) {
@@ -61,7 +61,7 @@ impl fmt::Display for ClaimVerdict {
 }
 
 /// The contender's own claim held against the run; `None` where it made none.
-pub fn judge(run: &Run, ranking: &Ranking, contender: &ContenderId) -> Option<ClaimResult> {
+pub(crate) fn judge(run: &Run, ranking: &Ranking, contender: &ContenderId) -> Option<ClaimResult> {
     let claim = run.contender(contender)?.claim.clone()?;
     let over = resolve(run, &claim.over, contender);
     let whole = |id: &ContenderId| {
@@ -88,7 +88,7 @@ pub fn judge(run: &Run, ranking: &Ranking, contender: &ContenderId) -> Option<Cl
 
 /// Who a name in a claim or lineage means: a contender by its full name, or
 /// the only one of its variant, or the one with the most parameters in common.
-pub fn resolve(run: &Run, name: &str, child: &ContenderId) -> Option<ContenderId> {
+pub(crate) fn resolve(run: &Run, name: &str, child: &ContenderId) -> Option<ContenderId> {
     let mut entrants = run.entrants();
     if let Some(exact) = entrants.find(|id| id.as_str() == name) {
         return Some(exact.clone());

@@ -18,14 +18,14 @@ use crate::files;
 
 /// A text file that was read, kept so that an error can point into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceFile {
+pub(crate) struct SourceFile {
     pub path: PathBuf,
     pub text: Arc<str>,
 }
 
 impl SourceFile {
     /// Reads `path`; `what` names its role in the message ("config", "variant").
-    pub fn read(path: &Path, what: &str, remedy: &str) -> Result<Self, InputError> {
+    pub(crate) fn read(path: &Path, what: &str, remedy: &str) -> Result<Self, InputError> {
         match files::read_text(path, files::LARGEST) {
             Ok(text) => Ok(Self {
                 path: path.to_owned(),
@@ -39,7 +39,7 @@ impl SourceFile {
     }
 
     /// An error at `span` (bytes of this file), labelled with what is wrong there.
-    pub fn error(
+    pub(crate) fn error(
         &self,
         span: Range<usize>,
         message: impl Into<String>,
@@ -56,7 +56,7 @@ impl SourceFile {
     }
 
     /// Line and column, from 1, of a byte of this file.
-    pub fn position(&self, offset: usize) -> (usize, usize) {
+    pub(crate) fn position(&self, offset: usize) -> (usize, usize) {
         let mut offset = offset.min(self.text.len());
         while !self.text.is_char_boundary(offset) {
             offset -= 1;
@@ -81,7 +81,7 @@ struct Place {
 
 /// Something the user gave is wrong: what, where, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InputError {
+pub(crate) struct InputError {
     message: String,
     remedy: String,
     place: Option<Place>,
@@ -89,7 +89,7 @@ pub struct InputError {
 
 impl InputError {
     /// An error with no place in a file (a path, a flag).
-    pub fn new(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             message: printable(&message.into()),
             remedy: printable(&remedy.into()),
@@ -98,22 +98,22 @@ impl InputError {
     }
 
     /// The same mistake, with what it has to do with what the user asked for.
-    pub fn noting(mut self, note: &str) -> Self {
+    pub(crate) fn noting(mut self, note: &str) -> Self {
         self.message = format!("{} ({})", self.message, printable(note));
         self
     }
 
-    pub fn message(&self) -> &str {
+    pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
     #[cfg(test)]
-    pub fn remedy(&self) -> &str {
+    pub(crate) fn remedy(&self) -> &str {
         &self.remedy
     }
 
     /// `file:line:column` where there is one.
-    pub fn location(&self) -> Option<String> {
+    pub(crate) fn location(&self) -> Option<String> {
         let place = self.place.as_ref()?;
         let (line, column) = place.file.position(place.span.start);
         let path = printable_line(&place.file.path.display().to_string());
@@ -134,26 +134,26 @@ impl std::error::Error for InputError {}
 
 /// Why a command ended early, with the exit code that says so to scripts.
 #[derive(Debug)]
-pub struct CommandError {
+pub(crate) struct CommandError {
     exit: Exit,
     error: InputError,
 }
 
 impl CommandError {
-    pub fn new(exit: Exit, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             exit,
             error: InputError::new(message, remedy),
         }
     }
 
-    pub fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         self.exit
     }
 
     /// Writes the report to stderr: coloured on a terminal, plain otherwise
     /// and under `NO_COLOR`.
-    pub fn print(&self) {
+    pub(crate) fn print(&self) {
         let coloured = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         remark!("{}", render(&self.error, coloured));
     }
@@ -177,7 +177,7 @@ impl fmt::Display for CommandError {
 impl std::error::Error for CommandError {}
 
 /// The whole report: message, excerpt of the file, remedy.
-pub fn render(error: &InputError, coloured: bool) -> String {
+pub(crate) fn render(error: &InputError, coloured: bool) -> String {
     let theme = if coloured {
         GraphicalTheme::unicode()
     } else {
@@ -316,7 +316,7 @@ impl Diagnostic for Report {
 }
 
 /// The entry of `known` most like `text`, where one is close enough to be meant.
-pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Nobody mistypes this much, and looking would take its square.
     const LONGEST: usize = 200;
     if text.len() > LONGEST {

@@ -10,7 +10,7 @@ use crate::expr::{Expr, ExprError};
 
 /// A stretch of TOML in a file.
 #[derive(Clone, Debug)]
-pub struct Document<'a> {
+pub(crate) struct Document<'a> {
     file: &'a SourceFile,
     range: Range<usize>,
     /// Where its keys are explained.
@@ -18,11 +18,11 @@ pub struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    pub fn new(file: &'a SourceFile, range: Range<usize>, guide: &'static str) -> Self {
+    pub(crate) fn new(file: &'a SourceFile, range: Range<usize>, guide: &'static str) -> Self {
         Self { file, range, guide }
     }
 
-    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, InputError> {
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, InputError> {
         let text = &self.file.text[self.range.clone()];
         toml::from_str(text).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
@@ -37,7 +37,7 @@ impl<'a> Document<'a> {
     }
 
     /// An error at `span` of the TOML, wherever that is in the file.
-    pub fn error(
+    pub(crate) fn error(
         &self,
         span: Range<usize>,
         message: impl Into<String>,
@@ -47,12 +47,12 @@ impl<'a> Document<'a> {
     }
 
     /// `span` of the TOML as bytes of the file.
-    pub fn place(&self, span: Range<usize>) -> Range<usize> {
+    pub(crate) fn place(&self, span: Range<usize>) -> Range<usize> {
         self.range.start + span.start..self.range.start + span.end
     }
 
     /// The expression in the string value at `span`.
-    pub fn formula(&self, text: &str, span: Range<usize>) -> Result<Formula, InputError> {
+    pub(crate) fn formula(&self, text: &str, span: Range<usize>) -> Result<Formula, InputError> {
         let place = self.place(span);
         let formula = Formula {
             expr: Expr::integer(0),
@@ -67,7 +67,7 @@ impl<'a> Document<'a> {
     }
 
     /// A literal integer where an expression may stand.
-    pub fn number(&self, value: i64, span: Range<usize>) -> Formula {
+    pub(crate) fn number(&self, value: i64, span: Range<usize>) -> Formula {
         Formula {
             expr: Expr::integer(value),
             text: value.to_string(),
@@ -116,7 +116,7 @@ fn shortened(text: &str) -> String {
 
 /// An expression and where it stands in its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Formula {
+pub(crate) struct Formula {
     pub expr: Expr,
     pub text: String,
     /// Where it was read: a variant has formulas of those it extends.
@@ -127,7 +127,7 @@ pub struct Formula {
 
 impl Formula {
     /// `error` of this formula as an error of the file it was read from.
-    pub fn error(&self, error: &ExprError) -> InputError {
+    pub(crate) fn error(&self, error: &ExprError) -> InputError {
         let message = format!("in `{}`: {}", shortened(&self.text), error.message);
         let place = self.inner(&error.span);
         self.file.error(place, message, &error.remedy)

@@ -6,10 +6,10 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// No source or header that a person wrote is larger.
-pub const LARGEST: u64 = 16 << 20;
+pub(crate) const LARGEST: u64 = 16 << 20;
 
 /// The text of a regular file of at most `limit` bytes, or why it has none.
-pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
+pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     let bytes = read(path, limit).map_err(|error| error.to_string())?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -23,7 +23,7 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
 }
 
 /// What a regular file of at most `limit` bytes holds.
-pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > limit {
@@ -36,7 +36,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Opens a regular file, and nothing else.
-pub fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path) -> io::Result<File> {
     let file = open_at_once(path)?;
     let about = file.metadata()?;
     if about.is_dir() {

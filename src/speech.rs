@@ -21,7 +21,7 @@ static LOST: Mutex<Option<Lost>> = Mutex::new(None);
 
 /// Why a line of results never reached its reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub(crate) enum Lost {
     /// The reader has seen enough (`| head`).
     ReaderGone,
     /// The line could not be written at all, e.g. to a full disk.
@@ -39,7 +39,7 @@ impl std::fmt::Display for Lost {
 
 /// Prints a line, by one write: a reader that stops at the first match has the
 /// rest in its pipe by then.
-pub fn say(text: Arguments) {
+pub(crate) fn say(text: Arguments) {
     if lost().is_none() {
         let mut stdout = std::io::stdout().lock();
         let line = format!("{text}\n");
@@ -52,7 +52,7 @@ pub fn say(text: Arguments) {
 }
 
 /// Notes how a write to standard output went.
-pub fn keep(written: Result<()>) {
+pub(crate) fn keep(written: Result<()>) {
     let Err(error) = written else { return };
     let why = match error.kind() {
         ErrorKind::BrokenPipe => Lost::ReaderGone,
@@ -64,13 +64,13 @@ pub fn keep(written: Result<()>) {
 }
 
 /// What the first line that could not be printed met with.
-pub fn lost() -> Option<Lost> {
+pub(crate) fn lost() -> Option<Lost> {
     LOST.lock().ok()?.clone()
 }
 
 /// Prints a line on standard error; where that cannot be, nobody is there to
 /// be told.
-pub fn remark(text: Arguments) {
+pub(crate) fn remark(text: Arguments) {
     let line = format!("{text}\n");
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }

@@ -7,7 +7,7 @@ use crate::validate::{Passed, Spent, Subject, Tolerance};
 
 /// Where a bench is set up: one shape, in one process of a sweep.
 #[derive(Clone, Copy)]
-pub struct Course<'a> {
+pub(crate) struct Course<'a> {
     pub shape: &'a Shape,
     /// Data to change between from call to call. A backend that has no room
     /// for all of them takes the first few.
@@ -21,7 +21,7 @@ pub struct Course<'a> {
 
 /// Operands and the answer to them.
 #[derive(Clone, Copy)]
-pub struct Set<'a> {
+pub(crate) struct Set<'a> {
     pub name: &'a str,
     pub operands: &'a Operands,
     pub oracle: &'a Oracle,
@@ -29,14 +29,14 @@ pub struct Set<'a> {
 
 /// The data of one call: which set, and what makes this call unlike the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deal {
+pub(crate) struct Deal {
     pub set: usize,
     pub salt: Salt,
 }
 
 /// One timed call.
 #[derive(Debug, PartialEq)]
-pub struct Timed {
+pub(crate) struct Timed {
     pub micros: Micros,
     /// Mean SM clock over the call, where it could be read.
     pub clock_mhz: Option<f64>,
@@ -47,7 +47,7 @@ pub struct Timed {
 /// Calls contenders of one shape, again and again, and times them. Every call
 /// finds its memory laid out anew, with the data it is dealt, and has its
 /// output judged before the next.
-pub trait Bench {
+pub(crate) trait Bench {
     /// How many data sets there are to deal.
     fn sets(&self) -> usize;
 
@@ -77,7 +77,7 @@ pub trait Bench {
 }
 
 /// The entry a proof is for: nobody else's can be timed with it.
-pub fn proven<'a, E>(
+pub(crate) fn proven<'a, E>(
     entries: &'a [E],
     subject_of: impl Fn(&E) -> &Subject,
     subject: &Subject,

@@ -6,9 +6,9 @@
 //! answer is.
 
 mod bench;
-pub mod cuda;
-pub mod emu;
-pub mod fake;
+pub(crate) mod cuda;
+pub(crate) mod emu;
+pub(crate) mod fake;
 mod opening;
 mod pieces;
 mod salt;
@@ -24,16 +24,16 @@ use crate::compile::Image;
 use crate::domain::{BackendKind, ContenderId, Device, Micros, Status};
 use crate::operator::{Operands, Oracle};
 use crate::plan::OperatorCall;
-pub use crate::validate::POISON;
-pub use bench::{Bench, Course, Deal, Set, Timed, proven};
-pub use opening::Opening;
-pub use salt::Salt;
+pub(crate) use crate::validate::POISON;
+pub(crate) use bench::{Bench, Course, Deal, Set, Timed, proven};
+pub(crate) use opening::Opening;
+pub(crate) use salt::Salt;
 
 /// Width of the zone before and after every buffer.
-pub const GUARD: u64 = 16 * 1024;
+pub(crate) const GUARD: u64 = 16 * 1024;
 
 /// A place to run contenders.
-pub trait Backend {
+pub(crate) trait Backend {
     fn kind(&self) -> BackendKind;
 
     /// What it runs on, or as.
@@ -60,7 +60,7 @@ pub trait Backend {
 
 /// A contender that can be called more than once. What its calls leave in the
 /// variables of their module stays, as it does for whoever uses a kernel.
-pub trait Loaded {
+pub(crate) trait Loaded {
     /// Runs the operator call once and reports everything it did to memory.
     /// All of it is laid out before, and compared after.
     fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure>;
@@ -68,7 +68,7 @@ pub trait Loaded {
 
 /// One contender on one shape.
 #[derive(Clone, Copy)]
-pub struct Job<'a> {
+pub(crate) struct Job<'a> {
     /// Whose it is: a name, which changes nothing about how it runs.
     pub contender: &'a ContenderId,
     pub image: &'a Image,
@@ -77,7 +77,7 @@ pub struct Job<'a> {
 
 /// What one call is made with.
 #[derive(Clone, Copy)]
-pub struct Data<'a> {
+pub(crate) struct Data<'a> {
     pub operands: &'a Operands,
     /// Names the operands (shape, distribution, seed): a backend may keep what
     /// it uploaded for the next call with the same name.
@@ -92,7 +92,7 @@ pub struct Data<'a> {
 /// What the emulator may choose and a GPU may not. None of it changes what a
 /// correct kernel computes beyond the rounding of sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Emulation {
+pub(crate) struct Emulation {
     /// Which of the legal orders of warps and copies to take.
     pub schedule: u64,
     /// Sum products as Hopper's tensor cores do, bit for bit, and not in plain
@@ -102,7 +102,7 @@ pub struct Emulation {
 
 /// What a run left behind.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Observation {
+pub(crate) struct Observation {
     /// fp16 bits of C, row-major, for each group in the shape's order: signs as
     /// they are without the salt, and [`POISON`] where nothing was written.
     pub c: Vec<Vec<u16>>,
@@ -121,7 +121,7 @@ pub struct Observation {
 
 /// A time computed from counters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Modelled {
+pub(crate) struct Modelled {
     pub micros: Micros,
     /// What bounds it: `tensor`, `memory`, `issue`, …
     pub bound: String,
@@ -129,7 +129,7 @@ pub struct Modelled {
 
 /// Memory a kernel had no business changing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trespass {
+pub(crate) struct Trespass {
     /// e.g. `c of group 2`.
     pub buffer: String,
     pub kind: TrespassKind,
@@ -139,7 +139,7 @@ pub struct Trespass {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum TrespassKind {
+pub(crate) enum TrespassKind {
     /// Wrote outside the buffer.
     OutOfBounds,
     /// Changed an input.
@@ -166,7 +166,7 @@ impl std::fmt::Display for Trespass {
 /// Why a call did not run to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
-pub struct RunFailure {
+pub(crate) struct RunFailure {
     /// `launch-error`, `crashed`, `hung` or `unsupported`.
     pub status: Status,
     /// One line: the call that failed and the device's name for the error.
@@ -179,7 +179,7 @@ pub struct RunFailure {
 
 impl RunFailure {
     /// The device refused the launch; it is still usable.
-    pub fn refused(message: impl Into<String>) -> Self {
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
         Self {
             status: Status::LaunchError,
             message: message.into(),
@@ -189,7 +189,7 @@ impl RunFailure {
     }
 
     /// The kernel died and took the device's context with it.
-    pub fn crashed(message: impl Into<String>) -> Self {
+    pub(crate) fn crashed(message: impl Into<String>) -> Self {
         Self {
             status: Status::Crashed,
             message: message.into(),
@@ -199,7 +199,7 @@ impl RunFailure {
     }
 
     /// The kernel did not return in time and may still be running.
-    pub fn hung(message: impl Into<String>) -> Self {
+    pub(crate) fn hung(message: impl Into<String>) -> Self {
         Self {
             status: Status::Hung,
             message: message.into(),

@@ -10,7 +10,7 @@ use crate::domain::BackendKind;
 
 /// Which backend a worker opens, and with what.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Opening {
+pub(crate) enum Opening {
     /// With the folder of the harness's own kernels, compiled.
     Cuda(PathBuf),
     Emu,
@@ -20,7 +20,7 @@ pub enum Opening {
 
 impl Opening {
     /// What a worker's command line names.
-    pub fn new(kind: BackendKind, with: Option<PathBuf>) -> Result<Self, String> {
+    pub(crate) fn new(kind: BackendKind, with: Option<PathBuf>) -> Result<Self, String> {
         match (kind, with) {
             (BackendKind::Cuda, Some(tools)) => Ok(Self::Cuda(tools)),
             (BackendKind::Emu, None) => Ok(Self::Emu),
@@ -31,7 +31,7 @@ impl Opening {
         }
     }
 
-    pub fn kind(&self) -> BackendKind {
+    pub(crate) fn kind(&self) -> BackendKind {
         match self {
             Self::Cuda(_) => BackendKind::Cuda,
             Self::Emu => BackendKind::Emu,
@@ -40,7 +40,7 @@ impl Opening {
     }
 
     /// The words of a worker's command line that say so.
-    pub fn words(&self) -> Vec<OsString> {
+    pub(crate) fn words(&self) -> Vec<OsString> {
         let mut words = vec!["--backend".into(), self.kind().as_str().into()];
         match self {
             Self::Cuda(path) | Self::Fake(path) => {
@@ -51,7 +51,7 @@ impl Opening {
         words
     }
 
-    pub fn open(&self) -> Result<Box<dyn Backend>, String> {
+    pub(crate) fn open(&self) -> Result<Box<dyn Backend>, String> {
         match self {
             Self::Cuda(tools) => {
                 let image = Cache::read(tools)

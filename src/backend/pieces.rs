@@ -21,14 +21,14 @@ const STRETCH: u64 = 1 << 20;
 
 /// A stretch of memory and what is put there before each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub(super) struct Piece {
     pub at: u64,
     pub bytes: u64,
     pub what: What,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub(super) enum What {
     /// Between buffers; nobody may write there.
     Canary,
     /// Output: NaN, to be overwritten.
@@ -51,7 +51,7 @@ pub enum What {
 
 /// Where the bytes of a piece come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub(super) enum Source {
     /// A tensor, by its zone.
     Input(usize),
     Groups,
@@ -62,7 +62,7 @@ pub enum Source {
 }
 
 impl What {
-    pub fn source(self) -> Option<Source> {
+    pub(super) fn source(self) -> Option<Source> {
         match self {
             Self::Same(source) | Self::Signed { source, .. } | Self::Variable(source) => {
                 Some(source)
@@ -72,7 +72,7 @@ impl What {
     }
 
     /// What it means that such a piece changed; nothing where it may.
-    pub fn broken(self) -> Option<TrespassKind> {
+    pub(super) fn broken(self) -> Option<TrespassKind> {
         match self {
             Self::Canary => Some(TrespassKind::OutOfBounds),
             Self::Zero => Some(TrespassKind::NotCleared),
@@ -85,7 +85,12 @@ impl What {
 impl Piece {
     /// The bytes this piece has before a call, those in `range`. `source` holds
     /// the whole of what it comes from.
-    pub fn laid<'a>(&self, salt: Salt, source: &'a [u8], range: Range<u64>) -> Cow<'a, [u8]> {
+    pub(super) fn laid<'a>(
+        &self,
+        salt: Salt,
+        source: &'a [u8],
+        range: Range<u64>,
+    ) -> Cow<'a, [u8]> {
         let at = self.at + range.start;
         let of_source = |source: &'a [u8]| &source[range.start as usize..range.end as usize];
         let mut bytes = match self.what {
@@ -123,7 +128,7 @@ impl Piece {
     }
 
     /// The piece in stretches that need little memory at a time.
-    pub fn stretches(&self) -> impl Iterator<Item = Range<u64>> {
+    pub(super) fn stretches(&self) -> impl Iterator<Item = Range<u64>> {
         let bytes = self.bytes;
         let starts = (0..bytes).step_by(STRETCH as usize);
         starts.map(move |start| start..(start + STRETCH).min(bytes))
@@ -131,7 +136,7 @@ impl Piece {
 
     /// The first byte of `now` that is not what was laid there, if the piece
     /// had to be left alone.
-    pub fn first_change(&self, salt: Salt, source: &[u8], now: &[u8]) -> Option<u64> {
+    pub(super) fn first_change(&self, salt: Salt, source: &[u8], now: &[u8]) -> Option<u64> {
         self.what.broken()?;
         self.stretches().find_map(|stretch| {
             let laid = self.laid(salt, source, stretch.clone());
@@ -165,7 +170,7 @@ fn piece(zones: &Zones, base: u64, zone: usize, what: What) -> Piece {
 }
 
 /// Every group's operands, guards and all.
-pub fn inputs(zones: &Zones, base: u64, groups: &[Group]) -> Vec<Piece> {
+pub(super) fn inputs(zones: &Zones, base: u64, groups: &[Group]) -> Vec<Piece> {
     let tensors = (0..zones.all().len()).map(|zone| {
         let (group, input) = (zone / INPUTS.len(), zone % INPUTS.len());
         let source = Source::Input(zone);
@@ -183,13 +188,13 @@ pub fn inputs(zones: &Zones, base: u64, groups: &[Group]) -> Vec<Piece> {
 }
 
 /// C of every group.
-pub fn outputs(zones: &Zones, base: u64) -> Vec<Piece> {
+pub(super) fn outputs(zones: &Zones, base: u64) -> Vec<Piece> {
     let c = (0..zones.all().len()).map(|zone| piece(zones, base, zone, What::Poison));
     some(canaries(zones, base).chain(c))
 }
 
 /// Scratch, and the tables a kernel is given.
-pub fn private(private: &Private, base: u64) -> Vec<Piece> {
+pub(super) fn private(private: &Private, base: u64) -> Vec<Piece> {
     let zones = &private.zones;
     let scratch = private.scratch.iter().map(|s| {
         let what = if s.zero { What::Zero } else { What::Scratch };
@@ -210,7 +215,7 @@ fn some(pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
 
 /// What a changed byte at `address` means; `arenas` are the allocations it can
 /// be in, each with its base.
-pub fn explain(pieces: &[Piece], arenas: &[(&Zones, u64)], address: u64) -> Trespass {
+pub(super) fn explain(pieces: &[Piece], arenas: &[(&Zones, u64)], address: u64) -> Trespass {
     let hit = pieces
         .iter()
         .find(|p| (p.at..p.at + p.bytes).contains(&address));

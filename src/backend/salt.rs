@@ -3,7 +3,7 @@
 /// like. A kernel that brings along anything from an earlier call, wherever it
 /// kept it, brings along the wrong thing. tools.cu computes the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Salt(pub u64);
+pub(crate) struct Salt(pub u64);
 
 /// Keeps rows apart from addresses in what is hashed.
 const ROWS: u64 = 1 << 63;
@@ -11,12 +11,12 @@ const ROWS: u64 = 1 << 63;
 impl Salt {
     /// The salt of a validation's call: the same in every sweep of that seed,
     /// so that a verdict repeats.
-    pub fn of_call(seed: u64, call: u64) -> Self {
+    pub(crate) fn of_call(seed: u64, call: u64) -> Self {
         Self(mix(seed ^ mix(call + 1)))
     }
 
     /// An fp16 NaN that arithmetic does not make.
-    pub fn poison(self) -> u16 {
+    pub(crate) fn poison(self) -> u16 {
         let payload = 1 + (mix(self.0) % 0x3fd) as u16;
         // 0x7e00 and 0x7fff are what processors answer to 0/0.
         0x7c00 | if payload == 0x200 { 0x201 } else { payload }
@@ -24,17 +24,17 @@ impl Salt {
 
     /// Whether row `row` of a group's B2, and with it column `row` of its C,
     /// has its sign changed.
-    pub fn negates(self, group: usize, row: u64) -> bool {
+    pub(crate) fn negates(self, group: usize, row: u64) -> bool {
         self.hash(ROWS | (group as u64) << 40 | row) & 1 == 1
     }
 
     /// What canaries are from an address on: NaN as e4m3, and two as fp16.
-    pub fn canaries(self, from: u64, bytes: &mut [u8]) {
+    pub(crate) fn canaries(self, from: u64, bytes: &mut [u8]) {
         self.fill(from, bytes, |bit, _| 0x7f | bit << 7);
     }
 
     /// What scratch holds from an address on: NaN as fp16, bf16, fp32 and fp8.
-    pub fn scratch(self, from: u64, bytes: &mut [u8]) {
+    pub(crate) fn scratch(self, from: u64, bytes: &mut [u8]) {
         self.fill(from, bytes, |bit, odd| match odd {
             false => 0xff,
             true => 0x7f | bit << 7,
@@ -63,7 +63,7 @@ impl Salt {
 
 /// A bijection of 64-bit words that leaves no pattern (the finaliser of
 /// SplitMix64).
-pub fn mix(word: u64) -> u64 {
+pub(super) fn mix(word: u64) -> u64 {
     let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ word >> 31

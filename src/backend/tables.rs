@@ -15,7 +15,7 @@ use crate::operator::{GroupOperands, Operands};
 use crate::plan::{MapGeometry, OperatorCall, ScratchSize};
 
 /// Inputs of a group, in this order.
-pub const INPUTS: [&str; 9] = [
+pub(super) const INPUTS: [&str; 9] = [
     "a",
     "b1",
     "b2",
@@ -43,7 +43,7 @@ fn tensors_of(group: &GroupOperands) -> [Cow<'_, [u8]>; 9] {
 }
 
 /// Places for all inputs of a shape, and the bytes that go there.
-pub fn reserve_inputs(operands: &Operands) -> (Zones, Vec<Cow<'_, [u8]>>) {
+pub(super) fn reserve_inputs(operands: &Operands) -> (Zones, Vec<Cow<'_, [u8]>>) {
     let mut zones = Zones::default();
     let mut tensors = Vec::new();
     for (index, group) in operands.groups.iter().enumerate() {
@@ -56,7 +56,7 @@ pub fn reserve_inputs(operands: &Operands) -> (Zones, Vec<Cow<'_, [u8]>>) {
 }
 
 /// Places for C of every group, in the shape's order.
-pub fn reserve_outputs(groups: &[Group]) -> Zones {
+pub(super) fn reserve_outputs(groups: &[Group]) -> Zones {
     let mut zones = Zones::default();
     for (index, group) in groups.iter().enumerate() {
         let bytes = u64::from(group.m) * u64::from(group.n) * 2;
@@ -68,7 +68,12 @@ pub fn reserve_outputs(groups: &[Group]) -> Zones {
 /// fp16 bits of every output zone in a copy of the allocation, as they would
 /// be without the salt: signs as the oracle has them, and [`POISON`] where
 /// nobody wrote.
-pub fn split_outputs(zones: &Zones, copy: &[u8], groups: &[Group], salt: Salt) -> Vec<Vec<u16>> {
+pub(super) fn split_outputs(
+    zones: &Zones,
+    copy: &[u8],
+    groups: &[Group],
+    salt: Salt,
+) -> Vec<Vec<u16>> {
     let poison = salt.poison();
     let places = zones.all().iter().zip(groups).enumerate();
     places
@@ -94,14 +99,14 @@ pub fn split_outputs(zones: &Zones, copy: &[u8], groups: &[Group], salt: Salt) -
 
 /// A scratch buffer's place.
 #[derive(Clone, Copy, Debug)]
-pub struct ScratchZone {
+pub(super) struct ScratchZone {
     pub zone: usize,
     pub zero: bool,
 }
 
 /// Places for a call's scratch and for the tables its kernels read.
 #[derive(Debug)]
-pub struct Private {
+pub(super) struct Private {
     pub zones: Zones,
     pub scratch: Vec<ScratchZone>,
     pub groups_zone: usize,
@@ -112,7 +117,7 @@ pub struct Private {
 }
 
 impl Private {
-    pub fn reserve(call: &OperatorCall) -> Self {
+    pub(super) fn reserve(call: &OperatorCall) -> Self {
         let mut zones = Zones::default();
         let mut scratch = Vec::new();
         let mut slots = Vec::new();
@@ -154,7 +159,7 @@ impl Private {
 
 /// Device addresses of the three allocations of a call.
 #[derive(Clone, Copy, Debug)]
-pub struct Bases {
+pub(super) struct Bases {
     pub inputs: u64,
     pub outputs: u64,
     pub private: u64,
@@ -162,7 +167,7 @@ pub struct Bases {
 
 /// What the kernels are handed in global memory.
 #[derive(Debug)]
-pub struct Tables {
+pub(super) struct Tables {
     pub groups: Vec<abi::Group>,
     pub maps: Vec<u8>,
     pub deal: Vec<u32>,
@@ -172,7 +177,7 @@ pub struct Tables {
 impl Tables {
     /// `shape` is the shape's groups; `encode` makes one tensor map of a name,
     /// a geometry and the tensor's address.
-    pub fn build(
+    pub(super) fn build(
         call: &OperatorCall,
         shape: &[Group],
         (inputs, outputs, private): (&Zones, &Zones, &Private),
@@ -229,7 +234,7 @@ impl Tables {
 }
 
 /// The kernel's view of a group's inputs; the rest is left zero.
-pub fn group_inputs(group: Group, place: usize, inputs: &Zones, base: u64) -> abi::Group {
+pub(super) fn group_inputs(group: Group, place: usize, inputs: &Zones, base: u64) -> abi::Group {
     let at = |input: usize| base + inputs.zone(place * INPUTS.len() + input).offset;
     abi::Group {
         a: at(0),
@@ -250,7 +255,7 @@ pub fn group_inputs(group: Group, place: usize, inputs: &Zones, base: u64) -> ab
 }
 
 /// Address of the tensor a map is for.
-pub fn tensor(group: &abi::Group, operand: OperandRef) -> u64 {
+pub(super) fn tensor(group: &abi::Group, operand: OperandRef) -> u64 {
     match operand {
         OperandRef::A => group.a,
         OperandRef::B1 => group.b1,

@@ -8,7 +8,7 @@ const ALIGN: u64 = 256;
 
 /// A buffer inside an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Zone {
+pub(super) struct Zone {
     pub name: String,
     pub offset: u64,
     pub bytes: u64,
@@ -16,14 +16,14 @@ pub struct Zone {
 
 /// Buffers in the order they were reserved.
 #[derive(Clone, Debug, Default)]
-pub struct Zones {
+pub(super) struct Zones {
     zones: Vec<Zone>,
     end: u64,
 }
 
 impl Zones {
     /// Reserves a buffer and says which it is.
-    pub fn add(&mut self, name: impl Into<String>, bytes: u64) -> usize {
+    pub(super) fn add(&mut self, name: impl Into<String>, bytes: u64) -> usize {
         let offset = (self.end + GUARD).next_multiple_of(ALIGN);
         self.end = offset + bytes;
         self.zones.push(Zone {
@@ -35,20 +35,20 @@ impl Zones {
     }
 
     /// Size of the allocation, its last guard included.
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         (self.end + GUARD).next_multiple_of(ALIGN)
     }
 
-    pub fn all(&self) -> &[Zone] {
+    pub(super) fn all(&self) -> &[Zone] {
         &self.zones
     }
 
-    pub fn zone(&self, index: usize) -> &Zone {
+    pub(super) fn zone(&self, index: usize) -> &Zone {
         &self.zones[index]
     }
 
     /// Stretches between the buffers: everything no kernel may write.
-    pub fn guards(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub(super) fn guards(&self) -> impl Iterator<Item = (u64, u64)> {
         let starts = std::iter::once(0).chain(self.zones.iter().map(|z| z.offset + z.bytes));
         let ends = self
             .zones
@@ -60,7 +60,7 @@ impl Zones {
 
     /// The buffer nearest to `offset`, and how far into it that is: negative
     /// before it.
-    pub fn nearest(&self, offset: u64) -> (String, i64) {
+    pub(super) fn nearest(&self, offset: u64) -> (String, i64) {
         let distance = |zone: &&Zone| {
             let end = zone.offset + zone.bytes;
             zone.offset

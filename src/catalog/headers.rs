@@ -15,7 +15,7 @@ use super::library::{BESIDE, Header, Library};
 /// Preprocessor conditions are not evaluated: a header behind an `#if` counts.
 /// Where a name is made by macros, every file of the library is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Headers {
+pub(crate) struct Headers {
     /// By their names in the library.
     files: BTreeMap<String, Header>,
     /// What a name means, by file: all meanings it has in different places,
@@ -38,7 +38,7 @@ enum Shown<'a> {
 
 impl Headers {
     /// What `source` may reach in `library`.
-    pub fn of(source: &str, library: &Library) -> Self {
+    pub(crate) fn of(source: &str, library: &Library) -> Self {
         let mut headers = Self {
             left_out: library.left_out.clone(),
             variants: library.variants.clone(),
@@ -113,7 +113,7 @@ impl Headers {
 
     /// Name and text of each as the compiler is given them: lines are counted
     /// in the file as the user has it.
-    pub fn texts(&self) -> impl Iterator<Item = (&str, String)> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, String)> {
         self.shown().map(|(name, shown)| {
             let text = match shown {
                 Shown::File(Header { path, text }) => {
@@ -142,7 +142,7 @@ impl Headers {
     }
 
     /// What the files hold, wherever they lie: names and texts.
-    pub fn parts(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &str> {
         self.shown().flat_map(|(name, shown)| {
             let content = match shown {
                 Shown::File(header) => header.text.as_str(),
@@ -154,7 +154,7 @@ impl Headers {
     }
 
     /// Why an `#include` of `name` failed, and what to do.
-    pub fn remedy(&self, name: &str) -> String {
+    pub(crate) fn remedy(&self, name: &str) -> String {
         let beside = neighbour(BESIDE, name).and_then(|name| self.left_out.get(&name));
         let why = beside.or_else(|| self.left_out.get(&join("", name)?));
         let folders: Vec<String> = self

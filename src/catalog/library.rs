@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 16;
 
 /// A file that may be included.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub(super) struct Header {
     /// As a user would type it.
     pub path: PathBuf,
     pub text: String,
@@ -21,7 +21,7 @@ pub struct Header {
 /// beside them, and all below the include folders. What is not in here does
 /// not exist for the compiler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Library {
+pub(crate) struct Library {
     /// By the name under its include folder; where two folders have it, the
     /// first's. Those beside the variants begin with [`BESIDE`].
     pub(super) files: BTreeMap<String, Header>,
@@ -40,7 +40,7 @@ pub(super) const BESIDE: &str = "./";
 impl Library {
     /// Reads the files right beside the variants of `variants`, and the whole
     /// of the `include` folders. What cannot be read is left out with its reason.
-    pub fn gather(variants: &Path, include: &[PathBuf]) -> Self {
+    pub(crate) fn gather(variants: &Path, include: &[PathBuf]) -> Self {
         let mut library = Self {
             variants: variants.to_owned(),
             include: include.to_vec(),

@@ -18,25 +18,25 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use front_matter::is_identifier;
-pub use headers::Headers;
-pub use library::Library;
-pub use variant::{Contender, Definition, Launch, Scratch, TensorMap, Tune, Variant};
+pub(crate) use headers::Headers;
+pub(crate) use library::Library;
+pub(crate) use variant::{Contender, Definition, Launch, Scratch, TensorMap, Tune, Variant};
 pub(crate) use variant::{MAKESPAN, combinations};
-pub use vocabulary::{Fill, MapType, OperandRef, Swizzle};
+pub(crate) use vocabulary::{Fill, MapType, OperandRef, Swizzle};
 
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::domain::{bounds, printable_line};
 use crate::files;
 
 /// The contender that is no variant: what a user of the vendor's library gets.
-pub const YARDSTICK: &str = "cublas";
+pub(crate) const YARDSTICK: &str = "cublas";
 
 /// Where variants are looked for unless told otherwise.
-pub const DEFAULT_FOLDER: &str = "variants";
+pub(crate) const DEFAULT_FOLDER: &str = "variants";
 
 /// The `.cu` files of one or more folders, by name.
 #[derive(Clone, Debug)]
-pub struct Catalog {
+pub(crate) struct Catalog {
     files: BTreeMap<String, Entry>,
     folders: Vec<Folder>,
     include: Vec<PathBuf>,
@@ -62,7 +62,7 @@ impl Catalog {
     /// Looks into `folders`, or into `variants` where none is given. A file
     /// that cannot be a variant is kept with its reason: it concerns only
     /// those who name it.
-    pub fn open(folders: &[PathBuf]) -> Result<Self, InputError> {
+    pub(crate) fn open(folders: &[PathBuf]) -> Result<Self, InputError> {
         let default = PathBuf::from(DEFAULT_FOLDER);
         let folders = match folders {
             [] => std::slice::from_ref(&default),
@@ -137,18 +137,18 @@ impl Catalog {
     }
 
     /// Every variant's name, sorted.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
 
     /// Reads the variant `name`, those it extends and those it picks from.
-    pub fn variant(&self, name: &str) -> Result<Arc<Variant>, InputError> {
+    pub(crate) fn variant(&self, name: &str) -> Result<Arc<Variant>, InputError> {
         self.read(name, &Asked::default())
     }
 
     /// The same for those who name it in a round: a file that cannot be used
     /// has somebody to stand for it. A name that means no one file is nobody's.
-    pub fn entrant(&self, name: &str) -> Result<Arc<Variant>, InputError> {
+    pub(crate) fn entrant(&self, name: &str) -> Result<Arc<Variant>, InputError> {
         let why = match self.variant(name) {
             Ok(variant) => return Ok(variant),
             Err(why) => why,
@@ -193,7 +193,7 @@ impl Catalog {
 
     /// The file of `name`. Names are looked up, never joined to a path, so
     /// none can climb out of the folders.
-    pub fn path(&self, name: &str) -> Result<&Path, NoSuchVariant> {
+    pub(crate) fn path(&self, name: &str) -> Result<&Path, NoSuchVariant> {
         self.entry(name).map(|entry| entry.path.as_path())
     }
 
@@ -217,7 +217,7 @@ struct Asked {
 
 /// A name that is not in the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoSuchVariant {
+pub(crate) struct NoSuchVariant {
     name: String,
     nearest: Option<String>,
     malformed: Option<String>,
@@ -225,7 +225,7 @@ pub struct NoSuchVariant {
 
 impl NoSuchVariant {
     /// Message and remedy.
-    pub fn explain(&self) -> (String, String) {
+    pub(crate) fn explain(&self) -> (String, String) {
         let name = &self.name;
         if let Some(why) = &self.malformed {
             return (

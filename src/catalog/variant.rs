@@ -9,7 +9,7 @@ use crate::domain::{Claim, ContenderId, Status};
 
 /// One `.cu` with its front matter read and checked.
 #[derive(Clone, Debug)]
-pub struct Variant {
+pub(crate) struct Variant {
     pub name: String,
     /// Path and whole text, front matter included (it is a comment to the compiler).
     pub file: SourceFile,
@@ -43,7 +43,7 @@ pub struct Variant {
 
 /// A name and what it stands for.
 #[derive(Clone, Debug)]
-pub struct Definition {
+pub(crate) struct Definition {
     pub name: String,
     pub formula: Formula,
     /// A value for each group, which no compiler is told.
@@ -52,7 +52,7 @@ pub struct Definition {
 
 /// Another contender, to be called instead where `when` is not zero.
 #[derive(Clone, Debug)]
-pub struct Pick {
+pub(crate) struct Pick {
     pub contender: Contender,
     /// Always, where there is none.
     pub when: Option<Formula>,
@@ -60,7 +60,7 @@ pub struct Pick {
 
 /// Constants picked per shape.
 #[derive(Clone, Debug)]
-pub struct Tune {
+pub(crate) struct Tune {
     pub choose: BTreeMap<String, Vec<i64>>,
     pub minimise: Formula,
 }
@@ -70,14 +70,14 @@ pub(crate) const MAKESPAN: &str = "makespan";
 
 /// How the host deals tiles out to CTAs.
 #[derive(Clone, Debug)]
-pub struct Deal {
+pub(crate) struct Deal {
     pub workers: Formula,
     /// Of one tile of a group.
     pub cost: Formula,
 }
 
 #[derive(Clone, Debug)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     pub name: String,
     pub per_group: bool,
     /// Index among the scratch buffers of its kind.
@@ -87,7 +87,7 @@ pub struct Scratch {
 }
 
 #[derive(Clone, Debug)]
-pub struct TensorMap {
+pub(crate) struct TensorMap {
     pub name: String,
     pub operand: OperandRef,
     pub dtype: MapType,
@@ -101,7 +101,7 @@ pub struct TensorMap {
 }
 
 #[derive(Clone, Debug)]
-pub struct Launch {
+pub(crate) struct Launch {
     pub kernel: String,
     pub grid: Vec<Formula>,
     pub block: Vec<Formula>,
@@ -142,7 +142,7 @@ impl Variant {
 
     /// Every combination of parameters that agrees with `fixed`, in the order
     /// the front matter lists the values; of a broken one, what was asked for.
-    pub fn contenders(self: &Arc<Self>, fixed: &BTreeMap<String, i64>) -> Vec<Contender> {
+    pub(crate) fn contenders(self: &Arc<Self>, fixed: &BTreeMap<String, i64>) -> Vec<Contender> {
         let choices = match self.broken {
             Some(_) => vec![fixed.clone()],
             None => combinations(&self.params),
@@ -179,7 +179,7 @@ pub(crate) fn combinations(choices: &BTreeMap<String, Vec<i64>>) -> Vec<BTreeMap
 
 /// A variant with its parameters chosen: what competes.
 #[derive(Clone, Debug)]
-pub struct Contender {
+pub(crate) struct Contender {
     pub id: ContenderId,
     pub variant: Arc<Variant>,
     pub params: BTreeMap<String, i64>,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A tensor of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OperandRef {
+pub(crate) enum OperandRef {
     A,
     B1,
     B2,
@@ -19,7 +19,7 @@ pub enum OperandRef {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum MapType {
+pub(crate) enum MapType {
     U8,
     U16,
     U32,
@@ -34,7 +34,7 @@ pub enum MapType {
 
 impl MapType {
     /// Size of an element in bytes.
-    pub fn size(self) -> u64 {
+    pub(crate) fn size(self) -> u64 {
         match self {
             Self::U8 => 1,
             Self::U16 | Self::F16 | Self::Bf16 => 2,
@@ -45,7 +45,7 @@ impl MapType {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Swizzle {
+pub(crate) enum Swizzle {
     #[serde(rename = "none")]
     None,
     #[serde(rename = "32B")]
@@ -59,7 +59,7 @@ pub enum Swizzle {
 /// What TMA supplies for elements outside the tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Fill {
+pub(crate) enum Fill {
     Zero,
     Nan,
 }

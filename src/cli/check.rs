@@ -13,7 +13,7 @@ use crate::record::schema::Build;
 use crate::sweep::inspect;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Round files to check
     #[arg(value_name = "ROUND.toml", required = true)]
     rounds: Vec<PathBuf>,
@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 /// Reads, resolves and evaluates everything a sweep would, and runs nothing.
-pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
     let mut device = target::find(&args.target)?;
     device.limits.sms = args.sms.unwrap_or(device.limits.sms);

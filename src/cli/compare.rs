@@ -12,7 +12,7 @@ use crate::rank::{
 use crate::record::Run;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Contender or run file to compare against
     #[arg(value_name = "A")]
     base: String,
@@ -32,7 +32,7 @@ pub struct Args {
     exports: Exports,
 }
 
-pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
     let named = [&args.base, &args.candidate].map(Path::new);
     let read = runs::readable(args.run.as_deref());

@@ -7,13 +7,13 @@ use crate::domain::Exit;
 
 /// Compiles for a sweep; speaks JSON lines on stdin and stdout.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Bytes of memory it may take
     #[arg(long)]
     memory: u64,
 }
 
-pub fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
     serve(args.memory, stdin().lock(), stdout().lock())
         .map(|()| Exit::Done)
         .map_err(|error| {

@@ -8,7 +8,7 @@ use crate::domain::{ContenderId, Exit};
 use crate::rank::Ranking;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Run file [default: the newest in results/]
     #[arg(value_name = "RUN")]
     run: Option<PathBuf>,
@@ -18,7 +18,7 @@ pub struct Args {
 }
 
 /// Turns who won where into a contender of the next run.
-pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let run = runs::load(args.run.as_deref())?;
     runs::probe([&args.output], [run.path.as_path()])?;
     let catalog = Catalog::open(&globals.variants)?;

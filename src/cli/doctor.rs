@@ -6,9 +6,9 @@ use crate::domain::Exit;
 
 /// Say what is here: driver, GPU, compiler, and where each was found.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub(super) struct Args {}
 
-pub fn run(_args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(_args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
     let compiler = Nvrtc::find();
     let gpu = gpu();
     let rows = [

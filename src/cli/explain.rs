@@ -17,7 +17,7 @@ use crate::record::{self, Run};
 use crate::sweep::inspect;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
     /// A round file for its shapes, or a run file for its shapes and times
@@ -30,7 +30,7 @@ const DEFAULT_ROUND: &str = "configs/round4.toml";
 
 /// Compiles a contender and shows what bounds it, shape by shape; times stand
 /// beside it where a run has them.
-pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let (round, run) = subject(args.of.as_deref())?;
     let catalog = Catalog::open(&globals.variants)?;
     let device = device_of(run.as_ref());

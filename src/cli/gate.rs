@@ -15,7 +15,7 @@ use crate::rank::{Ranking, mismatch};
 use crate::record::{self, Run};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Run file to judge [default: the newest in results/ that fits the baseline]
     #[arg(value_name = "RUN")]
     run: Option<PathBuf>,
@@ -103,7 +103,7 @@ impl From<GateError> for CommandError {
     }
 }
 
-pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
     let read = runs::readable(args.run.as_deref());
     let inputs = args.baseline.iter().map(Path::new);

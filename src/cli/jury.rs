@@ -12,7 +12,7 @@ use crate::rank::Ranking;
 use crate::record::Run;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Round file, or the name of one in configs/
     #[arg(value_name = "ROUND")]
     round: String,
@@ -21,7 +21,7 @@ pub struct Args {
     run: Option<PathBuf>,
 }
 
-pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
     let round = Round::read(&round_path(&args.round))?;
     let jury = round.jury.as_ref().ok_or_else(|| {

@@ -12,14 +12,14 @@ use crate::domain::{Exit, Status, printable_line};
 use crate::plan::{Machine, Plan};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// A round file: list its contenders and shapes instead
     #[arg(value_name = "ROUND.toml")]
     round: Option<PathBuf>,
 }
 
 /// Prints the variants there are, or what a round would run.
-pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
     match args.round {
         None => list_variants(&catalog),

@@ -48,7 +48,7 @@ struct Cli {
 
 /// Flags every command takes.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Globals {
+pub(crate) struct Globals {
     /// Folder with variants; may be given several times [default: variants]
     #[arg(long, global = true, value_name = "DIR")]
     pub variants: Vec<PathBuf>,

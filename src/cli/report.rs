@@ -16,7 +16,7 @@ use crate::record;
 use crate::report::{Subject, page};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Run files, oldest first; the last is told in full [default: the newest in results/]
     #[arg(value_name = "RUN")]
     runs: Vec<PathBuf>,
@@ -34,7 +34,7 @@ pub struct Args {
     export_dispatch_header: Option<PathBuf>,
 }
 
-pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
     let paths = match args.runs.is_empty() {
         true => vec![record::newest(Path::new(runs::RESULTS))?],

@@ -8,7 +8,7 @@ use crate::diagnostic::CommandError;
 use crate::domain::Exit;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Folder with the round files
     #[arg(long, value_name = "DIR", default_value = "configs")]
     configs: PathBuf,
@@ -17,7 +17,7 @@ pub struct Args {
     results: PathBuf,
 }
 
-pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
     let chapters = history(&args.configs, &args.results)?;
     say!("{}", story::history(&chapters, &style));

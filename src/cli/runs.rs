@@ -15,7 +15,7 @@ use crate::present::Style;
 use crate::record::{self, ReadError, Run};
 
 /// Where sweeps put their run files.
-pub const RESULTS: &str = "results";
+pub(super) const RESULTS: &str = "results";
 
 impl From<ReadError> for CommandError {
     fn from(error: ReadError) -> Self {
@@ -24,7 +24,7 @@ impl From<ReadError> for CommandError {
 }
 
 /// Reads the given run file, or the newest in `results/`.
-pub fn load(path: Option<&Path>) -> Result<Run, CommandError> {
+pub(super) fn load(path: Option<&Path>) -> Result<Run, CommandError> {
     let path = match path {
         Some(path) => path.to_owned(),
         None => record::newest(Path::new(RESULTS))?,
@@ -34,14 +34,14 @@ pub fn load(path: Option<&Path>) -> Result<Run, CommandError> {
 
 /// Reads a round file; where its baseline is an earlier round's winner, the
 /// runs in `results/` say who that is.
-pub fn round(path: &Path) -> Result<Round, CommandError> {
+pub(super) fn round(path: &Path) -> Result<Round, CommandError> {
     let mut round = Round::read(path)?;
     settle_baseline(&mut round, Path::new(RESULTS))?;
     Ok(round)
 }
 
 /// NVRTC and the cache of this folder, for commands that compile and run nothing.
-pub fn compiler(limits: Limits, remedy: &str) -> Result<Compiler, CommandError> {
+pub(super) fn compiler(limits: Limits, remedy: &str) -> Result<Compiler, CommandError> {
     let here = std::env::current_dir().unwrap_or_default();
     Compiler::new(&cache_root(&here), limits)
         .map_err(|error| CommandError::new(Exit::CouldNotRun, error.to_string(), remedy))
@@ -49,14 +49,14 @@ pub fn compiler(limits: Limits, remedy: &str) -> Result<Compiler, CommandError> 
 
 /// What compiling may take.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub struct CompileLimits {
+pub(super) struct CompileLimits {
     /// Seconds after which compiling one image is given up
     #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
     pub compile_timeout: f64,
 }
 
 impl CompileLimits {
-    pub fn limits(self) -> Limits {
+    pub(super) fn limits(self) -> Limits {
         Limits {
             time: Duration::from_secs_f64(self.compile_timeout),
             ..Limits::default()
@@ -65,7 +65,7 @@ impl CompileLimits {
 }
 
 /// A time limit on the command line: more than nothing, and a day at most.
-pub fn seconds(text: &str) -> Result<f64, String> {
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
     const DAY: f64 = 86_400.0;
     match text.parse::<f64>() {
         Ok(value) if value > 0.0 && value <= DAY => Ok(value),
@@ -75,12 +75,12 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 }
 
 /// A word on the command line that means a run file rather than a contender.
-pub fn is_run_file(word: &str) -> bool {
+pub(super) fn is_run_file(word: &str) -> bool {
     word.ends_with(".jsonl") || Path::new(word).is_file()
 }
 
 /// The contender a user means: its full name, or a variant that has only one.
-pub fn contender(run: &Run, name: &str) -> Result<ContenderId, CommandError> {
+pub(super) fn contender(run: &Run, name: &str) -> Result<ContenderId, CommandError> {
     if let Some(exact) = run.entrants().find(|id| id.as_str() == name) {
         return Ok(exact.clone());
     }
@@ -110,7 +110,7 @@ pub fn contender(run: &Run, name: &str) -> Result<ContenderId, CommandError> {
 
 /// Files to write besides what is printed.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Exports {
+pub(super) struct Exports {
     /// Write the result as JSON
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
@@ -124,7 +124,7 @@ pub struct Exports {
 
 impl Exports {
     /// Whether the files could be written, found out before any work.
-    pub fn probe<'a>(
+    pub(super) fn probe<'a>(
         &self,
         inputs: impl IntoIterator<Item = &'a Path>,
     ) -> Result<(), CommandError> {
@@ -132,7 +132,7 @@ impl Exports {
         probe(files, inputs)
     }
 
-    pub fn write(&self, document: &Document) -> Result<(), CommandError> {
+    pub(super) fn write(&self, document: &Document) -> Result<(), CommandError> {
         write_all([
             (&self.export_json, &|| document.json()),
             (&self.export_csv, &|| export::csv(document)),
@@ -143,7 +143,7 @@ impl Exports {
 
 /// Whether files that were asked for could be written, before any work: each
 /// in its own place, and none over what is read.
-pub fn probe<'a, const N: usize>(
+pub(super) fn probe<'a, const N: usize>(
     files: [&Option<PathBuf>; N],
     inputs: impl IntoIterator<Item = &'a Path>,
 ) -> Result<(), CommandError> {
@@ -198,7 +198,7 @@ impl Place {
 }
 
 /// The run files a command may read: the one named, or any in `results/`.
-pub fn readable(named: Option<&Path>) -> Vec<PathBuf> {
+pub(super) fn readable(named: Option<&Path>) -> Vec<PathBuf> {
     match named {
         Some(path) => vec![path.to_owned()],
         None => record::runs_in(Path::new(RESULTS)),
@@ -207,7 +207,7 @@ pub fn readable(named: Option<&Path>) -> Vec<PathBuf> {
 
 /// Writes those files that were asked for: all that can be, whatever becomes
 /// of one of them.
-pub fn write_all<const N: usize>(
+pub(super) fn write_all<const N: usize>(
     files: [(&Option<PathBuf>, &dyn Fn() -> String); N],
 ) -> Result<(), CommandError> {
     let written = files
@@ -217,7 +217,7 @@ pub fn write_all<const N: usize>(
 }
 
 /// How to print, given the flags every command takes.
-pub fn style(globals: &Globals) -> Style {
+pub(super) fn style(globals: &Globals) -> Style {
     let detected = Style::detect();
     Style {
         colour: detected.colour && !globals.no_color,

@@ -7,13 +7,13 @@ use crate::domain::Exit;
 use crate::present::sweep_summary;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Run file [default: the newest in results/]
     #[arg(value_name = "RUN")]
     run: Option<PathBuf>,
 }
 
-pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let run = runs::load(args.run.as_deref())?;
     say!("{}", sweep_summary(&run, &runs::style(globals)));
     Ok(Exit::Done)

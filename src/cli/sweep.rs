@@ -20,7 +20,7 @@ use crate::sweep::{BackendChoice, Options, Resumed, sweep};
 
 /// Compile, validate and time a round's contenders, and rank them.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Round file, e.g. configs/round4.toml; with --resume, that of the run
     #[arg(required_unless_present = "resume")]
     config: Option<PathBuf>,
@@ -103,7 +103,7 @@ fn names(list: &str) -> Result<Names, String> {
     }
 }
 
-pub fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let began = Instant::now();
     let resume = match &args.resume {
         Some(Some(file)) => Some(Resumed::file(file)?),

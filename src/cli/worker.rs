@@ -11,7 +11,7 @@ use crate::worker::serve;
 
 /// Runs contenders for a sweep; speaks JSON lines over the socket on stdin.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Backend to open
     #[arg(long)]
     backend: BackendKind,
@@ -23,7 +23,7 @@ pub struct Args {
     cache: PathBuf,
 }
 
-pub fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
     // A signal to everybody (a batch system's, a closed session's) is for the
     // supervisor to act on: a worker that died of it would look crashed.
     let _ = ctrlc::set_handler(|| {});

@@ -3,7 +3,7 @@
 /// `dgx::Group`. Addresses are the device's.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Group {
+pub(crate) struct Group {
     pub a: u64,
     pub b1: u64,
     pub b2: u64,
@@ -26,7 +26,7 @@ pub struct Group {
 /// `dgx::Args`, the one parameter of every kernel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Args {
+pub(crate) struct Args {
     pub groups: u64,
     pub maps: u64,
     pub deal: u64,
@@ -37,14 +37,14 @@ pub struct Args {
     pub near: [Group; NEAR_GROUPS],
 }
 
-pub const SCRATCH_SLOTS: usize = 8;
+pub(crate) const SCRATCH_SLOTS: usize = 8;
 /// Groups that [`Args`] holds itself.
-pub const NEAR_GROUPS: usize = 8;
+pub(crate) const NEAR_GROUPS: usize = 8;
 /// Bytes of a tensor map in device memory.
-pub const TENSOR_MAP: usize = 128;
+pub(crate) const TENSOR_MAP: usize = 128;
 
 /// The bytes of plain values, as the device will see them.
-pub fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
+pub(crate) fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
     // SAFETY: `Plain` types have no padding and no invalid byte patterns.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), std::mem::size_of_val(values)) }
 }
@@ -53,7 +53,7 @@ pub fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
 ///
 /// # Safety
 /// The type must be `repr(C)` or primitive, without padding.
-pub unsafe trait Plain: Copy {}
+pub(crate) unsafe trait Plain: Copy {}
 
 // SAFETY: repr(C), and the sizes asserted below leave no room for padding.
 unsafe impl Plain for Group {}

@@ -13,7 +13,7 @@ const LARGEST_PART: u64 = 256 << 20;
 
 /// Where dgx keeps what it can make again: `$DGX_CACHE`, else `.dgx/cache` of
 /// the checkout around `start`, else the user's cache folder.
-pub fn cache_root(start: &Path) -> PathBuf {
+pub(crate) fn cache_root(start: &Path) -> PathBuf {
     if let Some(set) = std::env::var_os("DGX_CACHE").filter(|v| !v.is_empty()) {
         return PathBuf::from(set);
     }
@@ -39,7 +39,7 @@ fn is_checkout(folder: &Path) -> bool {
 /// rename, and carries a checksum over its key and all its parts: one that was
 /// torn, edited or moved is made again and never used.
 #[derive(Clone, Debug)]
-pub struct Cache {
+pub(crate) struct Cache {
     root: PathBuf,
 }
 
@@ -92,7 +92,7 @@ impl Report {
 
 /// What the cache has under a key.
 #[derive(Debug, PartialEq)]
-pub enum Entry {
+pub(crate) enum Entry {
     Absent,
     /// Something that is not what was published.
     Damaged,
@@ -100,7 +100,7 @@ pub enum Entry {
 }
 
 impl Cache {
-    pub fn open(root: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(root: &Path) -> Result<Self, Error> {
         let root = root.join("images");
         fs::create_dir_all(&root).map_err(|source| Error::Cache {
             path: root.clone(),
@@ -110,12 +110,12 @@ impl Cache {
     }
 
     /// The folder of an entry. Workers are handed this, and read it themselves.
-    pub fn folder(&self, key: &str) -> PathBuf {
+    pub(crate) fn folder(&self, key: &str) -> PathBuf {
         self.root.join(key)
     }
 
     /// The entry for `key`.
-    pub fn load(&self, key: &str) -> Entry {
+    pub(crate) fn load(&self, key: &str) -> Entry {
         let folder = self.folder(key);
         match Self::read(&folder) {
             Ok(outcome) => Entry::Whole(outcome),
@@ -125,7 +125,7 @@ impl Cache {
     }
 
     /// Reads one entry's folder.
-    pub fn read(folder: &Path) -> io::Result<Result<Image, String>> {
+    pub(crate) fn read(folder: &Path) -> io::Result<Result<Image, String>> {
         let damaged = || io::Error::new(io::ErrorKind::InvalidData, "its checksum is wrong");
         let part = |name: &str| files::read(&folder.join(name), LARGEST_PART);
         let report: Report = serde_json::from_slice(&part("report.json")?)?;

@@ -6,7 +6,7 @@ use crate::domain::printable;
 
 /// Registers, spills and shared memory of each kernel, and the remarks that
 /// mean lost speed, from the log of `--ptxas-options=-v`.
-pub fn resources(log: &str) -> (Vec<KernelReport>, Vec<String>) {
+pub(super) fn resources(log: &str) -> (Vec<KernelReport>, Vec<String>) {
     let mut kernels: Vec<KernelReport> = Vec::new();
     let mut remarks: Vec<String> = Vec::new();
     for line in log.lines() {
@@ -65,7 +65,7 @@ fn number_before(line: &str, unit: &str) -> u32 {
 /// The compiler's message as a person would want it: paths as the repository
 /// has them, ptxas complaints carried back from the PTX line, which nobody
 /// has, to the `.cu` line, and a remedy where a file cannot be included.
-pub fn error_message(log: &str, ptx: &str, name: &str, headers: &Headers) -> String {
+pub(super) fn error_message(log: &str, ptx: &str, name: &str, headers: &Headers) -> String {
     let here = std::env::current_dir()
         .map(|folder| format!("{}/", folder.display()))
         .unwrap_or_default();

@@ -12,7 +12,7 @@ const GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
 /// Why this launch of `kernel` would be refused. A kernel that the image does
 /// not have is none.
-pub fn refusal(
+pub(crate) fn refusal(
     limits: &Limits,
     kernel: Option<&KernelReport>,
     launch: &LaunchGeometry,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// How a library came to be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// Named by an environment variable of dgx.
     Variable,
     /// On the loader's own path.
@@ -31,14 +31,14 @@ impl fmt::Display for Origin {
 
 /// A library file and how it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub(crate) struct Found {
     pub path: PathBuf,
     pub origin: Origin,
 }
 
 /// The newest `stem.so*` in a folder: `libnvrtc` finds `libnvrtc.so.13`, and
 /// not `libnvrtc-builtins.so` nor `libnvrtc.alt.so`.
-pub fn newest(folder: &Path, stem: &str) -> Option<PathBuf> {
+pub(super) fn newest(folder: &Path, stem: &str) -> Option<PathBuf> {
     let prefix = format!("{stem}.so");
     let mut matches: Vec<PathBuf> = std::fs::read_dir(folder)
         .ok()?
@@ -55,7 +55,7 @@ pub fn newest(folder: &Path, stem: &str) -> Option<PathBuf> {
 }
 
 /// A file, or the newest of its kind in a folder.
-pub fn file_or_folder(place: &Path, stem: &str) -> Option<PathBuf> {
+pub(crate) fn file_or_folder(place: &Path, stem: &str) -> Option<PathBuf> {
     if place.is_file() {
         return Some(place.to_path_buf());
     }
@@ -63,7 +63,7 @@ pub fn file_or_folder(place: &Path, stem: &str) -> Option<PathBuf> {
 }
 
 /// Library folders of CUDA toolkits: `CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`.
-pub fn system_library_folders() -> Vec<PathBuf> {
+pub(crate) fn system_library_folders() -> Vec<PathBuf> {
     let named = ["CUDA_HOME", "CUDA_PATH"]
         .iter()
         .filter_map(std::env::var_os)
@@ -81,7 +81,7 @@ pub fn system_library_folders() -> Vec<PathBuf> {
 
 /// `nvidia/*/lib` folders of the Python environments on `PATH`: where PyTorch
 /// and its like keep cuBLAS.
-pub fn python_library_folders() -> Vec<PathBuf> {
+pub(crate) fn python_library_folders() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .filter(|bin| bin.join("python3").is_file())
@@ -98,7 +98,7 @@ pub fn python_library_folders() -> Vec<PathBuf> {
 }
 
 /// `.dgx/NAME` of the checkout around the current folder or around the binary.
-pub fn checkout_folder(name: &str) -> Option<PathBuf> {
+pub(super) fn checkout_folder(name: &str) -> Option<PathBuf> {
     let starts = [std::env::current_dir().ok(), std::env::current_exe().ok()];
     starts
         .into_iter()
@@ -113,12 +113,12 @@ pub fn checkout_folder(name: &str) -> Option<PathBuf> {
 }
 
 /// The first of `folders`, or any folder below them, that holds the library.
-pub fn search(folders: &[PathBuf], stem: &str) -> Option<PathBuf> {
+pub(crate) fn search(folders: &[PathBuf], stem: &str) -> Option<PathBuf> {
     folders.iter().find_map(|folder| newest(folder, stem))
 }
 
 /// A folder and all folders below it, nearest first.
-pub fn below(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn below(folder: &Path) -> Vec<PathBuf> {
     let mut all = vec![folder.to_path_buf()];
     let mut next = 0;
     while next < all.len() {
@@ -150,7 +150,7 @@ fn file_name(path: &Path) -> String {
 
 /// Loads a library for the rest of the process, its symbols and its soname
 /// visible to later lookups.
-pub fn preload(path: &Path) -> Result<(), String> {
+pub(crate) fn preload(path: &Path) -> Result<(), String> {
     use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
     // SAFETY: NVIDIA's libraries run no initialiser that depends on our state.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) };
@@ -158,7 +158,7 @@ pub fn preload(path: &Path) -> Result<(), String> {
 }
 
 /// Where a library that is loaded in this process lies on disk.
-pub fn loaded_path(stem: &str) -> Option<PathBuf> {
+pub(super) fn loaded_path(stem: &str) -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let prefix = format!("{stem}.so");
     maps.lines()

@@ -6,7 +6,7 @@
 //! no file. Only a missing compiler is an [`Error`]. Nothing in this room
 //! touches a device; of its limits it is told.
 
-pub mod abi;
+pub(crate) mod abi;
 mod cache;
 mod diagnostics;
 mod entries;
@@ -32,17 +32,19 @@ use crate::domain::{content_hash, printable};
 use process::{Lost, Process};
 use serve::{Delivery, Order};
 
-pub use cache::{Cache, Entry, cache_root};
-pub use launchable::refusal;
-pub use locate::{file_or_folder, preload, python_library_folders, search, system_library_folders};
-pub use nvrtc::Nvrtc;
-pub use occupancy::{Residency, occupancy, residency};
-pub use process::Limits;
-pub use serve::serve;
+pub(crate) use cache::{Cache, Entry, cache_root};
+pub(crate) use launchable::refusal;
+pub(crate) use locate::{
+    file_or_folder, preload, python_library_folders, search, system_library_folders,
+};
+pub(crate) use nvrtc::Nvrtc;
+pub(crate) use occupancy::{Residency, occupancy, residency};
+pub(crate) use process::Limits;
+pub(crate) use serve::serve;
 
 /// Why nothing could be compiled at all.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     #[error(
         "no NVRTC found (looked at {looked}); run through scripts/dgx, which fetches it, or set DGX_NVRTC to libnvrtc or its folder"
     )]
@@ -70,7 +72,7 @@ pub enum Error {
 
 /// One thing to compile: a source with its constants fixed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unit {
+pub(crate) struct Unit {
     /// How messages name the file, e.g. `variants/interleaved.cu`.
     pub name: String,
     pub source: Arc<str>,
@@ -83,7 +85,7 @@ pub struct Unit {
 }
 
 impl Unit {
-    pub fn flags(&self) -> Vec<String> {
+    pub(crate) fn flags(&self) -> Vec<String> {
         let mut flags = vec![
             format!("--gpu-architecture={}", self.arch),
             "--std=c++17".to_owned(),
@@ -98,7 +100,7 @@ impl Unit {
 /// What ptxas and the PTX say of one kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KernelReport {
+pub(crate) struct KernelReport {
     pub name: String,
     pub registers: u32,
     pub spill_bytes: u32,
@@ -114,7 +116,7 @@ pub struct KernelReport {
 
 /// A compiled unit: machine code for the GPU, PTX for the emulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
+pub(crate) struct Image {
     /// Names the content: equal keys mean equal source, headers, flags and compiler.
     pub key: String,
     pub cubin: Vec<u8>,
@@ -126,7 +128,7 @@ pub struct Image {
 
 /// What became of one unit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Compiled {
+pub(crate) struct Compiled {
     /// The image, or the compiler's message with the `.cu` lines in it.
     pub outcome: Result<Image, String>,
     pub cached: bool,
@@ -134,7 +136,7 @@ pub struct Compiled {
 }
 
 /// NVRTC behind the cache.
-pub struct Compiler {
+pub(crate) struct Compiler {
     nvrtc: &'static Nvrtc,
     cache: Cache,
     /// The dgx that compiling processes run.
@@ -146,7 +148,7 @@ pub struct Compiler {
 
 impl Compiler {
     /// Finds NVRTC and opens the cache under `root`.
-    pub fn new(root: &Path, limits: Limits) -> Result<Self, Error> {
+    pub(crate) fn new(root: &Path, limits: Limits) -> Result<Self, Error> {
         let program = std::env::current_exe().map_err(|e| Error::NoProcess {
             reason: format!("cannot find dgx itself: {e}"),
         })?;
@@ -160,16 +162,16 @@ impl Compiler {
     }
 
     /// e.g. `NVRTC 13.0`.
-    pub fn version(&self) -> String {
+    pub(crate) fn version(&self) -> String {
         self.nvrtc.version_text()
     }
 
-    pub fn cache(&self) -> &Cache {
+    pub(crate) fn cache(&self) -> &Cache {
         &self.cache
     }
 
     /// Compiles one unit, or takes it from the cache.
-    pub fn compile(&self, unit: &Unit) -> Result<Compiled, Error> {
+    pub(crate) fn compile(&self, unit: &Unit) -> Result<Compiled, Error> {
         let compiled = self.compile_unless(unit, &|| false)?;
         compiled.ok_or_else(|| Error::NoProcess {
             reason: "stopped".to_owned(),
@@ -179,7 +181,7 @@ impl Compiler {
     /// Compiles all units on all cores, in the order given; `done` hears of
     /// each as it ends, from whichever thread it ended on. Once `stop` says so
     /// no other is begun, and those that were not are `None`.
-    pub fn compile_all(
+    pub(crate) fn compile_all(
         &self,
         units: &[Unit],
         done: impl Fn(usize, &Compiled) + Sync,

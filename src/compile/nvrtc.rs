@@ -11,13 +11,13 @@ const STEM: &str = "libnvrtc";
 
 /// The compiler of this process. Loaded once; safe to use from many threads.
 #[derive(Debug)]
-pub struct Nvrtc {
+pub(crate) struct Nvrtc {
     pub version: (i32, i32),
     pub found: Found,
 }
 
 /// What one compilation gave. Without a cubin it failed, and the log says why.
-pub struct Output {
+pub(crate) struct Output {
     pub cubin: Option<Vec<u8>>,
     pub ptx: String,
     pub log: String,
@@ -26,7 +26,7 @@ pub struct Output {
 impl Nvrtc {
     /// Finds and loads NVRTC: `$DGX_NVRTC`, the loader's path, a CUDA toolkit,
     /// the checkout's `.dgx/nvrtc`, in this order.
-    pub fn find() -> Result<&'static Self, Error> {
+    pub(crate) fn find() -> Result<&'static Self, Error> {
         static NVRTC: OnceLock<Nvrtc> = OnceLock::new();
         if let Some(found) = NVRTC.get() {
             return Ok(found);
@@ -36,7 +36,7 @@ impl Nvrtc {
     }
 
     /// e.g. `NVRTC 13.0`.
-    pub fn version_text(&self) -> String {
+    pub(crate) fn version_text(&self) -> String {
         format!("NVRTC {}.{}", self.version.0, self.version.1)
     }
 
@@ -90,7 +90,7 @@ impl Nvrtc {
 
     /// Compiles `source`, which messages call `name`, with `headers` by name
     /// and text. An error is NVRTC's or its caller's, not the source's.
-    pub fn compile(
+    pub(crate) fn compile(
         &self,
         name: &str,
         source: &str,
@@ -114,7 +114,7 @@ impl Nvrtc {
     }
 
     /// The library itself: two builds of one version are not the same compiler.
-    pub fn identity(&self) -> String {
+    pub(crate) fn identity(&self) -> String {
         let about = std::fs::metadata(&self.found.path).ok();
         let changed = about.as_ref().and_then(|about| about.modified().ok());
         let since = changed.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());

@@ -4,13 +4,13 @@ const WARP: u32 = 32;
 
 /// How many blocks of a kernel fit on an SM, and what keeps out the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Residency {
+pub(crate) struct Residency {
     pub blocks: u32,
     pub limit: &'static str,
 }
 
 /// Blocks of a kernel that an SM can hold at once.
-pub fn residency(limits: &Limits, registers: u32, threads: u32, smem: Bytes) -> Residency {
+pub(crate) fn residency(limits: &Limits, registers: u32, threads: u32, smem: Bytes) -> Residency {
     let warps = threads.div_ceil(WARP).max(1);
     let warp_registers = (registers.max(1) * WARP).next_multiple_of(limits.register_unit);
     let block_smem = (smem.0 + limits.shared_reserved.0).max(1);
@@ -32,7 +32,7 @@ pub fn residency(limits: &Limits, registers: u32, threads: u32, smem: Bytes) -> 
 }
 
 /// Resident warps of a kernel over the most an SM can hold.
-pub fn occupancy(limits: &Limits, registers: u32, threads: u32, smem: Bytes) -> f64 {
+pub(crate) fn occupancy(limits: &Limits, registers: u32, threads: u32, smem: Bytes) -> f64 {
     let warps = threads.div_ceil(WARP).max(1);
     let blocks = residency(limits, registers, threads, smem).blocks;
     f64::from(blocks * warps) / f64::from(limits.threads_per_sm / WARP)

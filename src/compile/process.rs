@@ -15,7 +15,7 @@ use crate::domain::Bytes;
 const START: Duration = Duration::from_secs(120);
 /// What compiling one unit may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub(crate) struct Limits {
     pub time: Duration,
     pub memory: Bytes,
 }
@@ -49,7 +49,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts one and waits until the compiler is loaded.
-    pub fn start(
+    pub(super) fn start(
         program: &Path,
         limits: &Limits,
         stop: &(dyn Fn() -> bool + Sync),
@@ -74,7 +74,7 @@ impl Process {
     }
 
     /// Hands over one unit and waits for what becomes of it.
-    pub fn make(
+    pub(super) fn make(
         &mut self,
         order: &Order,
         time: Duration,

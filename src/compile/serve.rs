@@ -49,7 +49,7 @@ pub(super) enum Delivery {
 
 impl Delivery {
     /// Whether the compiler gave up, and with more memory perhaps would not have.
-    pub fn gave_up(&self) -> bool {
+    pub(super) fn gave_up(&self) -> bool {
         match self {
             Self::Compiled { .. } => false,
             Self::Refused { log, .. } => {
@@ -62,7 +62,11 @@ impl Delivery {
 }
 
 /// Answers orders until there are no more.
-pub fn serve(memory: u64, orders: impl BufRead, mut deliveries: impl Write) -> io::Result<()> {
+pub(crate) fn serve(
+    memory: u64,
+    orders: impl BufRead,
+    mut deliveries: impl Write,
+) -> io::Result<()> {
     end_with_supervisor();
     let nvrtc = Nvrtc::find().map_err(io::Error::other)?;
     let flags = [format!("--gpu-architecture={}", usual().chip.target())];

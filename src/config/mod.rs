@@ -5,10 +5,10 @@ mod jury;
 mod read;
 mod round;
 mod shapes;
-pub mod target;
+pub(crate) mod target;
 mod wire;
 
-pub use round::{Baseline, Gate, Juror, Jury, Measurement, Pitch, Round, Selection};
+pub(crate) use round::{Baseline, Gate, Juror, Jury, Measurement, Pitch, Round, Selection};
 
 /// Names that go into tables and file names.
 fn is_plain(name: &str) -> bool {

@@ -21,14 +21,14 @@ const MAX_TOLERANCE: f64 = 0.1;
 
 impl Round {
     /// Reads and checks a round file.
-    pub fn read(path: &Path) -> Result<Self, InputError> {
+    pub(crate) fn read(path: &Path) -> Result<Self, InputError> {
         let remedy = "give the path of a round file, e.g. configs/round4.toml";
         let file = SourceFile::read(path, "config", remedy)?;
         Self::from_source(file)
     }
 
     /// Checks a round file that was read already.
-    pub fn from_source(file: SourceFile) -> Result<Self, InputError> {
+    pub(crate) fn from_source(file: SourceFile) -> Result<Self, InputError> {
         let document = Document::new(&file, 0..file.text.len(), GUIDE);
         let wire: wire::RoundFile = document.parse()?;
         let reader = Reader {
@@ -58,7 +58,7 @@ impl Round {
 impl Selection {
     /// `name` or `name[KEY=1,KEY=2]`, written at `span` of a round file (or
     /// nowhere, for one from the command line).
-    pub fn parse(text: &str, span: Range<usize>) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, span: Range<usize>) -> Result<Self, String> {
         let text = text.trim();
         let Some((variant, list)) = text.split_once('[') else {
             return Ok(Self {

@@ -4,11 +4,11 @@ use std::ops::Range;
 use crate::diagnostic::SourceFile;
 use crate::domain::{Bytes, Counter, Shape};
 
-pub use crate::operator::Distribution;
+pub(super) use crate::operator::Distribution;
 
 /// A round file, resolved: defaults filled in, shapes expanded.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Round {
+pub(crate) struct Round {
     /// The file's stem unless the file says otherwise.
     pub name: String,
     pub question: String,
@@ -30,7 +30,7 @@ pub struct Round {
 
 /// `sequential`, `pipelined` (all its parameters) or `pipelined[STAGES=2]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selection {
+pub(crate) struct Selection {
     pub variant: String,
     /// Parameters that are fixed; the others take every value.
     pub params: BTreeMap<String, i64>,
@@ -38,7 +38,7 @@ pub struct Selection {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Baseline {
+pub(crate) enum Baseline {
     Contender(Selection),
     /// The best contender of the named round's latest run that passed its gate.
     WinnerOf {
@@ -48,7 +48,7 @@ pub enum Baseline {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Validation {
+pub(crate) struct Validation {
     pub rtol: f64,
     pub atol: f64,
     pub distributions: Vec<Distribution>,
@@ -59,7 +59,7 @@ pub struct Validation {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measurement {
+pub(crate) struct Measurement {
     /// Blocks per shape before any pair may count as decided.
     pub min_blocks: u32,
     /// Time limit per shape.
@@ -75,7 +75,7 @@ pub struct Measurement {
 
 /// What a run must show. A rule that is absent is not asked.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Gate {
+pub(crate) struct Gate {
     /// Contenders the rules are about; all but the baseline when empty.
     pub contenders: Vec<String>,
     /// Contender or run file compared against; the round's baseline by default.
@@ -103,7 +103,7 @@ pub struct Gate {
 
 /// Scores given before anything was measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Jury {
+pub(crate) struct Jury {
     /// Who was pitched, in the order of every score list; names may be
     /// contenders, or designs that were never built.
     pub candidates: Vec<String>,
@@ -111,7 +111,7 @@ pub struct Jury {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Juror {
+pub(crate) struct Juror {
     pub name: String,
     /// Criterion and its weight; weights add up to one.
     pub criteria: Vec<(String, f64)>,
@@ -125,7 +125,7 @@ pub struct Juror {
 
 /// A design as it was proposed, and what became of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pitch {
+pub(crate) struct Pitch {
     pub design: String,
     /// The variant or contender that was built from it, where its name differs.
     pub contender: Option<String>,

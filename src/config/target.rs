@@ -35,20 +35,20 @@ static BUILT_IN: LazyLock<Vec<(&str, Device)>> = LazyLock::new(|| {
 });
 
 /// What is emulated, and planned for, where nothing else is asked for.
-pub fn usual() -> &'static Device {
+pub(crate) fn usual() -> &'static Device {
     &BUILT_IN[0].1
 }
 
 /// What is known of a card beyond what its driver tells: the target of its
 /// name, or one of its chip.
-pub fn like(name: &str, chip: Option<Chip>) -> Option<&'static Device> {
+pub(crate) fn like(name: &str, chip: Option<Chip>) -> Option<&'static Device> {
     let devices = || BUILT_IN.iter().map(|(_, device)| device);
     let same = devices().find(|device| device.name == name);
     same.or_else(|| devices().find(|device| Some(device.chip) == chip))
 }
 
 /// A target by the name of one that is built in, or by its file.
-pub fn find(word: &str) -> Result<Device, InputError> {
+pub(crate) fn find(word: &str) -> Result<Device, InputError> {
     if let Some((_, device)) = BUILT_IN.iter().find(|(name, _)| *name == word) {
         return Ok(device.clone());
     }

@@ -8,7 +8,7 @@ use crate::stats::{CONFIDENCE, LogEstimate};
 
 /// Which contender to call on which shape.
 #[derive(Clone, Debug)]
-pub struct Dispatch {
+pub(crate) struct Dispatch {
     /// The best single contender.
     pub single: ContenderId,
     pub choices: Vec<Choice>,
@@ -18,7 +18,7 @@ pub struct Dispatch {
 }
 
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub(crate) struct Choice {
     pub shape: Shape,
     pub contender: ContenderId,
     pub micros: Micros,
@@ -29,12 +29,12 @@ pub struct Choice {
 /// The table, or `None` where nobody is ranked. A contender replaces the
 /// single best only where it is surely faster: taking each shape's least
 /// estimate would count luck as gain.
-pub fn dispatch(run: &Run, ranking: &Ranking) -> Option<Dispatch> {
+pub(crate) fn dispatch(run: &Run, ranking: &Ranking) -> Option<Dispatch> {
     dispatch_among(run, ranking, |_| true)
 }
 
 /// The table over some of the contenders.
-pub fn dispatch_among(
+pub(crate) fn dispatch_among(
     run: &Run,
     ranking: &Ranking,
     enters: impl Fn(&ContenderId) -> bool,
@@ -88,7 +88,7 @@ fn surely_faster(estimate: &LogEstimate) -> bool {
 
 impl Dispatch {
     /// The table as TOML.
-    pub fn toml(&self) -> String {
+    pub(crate) fn toml(&self) -> String {
         let mut text = format!(
             "# Which contender to call on which shape; everything else calls `default`.\n\
              # From {}.\n\
@@ -115,7 +115,7 @@ impl Dispatch {
 
     /// The table as a variant: it picks on each shape of the run who won there,
     /// in whatever order the groups come, and elsewhere the single best.
-    pub fn picks(&self, arch: &str) -> String {
+    pub(crate) fn picks(&self, arch: &str) -> String {
         let mut text = format!(
             "/*dgx\n\
              summary = \"Whoever was fastest on the shape when it was measured\"\n\
@@ -150,7 +150,7 @@ impl Dispatch {
     }
 
     /// The table as a C header with a lookup by the groups of a call.
-    pub fn header(&self) -> String {
+    pub(crate) fn header(&self) -> String {
         let mut names: Vec<&ContenderId> = vec![&self.single];
         for choice in &self.choices {
             if !names.contains(&&choice.contender) {
@@ -255,12 +255,12 @@ fn quoted(text: &str) -> String {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::record::synthetic::{Synthetic, dense};
 
     /// Two designs, each best on one of two shapes.
-    pub fn crossing() -> (Run, Ranking) {
+    pub(crate) fn crossing() -> (Run, Ranking) {
         let mut text = String::new();
         let field = Synthetic {
             shapes: vec![dense(256, 3072, 4096), dense(512, 4096, 7168)],

@@ -13,7 +13,7 @@ const ROUNDING: f64 = 0.005 + 1e-9;
 
 /// One candidate's scores, recounted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tally {
+pub(crate) struct Tally {
     pub candidate: String,
     /// A total per juror.
     pub totals: Vec<f64>,
@@ -25,7 +25,7 @@ pub struct Tally {
 
 impl Tally {
     /// The juror's announced total where the recount disagrees with it.
-    pub fn misannounced(&self, juror: usize) -> Option<f64> {
+    pub(crate) fn misannounced(&self, juror: usize) -> Option<f64> {
         let announced = self.announced.get(juror).copied().flatten()?;
         let total = self.totals.get(juror)?;
         ((announced - total).abs() > ROUNDING).then_some(announced)
@@ -34,7 +34,7 @@ impl Tally {
 
 /// The recount, best first.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recount {
+pub(crate) struct Recount {
     pub jurors: Vec<String>,
     /// Who each juror voted for: on record, or the best total.
     pub votes: Vec<String>,
@@ -42,7 +42,7 @@ pub struct Recount {
 }
 
 /// Weighs every score anew.
-pub fn recount(jury: &Jury) -> Recount {
+pub(crate) fn recount(jury: &Jury) -> Recount {
     let mut tallies: Vec<Tally> = jury
         .candidates
         .iter()
@@ -98,7 +98,7 @@ fn favourite(tallies: &[Tally], juror: usize) -> String {
 
 /// What became of a candidate.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     pub candidate: String,
     pub contender: Option<ContenderId>,
     pub status: Option<Status>,
@@ -114,7 +114,11 @@ pub struct Outcome {
 
 /// Each candidate's promise beside what the run found. `names` are candidates
 /// in the order wanted.
-pub fn outcomes(round: &Round, names: &[String], found: Option<(&Run, &Ranking)>) -> Vec<Outcome> {
+pub(crate) fn outcomes(
+    round: &Round,
+    names: &[String],
+    found: Option<(&Run, &Ranking)>,
+) -> Vec<Outcome> {
     names
         .iter()
         .map(|name| outcome(round, name, found))
@@ -195,7 +199,7 @@ fn entrant(run: &Run, ranking: &Ranking, name: &str) -> Option<ContenderId> {
 
 /// Kendall's τ between the jury's mean scores and measured speeds, and over
 /// how many candidates. `None` where fewer than two were measured.
-pub fn foresight(
+pub(crate) fn foresight(
     round: &Round,
     recount: &Recount,
     run: &Run,

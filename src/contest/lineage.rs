@@ -7,7 +7,7 @@ use crate::record::Run;
 
 /// A contender in the tree of changes.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub(crate) struct Node {
     pub contender: ContenderId,
     pub depth: usize,
     /// The contender it is compared with.
@@ -21,7 +21,7 @@ pub struct Node {
 }
 
 /// The run's contenders in tree order, roots first as entered.
-pub fn lineage(run: &Run, ranking: &Ranking) -> Vec<Node> {
+pub(crate) fn lineage(run: &Run, ranking: &Ranking) -> Vec<Node> {
     let tree = Tree::of(run);
     let mut nodes = Vec::new();
     // What is still to be told, last first: depth, contender, last sibling.

@@ -2,8 +2,8 @@
 //! and whom they promoted, which idea bought what over its parent, and what
 //! choosing per shape would bring. Nothing else may need this room.
 
-pub mod dispatch;
-pub mod jury;
-pub mod lineage;
-pub mod rounds;
-pub mod story;
+pub(crate) mod dispatch;
+pub(crate) mod jury;
+pub(crate) mod lineage;
+pub(crate) mod rounds;
+pub(crate) mod story;

@@ -19,14 +19,14 @@ use crate::record::{ReadError, Run, header, runs_in};
 use crate::stats::CONFIDENCE;
 
 /// One round of the history.
-pub struct Chapter {
+pub(crate) struct Chapter {
     pub round: Round,
     pub found: Option<Found>,
 }
 
 /// What a round's newest run says: of those that count, or where none does, of
 /// all.
-pub struct Found {
+pub(crate) struct Found {
     pub run: Run,
     pub ranking: Ranking,
     /// Why the run promotes nobody, whatever it found; empty where it counts.
@@ -40,7 +40,7 @@ pub struct Found {
 
 /// A design that became what later rounds must beat.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Promotion {
+pub(crate) struct Promotion {
     pub contender: ContenderId,
     pub over: ContenderId,
     pub speedup: Interval,
@@ -51,7 +51,7 @@ pub struct Promotion {
 
 /// Reads every round in `configs` and its newest run in `results` (or in
 /// `results/baselines`), in the order of the rounds' names.
-pub fn history(configs: &Path, results: &Path) -> Result<Vec<Chapter>, InputError> {
+pub(crate) fn history(configs: &Path, results: &Path) -> Result<Vec<Chapter>, InputError> {
     let mut chapters = Vec::new();
     for path in round_files(configs)? {
         let round = Round::read(&path)?;
@@ -90,7 +90,7 @@ fn round_files(configs: &Path) -> Result<Vec<PathBuf>, InputError> {
 }
 
 /// The run a round's story is told by.
-pub struct Evidence {
+pub(crate) struct Evidence {
     pub run: Run,
     ranking: Ranking,
     departures: Vec<String>,
@@ -100,7 +100,7 @@ pub struct Evidence {
 /// The newest run of a round that counts, or where none does, the newest.
 /// Measured runs come before modelled ones, and those before recorded numbers,
 /// whatever their dates.
-pub fn evidence(round: &Round, results: &Path) -> Result<Option<Evidence>, InputError> {
+pub(crate) fn evidence(round: &Round, results: &Path) -> Result<Option<Evidence>, InputError> {
     let mut passed_over = Vec::new();
     let mut first = None;
     for path in runs_of(&round.name, results) {
@@ -244,7 +244,7 @@ fn find(round: &Round, evidence: Evidence) -> Found {
 }
 
 /// The gate of the config a run was made from: the rules of its day.
-pub fn rules_of(run: &Run) -> Result<Option<Gate>, InputError> {
+pub(crate) fn rules_of(run: &Run) -> Result<Option<Gate>, InputError> {
     let config = &run.header.config;
     if config.text.trim().is_empty() {
         return Ok(None);
@@ -347,7 +347,7 @@ fn beside(round: &Round, name: &str) -> Result<Option<Round>, InputError> {
 
 /// Puts the winner's name in place of `{ winner_of = … }`, where the named
 /// round has a run that has one.
-pub fn settle_baseline(round: &mut Round, results: &Path) -> Result<(), InputError> {
+pub(crate) fn settle_baseline(round: &mut Round, results: &Path) -> Result<(), InputError> {
     let Baseline::WinnerOf {
         round: earlier,
         span,

@@ -9,7 +9,7 @@ use crate::present::{Align, Column, Grid, Style, gate_outcome, interval, speedup
 
 /// The recount: a column per juror, totals that were announced otherwise shown
 /// beside.
-pub fn recount_table(recount: &Recount) -> Grid {
+pub(crate) fn recount_table(recount: &Recount) -> Grid {
     let mut columns = vec![Column::new("candidate", Align::Left, 9)];
     columns.extend(
         recount
@@ -36,7 +36,7 @@ pub fn recount_table(recount: &Recount) -> Grid {
 }
 
 /// Promise beside finding.
-pub fn outcome_table(outcomes: &[Outcome], style: &Style) -> Grid {
+pub(crate) fn outcome_table(outcomes: &[Outcome], style: &Style) -> Grid {
     let mut grid = Grid::new(vec![
         Column::new("design", Align::Left, 9),
         Column::new("claim", Align::Left, 8),
@@ -68,7 +68,7 @@ pub fn outcome_table(outcomes: &[Outcome], style: &Style) -> Grid {
 }
 
 /// `1.50–1.80×`, or one number where both ends are the same.
-pub fn claim_range(claimed: Option<(f64, f64)>) -> String {
+pub(crate) fn claim_range(claimed: Option<(f64, f64)>) -> String {
     match claimed {
         None => String::new(),
         Some((low, high)) if low == high => format!("{low:.2}×"),
@@ -99,7 +99,7 @@ fn verdict(outcome: &Outcome, style: &Style) -> String {
 }
 
 /// The tree of changes, each with what it brought over its parent.
-pub fn lineage_tree(nodes: &[Node]) -> String {
+pub(crate) fn lineage_tree(nodes: &[Node]) -> String {
     let mut open: Vec<bool> = Vec::new();
     let mut lines = Vec::new();
     let mut names = Vec::new();
@@ -138,7 +138,7 @@ pub fn lineage_tree(nodes: &[Node]) -> String {
 }
 
 /// One or two lines on what calling the best per shape would bring.
-pub fn dispatch_note(dispatch: &Dispatch, style: &Style) -> String {
+pub(crate) fn dispatch_note(dispatch: &Dispatch, style: &Style) -> String {
     let switched: Vec<String> = dispatch
         .choices
         .iter()
@@ -158,7 +158,7 @@ pub fn dispatch_note(dispatch: &Dispatch, style: &Style) -> String {
 }
 
 /// The whole history.
-pub fn history(chapters: &[Chapter], style: &Style) -> String {
+pub(crate) fn history(chapters: &[Chapter], style: &Style) -> String {
     let parts: Vec<String> = chapters.iter().map(|c| chapter(c, style)).collect();
     parts.join("\n\n")
 }

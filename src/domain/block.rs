@@ -5,7 +5,7 @@ use super::{ContenderId, Micros};
 /// One randomised complete block: every contender of a shape timed once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Block {
+pub(crate) struct Block {
     pub shape: String,
     pub process: u32,
     pub block: u32,
@@ -15,7 +15,7 @@ pub struct Block {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sample {
+pub(crate) struct Sample {
     pub contender: ContenderId,
     /// 0, or 1 for the baseline's second entry (the A/A arm).
     pub arm: u32,

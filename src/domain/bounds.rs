@@ -4,18 +4,18 @@
 use std::ops::RangeInclusive;
 
 /// Longest name of a round, a contender or a shape, characters.
-pub const NAME: usize = 200;
+pub(crate) const NAME: usize = 200;
 /// A speedup that somebody may claim.
-pub const CLAIM: RangeInclusive<f64> = 1e-3..=1e3;
-pub const CONTENDERS: usize = 2000;
+pub(crate) const CLAIM: RangeInclusive<f64> = 1e-3..=1e3;
+pub(crate) const CONTENDERS: usize = 2000;
 /// Contenders times shapes.
-pub const CELLS: usize = 250_000;
-pub const GROUPS: usize = 4096;
+pub(crate) const CELLS: usize = 250_000;
+pub(crate) const GROUPS: usize = 4096;
 /// Far beyond any memory, small enough that sizes in bytes fit 64 bits.
-pub const EXTENT: u32 = 1 << 30;
+pub(crate) const EXTENT: u32 = 1 << 30;
 
 /// Whether a `what` may be called `name`, or why not.
-pub fn name(what: &str, name: &str) -> Result<(), String> {
+pub(crate) fn name(what: &str, name: &str) -> Result<(), String> {
     let one_line = !name.trim().is_empty() && !name.contains(['\n', '\t']);
     if one_line && name.chars().count() <= NAME {
         return Ok(());

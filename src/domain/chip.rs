@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 /// A chip by its compute capability: `sm_90` is 9.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Chip {
+pub(crate) struct Chip {
     pub major: u32,
     pub minor: u32,
 }
 
 impl Chip {
     /// The chip that a compile target is named after, e.g. `sm_90a`.
-    pub fn parse(arch: &str) -> Option<Self> {
+    pub(crate) fn parse(arch: &str) -> Option<Self> {
         let (chip, _) = Self::split(arch)?;
         Some(chip)
     }
@@ -34,7 +34,7 @@ impl Chip {
 
     /// The compile target with all this chip can do: from 9.0 on a chip has
     /// instructions of its own.
-    pub fn target(self) -> String {
+    pub(crate) fn target(self) -> String {
         match self.major {
             0..9 => self.to_string(),
             _ => format!("{self}a"),
@@ -44,7 +44,7 @@ impl Chip {
     /// Why code for `arch` does not run here. PTX runs on its own chip and all
     /// later ones, but what was made for one chip or one family stays there. A
     /// word that names no chip is left to the compiler to refuse.
-    pub fn refuses(self, arch: &str) -> Option<String> {
+    pub(crate) fn refuses(self, arch: &str) -> Option<String> {
         let (chip, suffix) = Self::split(arch)?;
         let family = chip.major == self.major && chip.minor <= self.minor;
         let (runs, only) = match suffix {

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 /// `interleaved` or `pipelined[STAGES=3]`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ContenderId(String);
+pub(crate) struct ContenderId(String);
 
 impl ContenderId {
     /// The name of `variant` with these parameters, keys in sorted order.
-    pub fn new(variant: &str, params: &BTreeMap<String, i64>) -> Self {
+    pub(crate) fn new(variant: &str, params: &BTreeMap<String, i64>) -> Self {
         if params.is_empty() {
             return Self(variant.to_owned());
         }
@@ -20,16 +20,16 @@ impl ContenderId {
     }
 
     /// A name read back from a run file or typed by a user.
-    pub fn from_text(text: impl Into<String>) -> Self {
+    pub(crate) fn from_text(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The variant's name: what stands before the bracket.
-    pub fn variant(&self) -> &str {
+    pub(crate) fn variant(&self) -> &str {
         self.0.split('[').next().unwrap_or(&self.0)
     }
 }

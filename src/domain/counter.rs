@@ -6,14 +6,14 @@ use serde::{Serialize, Serializer};
 /// Something the emulator counts that a gate can hold against a baseline: one
 /// counter of the run file, or several that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Counter {
+pub(crate) struct Counter {
     name: &'static str,
     /// Names in the run file whose sum it is.
     of: &'static [&'static str],
 }
 
 /// Warp instructions by class, as run files name them.
-pub const INSTRUCTIONS: &[&str] = &[
+pub(crate) const INSTRUCTIONS: &[&str] = &[
     "instructions-int",
     "instructions-float",
     "instructions-double",
@@ -34,7 +34,7 @@ const fn counter(name: &'static str, of: &'static [&'static str]) -> Counter {
 }
 
 impl Counter {
-    pub const ALL: &[Self] = &[
+    pub(crate) const ALL: &[Self] = &[
         counter("instructions", INSTRUCTIONS),
         counter("tensor-instructions", &["instructions-tensor"]),
         counter("mma-flops", &["mma-flops"]),
@@ -52,22 +52,22 @@ impl Counter {
         counter("ctas", &["ctas"]),
     ];
 
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|c| c.name == name).copied()
     }
 
     /// Every name, for an error that lists them.
-    pub fn names() -> String {
+    pub(crate) fn names() -> String {
         let names: Vec<&str> = Self::ALL.iter().map(|c| c.name).collect();
         names.join(", ")
     }
 
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         self.name
     }
 
     /// Its value; `None` where the record lacks a part of it.
-    pub fn value(self, counters: &BTreeMap<String, f64>) -> Option<f64> {
+    pub(crate) fn value(self, counters: &BTreeMap<String, f64>) -> Option<f64> {
         self.of.iter().map(|name| counters.get(*name)).sum()
     }
 }

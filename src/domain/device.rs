@@ -10,7 +10,7 @@ use super::{Bytes, Chip, Timing};
 /// tells replaces what the file says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Device {
+pub(crate) struct Device {
     /// As its driver gives it, e.g. `NVIDIA H200`.
     pub name: String,
     pub chip: Chip,
@@ -27,7 +27,7 @@ pub struct Device {
 /// One card of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Card {
+pub(crate) struct Card {
     pub uuid: Option<String>,
     pub driver: Option<String>,
 }
@@ -35,7 +35,7 @@ pub struct Card {
 /// How much a device has, and how much of it one block may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Multiprocessors: `sms` in expressions.
     pub sms: u32,
     /// Memory that operands and scratch must fit in.
@@ -59,7 +59,7 @@ pub struct Limits {
 /// The most it can do, which no measurement may beat.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Peaks {
+pub(crate) struct Peaks {
     /// Highest SM clock.
     pub clock_mhz: f64,
     /// Bytes per second of device memory.
@@ -72,7 +72,7 @@ pub struct Peaks {
 /// of an SM are per clock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Model {
+pub(crate) struct Model {
     /// SM clock under tensor load.
     pub clock_mhz: f64,
     /// Dense fp16 tensor operations.
@@ -94,7 +94,7 @@ pub struct Model {
 impl Device {
     /// The least that times of this kind can be held to; `None` where nobody
     /// knows what the device can do.
-    pub fn ceiling(&self, timing: Timing) -> Option<Ceiling> {
+    pub(crate) fn ceiling(&self, timing: Timing) -> Option<Ceiling> {
         match timing {
             Timing::Modelled => Some(Ceiling::modelled(self.limits.sms, &self.model?)),
             Timing::Measured | Timing::Scripted | Timing::Recorded => Ceiling::new(
@@ -107,7 +107,7 @@ impl Device {
     }
 
     /// Notes that the numbers under these keys are somebody else's word.
-    pub fn told(&mut self, by: &str, keys: &[&str]) {
+    pub(crate) fn told(&mut self, by: &str, keys: &[&str]) {
         let told = keys.iter().map(|key| ((*key).to_owned(), by.to_owned()));
         self.origins.extend(told);
     }

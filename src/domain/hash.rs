@@ -1,7 +1,7 @@
 use sha2::{Digest, Sha256};
 
 /// SHA-256 of the parts, each with its length so that no two lists collide.
-pub fn content_hash<S: AsRef<[u8]>>(parts: impl IntoIterator<Item = S>) -> String {
+pub(crate) fn content_hash<S: AsRef<[u8]>>(parts: impl IntoIterator<Item = S>) -> String {
     let mut hash = Sha256::new();
     for part in parts {
         let part = part.as_ref();

@@ -4,7 +4,7 @@ use super::{Micros, Model, Shape};
 
 /// What work keeps busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resource {
+pub(crate) enum Resource {
     Tensor,
     Issue,
     Mufu,
@@ -15,7 +15,7 @@ pub enum Resource {
 
 impl Resource {
     /// Its name in run files.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Tensor => "tensor",
             Self::Issue => "issue",
@@ -29,7 +29,7 @@ impl Resource {
 
 /// What is asked of each resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Work {
+pub(crate) struct Work {
     pub tensor_flops: f64,
     /// Warp instructions.
     pub instructions: f64,
@@ -42,7 +42,7 @@ pub struct Work {
 
 impl Work {
     /// What no design can do without: each operation and each byte once.
-    pub fn least(shape: &Shape) -> Self {
+    pub(crate) fn least(shape: &Shape) -> Self {
         Self {
             tensor_flops: shape.flops(),
             memory_bytes: shape.min_bytes().0 as f64,
@@ -53,7 +53,7 @@ impl Work {
 
 /// The most a device does of each; what is not known is no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ceiling {
+pub(crate) struct Ceiling {
     pub clock_mhz: f64,
     /// Per clock, all SMs together, down to `shared_bytes`.
     pub tensor_flops: f64,
@@ -68,7 +68,7 @@ pub struct Ceiling {
 impl Ceiling {
     /// Of a device whose SMs do so many operations a clock; `None` where one
     /// of the figures is not known.
-    pub fn new(sms: u32, tensor_flops: f64, clock_mhz: f64, bandwidth: f64) -> Option<Self> {
+    pub(crate) fn new(sms: u32, tensor_flops: f64, clock_mhz: f64, bandwidth: f64) -> Option<Self> {
         let tensor_flops = f64::from(sms) * tensor_flops;
         let known = tensor_flops * clock_mhz > 0.0 && bandwidth > 0.0;
         known.then_some(Self {
@@ -82,7 +82,7 @@ impl Ceiling {
         })
     }
 
-    pub fn modelled(sms: u32, model: &Model) -> Self {
+    pub(crate) fn modelled(sms: u32, model: &Model) -> Self {
         let sms = f64::from(sms);
         Self {
             clock_mhz: model.clock_mhz,
@@ -96,7 +96,7 @@ impl Ceiling {
     }
 
     /// The same at another SM clock, where one is given.
-    pub fn at(self, clock_mhz: Option<f64>) -> Self {
+    pub(crate) fn at(self, clock_mhz: Option<f64>) -> Self {
         Self {
             clock_mhz: clock_mhz.unwrap_or(self.clock_mhz),
             ..self
@@ -104,7 +104,7 @@ impl Ceiling {
     }
 
     /// How long the resource that is busy longest needs, and which it is.
-    pub fn floor(&self, work: &Work) -> (Micros, Resource) {
+    pub(crate) fn floor(&self, work: &Work) -> (Micros, Resource) {
         let clocked = |amount: f64, rate: f64| amount / (rate * self.clock_mhz);
         let moved = |bytes: f64, bandwidth: f64| bytes / bandwidth * 1e6;
         let needs = [

@@ -5,7 +5,7 @@ use super::Bytes;
 /// One problem of a grouped call: C is `m` × `n`, reduced over `k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Group {
+pub(crate) struct Group {
     pub m: u32,
     pub n: u32,
     pub k: u32,
@@ -13,12 +13,12 @@ pub struct Group {
 
 impl Group {
     /// Both GEMMs' multiply-adds, counted as two operations each.
-    pub fn flops(&self) -> f64 {
+    pub(crate) fn flops(&self) -> f64 {
         4.0 * f64::from(self.m) * f64::from(self.n) * f64::from(self.k)
     }
 
     /// The fewest bytes a call must move: operands and scales read once, C written once.
-    pub fn min_bytes(&self) -> Bytes {
+    pub(crate) fn min_bytes(&self) -> Bytes {
         let (m, n, k) = (u64::from(self.m), u64::from(self.n), u64::from(self.k));
         let rows = m + 2 * n;
         Bytes(rows * (k / 2 + k / 16) + m * n * 2)
@@ -28,17 +28,17 @@ impl Group {
 /// One row of the shape matrix: a list of groups under a name. A dense problem is one group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shape {
+pub(crate) struct Shape {
     pub name: String,
     pub groups: Vec<Group>,
 }
 
 impl Shape {
-    pub fn flops(&self) -> f64 {
+    pub(crate) fn flops(&self) -> f64 {
         self.groups.iter().map(Group::flops).sum()
     }
 
-    pub fn min_bytes(&self) -> Bytes {
+    pub(crate) fn min_bytes(&self) -> Bytes {
         Bytes(self.groups.iter().map(|g| g.min_bytes().0).sum())
     }
 }

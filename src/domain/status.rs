@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What became of a cell (one contender on one shape).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Status {
+pub(crate) enum Status {
     /// Ran, and every check passed.
     Ok,
     /// Ran to the end, and a check failed.
@@ -25,7 +25,7 @@ pub enum Status {
 
 impl Status {
     #[cfg(test)]
-    pub const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Ok,
         Self::Wrong,
         Self::CompileError,
@@ -35,7 +35,7 @@ impl Status {
         Self::Unsupported,
     ];
 
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Wrong => "wrong",

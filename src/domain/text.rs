@@ -4,7 +4,7 @@
 
 /// Controls other than newline and tab, and the marks that reorder a line or
 /// take no room in it.
-pub fn harmful(c: char) -> bool {
+pub(crate) fn harmful(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(
             c,
@@ -19,7 +19,7 @@ pub fn harmful(c: char) -> bool {
 }
 
 /// `text` with harmful characters written out, ESC as `\u{1b}`.
-pub fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match harmful(c) {
@@ -31,7 +31,7 @@ pub fn printable(text: &str) -> String {
 }
 
 /// `text` as part of one line: its own ends of line are written out as well.
-pub fn printable_line(text: &str) -> String {
+pub(crate) fn printable_line(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', " ")
 }
 

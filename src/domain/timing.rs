@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Where times come from. They are never mixed in one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Timing {
+pub(crate) enum Timing {
     /// CUDA events on a GPU, by this tool.
     Measured,
     /// Computed from the emulator's counters.
@@ -20,7 +20,7 @@ pub enum Timing {
 
 impl Timing {
     /// The word every table of such times carries.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Measured => "measured",
             Self::Modelled => "modelled",
@@ -30,7 +30,7 @@ impl Timing {
     }
 
     /// Whether times come as samples, in blocks.
-    pub fn sampled(self) -> bool {
+    pub(crate) fn sampled(self) -> bool {
         match self {
             Self::Measured | Self::Scripted => true,
             Self::Modelled | Self::Recorded => false,
@@ -41,7 +41,7 @@ impl Timing {
 /// What runs contenders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum BackendKind {
+pub(crate) enum BackendKind {
     /// An NVIDIA GPU.
     Cuda,
     /// The PTX emulator.
@@ -53,10 +53,10 @@ pub enum BackendKind {
 }
 
 impl BackendKind {
-    pub const ALL: [Self; 4] = [Self::Cuda, Self::Emu, Self::Fake, Self::None];
+    pub(crate) const ALL: [Self; 4] = [Self::Cuda, Self::Emu, Self::Fake, Self::None];
 
     /// Its name in run files and tables.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Cuda => "cuda",
             Self::Emu => "emu",
@@ -66,7 +66,7 @@ impl BackendKind {
     }
 
     /// What its times are: no backend has a choice.
-    pub fn timing(self) -> Timing {
+    pub(crate) fn timing(self) -> Timing {
         match self {
             Self::Cuda => Timing::Measured,
             Self::Emu => Timing::Modelled,

@@ -6,7 +6,7 @@ use super::Micros;
 /// block there, and kept by all its processes, so that its times repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tuning {
+pub(crate) struct Tuning {
     pub shape: String,
     /// Name and version; an algorithm means nothing to another library.
     pub library: String,
@@ -15,12 +15,12 @@ pub struct Tuning {
 }
 
 /// Hexadecimal digits of an algorithm's code: cuBLASLt's eight words of 64 bits.
-pub const ALGORITHM_DIGITS: usize = 128;
+pub(crate) const ALGORITHM_DIGITS: usize = 128;
 
 /// One of the library's ways to multiply, the fastest of those it offered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Algorithm {
+pub(crate) struct Algorithm {
     /// The library's own record of it, in hexadecimal.
     pub code: String,
     /// The same for a reader: id, tile, stages, split of K, ….

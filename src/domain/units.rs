@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A time in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Micros(pub f64);
+pub(crate) struct Micros(pub f64);
 
 impl fmt::Display for Micros {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,7 +21,7 @@ impl fmt::Display for Micros {
 /// A size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Bytes(pub u64);
+pub(crate) struct Bytes(pub u64);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,14 +39,14 @@ impl fmt::Display for Bytes {
 /// An estimate with its interval. A point estimate has no bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Interval {
+pub(crate) struct Interval {
     pub estimate: f64,
     pub lower: Option<f64>,
     pub upper: Option<f64>,
 }
 
 impl Interval {
-    pub fn point(estimate: f64) -> Self {
+    pub(crate) fn point(estimate: f64) -> Self {
         Self {
             estimate,
             lower: None,

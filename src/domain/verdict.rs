@@ -8,7 +8,7 @@ use super::{ContenderId, Status};
 /// replaces an `ok` (a timed output can still turn out wrong), and only that.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     pub contender: ContenderId,
     pub shape: String,
     pub status: Status,
@@ -29,7 +29,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// What became of a cell; the rest is for whoever knows it.
-    pub fn new(contender: &ContenderId, shape: &str, status: Status) -> Self {
+    pub(crate) fn new(contender: &ContenderId, shape: &str, status: Status) -> Self {
         Self {
             contender: contender.clone(),
             shape: shape.to_owned(),

@@ -18,14 +18,14 @@ const PADDING: f64 = 0.25;
 
 /// A kernel on an SM.
 #[derive(Clone, Debug, PartialEq)]
-pub struct KernelFit {
+pub(crate) struct KernelFit {
     pub resources: KernelResources,
     pub smem: Bytes,
     pub residency: Residency,
 }
 
 impl KernelFit {
-    pub fn of(limits: &Limits, kernel: &KernelResources) -> Self {
+    pub(crate) fn of(limits: &Limits, kernel: &KernelResources) -> Self {
         let smem = Bytes(kernel.static_smem.0 + kernel.dynamic_smem.0);
         Self {
             residency: residency(limits, kernel.registers, kernel.threads, smem),
@@ -37,7 +37,7 @@ impl KernelFit {
 
 /// One launch over the device.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LaunchFit {
+pub(crate) struct LaunchFit {
     pub kernel: String,
     pub blocks: u64,
     /// Grids' worth of resident blocks; none where no block fits.
@@ -74,7 +74,7 @@ impl LaunchFit {
 
 /// A contender's call on a shape.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CallFit {
+pub(crate) struct CallFit {
     pub shape: String,
     pub launches: Vec<LaunchFit>,
     /// Rows computed for nothing over rows wanted, where `BM` tells.
@@ -91,7 +91,7 @@ pub struct CallFit {
 
 impl CallFit {
     /// `ceiling` is at the clock its samples ran at, where it was timed.
-    pub fn of(
+    pub(crate) fn of(
         shape: &Shape,
         call: &OperatorCall,
         build: &Build,
@@ -141,7 +141,7 @@ fn k_steps(shape: &Shape, step: i64) -> (u32, u32) {
 }
 
 /// What stands out, in sentences with a next step.
-pub fn remarks(kernels: &[KernelFit], calls: &[CallFit]) -> Vec<String> {
+pub(crate) fn remarks(kernels: &[KernelFit], calls: &[CallFit]) -> Vec<String> {
     let mut remarks = Vec::new();
     for kernel in kernels {
         let KernelResources {
@@ -196,7 +196,7 @@ pub fn remarks(kernels: &[KernelFit], calls: &[CallFit]) -> Vec<String> {
 }
 
 /// Builds by the shapes they serve.
-pub fn builds_by_shape(builds: &[Build]) -> BTreeMap<&str, &Build> {
+pub(crate) fn builds_by_shape(builds: &[Build]) -> BTreeMap<&str, &Build> {
     let pairs = builds.iter().flat_map(|build| {
         let shapes = build.shapes.iter();
         shapes.map(move |shape| (shape.as_str(), build))

@@ -9,7 +9,7 @@ const HEADER: &str = "contender,shape,status,timing,rank,micros,micros_lower,mic
 /// One line per cell, and one per contender for the geometric mean, whose
 /// shape is `*`. Times are microseconds, speedups ratios over the reference of
 /// the run, changes ratios of the second of two runs over the first.
-pub fn csv(document: &Document) -> String {
+pub(crate) fn csv(document: &Document) -> String {
     let mut text = HEADER.to_owned();
     let changes = document.changes.iter();
     let changes: HashMap<(&str, Option<&str>), &Quantity> = changes

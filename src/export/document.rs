@@ -11,7 +11,7 @@ const VERSION: u32 = 1;
 
 /// What `--export-json` writes, and what the other formats are made from.
 #[derive(Clone, Debug, Serialize)]
-pub struct Document {
+pub(crate) struct Document {
     pub version: u32,
     pub runs: Vec<RunOrigin>,
     /// What speedups are over.
@@ -29,7 +29,7 @@ pub struct Document {
 
 /// A contender in the second run over itself in the first.
 #[derive(Clone, Debug, Serialize)]
-pub struct Change {
+pub(crate) struct Change {
     pub contender: String,
     pub shape: Option<String>,
     pub speedup: Quantity,
@@ -38,7 +38,7 @@ pub struct Change {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct RunOrigin {
+pub(crate) struct RunOrigin {
     pub file: String,
     pub name: String,
     pub question: String,
@@ -59,7 +59,7 @@ pub struct RunOrigin {
 
 /// A number with its interval and its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Quantity {
+pub(crate) struct Quantity {
     pub estimate: f64,
     pub lower: Option<f64>,
     pub upper: Option<f64>,
@@ -80,7 +80,7 @@ impl Quantity {
         Self::new(estimate.ratio(CONFIDENCE), "x")
     }
 
-    pub fn interval(&self) -> Interval {
+    pub(crate) fn interval(&self) -> Interval {
         Interval {
             estimate: self.estimate,
             lower: self.lower,
@@ -97,7 +97,7 @@ impl Quantity {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Standing {
+pub(crate) struct Standing {
     /// The place of its run in `runs`.
     pub run: usize,
     pub contender: String,
@@ -116,7 +116,7 @@ pub struct Standing {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct ClaimExport {
+pub(crate) struct ClaimExport {
     pub geomean: f64,
     pub over: String,
     pub measured: Option<Quantity>,
@@ -124,7 +124,7 @@ pub struct ClaimExport {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct CellExport {
+pub(crate) struct CellExport {
     /// The place of its run in `runs`.
     pub run: usize,
     pub contender: String,
@@ -141,7 +141,7 @@ pub struct CellExport {
 
 impl Document {
     /// A whole run.
-    pub fn of_run(run: &Run, ranking: &Ranking) -> Self {
+    pub(crate) fn of_run(run: &Run, ranking: &Ranking) -> Self {
         let over = ranking.reference.as_ref();
         Self {
             version: VERSION,
@@ -165,7 +165,7 @@ impl Document {
 
     /// Two runs, each as it stands, and the second over the first for each of
     /// the contenders compared; of `only` one where it is asked for.
-    pub fn of_runs(
+    pub(crate) fn of_runs(
         sides: [(&Run, &Ranking); 2],
         compared: &[(&ContenderId, Comparison)],
         only: Option<&ContenderId>,
@@ -201,7 +201,7 @@ impl Document {
     }
 
     /// Two contenders of one run, the second over the first.
-    pub fn of_comparison(base: Side, candidate: Side, comparison: &Comparison) -> Self {
+    pub(crate) fn of_comparison(base: Side, candidate: Side, comparison: &Comparison) -> Self {
         let geomean = Quantity::ratio(&comparison.geomean);
         let tied = match (geomean.lower, geomean.upper) {
             (Some(lower), Some(upper)) => lower <= 1.0 && upper >= 1.0,
@@ -243,7 +243,7 @@ impl Document {
     }
 
     /// Pretty-printed, with a newline at the end.
-    pub fn json(&self) -> String {
+    pub(crate) fn json(&self) -> String {
         // Plain structs of finite numbers and text always serialise.
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }

@@ -7,7 +7,7 @@ use crate::diagnostic::{CommandError, InputError};
 use crate::domain::Exit;
 
 /// Whether a file could be written at `path`, found out before any work.
-pub fn probe(path: &Path) -> Result<(), InputError> {
+pub(crate) fn probe(path: &Path) -> Result<(), InputError> {
     let refused = |error: Error| {
         InputError::new(
             cannot(path, &error),
@@ -24,7 +24,7 @@ pub fn probe(path: &Path) -> Result<(), InputError> {
 }
 
 /// Writes `text` to `path` whole or not at all.
-pub fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     written(path, text).map_err(|error| {
         CommandError::new(
             Exit::CouldNotRun,

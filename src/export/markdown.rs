@@ -8,7 +8,7 @@ use crate::present::interval;
 /// The ranking and the shape matrix of each run as GitHub-flavoured tables,
 /// and what changed from the first to the second. Every table says what its
 /// times are: nobody takes one out of its page and loses that.
-pub fn markdown(document: &Document) -> String {
+pub(crate) fn markdown(document: &Document) -> String {
     let mut parts = Vec::new();
     for (index, run) in document.runs.iter().enumerate() {
         let rows: Vec<&Standing> = document.ranking.iter().filter(|r| r.run == index).collect();
@@ -129,7 +129,7 @@ fn changes(a: &RunOrigin, b: &RunOrigin, changes: &[Change]) -> String {
 }
 
 /// Text that stays text inside a table cell.
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

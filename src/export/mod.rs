@@ -4,12 +4,12 @@
 mod csv;
 mod document;
 mod file;
-pub mod gate;
+pub(crate) mod gate;
 mod markdown;
 #[cfg(test)]
 mod tests;
 
-pub use csv::csv;
-pub use document::{Document, Quantity};
-pub use file::{probe, write};
-pub use markdown::{escape as escape_markdown, markdown};
+pub(crate) use csv::csv;
+pub(crate) use document::{Document, Quantity};
+pub(crate) use file::{probe, write};
+pub(crate) use markdown::{escape as escape_markdown, markdown};

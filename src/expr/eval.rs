@@ -8,13 +8,13 @@ use crate::domain::Group;
 
 /// Steps that evaluating may still take: sums inside sums multiply.
 #[derive(Clone, Debug)]
-pub struct Steps(Cell<u64>);
+pub(crate) struct Steps(Cell<u64>);
 
 impl Steps {
     /// Far more than the expressions of one contender on one shape need.
-    pub const MOST: u64 = 20_000_000;
+    pub(crate) const MOST: u64 = 20_000_000;
 
-    pub fn new(most: u64) -> Self {
+    pub(crate) fn new(most: u64) -> Self {
         Self(Cell::new(most))
     }
 
@@ -39,7 +39,7 @@ impl Default for Steps {
 
 /// What names mean where an expression is evaluated.
 #[derive(Clone, Copy, Debug)]
-pub struct Scope<'a> {
+pub(crate) struct Scope<'a> {
     /// Parameters and constants.
     pub constants: &'a BTreeMap<String, i64>,
     /// What `let` defines: a value for each group.

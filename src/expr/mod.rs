@@ -9,11 +9,11 @@ mod token;
 
 use std::ops::Range;
 
-pub use eval::{Scope, Steps};
+pub(crate) use eval::{Scope, Steps};
 pub(crate) use eval::{not_yet, unknown};
 
 /// Names that mean something to every expression, and so cannot be constants.
-pub const SHAPE_NAMES: [&str; 6] = ["m", "n", "k", "tiles", "groups", "sms"];
+pub(crate) const SHAPE_NAMES: [&str; 6] = ["m", "n", "k", "tiles", "groups", "sms"];
 
 /// Functions and the number of arguments each takes.
 pub(crate) const FUNCTIONS: [(&str, Function); 8] = [
@@ -89,14 +89,14 @@ pub(crate) enum Kind {
 
 /// A parsed expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expr {
+pub(crate) struct Expr {
     root: Node,
 }
 
 /// What is wrong with an expression, at which bytes of it, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct ExprError {
+pub(crate) struct ExprError {
     pub span: Range<usize>,
     pub message: String,
     pub remedy: String,
@@ -117,14 +117,14 @@ impl ExprError {
 }
 
 impl Expr {
-    pub fn parse(text: &str) -> Result<Self, ExprError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ExprError> {
         Ok(Self {
             root: parse::parse(text)?,
         })
     }
 
     /// A plain integer.
-    pub fn integer(value: i64) -> Self {
+    pub(crate) fn integer(value: i64) -> Self {
         Self {
             root: Node {
                 kind: Kind::Integer(value),
@@ -133,12 +133,12 @@ impl Expr {
         }
     }
 
-    pub fn eval(&self, scope: &Scope<'_>) -> Result<i64, ExprError> {
+    pub(crate) fn eval(&self, scope: &Scope<'_>) -> Result<i64, ExprError> {
         scope.eval(&self.root)
     }
 
     /// Every name used, with its place, in order of appearance.
-    pub fn names(&self) -> Vec<(&str, Range<usize>)> {
+    pub(crate) fn names(&self) -> Vec<(&str, Range<usize>)> {
         let mut names = Vec::new();
         collect(&self.root, &mut names);
         names

@@ -10,7 +10,7 @@ use crate::rank::Ranking;
 use crate::record::Run;
 
 /// Why a run is not whole; empty where it is.
-pub fn gaps(run: &Run, ranking: &Ranking) -> Vec<Gap> {
+pub(crate) fn gaps(run: &Run, ranking: &Ranking) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let recorded = run.timing() == Timing::Recorded;
     match &run.end {
@@ -85,7 +85,7 @@ fn thin(run: &Run) -> Option<Gap> {
 }
 
 /// What the baseline run has and this one lacks.
-pub fn lacking(
+pub(super) fn lacking(
     run: &Run,
     base: &Run,
     base_ranking: &Ranking,

@@ -9,7 +9,7 @@ use crate::domain::Counter;
 /// Rounding in a factor such as 1.02 is not a regression.
 const SLACK: f64 = 1e-9;
 
-pub fn judge(gate: &Gate, case: &Case, over: Over) -> Vec<Finding> {
+pub(super) fn judge(gate: &Gate, case: &Case, over: Over) -> Vec<Finding> {
     let rules = gate.counters.iter();
     rules
         .flat_map(|(counter, factor)| case.counter(*counter, *factor, over))

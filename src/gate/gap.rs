@@ -1,6 +1,6 @@
 /// Something a run lacks to be whole.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Gap {
+pub(crate) enum Gap {
     NotEnded,
     /// With the first line of why, where it says.
     Stopped(Option<String>),

@@ -16,14 +16,14 @@ use crate::stats::Detectable;
 
 /// What a run is held against.
 #[derive(Clone, Copy)]
-pub enum Over<'a> {
+pub(crate) enum Over<'a> {
     Contender(&'a ContenderId),
     /// Each contender against itself in an earlier run.
     Run(&'a Run, &'a Ranking),
 }
 
 #[derive(Debug, Error)]
-pub enum GateError {
+pub(crate) enum GateError {
     #[error("`{0}` is not a contender of {1}")]
     NoContender(String, String),
     #[error("no contender is left to judge: {0}")]
@@ -37,7 +37,7 @@ pub enum GateError {
 }
 
 impl GateError {
-    pub fn remedy(&self) -> &'static str {
+    pub(crate) fn remedy(&self) -> &'static str {
         match self {
             Self::NoContender(..) => "`dgx compare` and the table of the sweep list the names",
             Self::Nobody(_) => "name one with --contender, or sweep more than the baseline",
@@ -51,7 +51,7 @@ impl GateError {
 }
 
 /// One contender under judgement.
-pub struct Case<'a> {
+pub(super) struct Case<'a> {
     pub run: &'a Run,
     pub ranking: &'a Ranking,
     pub contender: &'a ContenderId,
@@ -60,7 +60,7 @@ pub struct Case<'a> {
 
 /// Judges the contenders the gate names: by default all but the baseline, and
 /// over an earlier run all that both have.
-pub fn judge(
+pub(crate) fn judge(
     run: &Run,
     ranking: &Ranking,
     gate: &Gate,
@@ -286,7 +286,7 @@ impl Case<'_> {
         }
     }
 
-    pub fn plain(&self, rule: Rule, shape: Option<&str>) -> Finding {
+    pub(super) fn plain(&self, rule: Rule, shape: Option<&str>) -> Finding {
         Finding {
             rule,
             contender: self.contender.clone(),

@@ -12,8 +12,8 @@ mod speed;
 #[cfg(test)]
 mod tests;
 
-pub use completeness::gaps;
-pub use gap::Gap;
-pub use judge::{GateError, Over, judge};
-pub use ruling::{Finding, Found, GateReport, Note, Reason, Rule, Ruling, Wanted, Whose};
-pub use speed::GRAVE;
+pub(crate) use completeness::gaps;
+pub(crate) use gap::Gap;
+pub(crate) use judge::{GateError, Over, judge};
+pub(crate) use ruling::{Finding, Found, GateReport, Note, Reason, Rule, Ruling, Wanted, Whose};
+pub(crate) use speed::GRAVE;

@@ -9,7 +9,7 @@ use crate::record::Resources;
 /// Rounding in a recorded occupancy is not a regression.
 const SLACK: f64 = 1e-6;
 
-pub fn judge(gate: &Gate, case: &Case, base: Option<Resources>) -> Vec<Finding> {
+pub(super) fn judge(gate: &Gate, case: &Case, base: Option<Resources>) -> Vec<Finding> {
     let own = case.run.resources(case.contender);
     let both = own.zip(base);
     let mut findings = Vec::new();

@@ -7,7 +7,7 @@ use crate::rank::Mismatch;
 
 /// What can be asked of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub(crate) enum Rule {
     MinGeomean,
     MinShape,
     NotSlower,
@@ -25,7 +25,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::MinGeomean => "min-geomean",
             Self::MinShape => "min-shape",
@@ -50,7 +50,7 @@ impl fmt::Display for Rule {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ruling {
+pub(crate) enum Ruling {
     Passed,
     Failed,
     /// The answer hangs on less than the run can see.
@@ -61,7 +61,7 @@ pub enum Ruling {
 
 /// What a rule asks for. Speedups are ratios, and so are factors.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wanted {
+pub(crate) enum Wanted {
     /// The status `ok`.
     Ok,
     OkEverywhere,
@@ -96,7 +96,7 @@ pub enum Wanted {
 
 /// What the run has of it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub(crate) enum Found {
     Ok,
     Status(Status),
     /// Recorded elsewhere, without a verdict.
@@ -128,7 +128,7 @@ pub enum Found {
 
 /// By how much it failed, or why it cannot be judged.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reason {
+pub(crate) enum Reason {
     /// In the verdict's own words.
     Said(String),
     /// Somebody is right on too few of the shapes.
@@ -175,7 +175,7 @@ pub enum Reason {
 
 /// One rule applied to one contender, or to one of its shapes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
+pub(crate) struct Finding {
     pub rule: Rule,
     pub contender: ContenderId,
     /// `None` where the rule is about all shapes together.
@@ -190,7 +190,7 @@ pub struct Finding {
 
 /// What else a reader must know.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Note {
+pub(crate) enum Note {
     /// The runs come from two cards of one kind.
     OtherCard,
     /// The baseline run has nothing to hold it against.
@@ -199,14 +199,14 @@ pub enum Note {
 
 /// Which run lacks something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub(crate) enum Whose {
     Run,
     Baseline,
 }
 
 /// Everything a gate found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct GateReport {
+pub(crate) struct GateReport {
     pub run: String,
     pub over: String,
     /// Set where the two sides come from different devices.
@@ -219,12 +219,12 @@ pub struct GateReport {
 }
 
 impl GateReport {
-    pub fn count(&self, ruling: Ruling) -> usize {
+    pub(crate) fn count(&self, ruling: Ruling) -> usize {
         self.findings.iter().filter(|f| f.ruling == ruling).count()
     }
 
     /// A failure outweighs doubt, and doubt is never a pass.
-    pub fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         if !self.incomplete.is_empty() {
             Exit::Inconclusive
         } else if self.count(Ruling::Failed) > 0 {

@@ -4,7 +4,7 @@ use super::ruling::{Reason, Ruling, Wanted};
 use crate::domain::{Interval, Timing};
 use crate::stats::{CONFIDENCE, Detectable, LogEstimate};
 
-pub struct Judged {
+pub(super) struct Judged {
     pub ruling: Ruling,
     pub ratio: Interval,
     pub reason: Option<Reason>,
@@ -12,13 +12,13 @@ pub struct Judged {
 
 /// Why samples of one process decide nothing: the fewer there were, the surer
 /// they would look.
-pub fn lone(estimate: &LogEstimate, timing: Timing) -> Option<Reason> {
+pub(super) fn lone(estimate: &LogEstimate, timing: Timing) -> Option<Reason> {
     let few = timing.sampled() && estimate.se.is_some() && estimate.processes < 2;
     few.then_some(Reason::OneProcess)
 }
 
 /// Holds an estimated speedup against a threshold.
-pub fn judge(
+pub(super) fn judge(
     estimate: &LogEstimate,
     threshold: f64,
     detectable: Option<&Detectable>,
@@ -60,13 +60,13 @@ pub fn judge(
 
 /// A loss nobody would call noise: where an interval cannot rule it out, it is
 /// too wide to pass; and cards of one kind differ by less.
-pub const GRAVE: f64 = 0.05;
+pub(crate) const GRAVE: f64 = 0.05;
 
 /// Modelled times repeat but for rounding.
 const ROUNDING: f64 = 1e-9;
 
 /// How much slower is not slower.
-pub struct Slack {
+pub(super) struct Slack {
     /// What the runs can tell apart together, as a share.
     share: f64,
     other_card: bool,
@@ -74,7 +74,7 @@ pub struct Slack {
 
 impl Slack {
     /// Two runs each see so much: what lies within both is nothing.
-    pub fn of(limits: [Option<&Detectable>; 2], other_card: bool) -> Self {
+    pub(super) fn of(limits: [Option<&Detectable>; 2], other_card: bool) -> Self {
         let seen = limits.iter().flatten().map(|limit| limit.effect.ln_1p());
         Self {
             share: seen.sum::<f64>().exp_m1(),
@@ -86,13 +86,13 @@ impl Slack {
         1.0 / (1.0 + self.share)
     }
 
-    pub fn wanted(&self) -> Wanted {
+    pub(super) fn wanted(&self) -> Wanted {
         Wanted::Within(self.share)
     }
 }
 
 /// Slower only where the whole interval lies below what can be told from equal.
-pub fn not_slower(estimate: &LogEstimate, slack: &Slack, timing: Timing) -> Judged {
+pub(super) fn not_slower(estimate: &LogEstimate, slack: &Slack, timing: Timing) -> Judged {
     let ratio = estimate.ratio(CONFIDENCE);
     let judged = |ruling, reason: Option<Reason>| Judged {
         ruling,

@@ -15,7 +15,7 @@ const GROWTH: u64 = 4;
 /// cannot know: the generator lives in host memory and its key comes from the
 /// operating system.
 #[derive(Debug)]
-pub struct Audit {
+pub(crate) struct Audit {
     rng: ChaCha20Rng,
     sets: usize,
     calls: Calls,
@@ -26,7 +26,7 @@ pub struct Audit {
 
 /// The calls every entry is sure to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Calls {
+pub(crate) struct Calls {
     pub warmup: u32,
     pub timed: u32,
 }
@@ -72,7 +72,7 @@ impl Plan {
 
 /// One call's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dealt {
+pub(crate) struct Dealt {
     /// Which data set.
     pub set: usize,
     /// What the call's memory is salted with.
@@ -83,7 +83,7 @@ pub struct Dealt {
 
 impl Audit {
     /// Over so many data sets, with a key nobody knows.
-    pub fn secret(sets: usize, calls: Calls) -> Self {
+    pub(crate) fn secret(sets: usize, calls: Calls) -> Self {
         Self::with_rng(sets, calls, ChaCha20Rng::from_seed(rand::random()))
     }
 
@@ -99,12 +99,12 @@ impl Audit {
     }
 
     /// A key nobody knows either.
-    pub fn key(&mut self) -> u64 {
+    pub(crate) fn key(&mut self) -> u64 {
         self.rng.random()
     }
 
     /// What the next call of this entry gets: never the data set it had last.
-    pub fn deal(&mut self, entry: &str) -> Dealt {
+    pub(crate) fn deal(&mut self, entry: &str) -> Dealt {
         Dealt {
             judged: self.judged(entry),
             ..self.rehearse(entry)
@@ -112,7 +112,7 @@ impl Audit {
     }
 
     /// The same for a rehearsal: it uses up none of the calls that are judged.
-    pub fn rehearse(&mut self, entry: &str) -> Dealt {
+    pub(crate) fn rehearse(&mut self, entry: &str) -> Dealt {
         let set = match self.last.get(entry) {
             Some(last) if self.sets > 1 => {
                 let other = self.rng.random_range(0..self.sets - 1);

@@ -22,7 +22,7 @@ const STRIDE: u32 = 5;
 
 /// How much to measure in this process.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Schedule {
+pub(crate) struct Schedule {
     pub process: u32,
     pub seed: u64,
     pub warmup: u32,
@@ -31,13 +31,13 @@ pub struct Schedule {
 }
 
 /// Times one call of whoever a proof is for.
-pub trait Stopwatch {
+pub(crate) trait Stopwatch {
     fn sample(&mut self, passed: Passed) -> Result<Reading, RunFailure>;
 }
 
 /// What came of one timed call.
 #[derive(Debug, PartialEq)]
-pub struct Reading {
+pub(crate) struct Reading {
     pub micros: Micros,
     /// The SM clock where it could be read.
     pub clock_mhz: Option<f64>,
@@ -64,7 +64,7 @@ fn arms(lanes: &[Lane]) -> Vec<Arm> {
 
 /// How measuring a shape in one process ended.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     pub blocks: u32,
     /// `decided`, or what is still open.
     pub decision: String,
@@ -76,7 +76,7 @@ pub struct Outcome {
 /// Blocks over all lanes until the minimum is reached, then over the contested
 /// ones, until every pair is decided or time is up. Who is found wrong is not
 /// timed again. `emit` gets each block as it is finished.
-pub fn run(
+pub(crate) fn run(
     stopwatch: &mut dyn Stopwatch,
     lineup: Lineup,
     schedule: &Schedule,

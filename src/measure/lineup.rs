@@ -3,7 +3,7 @@ use crate::validate::{Passed, Subject};
 
 /// One contender that is timed.
 #[derive(Debug)]
-pub struct Lane {
+pub(super) struct Lane {
     contender: ContenderId,
     /// Entered a second time in each block: the A/A arm.
     twice: bool,
@@ -12,16 +12,16 @@ pub struct Lane {
 }
 
 impl Lane {
-    pub fn contender(&self) -> &ContenderId {
+    pub(super) fn contender(&self) -> &ContenderId {
         &self.contender
     }
 
-    pub fn twice(&self) -> bool {
+    pub(super) fn twice(&self) -> bool {
         self.twice
     }
 
     /// Whether it may still be timed.
-    pub fn stands(&self) -> bool {
+    pub(super) fn stands(&self) -> bool {
         self.proof.is_some()
     }
 
@@ -38,20 +38,20 @@ impl Lane {
 /// A proof that does not fit where it was brought.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a proof for {proof} was brought where {shape} is timed")]
-pub struct Unproven {
+pub(crate) struct Unproven {
     proof: String,
     shape: String,
 }
 
 /// Everybody who is timed on one shape.
 #[derive(Debug)]
-pub struct Lineup {
+pub(crate) struct Lineup {
     shape: String,
     lanes: Vec<Lane>,
 }
 
 impl Lineup {
-    pub fn new(shape: &str) -> Self {
+    pub(crate) fn new(shape: &str) -> Self {
         Self {
             shape: shape.to_owned(),
             lanes: Vec::new(),
@@ -59,7 +59,7 @@ impl Lineup {
     }
 
     /// Lets in whoever the proof is for, if it is for this very shape.
-    pub fn enter(&mut self, passed: Passed, twice: bool) -> Result<(), Unproven> {
+    pub(crate) fn enter(&mut self, passed: Passed, twice: bool) -> Result<(), Unproven> {
         let Subject {
             contender,
             shape,
@@ -79,7 +79,7 @@ impl Lineup {
         Ok(())
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.lanes.is_empty()
     }
 
@@ -129,7 +129,7 @@ pub(super) mod tests {
     }
 
     /// A lineup of these names on shape `s`, the first entered twice.
-    pub fn lineup(names: &[&str]) -> Lineup {
+    pub(crate) fn lineup(names: &[&str]) -> Lineup {
         let mut lineup = Lineup::new("s");
         for (place, name) in names.iter().enumerate() {
             lineup.enter(proof(subject(name, "s")), place == 0).unwrap();

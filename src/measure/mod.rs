@@ -7,6 +7,6 @@ mod audit;
 mod blocks;
 mod lineup;
 
-pub use audit::{Audit, Calls, Dealt};
-pub use blocks::{Outcome, Reading, Schedule, Stopwatch, run};
-pub use lineup::Lineup;
+pub(crate) use audit::{Audit, Calls, Dealt};
+pub(crate) use blocks::{Outcome, Reading, Schedule, Stopwatch, run};
+pub(crate) use lineup::Lineup;

@@ -25,7 +25,7 @@ const WORDS: usize = SCALE_BLOCK / 4;
 const OFFSET: i32 = 12;
 
 /// Whether this machine has what [`Left::multiply`] needs.
-pub fn available() -> bool {
+pub(super) fn available() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vnni")
@@ -37,7 +37,7 @@ fn doubled(code: u8) -> i32 {
 }
 
 /// Rows of A. One block after another, row by row.
-pub struct Left {
+pub(super) struct Left {
     blocks: usize,
     /// Twice the elements, four to a word.
     words: Vec<[i32; WORDS]>,
@@ -80,7 +80,7 @@ impl Doubles {
 
 impl Left {
     /// Packed rows of `k` elements and their scales.
-    pub fn new(elements: &[u8], scales: &[u8], k: usize) -> Self {
+    pub(super) fn new(elements: &[u8], scales: &[u8], k: usize) -> Self {
         let doubles = Doubles::plus(0);
         let blocks = elements.as_chunks().0.iter();
         let words: Vec<[i32; WORDS]> = blocks.map(|block| doubles.words(block)).collect();
@@ -100,7 +100,7 @@ impl Left {
     ///
     /// # Panics
     /// If this is not [`available`].
-    pub fn multiply(&self, elements: &[u8], scales: &[u8], out: &mut [f32]) {
+    pub(super) fn multiply(&self, elements: &[u8], scales: &[u8], out: &mut [f32]) {
         assert!(available(), "the caller asked");
         let n = scales.len() / self.blocks;
         let rows = self.excess.len() / self.blocks;

@@ -18,14 +18,14 @@ const DEFAULT_LIMIT: u64 = 4 << 30;
 
 /// A folder of answers, bounded in size.
 #[derive(Clone, Debug)]
-pub struct OracleCache {
+pub(crate) struct OracleCache {
     folder: PathBuf,
     limit: u64,
 }
 
 impl OracleCache {
     /// Answers in `folder`, which is made when the first is kept.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
+    pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
             limit: DEFAULT_LIMIT,
@@ -34,14 +34,14 @@ impl OracleCache {
 
     /// The same with room for `limit` bytes.
     #[cfg(test)]
-    pub fn with_limit(self, limit: u64) -> Self {
+    pub(crate) fn with_limit(self, limit: u64) -> Self {
         Self { limit, ..self }
     }
 
     /// The answer from disk, or computed and kept. `operands` must be those of
     /// `shape`, `distribution` and `seed`. A cache that cannot be read or
     /// written costs time, never the answer.
-    pub fn answer(
+    pub(crate) fn answer(
         &self,
         shape: &Shape,
         distribution: Distribution,
@@ -59,7 +59,13 @@ impl OracleCache {
 
     /// Keeps an answer computed elsewhere. One that cannot be kept will be
     /// computed again: losing the cache is no reason to lose the run.
-    pub fn keep(&self, shape: &Shape, distribution: Distribution, seed: u64, oracle: &Oracle) {
+    pub(crate) fn keep(
+        &self,
+        shape: &Shape,
+        distribution: Distribution,
+        seed: u64,
+        oracle: &Oracle,
+    ) {
         let key = key(shape, distribution, seed);
         let _ = self.write(&self.path(&key), &key, oracle);
     }
@@ -69,7 +75,7 @@ impl OracleCache {
     }
 
     /// Whether the answer is on disk already, without reading it.
-    pub fn has(&self, shape: &Shape, distribution: Distribution, seed: u64) -> bool {
+    pub(crate) fn has(&self, shape: &Shape, distribution: Distribution, seed: u64) -> bool {
         self.path(&key(shape, distribution, seed)).is_file()
     }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How operand values are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Distribution {
+pub(crate) enum Distribution {
     /// The public benchmark's: |v| ≤ 1.5, scales in [0, 1). Used for timing,
     /// because values change power draw and so clocks.
     Benchmark,
@@ -15,16 +15,16 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    pub const ALL: [Self; 2] = [Self::Benchmark, Self::Full];
+    pub(crate) const ALL: [Self; 2] = [Self::Benchmark, Self::Full];
 
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Benchmark => "benchmark",
             Self::Full => "full",
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|d| d.as_str() == name)
     }
 }

@@ -9,13 +9,13 @@ const E2M1: [f64; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
 pub(super) const E4M3_MAX_CODE: u8 = 0x7e;
 
 /// The value of the low four bits.
-pub fn decode_e2m1(code: u8) -> f64 {
+pub(crate) fn decode_e2m1(code: u8) -> f64 {
     let magnitude = E2M1[usize::from(code & 7)];
     if code & 8 == 0 { magnitude } else { -magnitude }
 }
 
 /// The value of an e4m3 byte: bias 7, no infinities, 0x7f and 0xff are NaN.
-pub fn decode_e4m3(code: u8) -> f64 {
+pub(crate) fn decode_e4m3(code: u8) -> f64 {
     let (exponent, mantissa) = (i32::from(code >> 3 & 15), f64::from(code & 7));
     let magnitude = match (exponent, code & 7) {
         (15, 7) => f64::NAN,
@@ -34,7 +34,7 @@ static E4M3_VALUES: LazyLock<[f64; 128]> =
 
 /// The nearest e4m3 code of a value that is not negative; even code on a tie,
 /// 448 for anything above it.
-pub fn encode_e4m3(value: f64) -> u8 {
+pub(super) fn encode_e4m3(value: f64) -> u8 {
     let finite = &E4M3_VALUES[..=usize::from(E4M3_MAX_CODE)];
     let above = finite.partition_point(|v| *v < value);
     if above == 0 {

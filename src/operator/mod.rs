@@ -10,8 +10,8 @@ mod format;
 mod operands;
 mod oracle;
 
-pub use cache::OracleCache;
-pub use distribution::Distribution;
-pub use format::{decode_e2m1, decode_e4m3};
-pub use operands::{GroupOperands, Operands, SCALE_BLOCK};
-pub use oracle::{GroupOracle, Oracle, silu};
+pub(crate) use cache::OracleCache;
+pub(crate) use distribution::Distribution;
+pub(crate) use format::{decode_e2m1, decode_e4m3};
+pub(crate) use operands::{GroupOperands, Operands, SCALE_BLOCK};
+pub(crate) use oracle::{GroupOracle, Oracle, silu};

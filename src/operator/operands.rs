@@ -3,7 +3,7 @@ use super::draw::{Draw, Tensor};
 use crate::domain::{Group, Shape};
 
 /// Elements along K that share a scale.
-pub const SCALE_BLOCK: usize = 16;
+pub(crate) const SCALE_BLOCK: usize = 16;
 
 /// Rows and scales of one blocked atom, and its bytes.
 const ATOM_ROWS: usize = 128;
@@ -12,7 +12,7 @@ const ATOM_BYTES: usize = 512;
 
 /// The inputs of one group, packed as a kernel reads them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupOperands {
+pub(crate) struct GroupOperands {
     pub group: Group,
     /// e2m1, two per byte, low nibble first, K/2 bytes a row.
     pub a: Vec<u8>,
@@ -26,7 +26,7 @@ pub struct GroupOperands {
 
 impl GroupOperands {
     /// Group `index` of a shape, drawn from `distribution` by `seed`.
-    pub fn draw(group: Group, index: usize, distribution: Distribution, seed: u64) -> Self {
+    pub(crate) fn draw(group: Group, index: usize, distribution: Distribution, seed: u64) -> Self {
         let (m, n, k) = (group.m as usize, group.n as usize, group.k as usize);
         let draw = Draw::new(seed, index, k, distribution);
         let (a, sfa) = draw.tensor(Tensor::A, m, k);
@@ -43,28 +43,28 @@ impl GroupOperands {
         }
     }
 
-    pub fn sfa_atoms(&self) -> Vec<u8> {
+    pub(crate) fn sfa_atoms(&self) -> Vec<u8> {
         blocked_scales(&self.sfa, self.group.m as usize, self.group.k as usize)
     }
 
-    pub fn sfb1_atoms(&self) -> Vec<u8> {
+    pub(crate) fn sfb1_atoms(&self) -> Vec<u8> {
         blocked_scales(&self.sfb1, self.group.n as usize, self.group.k as usize)
     }
 
-    pub fn sfb2_atoms(&self) -> Vec<u8> {
+    pub(crate) fn sfb2_atoms(&self) -> Vec<u8> {
         blocked_scales(&self.sfb2, self.group.n as usize, self.group.k as usize)
     }
 }
 
 /// The inputs of a whole shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operands {
+pub(crate) struct Operands {
     pub groups: Vec<GroupOperands>,
 }
 
 impl Operands {
     /// What they take on a device, the blocked scales not counted.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let of_group = |g: &GroupOperands| {
             let tensors = [&g.a, &g.b1, &g.b2, &g.sfa, &g.sfb1, &g.sfb2];
             tensors.iter().map(|t| t.len() as u64).sum::<u64>()
@@ -72,7 +72,7 @@ impl Operands {
         self.groups.iter().map(of_group).sum()
     }
 
-    pub fn draw(shape: &Shape, distribution: Distribution, seed: u64) -> Self {
+    pub(crate) fn draw(shape: &Shape, distribution: Distribution, seed: u64) -> Self {
         let groups = shape.groups.iter().enumerate();
         Self {
             groups: groups
@@ -84,7 +84,7 @@ impl Operands {
 
 /// Row-major scales of `rows` × `k` elements as 128-row × 4-scale atoms, the
 /// form Blackwell's tensor cores read. Rows are padded with zero scales.
-pub fn blocked_scales(scales: &[u8], rows: usize, k: usize) -> Vec<u8> {
+pub(super) fn blocked_scales(scales: &[u8], rows: usize, k: usize) -> Vec<u8> {
     let width = k / SCALE_BLOCK;
     let atoms_across = width.div_ceil(ATOM_SCALES);
     let mut blocked = vec![0; rows.div_ceil(ATOM_ROWS) * atoms_across * ATOM_BYTES];

@@ -18,20 +18,20 @@ const M_BLOCK: usize = 1024;
 const SPOTS: usize = 64;
 
 /// x / (1 + e⁻ˣ)
-pub fn silu(x: f64) -> f64 {
+pub(crate) fn silu(x: f64) -> f64 {
     x / (1.0 + (-x).exp())
 }
 
 /// The answer for a whole shape.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Oracle {
+pub(crate) struct Oracle {
     pub groups: Vec<GroupOracle>,
 }
 
 /// Both products of a group, row-major M × N: summed in f64 and rounded once
 /// to f32, an error four orders of magnitude below the tolerance.
 #[derive(Clone, Debug, PartialEq)]
-pub struct GroupOracle {
+pub(crate) struct GroupOracle {
     pub group: Group,
     /// A·B1ᵀ
     pub gate: Vec<f32>,
@@ -50,13 +50,13 @@ impl GroupOracle {
     }
 
     /// Element `index` of C.
-    pub fn c(&self, index: usize) -> f64 {
+    pub(crate) fn c(&self, index: usize) -> f64 {
         silu(f64::from(self.gate[index])) * f64::from(self.up[index])
     }
 }
 
 impl Oracle {
-    pub fn compute(operands: &Operands) -> Self {
+    pub(crate) fn compute(operands: &Operands) -> Self {
         let mut room = Room::default();
         Self {
             groups: operands.groups.iter().map(|g| room.solve(g)).collect(),
@@ -66,7 +66,11 @@ impl Oracle {
     /// Holds an answer computed elsewhere against the definition: the corners
     /// and a few places `rng` chooses in every product. Sums that fit f64 have
     /// no order, so the bits must agree.
-    pub fn spot_check(&self, operands: &Operands, rng: &mut impl Rng) -> Result<(), Departure> {
+    pub(crate) fn spot_check(
+        &self,
+        operands: &Operands,
+        rng: &mut impl Rng,
+    ) -> Result<(), Departure> {
         for (index, (answer, given)) in self.groups.iter().zip(&operands.groups).enumerate() {
             let (m, n) = (given.group.m as usize, given.group.n as usize);
             let corners = [(0, 0), (0, n - 1), (m - 1, 0), (m - 1, n - 1)];
@@ -101,7 +105,7 @@ impl Oracle {
 #[error(
     "{product} of group {group} at row {row}, column {column} is {found:e}, by the definition {wanted:e}"
 )]
-pub struct Departure {
+pub(crate) struct Departure {
     pub product: &'static str,
     pub group: usize,
     pub row: usize,

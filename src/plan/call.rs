@@ -11,7 +11,7 @@ use crate::catalog::{Fill, MapType, OperandRef, Swizzle};
 /// the kernel sees its groups (`group_order`), not in the shape's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OperatorCall {
+pub(crate) struct OperatorCall {
     /// `group_order[i]` is the place in the shape of the kernel's group i.
     pub group_order: Vec<usize>,
     /// Tiles of all groups before this one.
@@ -28,7 +28,7 @@ pub struct OperatorCall {
 /// are `tiles[w]`, `tiles[workers + w]`, … up to one that is no tile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Deal {
+pub(crate) struct Deal {
     pub workers: u32,
     pub tiles: Vec<u32>,
     /// Cost of all tiles together, and of the worker who has most.
@@ -53,7 +53,7 @@ impl Deal {
     }
 
     /// Share of the workers' time, until the last is done, that they work.
-    pub fn evenness(&self) -> f64 {
+    pub(crate) fn evenness(&self) -> f64 {
         match self.makespan {
             0 => 1.0,
             makespan => self.cost as f64 / (f64::from(self.workers) * makespan as f64),
@@ -64,7 +64,7 @@ impl Deal {
 /// Device memory of the variant's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ScratchLayout {
+pub(crate) struct ScratchLayout {
     pub name: String,
     /// Index into `Group::scratch` or `Args::scratch`.
     pub slot: usize,
@@ -75,7 +75,7 @@ pub struct ScratchLayout {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ScratchSize {
+pub(crate) enum ScratchSize {
     /// Bytes for each group.
     PerGroup(Vec<u64>),
     /// Bytes shared by the whole call.
@@ -83,7 +83,7 @@ pub enum ScratchSize {
 }
 
 impl ScratchSize {
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         match self {
             Self::PerGroup(bytes) => bytes.iter().fold(0, |sum, b| sum.saturating_add(*b)),
             Self::PerCall(bytes) => *bytes,
@@ -94,7 +94,7 @@ impl ScratchSize {
 /// One tensor map per group; its index in [`OperatorCall::maps`] is `MAP_name`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MapLayout {
+pub(crate) struct MapLayout {
     pub name: String,
     pub groups: Vec<MapGeometry>,
 }
@@ -102,7 +102,7 @@ pub struct MapLayout {
 /// The arguments of one tensor map encoding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MapGeometry {
+pub(crate) struct MapGeometry {
     pub operand: OperandRef,
     pub dtype: MapType,
     /// Elements, innermost first.
@@ -118,7 +118,7 @@ pub struct MapGeometry {
 /// One kernel launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LaunchGeometry {
+pub(crate) struct LaunchGeometry {
     pub kernel: String,
     pub grid: [u32; 3],
     pub block: [u32; 3],
@@ -130,7 +130,7 @@ pub struct LaunchGeometry {
 }
 
 impl LaunchGeometry {
-    pub fn threads_per_block(&self) -> u32 {
+    pub(crate) fn threads_per_block(&self) -> u32 {
         self.block.iter().fold(1, |n, d| n.saturating_mul(*d))
     }
 }

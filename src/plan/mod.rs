@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use call::{Deal, LaunchGeometry, MapGeometry, OperatorCall, ScratchSize};
+pub(crate) use call::{Deal, LaunchGeometry, MapGeometry, OperatorCall, ScratchSize};
 
 use crate::catalog::Headers;
 use crate::catalog::{Catalog, Contender};
@@ -22,7 +22,7 @@ use crate::expr::Steps;
 
 /// What a plan must fit.
 #[derive(Clone, Copy, Debug)]
-pub struct Machine<'a> {
+pub(crate) struct Machine<'a> {
     pub device: &'a Device,
     /// Memory of the host that data and answers must fit in, where it counts.
     pub host: Option<Bytes>,
@@ -30,14 +30,14 @@ pub struct Machine<'a> {
 
 impl<'a> Machine<'a> {
     /// For planning without running.
-    pub fn of(device: &'a Device) -> Self {
+    pub(crate) fn of(device: &'a Device) -> Self {
         Self { device, host: None }
     }
 }
 
 /// Everything a sweep will do, decided before anything is run.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// What it is planned for.
     pub device: Device,
     pub round: Round,
@@ -51,14 +51,14 @@ pub struct Plan {
 
 /// One contender on one shape, by their places in the plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub(crate) struct Cell {
     pub contender: usize,
     pub shape: usize,
     pub work: Work,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Work {
+pub(crate) enum Work {
     Run {
         /// Place in [`Plan::builds`].
         build: usize,
@@ -72,7 +72,7 @@ pub enum Work {
 
 /// One image to compile; contenders whose constants depend on the shape have several.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BuildSpec {
+pub(crate) struct BuildSpec {
     pub contender: ContenderId,
     /// The `.cu`, for messages; the text below is what is compiled.
     pub path: PathBuf,
@@ -93,7 +93,11 @@ pub struct BuildSpec {
 impl Plan {
     /// Resolves the round's names against the catalog and evaluates every cell.
     /// A mistake in a variant costs its own cells, unless it is the baseline.
-    pub fn new(round: Round, catalog: &Catalog, machine: &Machine) -> Result<Self, InputError> {
+    pub(crate) fn new(
+        round: Round,
+        catalog: &Catalog,
+        machine: &Machine,
+    ) -> Result<Self, InputError> {
         let (contenders, baseline) = resolve::contenders(&round, catalog)?;
         resolve::check_memory(&round, machine)?;
         resolve::check_size(&round, contenders.len())?;
@@ -124,13 +128,13 @@ impl Plan {
     }
 
     /// Whether anybody runs on the shape at this place.
-    pub fn runs(&self, shape: usize) -> bool {
+    pub(crate) fn runs(&self, shape: usize) -> bool {
         let mut cells = self.cells.iter().filter(|cell| cell.shape == shape);
         cells.any(|cell| matches!(cell.work, Work::Run { .. }))
     }
 
     /// The first mistake of each variant that has one.
-    pub fn mistakes(&self) -> Vec<&InputError> {
+    pub(crate) fn mistakes(&self) -> Vec<&InputError> {
         let mut mistaken: Vec<&str> = Vec::new();
         let found = self.cells.iter().filter_map(|cell| match &cell.work {
             Work::Broken(why) => Some((&*self.contenders[cell.contender].variant.name, why)),

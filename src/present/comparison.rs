@@ -5,7 +5,7 @@ use crate::stats::{CONFIDENCE, LogEstimate};
 
 /// One line per shape and one for the geometric mean: both times, the ratio,
 /// and what it means.
-pub fn comparison_table(
+pub(crate) fn comparison_table(
     names: (&str, &str),
     times: impl Fn(&str) -> (Option<Micros>, Option<Micros>),
     comparison: &Comparison,

@@ -6,14 +6,14 @@ use crate::record::Run;
 use crate::record::counters::{Counts, Figure, PANELS};
 
 /// One line of the tables.
-pub struct Counted {
+pub(crate) struct Counted {
     pub name: String,
     pub counts: Counts,
 }
 
 /// Every contender of an emulated run, summed over the shapes; empty for runs
 /// without counters.
-pub fn counters_of_run(run: &Run, ranking: &Ranking, style: &Style) -> String {
+pub(crate) fn counters_of_run(run: &Run, ranking: &Ranking, style: &Style) -> String {
     let all = run.header.shapes.len();
     let rows = ranking.rows.iter().filter_map(|row| {
         let shapes = run.header.shapes.iter().map(|s| s.name.as_str());
@@ -35,7 +35,7 @@ pub fn counters_of_run(run: &Run, ranking: &Ranking, style: &Style) -> String {
 
 /// The counters of several rows, over as many tables as the width asks for.
 /// With `ratio`, the second row over the first stands below.
-pub fn counters_table(
+pub(crate) fn counters_table(
     (kind, what): (&str, &str),
     rows: &[Counted],
     ratio: bool,

@@ -10,7 +10,7 @@ const QUOTED: usize = 60;
 
 /// Every failure with its reason, like ones on several shapes told once.
 /// Empty where nothing failed.
-pub fn failures(run: &Run, ranking: &Ranking, style: &Style) -> String {
+pub(crate) fn failures(run: &Run, ranking: &Ranking, style: &Style) -> String {
     let mut lines = Vec::new();
     for row in &ranking.rows {
         for ((status, reason), shapes) in grouped(ranking, row) {

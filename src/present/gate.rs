@@ -4,7 +4,7 @@ use super::{Align, Column, Grid, Style, count, interval, percent, speedup, thres
 use crate::gate::{Finding, Found, GRAVE, Gap, GateReport, Note, Reason, Ruling, Wanted, Whose};
 
 /// The report as a table and a last line that says the outcome.
-pub fn gate_report(report: &GateReport, style: &Style) -> String {
+pub(crate) fn gate_report(report: &GateReport, style: &Style) -> String {
     let mut grid = Grid::new(vec![
         Column::new("rule", Align::Left, 9),
         Column::new("contender", Align::Left, 9),
@@ -62,7 +62,7 @@ fn place(finding: &Finding) -> String {
 }
 
 /// One line: what happened, in numbers.
-pub fn gate_outcome(report: &GateReport) -> String {
+pub(crate) fn gate_outcome(report: &GateReport) -> String {
     let all = report.findings.len();
     let failed = report.count(Ruling::Failed);
     let open = report.count(Ruling::Refused) + report.count(Ruling::Undecided);
@@ -79,7 +79,7 @@ pub fn gate_outcome(report: &GateReport) -> String {
 }
 
 /// The word for a ruling; a failure is to be seen.
-pub fn ruling_word(ruling: Ruling) -> &'static str {
+pub(crate) fn ruling_word(ruling: Ruling) -> &'static str {
     match ruling {
         Ruling::Passed => "passed",
         Ruling::Failed => "FAILED",
@@ -89,7 +89,7 @@ pub fn ruling_word(ruling: Ruling) -> &'static str {
 }
 
 /// Why a run is not whole.
-pub fn gap(gap: &Gap) -> String {
+pub(crate) fn gap(gap: &Gap) -> String {
     match gap {
         Gap::NotEnded => "it did not end".to_owned(),
         Gap::Stopped(why) => {
@@ -124,7 +124,7 @@ fn named(shapes: &[(String, usize)]) -> String {
 }
 
 /// What keeps a gate from judging the run as a whole.
-pub fn gate_gaps(report: &GateReport) -> Vec<String> {
+pub(crate) fn gate_gaps(report: &GateReport) -> Vec<String> {
     let word = |(whose, lacks): &(Whose, Gap)| match whose {
         Whose::Run => gap(lacks),
         Whose::Baseline => format!("of the baseline run, {}", gap(lacks)),
@@ -132,7 +132,7 @@ pub fn gate_gaps(report: &GateReport) -> Vec<String> {
     report.incomplete.iter().map(word).collect()
 }
 
-pub fn gate_notes(report: &GateReport) -> Vec<String> {
+pub(crate) fn gate_notes(report: &GateReport) -> Vec<String> {
     let word = |note: &Note| match note {
         Note::OtherCard => format!(
             "The runs come from two cards of one kind. Intervals cover one card, so a loss of \
@@ -146,7 +146,7 @@ pub fn gate_notes(report: &GateReport) -> Vec<String> {
     report.notes.iter().map(word).collect()
 }
 
-pub fn wanted(wanted: &Wanted) -> String {
+pub(crate) fn wanted(wanted: &Wanted) -> String {
     match wanted {
         Wanted::Ok => "ok".to_owned(),
         Wanted::OkEverywhere => "ok on every shape".to_owned(),
@@ -168,7 +168,7 @@ pub fn wanted(wanted: &Wanted) -> String {
     }
 }
 
-pub fn found(found: &Found) -> String {
+pub(crate) fn found(found: &Found) -> String {
     match found {
         Found::Ok => "ok".to_owned(),
         Found::Status(status) => status.to_string(),
@@ -194,7 +194,7 @@ pub fn found(found: &Found) -> String {
     }
 }
 
-pub fn reason(reason: &Reason) -> String {
+pub(crate) fn reason(reason: &Reason) -> String {
     match reason {
         Reason::Said(words) => words.clone(),
         Reason::NotValid { who, lacks, of } if lacks == of => {

@@ -13,13 +13,13 @@ use super::Style;
 const GAP: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
+pub(crate) enum Align {
     Left,
     Right,
 }
 
 #[derive(Clone, Debug)]
-pub struct Column {
+pub(crate) struct Column {
     pub title: String,
     pub align: Align,
     /// Columns of the highest weight stay longest; weight 9 is never dropped.
@@ -27,7 +27,7 @@ pub struct Column {
 }
 
 impl Column {
-    pub fn new(title: impl Into<String>, align: Align, weight: u8) -> Self {
+    pub(crate) fn new(title: impl Into<String>, align: Align, weight: u8) -> Self {
         Self {
             title: title.into(),
             align,
@@ -38,26 +38,26 @@ impl Column {
 
 /// A table before it is drawn.
 #[derive(Clone, Debug)]
-pub struct Grid {
+pub(crate) struct Grid {
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<String>>,
 }
 
 impl Grid {
-    pub fn new(columns: Vec<Column>) -> Self {
+    pub(crate) fn new(columns: Vec<Column>) -> Self {
         Self {
             columns,
             rows: Vec::new(),
         }
     }
 
-    pub fn push(&mut self, row: Vec<String>) {
+    pub(crate) fn push(&mut self, row: Vec<String>) {
         debug_assert_eq!(row.len(), self.columns.len());
         self.rows.push(row);
     }
 
     /// Removes columns no row has anything in.
-    pub fn without_empty_columns(mut self) -> Self {
+    pub(crate) fn without_empty_columns(mut self) -> Self {
         for index in (0..self.columns.len()).rev() {
             if self.rows.iter().all(|r| r[index].is_empty()) {
                 self.remove(index);
@@ -74,7 +74,7 @@ impl Grid {
     }
 
     /// Draws it within the style's width as far as dropping columns can.
-    pub fn render(&self, style: &Style) -> String {
+    pub(crate) fn render(&self, style: &Style) -> String {
         let mut grid = self.clone();
         let mut widths = self.widths();
         while total(&widths) > style.width {
@@ -92,13 +92,13 @@ impl Grid {
     }
 
     /// Its width when nothing is dropped.
-    pub fn full_width(&self) -> usize {
+    pub(crate) fn full_width(&self) -> usize {
         total(&self.widths())
     }
 
     /// What each column needs, without drawing anything: a table is tried in
     /// many layouts before one fits.
-    pub fn widths(&self) -> Vec<usize> {
+    pub(crate) fn widths(&self) -> Vec<usize> {
         let column = |(index, column): (usize, &Column)| {
             let cells = self.rows.iter().map(|row| get_text_width(&row[index]));
             cells.fold(get_text_width(&column.title), usize::max)
@@ -136,7 +136,7 @@ impl Grid {
 
 /// Of a table of these columns, with its margin; what stands between the last
 /// column and the edge is not drawn.
-pub fn total(widths: &[usize]) -> usize {
+pub(super) fn total(widths: &[usize]) -> usize {
     let columns: usize = widths.iter().map(|w| w + GAP).sum();
     (columns + 1).saturating_sub(GAP)
 }

@@ -6,7 +6,7 @@ use crate::record::Run;
 
 /// Times by shape and contender, the least of each shape marked `*`. Rows are
 /// shapes where the contenders fit beside each other, contenders otherwise.
-pub fn matrix(run: &Run, ranking: &Ranking, style: &Style) -> String {
+pub(crate) fn matrix(run: &Run, ranking: &Ranking, style: &Style) -> String {
     if entrants(ranking).next().is_none() {
         return String::new();
     }

@@ -15,16 +15,16 @@ mod repetition;
 mod style;
 mod summary;
 
-pub use comparison::comparison_table;
-pub use counters::{Counted, counters_of_run, counters_table};
-pub use failures::failures;
-pub use gate::{
+pub(crate) use comparison::comparison_table;
+pub(crate) use counters::{Counted, counters_of_run, counters_table};
+pub(crate) use failures::failures;
+pub(crate) use gate::{
     found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, reason, ruling_word, wanted,
 };
-pub use grid::{Align, Column, Grid};
-pub use matrix::matrix;
-pub use number::{count, interval, percent, signed_percent, speedup, threshold};
-pub use ranking::ranking_table;
-pub use repetition::{repetition, repetition_table, spread};
-pub use style::Style;
-pub use summary::{headline, sweep_summary};
+pub(crate) use grid::{Align, Column, Grid};
+pub(crate) use matrix::matrix;
+pub(crate) use number::{count, interval, percent, signed_percent, speedup, threshold};
+pub(crate) use ranking::ranking_table;
+pub(crate) use repetition::{repetition, repetition_table, spread};
+pub(crate) use style::Style;
+pub(crate) use summary::{headline, sweep_summary};

@@ -5,7 +5,7 @@ use crate::rank::{Kind, Ranking, Row};
 use crate::record::Run;
 
 /// The ranked table of a run.
-pub fn ranking_table(run: &Run, ranking: &Ranking, style: &Style) -> Grid {
+pub(crate) fn ranking_table(run: &Run, ranking: &Ranking, style: &Style) -> Grid {
     let reference = ranking.reference.as_ref();
     let over = reference.map_or("speedup".to_owned(), |r| format!("over {r}"));
     let yardstick = run.header.yardstick.as_ref();

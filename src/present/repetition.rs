@@ -8,7 +8,7 @@ use crate::stats::CONFIDENCE;
 const SHOWN: usize = 4;
 
 /// Each contender in both runs, its speedup over the reference and its rank.
-pub fn repetition_table(repeat: &Repeat, style: &Style) -> String {
+pub(crate) fn repetition_table(repeat: &Repeat, style: &Style) -> String {
     let mut grid = Grid::new(vec![
         Column::new("contender", Align::Left, 9),
         Column::new(format!("A over {}", repeat.reference), Align::Left, 9),
@@ -44,7 +44,7 @@ pub fn repetition_table(repeat: &Repeat, style: &Style) -> String {
 }
 
 /// How far two runs lie apart in `what`, and what that says of other cards.
-pub fn spread(what: &str, spread: &Spread, same_card: Option<bool>) -> String {
+pub(crate) fn spread(what: &str, spread: &Spread, same_card: Option<bool>) -> String {
     let Spread {
         contenders,
         median,
@@ -72,7 +72,7 @@ pub fn spread(what: &str, spread: &Spread, same_card: Option<bool>) -> String {
 
 /// Whether the runs agree, in two sentences: on the tie groups, and on the
 /// geometric means.
-pub fn repetition(repeat: &Repeat) -> [String; 2] {
+pub(crate) fn repetition(repeat: &Repeat) -> [String; 2] {
     [ties(repeat), means(repeat)]
 }
 

@@ -3,21 +3,21 @@ use std::io::IsTerminal;
 
 /// How wide, and whether in colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Style {
+pub(crate) struct Style {
     pub colour: bool,
     pub width: usize,
 }
 
 impl Style {
     /// What files and pipes get: plain, 100 columns.
-    pub const PLAIN: Self = Self {
+    pub(crate) const PLAIN: Self = Self {
         colour: false,
         width: 100,
     };
 
     /// For standard output as it is: colour only on a terminal and not under
     /// `NO_COLOR`, as wide as the terminal.
-    pub fn detect() -> Self {
+    pub(crate) fn detect() -> Self {
         let terminal = std::io::stdout().is_terminal();
         let quiet = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
@@ -36,29 +36,29 @@ impl Style {
         }
     }
 
-    pub fn bold(&self, text: impl Display) -> String {
+    pub(crate) fn bold(&self, text: impl Display) -> String {
         self.wrap("1", text)
     }
 
-    pub fn dim(&self, text: impl Display) -> String {
+    pub(crate) fn dim(&self, text: impl Display) -> String {
         self.wrap("2", text)
     }
 
-    pub fn good(&self, text: impl Display) -> String {
+    pub(crate) fn good(&self, text: impl Display) -> String {
         self.wrap("32", text)
     }
 
-    pub fn bad(&self, text: impl Display) -> String {
+    pub(crate) fn bad(&self, text: impl Display) -> String {
         self.wrap("31", text)
     }
 
-    pub fn doubtful(&self, text: impl Display) -> String {
+    pub(crate) fn doubtful(&self, text: impl Display) -> String {
         self.wrap("33", text)
     }
 
     /// Folds plain text into lines of the style's width, those after the first
     /// indented.
-    pub fn fold(&self, text: &str, indent: usize) -> String {
+    pub(crate) fn fold(&self, text: &str, indent: usize) -> String {
         let mut lines: Vec<String> = vec![String::new()];
         for word in text.split_whitespace() {
             let last = lines.len() - 1;

@@ -5,7 +5,7 @@ use crate::rank::{Kind, Ranking};
 use crate::record::{Run, printable};
 
 /// Everything a sweep says at its end, made from the run file alone.
-pub fn sweep_summary(run: &Run, style: &Style) -> String {
+pub(crate) fn sweep_summary(run: &Run, style: &Style) -> String {
     summary_of(run, &Ranking::of(run), style)
 }
 
@@ -28,7 +28,7 @@ fn summary_of(run: &Run, ranking: &Ranking, style: &Style) -> String {
 }
 
 /// The round, its question, and what ran where.
-pub fn headline(run: &Run, style: &Style) -> String {
+pub(crate) fn headline(run: &Run, style: &Style) -> String {
     let header = &run.header;
     let question = style.fold(&format!("{} {}", header.name, header.question), 2);
     let named = format!("{} ", style.bold(&header.name));

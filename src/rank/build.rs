@@ -12,7 +12,7 @@ use crate::stats::{CONFIDENCE, Contrast, Estimates, detectable, holm, places};
 
 impl Ranking {
     /// Judges a run. The same file always gives the same ranking.
-    pub fn of(run: &Run) -> Self {
+    pub(crate) fn of(run: &Run) -> Self {
         let mut ranking = Self {
             reference: None,
             baseline_valid: false,

@@ -7,7 +7,7 @@ use crate::stats::{CONFIDENCE, Estimates, LogEstimate};
 
 /// One contender on one shape.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub(crate) struct Cell {
     pub contender: ContenderId,
     pub shape: String,
     /// `None`: not known yet, or (for recorded numbers) never checked.
@@ -19,7 +19,7 @@ pub struct Cell {
 
 /// A valid cell's time.
 #[derive(Clone, Debug)]
-pub struct Timed {
+pub(crate) struct Timed {
     /// ln(µs).
     pub log: LogEstimate,
     pub samples: usize,
@@ -39,17 +39,17 @@ pub struct Timed {
 }
 
 impl Timed {
-    pub fn micros(&self) -> Interval {
+    pub(crate) fn micros(&self) -> Interval {
         self.log.ratio(CONFIDENCE)
     }
 
-    pub fn estimate(&self) -> Micros {
+    pub(crate) fn estimate(&self) -> Micros {
         Micros(self.log.mean.exp())
     }
 }
 
 /// Every cell of a run, contenders first, shapes in the header's order.
-pub fn cells(run: &Run) -> Vec<Cell> {
+pub(super) fn cells(run: &Run) -> Vec<Cell> {
     let entrants: Vec<&ContenderId> = run.entrants().collect();
     let row = |c: &&ContenderId| -> Vec<Cell> {
         let shapes = run.header.shapes.iter();

@@ -7,7 +7,7 @@ use crate::record::Run;
 
 /// Why the times of two runs mean different things.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mismatch {
+pub(crate) struct Mismatch {
     pub base: String,
     pub candidate: String,
 }
@@ -19,7 +19,7 @@ impl fmt::Display for Mismatch {
 }
 
 /// `None` where both runs timed the same kind of device in the same way.
-pub fn mismatch(base: &Run, candidate: &Run) -> Option<Mismatch> {
+pub(crate) fn mismatch(base: &Run, candidate: &Run) -> Option<Mismatch> {
     let kind = |run: &Run| {
         let device = &run.header.device;
         (device.backend, device.timing, device.name.clone())
@@ -31,7 +31,7 @@ pub fn mismatch(base: &Run, candidate: &Run) -> Option<Mismatch> {
 }
 
 /// `NVIDIA H200 (cuda, measured)`.
-pub fn describe(run: &Run) -> String {
+pub(crate) fn describe(run: &Run) -> String {
     let device = &run.header.device;
     let timing = device.timing.as_str();
     format!("{} ({}, {timing})", device.name, device.backend)
@@ -39,7 +39,7 @@ pub fn describe(run: &Run) -> String {
 
 /// Whether two runs timed one and the same card; `None` where it is not on
 /// record, or nothing was timed.
-pub fn same_card(base: &Run, candidate: &Run) -> Option<bool> {
+pub(crate) fn same_card(base: &Run, candidate: &Run) -> Option<bool> {
     let card = |run: &Run| {
         let device = &run.header.device;
         let timed = device.timing == Timing::Measured;

@@ -7,13 +7,13 @@ use crate::stats::{Contrast, Estimates, LogEstimate, unpaired};
 
 /// ln(time of base / time of candidate): positive where the candidate is faster.
 #[derive(Clone, Debug)]
-pub struct Comparison {
+pub(crate) struct Comparison {
     pub shapes: Vec<(String, LogEstimate)>,
     pub geomean: LogEstimate,
 }
 
 impl Comparison {
-    pub fn shape(&self, name: &str) -> Option<&LogEstimate> {
+    pub(crate) fn shape(&self, name: &str) -> Option<&LogEstimate> {
         self.shapes.iter().find(|(s, _)| s == name).map(|(_, e)| e)
     }
 }
@@ -21,7 +21,7 @@ impl Comparison {
 impl Ranking {
     /// `candidate` over `base`, on the shapes where both are valid; `None`
     /// where there is no such shape.
-    pub fn compare(
+    pub(crate) fn compare(
         &self,
         run: &Run,
         base: &ContenderId,
@@ -73,7 +73,7 @@ fn of_points(shapes: Vec<LogEstimate>) -> Option<Estimates> {
 
 /// One side of a comparison across runs.
 #[derive(Clone, Copy)]
-pub struct Side<'a> {
+pub(crate) struct Side<'a> {
     pub run: &'a Run,
     pub ranking: &'a Ranking,
     pub contender: &'a ContenderId,
@@ -82,7 +82,7 @@ pub struct Side<'a> {
 /// Across two runs: nothing pairs their blocks, so each side's noise counts in
 /// full and drift between the runs is not removed. Shapes are matched by name
 /// and must have the same groups.
-pub fn compare_runs(base: Side, candidate: Side) -> Option<Comparison> {
+pub(crate) fn compare_runs(base: Side, candidate: Side) -> Option<Comparison> {
     let mut shapes = Vec::new();
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for shape in &candidate.run.header.shapes {

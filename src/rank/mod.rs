@@ -16,14 +16,14 @@ use crate::domain::{ContenderId, Interval, Status};
 use crate::record::{Resources, Run};
 use crate::stats::{Detectable, LogEstimate, Place};
 
-pub use cell::{Cell, Timed};
-pub use comparable::{Mismatch, describe, mismatch, same_card};
-pub use comparison::{Comparison, Side, compare_runs};
-pub use repeat::{Dispute, Repeat, Repeated, Spread};
+pub(crate) use cell::{Cell, Timed};
+pub(crate) use comparable::{Mismatch, describe, mismatch, same_card};
+pub(crate) use comparison::{Comparison, Side, compare_runs};
+pub(crate) use repeat::{Dispute, Repeat, Repeated, Spread};
 
 /// One run, judged.
 #[derive(Clone, Debug)]
-pub struct Ranking {
+pub(crate) struct Ranking {
     /// What speedups are over: the baseline, or the first valid contender
     /// where the baseline is not valid.
     pub reference: Option<ContenderId>,
@@ -60,7 +60,7 @@ impl Index {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     Contender,
     Baseline,
     Yardstick,
@@ -68,7 +68,7 @@ pub enum Kind {
 
 /// One entrant over all shapes.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub(crate) struct Row {
     pub contender: ContenderId,
     pub kind: Kind,
     /// `None` for the yardstick and for whoever is not ok on every shape.
@@ -88,7 +88,7 @@ pub struct Row {
 
 /// Two ranked contenders against each other, by their numbers in the header.
 #[derive(Clone, Copy, Debug)]
-pub struct Pair {
+pub(crate) struct Pair {
     pub a: usize,
     pub b: usize,
     /// Time of `a` over time of `b`: above 1, `b` is faster.
@@ -99,17 +99,17 @@ pub struct Pair {
 }
 
 impl Ranking {
-    pub fn row(&self, contender: &ContenderId) -> Option<&Row> {
+    pub(crate) fn row(&self, contender: &ContenderId) -> Option<&Row> {
         self.rows.iter().find(|r| r.contender == *contender)
     }
 
-    pub fn cell(&self, contender: &ContenderId, shape: &str) -> Option<&Cell> {
+    pub(crate) fn cell(&self, contender: &ContenderId, shape: &str) -> Option<&Cell> {
         let shape = *self.index.shapes.get(shape)?;
         self.cells_of(contender).get(shape)
     }
 
     /// A contender's cells, the shapes in the header's order.
-    pub fn cells_of(&self, contender: &ContenderId) -> &[Cell] {
+    pub(crate) fn cells_of(&self, contender: &ContenderId) -> &[Cell] {
         let shapes = self.index.shapes.len();
         let row = self.index.entrants.get(contender);
         let cells = row.and_then(|r| self.cells.get(r * shapes..(r + 1) * shapes));
@@ -117,30 +117,30 @@ impl Ranking {
     }
 
     /// The best ranked contender that is not the baseline.
-    pub fn challenger(&self) -> Option<&Row> {
+    pub(crate) fn challenger(&self) -> Option<&Row> {
         self.rows
             .iter()
             .find(|r| r.place.is_some() && r.kind == Kind::Contender)
     }
 
     /// Everyone who shares first place.
-    pub fn winners(&self) -> impl Iterator<Item = &Row> {
+    pub(crate) fn winners(&self) -> impl Iterator<Item = &Row> {
         let first = |r: &&Row| r.place.is_some_and(|p| p.rank == 1);
         self.rows.iter().filter(first)
     }
 }
 
 impl Row {
-    pub fn speedup_interval(&self) -> Option<Interval> {
+    pub(crate) fn speedup_interval(&self) -> Option<Interval> {
         Some(self.speedup?.ratio(crate::stats::CONFIDENCE))
     }
 
-    pub fn over_yardstick_interval(&self) -> Option<Interval> {
+    pub(crate) fn over_yardstick_interval(&self) -> Option<Interval> {
         Some(self.over_yardstick?.ratio(crate::stats::CONFIDENCE))
     }
 
     /// Its verdict is not the one its variant declares.
-    pub fn unexpected(&self) -> bool {
+    pub(crate) fn unexpected(&self) -> bool {
         self.status.is_some_and(|s| s != self.expect)
     }
 }

@@ -9,7 +9,7 @@ use crate::stats::{CONFIDENCE, LogEstimate, Place, unpaired};
 
 /// Two runs with the same reference and the same shapes.
 #[derive(Clone, Debug)]
-pub struct Repeat {
+pub(crate) struct Repeat {
     pub reference: ContenderId,
     /// Everyone ranked in both, in the second run's order.
     pub entries: Vec<Repeated>,
@@ -19,7 +19,7 @@ pub struct Repeat {
 
 /// A contender ranked in both runs.
 #[derive(Clone, Debug)]
-pub struct Repeated {
+pub(crate) struct Repeated {
     pub contender: ContenderId,
     pub places: [Place; 2],
     /// Over the reference, in each run.
@@ -32,7 +32,7 @@ pub struct Repeated {
 
 /// Two contenders whose places differ between the runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dispute {
+pub(crate) struct Dispute {
     pub pair: [ContenderId; 2],
     /// Of the first of the pair beside the second: `Less` is ranked before,
     /// `Equal` tied.
@@ -42,7 +42,7 @@ pub struct Dispute {
 /// How far two runs lie apart, over the contenders they share: what no
 /// interval of either run holds, because each is about its own card and hour.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// Contenders with a difference and its interval.
     pub contenders: usize,
     /// Half of them differ by more than this, as a share.
@@ -54,7 +54,7 @@ pub struct Spread {
 
 impl Spread {
     /// `None` without intervals.
-    pub fn of(changes: impl IntoIterator<Item = LogEstimate>) -> Option<Self> {
+    pub(crate) fn of(changes: impl IntoIterator<Item = LogEstimate>) -> Option<Self> {
         let judged = changes.into_iter().filter_map(|change| {
             let half = change.half_width(CONFIDENCE)?;
             Some((change.mean.abs(), half))
@@ -74,7 +74,7 @@ impl Spread {
 impl Repeated {
     /// The two speedups differ by no more than the interval of their
     /// difference allows; `None` without an interval.
-    pub fn agrees(&self) -> Option<bool> {
+    pub(crate) fn agrees(&self) -> Option<bool> {
         Some(self.change.mean.abs() <= self.change.half_width(CONFIDENCE)?)
     }
 }
@@ -82,7 +82,7 @@ impl Repeated {
 impl Repeat {
     /// `None` where the runs cannot repeat each other: other references,
     /// other shapes, or nobody but the reference ranked in both.
-    pub fn of(first: (&Run, &Ranking), second: (&Run, &Ranking)) -> Option<Self> {
+    pub(crate) fn of(first: (&Run, &Ranking), second: (&Run, &Ranking)) -> Option<Self> {
         let reference = second.1.reference.as_ref()?;
         if first.1.reference.as_ref() != Some(reference)
             || first.0.header.shapes != second.0.header.shapes
@@ -117,19 +117,19 @@ impl Repeat {
     }
 
     /// Everyone but the reference, which is 1 in both by definition.
-    pub fn challengers(&self) -> impl Iterator<Item = &Repeated> {
+    pub(crate) fn challengers(&self) -> impl Iterator<Item = &Repeated> {
         let other = |e: &&Repeated| e.contender != self.reference;
         self.entries.iter().filter(other)
     }
 
     /// How far the speedups lie apart, of contenders that are the same in both.
-    pub fn spread(&self) -> Option<Spread> {
+    pub(crate) fn spread(&self) -> Option<Spread> {
         let same = self.challengers().filter(|e| !e.edited);
         Spread::of(same.map(|e| e.change))
     }
 
     /// Pairs whose order was compared.
-    pub fn pairs(&self) -> usize {
+    pub(crate) fn pairs(&self) -> usize {
         self.entries.len() * (self.entries.len() - 1) / 2
     }
 }

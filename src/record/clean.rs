@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::domain::{harmful, printable};
 
 /// The parsed line with every string made harmless.
-pub fn parse<T: serde::de::DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
+pub(super) fn parse<T: serde::de::DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
     if !suspicious(line) {
         return serde_json::from_slice(line);
     }

@@ -7,18 +7,18 @@ use super::Run;
 use crate::domain::{Bytes, ContenderId, INSTRUCTIONS};
 
 /// Counters by name.
-pub type Counts = BTreeMap<String, f64>;
+pub(crate) type Counts = BTreeMap<String, f64>;
 
 /// What a figure is counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub(crate) enum Unit {
     Count,
     Bytes,
 }
 
 /// A number shown to a reader: one counter, or several that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Figure {
+pub(crate) struct Figure {
     /// Over two lines where that keeps its column narrow.
     pub title: &'static str,
     pub unit: Unit,
@@ -28,7 +28,7 @@ pub struct Figure {
 
 /// Figures that are read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Panel {
+pub(crate) struct Panel {
     pub title: &'static str,
     pub figures: &'static [Figure],
 }
@@ -44,7 +44,7 @@ const fn bytes(title: &'static str, of: &'static [&'static str]) -> Figure {
 }
 
 /// Everything that is counted, in the order it is shown.
-pub const PANELS: [Panel; 3] = [
+pub(crate) const PANELS: [Panel; 3] = [
     Panel {
         title: "work",
         figures: &[
@@ -103,12 +103,12 @@ pub const PANELS: [Panel; 3] = [
 
 impl Figure {
     /// `None` where the run does not have all of its counters.
-    pub fn value(&self, counts: &Counts) -> Option<f64> {
+    pub(crate) fn value(&self, counts: &Counts) -> Option<f64> {
         self.of.iter().map(|name| counts.get(*name)).sum()
     }
 
     /// A value as a reader wants it: three digits and a prefix.
-    pub fn text(&self, value: f64) -> String {
+    pub(crate) fn text(&self, value: f64) -> String {
         match self.unit {
             Unit::Bytes => Bytes(value.max(0.0) as u64).to_string(),
             Unit::Count => prefixed(value),
@@ -131,14 +131,14 @@ fn prefixed(value: f64) -> String {
 
 impl Run {
     /// A contender's counters on one shape; `None` where nothing was emulated.
-    pub fn counts(&self, contender: &ContenderId, shape: &str) -> Option<&Counts> {
+    pub(crate) fn counts(&self, contender: &ContenderId, shape: &str) -> Option<&Counts> {
         let counts = &self.verdict(contender, shape)?.counters;
         (!counts.is_empty()).then_some(counts)
     }
 
     /// Its counters summed over those of `shapes` that have any, and how many
     /// of them do.
-    pub fn summed_counts<'s>(
+    pub(crate) fn summed_counts<'s>(
         &self,
         contender: &ContenderId,
         shapes: impl IntoIterator<Item = &'s str>,

@@ -10,9 +10,9 @@ use crate::domain::bounds::{CELLS, CLAIM, CONTENDERS, EXTENT, GROUPS, name};
 use crate::domain::{ALGORITHM_DIGITS, Group, Micros, Shape, Tuning};
 
 /// Longest line, bytes.
-pub const LINE: usize = 16 << 20;
+pub(super) const LINE: usize = 16 << 20;
 /// Processes that may have timed one shape.
-pub const PROCESSES: usize = 1024;
+pub(super) const PROCESSES: usize = 1024;
 
 /// From less than a clock cycle to a quarter of an hour.
 const MICROS: RangeInclusive<f64> = 1e-3..=1e9;
@@ -39,15 +39,15 @@ fn within(range: &RangeInclusive<f64>, value: f64, what: &str, unit: &str) -> Re
 
 /// A time that a kernel can take: a zero would win every ranking, and its
 /// logarithm would poison every mean.
-pub fn time(Micros(micros): Micros) -> Refusal {
+pub(super) fn time(Micros(micros): Micros) -> Refusal {
     within(&MICROS, micros, "a time", " µs")
 }
 
-pub fn clock(mhz: Option<f64>) -> Refusal {
+pub(super) fn clock(mhz: Option<f64>) -> Refusal {
     mhz.map_or(Ok(()), |mhz| within(&CLOCK_MHZ, mhz, "an SM clock", " MHz"))
 }
 
-pub fn header(header: &Header) -> Refusal {
+pub(super) fn header(header: &Header) -> Refusal {
     let mut seen = HashSet::new();
     for contender in &header.contenders {
         let id = contender.id.as_str();
@@ -133,7 +133,7 @@ fn device(device: &DeviceRecord) -> Refusal {
         .try_for_each(|(key, value, most)| within(&(0.0..=*most), *value, key, ""))
 }
 
-pub fn build(build: &Build) -> Refusal {
+pub(super) fn build(build: &Build) -> Refusal {
     refuse(build.shapes.is_empty(), || {
         format!("a build of `{}` that serves no shape", build.contender)
     })?;
@@ -144,7 +144,7 @@ pub fn build(build: &Build) -> Refusal {
 }
 
 /// What would be handed to the library when the run is resumed.
-pub fn tuning(tuning: &Tuning, groups: usize) -> Refusal {
+pub(super) fn tuning(tuning: &Tuning, groups: usize) -> Refusal {
     let (shape, gemms) = (&tuning.shape, tuning.gemms.len());
     refuse(gemms != groups, || {
         format!("a tuning of {gemms} GEMMs for `{shape}`, which has {groups} groups")
@@ -159,7 +159,7 @@ pub fn tuning(tuning: &Tuning, groups: usize) -> Refusal {
     Ok(())
 }
 
-pub fn end(end: &End) -> Refusal {
+pub(super) fn end(end: &End) -> Refusal {
     let seconds = end.seconds.values();
     seconds
         .into_iter()

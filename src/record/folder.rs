@@ -4,7 +4,7 @@ use std::time::SystemTime;
 use super::runs_in;
 
 /// Every run file directly in `dir`, the one last written first.
-pub fn newest_first(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn newest_first(dir: &Path) -> Vec<PathBuf> {
     let written = |path: &PathBuf| {
         let found = path.metadata().and_then(|m| m.modified());
         found.unwrap_or(SystemTime::UNIX_EPOCH)

@@ -9,7 +9,7 @@ use super::edge;
 const PIECE: u64 = 4 << 20;
 
 /// Why reading stopped before the end.
-pub enum Stopped<E> {
+pub(super) enum Stopped<E> {
     Io(io::Error),
     /// This line is longer than any that is written.
     TooLong(usize),
@@ -19,7 +19,7 @@ pub enum Stopped<E> {
 
 /// Hands over the lines of `source` piece by piece, each with the number of
 /// its first line. Only the last line may lack its newline.
-pub fn pieces<E>(
+pub(super) fn pieces<E>(
     mut source: impl Read,
     mut take: impl FnMut(usize, &[u8]) -> Result<(), E>,
 ) -> Result<(), Stopped<E>> {

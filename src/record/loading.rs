@@ -15,12 +15,12 @@ use crate::domain::{Status, Tuning, Verdict};
 const SHARE: usize = 256;
 
 /// A line's number and what is wrong with it.
-pub struct Refused {
+pub(super) struct Refused {
     pub line: usize,
     pub message: String,
 }
 
-pub struct Loading {
+pub(super) struct Loading {
     run: Run,
     /// The blocks each process has of each shape.
     blocks: HashMap<(usize, u32), Blocks>,
@@ -37,7 +37,7 @@ pub struct Loading {
 }
 
 impl Loading {
-    pub fn new(run: Run) -> Self {
+    pub(super) fn new(run: Run) -> Self {
         Self {
             timed: vec![0; run.names.arms()],
             run,
@@ -51,7 +51,7 @@ impl Loading {
     }
 
     /// Takes in whole lines, the first of which has this number.
-    pub fn take(&mut self, first: usize, text: &[u8]) -> Result<(), Refused> {
+    pub(super) fn take(&mut self, first: usize, text: &[u8]) -> Result<(), Refused> {
         let lines: Vec<&[u8]> = text.split_inclusive(|b| *b == b'\n').collect();
         let names = &self.run.names;
         let parsed: Vec<Option<Result<Event, Flaw>>> = lines
@@ -78,7 +78,7 @@ impl Loading {
         Ok(())
     }
 
-    pub fn finish(mut self) -> Result<Run, Refused> {
+    pub(super) fn finish(mut self) -> Result<Run, Refused> {
         self.unlike()?;
         self.run.tally.settle();
         Ok(self.run)

@@ -2,7 +2,7 @@
 //! known. Everything right of it in the pipeline reads only this.
 
 mod clean;
-pub mod counters;
+pub(crate) mod counters;
 mod edge;
 mod folder;
 mod lines;
@@ -13,18 +13,18 @@ mod parse;
 mod place;
 mod reader;
 mod run;
-pub mod schema;
+pub(crate) mod schema;
 #[cfg(test)]
-pub mod synthetic;
+pub(crate) mod synthetic;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-pub use crate::domain::printable;
-pub use folder::newest_first;
-pub use place::{portable, portable_word};
+pub(crate) use crate::domain::printable;
+pub(crate) use folder::newest_first;
+pub(crate) use place::{portable, portable_word};
 #[cfg(test)]
-pub use reader::read_text;
-pub use reader::{ReadError, header, newest, read, runs_in};
-pub use run::{Resources, Run};
-pub use writer::{WriteError, Writer};
+pub(crate) use reader::read_text;
+pub(crate) use reader::{ReadError, header, newest, read, runs_in};
+pub(crate) use run::{Resources, Run};
+pub(crate) use writer::{WriteError, Writer};

@@ -6,14 +6,14 @@ use crate::domain::ContenderId;
 /// The names a header introduces, numbered: contenders in its order, then the
 /// yardstick, then the baseline's second entry, which has no name of its own.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Names {
+pub(super) struct Names {
     entrants: HashMap<String, usize>,
     shapes: HashMap<String, usize>,
     baseline: Option<usize>,
 }
 
 impl Names {
-    pub fn of(header: &Header) -> Self {
+    pub(super) fn of(header: &Header) -> Self {
         let contenders = header.contenders.iter().map(|c| &c.id);
         let ids = contenders.chain(&header.yardstick);
         let named = |(i, id): (usize, &ContenderId)| (id.as_str().to_owned(), i);
@@ -26,25 +26,25 @@ impl Names {
         }
     }
 
-    pub fn entrant(&self, name: &str) -> Option<usize> {
+    pub(super) fn entrant(&self, name: &str) -> Option<usize> {
         self.entrants.get(name).copied()
     }
 
-    pub fn shape(&self, name: &str) -> Option<usize> {
+    pub(super) fn shape(&self, name: &str) -> Option<usize> {
         self.shapes.get(name).copied()
     }
 
     /// The arm of the baseline's second entry.
-    pub fn control(&self) -> usize {
+    pub(super) fn control(&self) -> usize {
         self.entrants.len()
     }
 
     /// Everything a block can time.
-    pub fn arms(&self) -> usize {
+    pub(super) fn arms(&self) -> usize {
         self.entrants.len() + 1
     }
 
-    pub fn is_baseline(&self, entrant: usize) -> bool {
+    pub(super) fn is_baseline(&self, entrant: usize) -> bool {
         self.baseline == Some(entrant)
     }
 }

@@ -12,14 +12,14 @@ use crate::domain::{Block, Micros};
 use crate::stats::Sampled;
 
 /// A line that was understood.
-pub enum Event {
+pub(super) enum Event {
     Block(Timed),
     /// Anything but a block.
     Other(Line),
 }
 
 /// A block with its names looked up and its times in logarithms.
-pub struct Timed {
+pub(super) struct Timed {
     pub shape: usize,
     pub process: u32,
     pub block: u32,
@@ -29,14 +29,14 @@ pub struct Timed {
 }
 
 /// Why a line was not.
-pub enum Flaw {
+pub(super) enum Flaw {
     /// It is not JSON of the schema, and may only be half a line.
     Unreadable(String),
     /// It says something that cannot be.
     Impossible(String),
 }
 
-pub fn parse(line: &[u8], names: &Names) -> Result<Event, Flaw> {
+pub(super) fn parse(line: &[u8], names: &Names) -> Result<Event, Flaw> {
     const BLOCK: &[u8] = b"{\"type\":\"block\",";
     let unreadable = |e: serde_json::Error| Flaw::Unreadable(in_line(&e));
     if line.starts_with(BLOCK) && clean::plain(line) {
@@ -60,7 +60,7 @@ pub fn parse(line: &[u8], names: &Names) -> Result<Event, Flaw> {
 
 /// The parser counts lines from the one it was given; ours is in the message
 /// already.
-pub fn in_line(error: &serde_json::Error) -> String {
+pub(super) fn in_line(error: &serde_json::Error) -> String {
     error.to_string().replace(" at line 1 column ", ", column ")
 }
 
@@ -149,12 +149,12 @@ fn print(sample: &Sampled) -> u64 {
     hasher.finish()
 }
 
-pub fn contender(names: &Names, name: &str) -> Result<usize, String> {
+pub(super) fn contender(names: &Names, name: &str) -> Result<usize, String> {
     let unknown = || format!("contender `{name}` is not in the header");
     names.entrant(name).ok_or_else(unknown)
 }
 
-pub fn shape(names: &Names, name: &str) -> Result<usize, String> {
+pub(super) fn shape(names: &Names, name: &str) -> Result<usize, String> {
     let unknown = || format!("shape `{name}` is not in the header");
     names.shape(name).ok_or_else(unknown)
 }

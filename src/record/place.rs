@@ -4,7 +4,7 @@
 use std::path::{Component, Path, PathBuf};
 
 /// The path from the project's folder; of one that lies elsewhere, its name.
-pub fn portable(path: &Path, project: &Path) -> String {
+pub(crate) fn portable(path: &Path, project: &Path) -> String {
     let whole = normal(&project.join(path));
     let inside = whole.strip_prefix(normal(project)).ok().map(Path::to_owned);
     let real = || {
@@ -21,7 +21,7 @@ pub fn portable(path: &Path, project: &Path) -> String {
 
 /// A word of a command line, with a path that leads out of the project, alone
 /// or after `--flag=`, written as a run file does.
-pub fn portable_word(word: &str, project: &Path) -> String {
+pub(crate) fn portable_word(word: &str, project: &Path) -> String {
     let (flag, value) = match word.split_once('=') {
         Some((flag, value)) if flag.starts_with("--") => (&word[..=flag.len()], value),
         _ => ("", word),

@@ -20,7 +20,7 @@ use crate::files;
 
 /// Why a run file cannot be read.
 #[derive(Debug, Error)]
-pub enum ReadError {
+pub(crate) enum ReadError {
     #[error("cannot read run file {}: {source}", path.display())]
     Io {
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum ReadError {
 
 impl ReadError {
     /// What the user can do about it.
-    pub fn remedy(&self) -> &'static str {
+    pub(crate) fn remedy(&self) -> &'static str {
         match self {
             Self::Io { .. } => "check the path; run files lie in results/ and end in .jsonl",
             Self::Foreign { .. } => "give a .jsonl file that `dgx sweep` wrote",
@@ -57,7 +57,7 @@ impl ReadError {
 
 /// Reads the run file at `path`, in memory that does not grow with the number
 /// of its blocks.
-pub fn read(path: &Path) -> Result<Run, ReadError> {
+pub(crate) fn read(path: &Path) -> Result<Run, ReadError> {
     let file = files::open(path).map_err(|source| ReadError::Io {
         path: path.to_owned(),
         source,
@@ -66,7 +66,7 @@ pub fn read(path: &Path) -> Result<Run, ReadError> {
 }
 
 /// The most recently written run file directly in `dir`.
-pub fn newest(dir: &Path) -> Result<PathBuf, ReadError> {
+pub(crate) fn newest(dir: &Path) -> Result<PathBuf, ReadError> {
     let none = || ReadError::NoRuns {
         dir: dir.to_owned(),
     };
@@ -82,7 +82,7 @@ pub fn newest(dir: &Path) -> Result<PathBuf, ReadError> {
 }
 
 /// Every run file directly in `dir`, by name; none where it cannot be listed.
-pub fn runs_in(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn runs_in(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries
         .map(|e| e.path())
@@ -93,7 +93,7 @@ pub fn runs_in(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// The header alone, without reading the rest of the file.
-pub fn header(path: &Path) -> Result<Header, ReadError> {
+pub(crate) fn header(path: &Path) -> Result<Header, ReadError> {
     let io = |source| ReadError::Io {
         path: path.to_owned(),
         source,
@@ -108,7 +108,7 @@ pub fn header(path: &Path) -> Result<Header, ReadError> {
 
 /// Reads run-file text; `path` is for messages and for [`Run::path`].
 #[cfg(test)]
-pub fn read_text(path: &Path, bytes: &[u8]) -> Result<Run, ReadError> {
+pub(crate) fn read_text(path: &Path, bytes: &[u8]) -> Result<Run, ReadError> {
     read_from(path, bytes)
 }
 

@@ -11,7 +11,7 @@ use crate::stats::{Contrast, Reservoir, Tally};
 
 /// One run as read from its file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub(crate) struct Run {
     pub path: PathBuf,
     pub header: Header,
     pub builds: Vec<Build>,
@@ -32,7 +32,7 @@ pub struct Run {
 
 /// What a contender's kernels take of an SM: the worst over its kernels and shapes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Resources {
+pub(crate) struct Resources {
     pub registers: u32,
     pub spill_bytes: u32,
     /// Static and dynamic together, of the kernel that needs most.
@@ -59,21 +59,21 @@ impl Run {
         }
     }
 
-    pub fn timing(&self) -> Timing {
+    pub(crate) fn timing(&self) -> Timing {
         self.header.device.timing
     }
 
-    pub fn contender(&self, id: &ContenderId) -> Option<&ContenderRecord> {
+    pub(crate) fn contender(&self, id: &ContenderId) -> Option<&ContenderRecord> {
         self.header.contenders.get(self.arm(id)?)
     }
 
-    pub fn shape(&self, name: &str) -> Option<&Shape> {
+    pub(crate) fn shape(&self, name: &str) -> Option<&Shape> {
         self.header.shapes.get(self.names.shape(name)?)
     }
 
     /// The number of a contender's (or the yardstick's) first entry, the one
     /// all estimates use.
-    pub fn arm(&self, id: &ContenderId) -> Option<usize> {
+    pub(crate) fn arm(&self, id: &ContenderId) -> Option<usize> {
         self.names.entrant(id.as_str())
     }
 
@@ -82,14 +82,14 @@ impl Run {
     }
 
     /// ln(µs) of a contender on a shape, for comparisons no block can pair.
-    pub fn times(&self, contender: &ContenderId, shape: &str) -> Contrast {
+    pub(crate) fn times(&self, contender: &ContenderId, shape: &str) -> Contrast {
         let cell = self.cell(contender, shape);
         cell.map_or_else(Contrast::default, |(arm, s)| self.tally.times(s, arm))
     }
 
     /// The baseline over itself: its first entry over its second, on the shape
     /// of this number.
-    pub fn control(&self, shape: usize) -> Contrast {
+    pub(crate) fn control(&self, shape: usize) -> Contrast {
         let first = self.arm(&self.header.baseline);
         first.map_or_else(Contrast::default, |first| {
             self.tally.ratios(shape, first, self.names.control())
@@ -97,36 +97,36 @@ impl Run {
     }
 
     /// Samples of a contender on a shape; `None` where it was not timed.
-    pub fn samples(&self, contender: &ContenderId, shape: &str) -> Option<&Reservoir> {
+    pub(crate) fn samples(&self, contender: &ContenderId, shape: &str) -> Option<&Reservoir> {
         let (arm, shape) = self.cell(contender, shape)?;
         self.tally.samples(shape, arm)
     }
 
-    pub fn is_yardstick(&self, id: &ContenderId) -> bool {
+    pub(crate) fn is_yardstick(&self, id: &ContenderId) -> bool {
         self.header.yardstick.as_ref() == Some(id)
     }
 
     /// Contenders in the header's order, then the yardstick.
-    pub fn entrants(&self) -> impl Iterator<Item = &ContenderId> {
+    pub(crate) fn entrants(&self) -> impl Iterator<Item = &ContenderId> {
         let contenders = self.header.contenders.iter().map(|c| &c.id);
         contenders.chain(self.header.yardstick.iter())
     }
 
-    pub fn verdict(&self, contender: &ContenderId, shape: &str) -> Option<&Verdict> {
+    pub(crate) fn verdict(&self, contender: &ContenderId, shape: &str) -> Option<&Verdict> {
         self.verdicts.get(&self.cell(contender, shape)?)
     }
 
-    pub fn estimate(&self, contender: &ContenderId, shape: &str) -> Option<&Estimate> {
+    pub(crate) fn estimate(&self, contender: &ContenderId, shape: &str) -> Option<&Estimate> {
         self.estimates.get(&self.cell(contender, shape)?)
     }
 
     /// How the yardstick computes a shape, where it was tuned for it.
-    pub fn tuning(&self, shape: &str) -> Option<&Tuning> {
+    pub(crate) fn tuning(&self, shape: &str) -> Option<&Tuning> {
         self.tunings.get(&self.names.shape(shape)?)
     }
 
     /// What became of a cell; `None` while nothing is known of it.
-    pub fn status(&self, contender: &ContenderId, shape: &str) -> Option<Status> {
+    pub(crate) fn status(&self, contender: &ContenderId, shape: &str) -> Option<Status> {
         if let Some(verdict) = self.verdict(contender, shape) {
             return Some(verdict.status);
         }
@@ -135,7 +135,7 @@ impl Run {
     }
 
     /// One line saying why a cell is not ok.
-    pub fn reason(&self, contender: &ContenderId, shape: &str) -> Option<&str> {
+    pub(crate) fn reason(&self, contender: &ContenderId, shape: &str) -> Option<&str> {
         match self.verdict(contender, shape) {
             Some(verdict) => verdict.reason.as_deref(),
             None => self.failed_build(contender, shape)?.message.as_deref(),
@@ -148,7 +148,7 @@ impl Run {
     }
 
     /// `None` where nothing of the contender was built.
-    pub fn resources(&self, contender: &ContenderId) -> Option<Resources> {
+    pub(crate) fn resources(&self, contender: &ContenderId) -> Option<Resources> {
         let built = |b: &&Build| b.contender == *contender && b.ok;
         let kernels = self.builds.iter().filter(built).flat_map(|b| &b.kernels);
         kernels.fold(None, |worst: Option<Resources>, kernel| {
@@ -169,7 +169,7 @@ impl Run {
     }
 
     /// Remarks of the compiler about a contender, each once.
-    pub fn remarks(&self, contender: &ContenderId) -> Vec<&str> {
+    pub(crate) fn remarks(&self, contender: &ContenderId) -> Vec<&str> {
         let mut remarks: Vec<&str> = self
             .builds
             .iter()

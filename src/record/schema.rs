@@ -13,12 +13,12 @@ use crate::domain::{
 };
 
 /// Raised by any change that an older dgx would misread.
-pub const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 /// One line of a run file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
-pub enum Line {
+pub(crate) enum Line {
     Header(Box<Header>),
     Build(Build),
     Verdict(Verdict),
@@ -31,7 +31,7 @@ pub enum Line {
 /// Everything needed to read the rest of the file without the config or the variants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Header {
+pub(crate) struct Header {
     pub schema: u32,
     /// The round's name, e.g. `round4`.
     pub name: String,
@@ -61,14 +61,14 @@ pub struct Header {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct GitState {
+pub(crate) struct GitState {
     pub commit: String,
     pub dirty: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Host {
+pub(crate) struct Host {
     pub os: String,
     pub arch: String,
     pub cpu: String,
@@ -78,7 +78,7 @@ pub struct Host {
 /// What a reader must know of where it ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DeviceRecord {
+pub(crate) struct DeviceRecord {
     /// `none` for recorded numbers.
     pub backend: BackendKind,
     /// What [`BackendKind::timing`] says: files are read without knowing that.
@@ -100,7 +100,7 @@ pub struct DeviceRecord {
 }
 
 impl DeviceRecord {
-    pub fn new(backend: BackendKind, device: &Device) -> Self {
+    pub(crate) fn new(backend: BackendKind, device: &Device) -> Self {
         let Device { limits, peaks, .. } = device;
         let card = device.card.clone().unwrap_or_default();
         // Modelled times are held to what they are made of.
@@ -122,7 +122,7 @@ impl DeviceRecord {
     }
 
     /// The most it can do; `None` where the record does not say.
-    pub fn ceiling(&self) -> Option<Ceiling> {
+    pub(crate) fn ceiling(&self) -> Option<Ceiling> {
         Ceiling::new(
             self.sms,
             self.tensor_flops_per_clock,
@@ -134,14 +134,14 @@ impl DeviceRecord {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ConfigText {
+pub(crate) struct ConfigText {
     pub path: String,
     pub text: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ContenderRecord {
+pub(crate) struct ContenderRecord {
     pub id: ContenderId,
     pub variant: String,
     pub params: BTreeMap<String, i64>,
@@ -157,7 +157,7 @@ pub struct ContenderRecord {
 /// How the run was asked to validate and measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settings {
+pub(crate) struct Settings {
     pub seed: u64,
     pub rtol: f64,
     pub atol: f64,
@@ -179,7 +179,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 impl Settings {
     /// Blocks each process must take of each shape.
-    pub fn share(&self) -> u32 {
+    pub(crate) fn share(&self) -> u32 {
         self.min_blocks.div_ceil(self.processes.max(1)).max(2)
     }
 }
@@ -187,7 +187,7 @@ impl Settings {
 /// One compilation: a contender's image for one shape (constants may depend on the shape).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Build {
+pub(crate) struct Build {
     pub contender: ContenderId,
     /// Shapes this image serves.
     pub shapes: Vec<String>,
@@ -204,7 +204,7 @@ pub struct Build {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KernelResources {
+pub(crate) struct KernelResources {
     pub name: String,
     pub registers: u32,
     pub spill_bytes: u32,
@@ -218,7 +218,7 @@ pub struct KernelResources {
 /// A time without samples: modelled by the emulator, or taken down elsewhere.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Estimate {
+pub(crate) struct Estimate {
     pub contender: ContenderId,
     pub shape: String,
     pub micros: Micros,
@@ -229,7 +229,7 @@ pub struct Estimate {
 /// The last line of a run that was not killed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct End {
+pub(crate) struct End {
     pub complete: bool,
     /// Why it stopped early, where it did.
     pub reason: Option<String>,

@@ -17,7 +17,7 @@ use crate::domain::{
 
 /// A contender and how long it truly takes, relative to a shape's base time.
 #[derive(Clone)]
-pub struct Entry {
+pub(crate) struct Entry {
     pub name: &'static str,
     pub parent: Option<&'static str>,
     pub claim: Option<(f64, &'static str)>,
@@ -27,7 +27,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub fn ok(name: &'static str, time: f64) -> Self {
+    pub(crate) fn ok(name: &'static str, time: f64) -> Self {
         Self {
             name,
             parent: None,
@@ -38,7 +38,7 @@ impl Entry {
         }
     }
 
-    pub fn failed(name: &'static str, status: Status, reason: &'static str) -> Self {
+    pub(crate) fn failed(name: &'static str, status: Status, reason: &'static str) -> Self {
         Self {
             status,
             reason: Some(reason),
@@ -46,14 +46,14 @@ impl Entry {
         }
     }
 
-    pub fn child_of(self, parent: &'static str) -> Self {
+    pub(crate) fn child_of(self, parent: &'static str) -> Self {
         Self {
             parent: Some(parent),
             ..self
         }
     }
 
-    pub fn claiming(self, geomean: f64, over: &'static str) -> Self {
+    pub(crate) fn claiming(self, geomean: f64, over: &'static str) -> Self {
         Self {
             claim: Some((geomean, over)),
             ..self
@@ -62,7 +62,7 @@ impl Entry {
 }
 
 #[derive(Clone)]
-pub struct Synthetic {
+pub(crate) struct Synthetic {
     pub entries: Vec<Entry>,
     pub shapes: Vec<Shape>,
     pub yardstick: Option<f64>,
@@ -76,14 +76,14 @@ pub struct Synthetic {
     pub seed: u64,
 }
 
-pub fn dense(m: u32, n: u32, k: u32) -> Shape {
+pub(crate) fn dense(m: u32, n: u32, k: u32) -> Shape {
     Shape {
         name: format!("{m}x{n}x{k}"),
         groups: vec![Group { m, n, k }],
     }
 }
 
-pub fn grouped(name: &str, ms: &[u32], n: u32, k: u32) -> Shape {
+pub(crate) fn grouped(name: &str, ms: &[u32], n: u32, k: u32) -> Shape {
     Shape {
         name: name.to_owned(),
         groups: ms.iter().map(|&m| Group { m, n, k }).collect(),
@@ -91,7 +91,7 @@ pub fn grouped(name: &str, ms: &[u32], n: u32, k: u32) -> Shape {
 }
 
 /// The eight shapes of the benchmark.
-pub fn shapes() -> Vec<Shape> {
+pub(crate) fn shapes() -> Vec<Shape> {
     vec![
         dense(256, 4096, 7168),
         dense(512, 4096, 7168),
@@ -116,7 +116,7 @@ pub fn shapes() -> Vec<Shape> {
 
 impl Synthetic {
     /// Round 4 as it might come out on a GPU, with a wrong design along.
-    pub fn round4() -> Self {
+    pub(crate) fn round4() -> Self {
         let wrong = "every element equals A·B1ᵀ: no gate, no second GEMM";
         Self {
             entries: vec![
@@ -140,7 +140,7 @@ impl Synthetic {
         }
     }
 
-    pub fn modelled(self) -> Self {
+    pub(crate) fn modelled(self) -> Self {
         Self {
             timing: Timing::Modelled,
             yardstick: None,
@@ -148,7 +148,7 @@ impl Synthetic {
         }
     }
 
-    pub fn lines(&self) -> Vec<Line> {
+    pub(crate) fn lines(&self) -> Vec<Line> {
         let mut lines = vec![Line::Header(Box::new(self.header()))];
         for entry in &self.entries {
             lines.push(self.build(entry));
@@ -169,7 +169,7 @@ impl Synthetic {
         lines
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let lines = self.lines();
         let json = lines
             .iter()
@@ -177,7 +177,7 @@ impl Synthetic {
         json.collect()
     }
 
-    pub fn run(&self) -> Run {
+    pub(crate) fn run(&self) -> Run {
         let path = Path::new("results/round4-20261115-0912.jsonl");
         read_text(path, self.text().as_bytes()).unwrap()
     }
@@ -315,7 +315,7 @@ impl Synthetic {
     }
 
     /// What the shape takes at time factor 1, µs.
-    pub fn base(shape: &Shape) -> f64 {
+    pub(crate) fn base(shape: &Shape) -> f64 {
         (shape.flops() / 0.35e9).max(1.0)
     }
 
@@ -408,7 +408,7 @@ fn record(entry: &Entry) -> ContenderRecord {
 }
 
 /// Standard normal, by Box and Muller.
-pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
+pub(crate) fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let uniform = |rng: &mut ChaCha8Rng| (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
     let radius = (-2.0 * (1.0 - uniform(rng)).ln()).sqrt();
     radius * (std::f64::consts::TAU * uniform(rng)).cos()

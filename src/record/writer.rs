@@ -13,7 +13,7 @@ use crate::files;
 
 /// Why nothing can be recorded.
 #[derive(Debug, Error)]
-pub enum WriteError {
+pub(crate) enum WriteError {
     #[error("cannot write in {}: {source}", folder.display())]
     Folder {
         folder: PathBuf,
@@ -40,7 +40,7 @@ fn who(holder: Option<u32>) -> String {
 }
 
 impl WriteError {
-    pub fn remedy(&self) -> &'static str {
+    pub(crate) fn remedy(&self) -> &'static str {
         match self {
             Self::Folder { .. } => "name a folder that can be written with --results",
             Self::File { .. } => "check space and permissions; --resume keeps what is finished",
@@ -56,7 +56,7 @@ impl WriteError {
 /// An open run file, and no other process has it. Each line is one write,
 /// unbuffered: once `append` returns, not even `kill -9` takes the line back.
 #[derive(Debug)]
-pub struct Writer {
+pub(crate) struct Writer {
     path: PathBuf,
     file: File,
     /// Bytes in whole lines.
@@ -69,7 +69,7 @@ pub struct Writer {
 impl Writer {
     /// Starts `folder/NAME-TIME.jsonl` with its header, if the reader would
     /// take it: what cannot be read again must not be run first.
-    pub fn create(folder: &Path, header: &Header, stamp: &str) -> Result<Self, WriteError> {
+    pub(crate) fn create(folder: &Path, header: &Header, stamp: &str) -> Result<Self, WriteError> {
         edge::header(header).map_err(WriteError::Limits)?;
         let folder_error = |source| WriteError::Folder {
             folder: folder.to_owned(),
@@ -98,7 +98,7 @@ impl Writer {
 
     /// Opens a run to go on with it, if nobody else is writing it. Nothing is
     /// changed before [`Writer::mend`].
-    pub fn reopen(path: &Path) -> Result<(Self, Run), WriteError> {
+    pub(crate) fn reopen(path: &Path) -> Result<(Self, Run), WriteError> {
         let unreadable = |source| ReadError::Io {
             path: path.to_owned(),
             source,
@@ -139,7 +139,7 @@ impl Writer {
 
     /// Makes the file end in a whole line: one that was half written is cut
     /// off, one that lacks only its newline gets it.
-    pub fn mend(&mut self, torn: bool) -> Result<(), WriteError> {
+    pub(crate) fn mend(&mut self, torn: bool) -> Result<(), WriteError> {
         let length = self.file.metadata().map_err(|e| self.error(e))?.len();
         if length == self.whole {
             return Ok(());
@@ -153,7 +153,7 @@ impl Writer {
     }
 
     /// Whether a run file could be made in `folder`, found out before any work.
-    pub fn probe(folder: &Path) -> Result<(), WriteError> {
+    pub(crate) fn probe(folder: &Path) -> Result<(), WriteError> {
         let folder_error = |source| WriteError::Folder {
             folder: folder.to_owned(),
             source,
@@ -164,17 +164,17 @@ impl Writer {
             .map_err(folder_error)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Whether other writers are surely kept out: not every network file
     /// system can.
-    pub fn is_locked(&self) -> bool {
+    pub(crate) fn is_locked(&self) -> bool {
         self.locked
     }
 
-    pub fn append(&mut self, line: &Line) -> Result<(), WriteError> {
+    pub(crate) fn append(&mut self, line: &Line) -> Result<(), WriteError> {
         let mut text = serde_json::to_vec(line).map_err(|e| self.error(e.into()))?;
         text.push(b'\n');
         if text.len() > edge::LINE {
@@ -195,7 +195,7 @@ impl Writer {
     }
 
     /// Asks the system to put what was written on disk.
-    pub fn sync(&mut self) -> Result<(), WriteError> {
+    pub(crate) fn sync(&mut self) -> Result<(), WriteError> {
         self.file.sync_data().map_err(|e| self.error(e))
     }
 

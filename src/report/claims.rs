@@ -9,7 +9,7 @@ use crate::diagnostic::SourceFile;
 use crate::present::interval;
 
 /// Promise against finding, drawn; and the jury, where the round had one.
-pub fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &Subject) -> Markup {
     let rows = subject.ranking.rows.iter();
     let claims: Vec<(&str, ClaimResult)> = rows
         .filter_map(|r| Some((r.contender.as_str(), subject.claim(&r.contender)?)))
@@ -43,7 +43,7 @@ pub fn section(subject: &Subject) -> Markup {
     }
 }
 
-pub fn badge(verdict: ClaimVerdict) -> Markup {
+pub(super) fn badge(verdict: ClaimVerdict) -> Markup {
     let class = match verdict {
         ClaimVerdict::Met => "good",
         ClaimVerdict::Missed => "doubt",

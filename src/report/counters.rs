@@ -4,7 +4,7 @@ use super::Subject;
 use crate::record::counters::{Counts, Figure, PANELS};
 
 /// What the emulator counted, contender by contender; nothing for other runs.
-pub fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &Subject) -> Markup {
     let run = &subject.run;
     let all = run.header.shapes.len();
     let rows: Vec<(String, Counts)> = subject

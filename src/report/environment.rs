@@ -6,7 +6,7 @@ use crate::present::percent;
 use crate::record::Run;
 
 /// Machine, tools and settings of every run, and what the numbers mean.
-pub fn section(subjects: &[Subject]) -> Markup {
+pub(super) fn section(subjects: &[Subject]) -> Markup {
     html! {
         @for subject in subjects.iter().rev() { (one(subject, subjects.len() > 1)) }
         (method(subjects))

@@ -6,7 +6,7 @@ use super::Subject;
 use crate::domain::Status;
 
 /// Everything that is not ok, with the whole story of each.
-pub fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &Subject) -> Markup {
     let stories = stories(subject);
     let remarks: Vec<(String, Vec<&str>)> = subject
         .run

@@ -13,7 +13,7 @@ const HOTTEST: f64 = 2.5;
 type Entrant<'a> = (&'a ContenderId, Option<Comparison>);
 
 /// Shape × contender: times, the best of each shape marked, slower ones warmer.
-pub fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &Subject) -> Markup {
     let ranking = &subject.ranking;
     let entrants: Vec<Entrant> = ranking
         .rows

@@ -8,7 +8,7 @@ use crate::rank::{Comparison, Repeat, Side, compare_runs, same_card};
 use crate::stats::CONFIDENCE;
 
 /// Several runs: every contender in each, over the first run that has it.
-pub fn section(subjects: &[Subject]) -> Markup {
+pub(super) fn section(subjects: &[Subject]) -> Markup {
     if subjects.len() < 2 {
         return html! {};
     }

@@ -7,7 +7,7 @@ use crate::present::{interval, speedup};
 use crate::stats::CONFIDENCE;
 
 /// Each change over what it changed, per shape; and the best choice per shape.
-pub fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &Subject) -> Markup {
     let nodes = lineage(&subject.run, &subject.ranking);
     let has_tree = nodes.iter().any(|n| n.depth > 0);
     html! {

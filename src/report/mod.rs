@@ -22,10 +22,10 @@ use crate::domain::ContenderId;
 use crate::rank::Ranking;
 use crate::record::Run;
 
-pub use page::page;
+pub(crate) use page::page;
 
 /// A run with what was found in it.
-pub struct Subject {
+pub(crate) struct Subject {
     pub run: Run,
     pub ranking: Ranking,
     /// SHA-256 of the run file, so that a page can be traced to it.
@@ -33,7 +33,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    pub fn new(run: Run, hash: String) -> Self {
+    pub(crate) fn new(run: Run, hash: String) -> Self {
         Self {
             ranking: Ranking::of(&run),
             run,
@@ -41,12 +41,12 @@ impl Subject {
         }
     }
 
-    pub fn claim(&self, contender: &ContenderId) -> Option<ClaimResult> {
+    pub(crate) fn claim(&self, contender: &ContenderId) -> Option<ClaimResult> {
         crate::claims::judge(&self.run, &self.ranking, contender)
     }
 
     /// The file's name without its folder.
-    pub fn file(&self) -> String {
+    pub(crate) fn file(&self) -> String {
         let name = self.run.path.file_name();
         name.map_or(String::new(), |n| n.to_string_lossy().into_owned())
     }

@@ -11,7 +11,7 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// The whole page. The last subject is the one told in full; the others are
 /// what it is compared with, oldest first.
-pub fn page(subjects: &[Subject]) -> String {
+pub(crate) fn page(subjects: &[Subject]) -> String {
     let Some(subject) = subjects.last() else {
         return String::new();
     };

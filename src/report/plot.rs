@@ -2,7 +2,7 @@
 
 /// A straight or logarithmic map from values to pixels.
 #[derive(Clone, Copy)]
-pub struct Scale {
+pub(super) struct Scale {
     low: f64,
     high: f64,
     start: f64,
@@ -11,12 +11,12 @@ pub struct Scale {
 }
 
 impl Scale {
-    pub fn linear(values: (f64, f64), pixels: (f64, f64)) -> Self {
+    pub(super) fn linear(values: (f64, f64), pixels: (f64, f64)) -> Self {
         Self::new(values, pixels, false)
     }
 
     /// Values must be positive.
-    pub fn log(values: (f64, f64), pixels: (f64, f64)) -> Self {
+    pub(super) fn log(values: (f64, f64), pixels: (f64, f64)) -> Self {
         Self::new((values.0.ln(), values.1.ln()), pixels, true)
     }
 
@@ -33,7 +33,7 @@ impl Scale {
     }
 
     /// Pixels, rounded so that pages stay small; values outside are clamped.
-    pub fn at(&self, value: f64) -> f64 {
+    pub(super) fn at(&self, value: f64) -> f64 {
         let value = if self.log { value.ln() } else { value };
         let share = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
         ((self.start + share * (self.end - self.start)) * 10.0).round() / 10.0
@@ -41,7 +41,7 @@ impl Scale {
 }
 
 /// Round numbers across a range, about `count` of them.
-pub fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
+pub(super) fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
     let span = high - low;
     if !(span > 0.0 && span.is_finite()) {
         return vec![low];
@@ -59,7 +59,7 @@ pub fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
 }
 
 /// A number as short as it can be said.
-pub fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     let text = match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
         v if v >= 10.0 => format!("{value:.1}"),
@@ -72,7 +72,7 @@ pub fn short(value: f64) -> String {
 }
 
 /// The least and most of some finite values.
-pub fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+pub(super) fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     values
         .into_iter()
         .filter(|v| v.is_finite())

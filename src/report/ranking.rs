@@ -7,7 +7,7 @@ use crate::present::{interval, percent, speedup};
 use crate::rank::{Kind, Row};
 
 /// The ranked table, each interval drawn on one common axis.
-pub fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &Subject) -> Markup {
     let ranking = &subject.ranking;
     let over = ranking
         .reference

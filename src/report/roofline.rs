@@ -10,7 +10,7 @@ const ROW: f64 = 18.0;
 
 /// One small plot a shape: what each contender achieves against the ceiling of
 /// the device there, and one over all shapes.
-pub fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &Subject) -> Markup {
     let shapes = &subject.run.header.shapes;
     let Some(ceiling) = subject.run.header.device.ceiling() else {
         return html! { p.note { "The record does not say what the device can do." } };
@@ -166,7 +166,7 @@ fn plot(subject: &Subject, ceiling: &Ceiling, shape: &Shape) -> Markup {
 }
 
 /// Names longer than the margin lose their middle.
-pub fn clip(name: &str) -> String {
+pub(super) fn clip(name: &str) -> String {
     const ROOM: usize = 19;
     let chars: Vec<char> = name.chars().collect();
     if chars.len() <= ROOM {

@@ -9,7 +9,7 @@ const ROW: f64 = 20.0;
 
 /// Every sample as a tick (of very many, a fair choice), by contender, one
 /// plot a shape.
-pub fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &Subject) -> Markup {
     if subject.run.tally.is_empty() {
         return html! {};
     }

@@ -5,7 +5,7 @@ use crate::present::{interval, percent};
 use crate::rank::{Kind, describe};
 
 /// What ran where, when.
-pub fn place(subject: &Subject) -> String {
+pub(super) fn place(subject: &Subject) -> String {
     let header = &subject.run.header;
     format!(
         "{} · {} contenders × {} shapes on {} · {} · {}",
@@ -19,7 +19,7 @@ pub fn place(subject: &Subject) -> String {
 }
 
 /// The run in three sentences: who won, who was right, how sure.
-pub fn sentences(subject: &Subject) -> [String; 3] {
+pub(super) fn sentences(subject: &Subject) -> [String; 3] {
     [winner(subject), rightness(subject), certainty(subject)]
 }
 

@@ -7,7 +7,7 @@ use crate::domain::Interval;
 
 /// When a pair counts as settled.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rule {
+pub(crate) struct Rule {
     pub confidence: f64,
     /// Contenders whose ratio is surely within this share of 1 are equal for
     /// all purposes; without it two identical kernels would be timed for ever.
@@ -25,7 +25,7 @@ impl Default for Rule {
 
 /// A pair that is neither told apart nor surely equal.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OpenPair {
+pub(crate) struct OpenPair {
     /// The two arms.
     pub a: usize,
     pub b: usize,
@@ -37,17 +37,17 @@ pub struct OpenPair {
 
 /// What is open after these blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Decision {
+pub(crate) struct Decision {
     pub open: Vec<OpenPair>,
 }
 
 impl Decision {
-    pub fn decided(&self) -> bool {
+    pub(crate) fn decided(&self) -> bool {
         self.open.is_empty()
     }
 
     /// Arms of open pairs, each once: the ones worth timing further.
-    pub fn contested(&self) -> Vec<usize> {
+    pub(crate) fn contested(&self) -> Vec<usize> {
         let mut all: Vec<_> = self.open.iter().flat_map(|p| [p.a, p.b]).collect();
         all.sort_unstable();
         all.dedup();
@@ -55,13 +55,13 @@ impl Decision {
     }
 
     /// Seconds until the last pair is settled, when a block takes this long.
-    pub fn seconds(&self, per_block: f64) -> f64 {
+    pub(crate) fn seconds(&self, per_block: f64) -> f64 {
         let most = self.open.iter().map(|p| p.more_blocks).max();
         f64::from(most.unwrap_or(0)) * per_block
     }
 
     /// `decided`, or `unresolved: about N s more`, for the run's last line.
-    pub fn summary(&self, per_block: f64) -> String {
+    pub(crate) fn summary(&self, per_block: f64) -> String {
         if self.decided() {
             return "decided".to_owned();
         }
@@ -75,7 +75,7 @@ impl Decision {
 /// Judges every pair of `arms` on the shapes that have blocks: one shape while
 /// it is being measured, or all of them for the ranking. A pair with fewer
 /// than two blocks in common on any shape is open.
-pub fn decide(tally: &Tally, arms: &[usize], rule: &Rule) -> Decision {
+pub(crate) fn decide(tally: &Tally, arms: &[usize], rule: &Rule) -> Decision {
     let timed = |s: &usize| tally.processes(*s).next().is_some();
     let shapes: Vec<usize> = (0..tally.shapes()).filter(timed).collect();
     let mut pairs = Vec::new();

@@ -9,7 +9,7 @@ const POWER: f64 = 0.8;
 
 /// The least difference a run can tell from none, as a share (0.003 = 0.3 %).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Detectable {
+pub(crate) struct Detectable {
     pub effect: f64,
     /// What the baseline may differ from itself by, as a share: a contender
     /// that differs from another by less is tied with it, however small its p.
@@ -24,7 +24,7 @@ pub struct Detectable {
 /// δ = (t₀.₉₇₅ + t₀.₈)·se·(1 + 1/4ν), the last because the root of a variance
 /// from ν degrees of freedom comes out too small by that on average. A bias of the arm itself beyond that is added
 /// evidence that small differences mean nothing here, so the larger counts.
-pub fn detectable(control: LogEstimate) -> Option<Detectable> {
+pub(crate) fn detectable(control: LogEstimate) -> Option<Detectable> {
     let se = control.se?;
     let unbiased = se * (1.0 + 0.25 / control.df);
     let chance = quantile(control.df, 0.5 + CONFIDENCE / 2.0) * unbiased;

@@ -6,7 +6,7 @@ use crate::domain::Interval;
 
 /// A mean of logarithms and how sure it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LogEstimate {
+pub(crate) struct LogEstimate {
     pub mean: f64,
     /// `None` where there is nothing to estimate it from: one block, or a
     /// point estimate.
@@ -20,7 +20,7 @@ pub struct LogEstimate {
 
 impl LogEstimate {
     /// A number that came without samples.
-    pub fn point(mean: f64) -> Self {
+    pub(crate) fn point(mean: f64) -> Self {
         Self {
             mean,
             se: None,
@@ -31,12 +31,12 @@ impl LogEstimate {
     }
 
     /// Half the width of the interval, in logarithms.
-    pub fn half_width(&self, confidence: f64) -> Option<f64> {
+    pub(crate) fn half_width(&self, confidence: f64) -> Option<f64> {
         Some(self.se? * quantile(self.df, 0.5 + confidence / 2.0))
     }
 
     /// The ratio with its interval.
-    pub fn ratio(&self, confidence: f64) -> Interval {
+    pub(crate) fn ratio(&self, confidence: f64) -> Interval {
         let half = self.half_width(confidence);
         Interval {
             estimate: self.mean.exp(),
@@ -46,7 +46,7 @@ impl LogEstimate {
     }
 
     /// Two-sided probability of a mean this far from zero were the truth zero.
-    pub fn p_value(&self) -> Option<f64> {
+    pub(crate) fn p_value(&self) -> Option<f64> {
         let se = self.se?;
         if se == 0.0 {
             return Some(if self.mean == 0.0 { 1.0 } else { 0.0 });
@@ -73,7 +73,7 @@ fn cdf(df: f64, t: f64) -> f64 {
 
 /// ln(base / candidate) of two estimates of ln(time) that share no blocks
 /// (two runs): variances add, degrees by Welch.
-pub fn unpaired(base: &LogEstimate, candidate: &LogEstimate) -> LogEstimate {
+pub(crate) fn unpaired(base: &LogEstimate, candidate: &LogEstimate) -> LogEstimate {
     let mean = base.mean - candidate.mean;
     let blocks = base.blocks.min(candidate.blocks);
     let processes = base.processes.min(candidate.processes);

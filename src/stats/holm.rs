@@ -1,6 +1,6 @@
 /// Holm's correction: p-values multiplied so that the chance of even one false
 /// difference among all comparisons stays at the level of one. Order is kept.
-pub fn holm(p_values: &[f64]) -> Vec<f64> {
+pub(crate) fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
     let mut adjusted = vec![1.0; p_values.len()];

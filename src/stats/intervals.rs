@@ -18,14 +18,14 @@ const FLOOR: f64 = 0.2;
 /// Values of one shape by process, in the order of the processes' ids: a
 /// one-way layout.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Contrast {
+pub(crate) struct Contrast {
     /// Each process with the moments of its blocks; none is empty.
     pub processes: Vec<(u32, Moments)>,
 }
 
 /// Estimates per shape and for the mean over the shapes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Estimates {
+pub(crate) struct Estimates {
     pub shapes: Vec<LogEstimate>,
     /// The mean of logs over shapes: the log of the geometric mean.
     pub geomean: LogEstimate,
@@ -33,7 +33,7 @@ pub struct Estimates {
 
 impl Estimates {
     /// `None` when there are no shapes, or a shape has no values.
-    pub fn of(contrasts: &[Contrast]) -> Option<Self> {
+    pub(crate) fn of(contrasts: &[Contrast]) -> Option<Self> {
         let fewest = contrasts.iter().map(|c| c.processes.len()).min()?;
         match fewest {
             0 => None,
@@ -43,13 +43,13 @@ impl Estimates {
     }
 
     /// Of a single shape.
-    pub fn single(contrast: &Contrast) -> Option<LogEstimate> {
+    pub(crate) fn single(contrast: &Contrast) -> Option<LogEstimate> {
         Some(Self::of(std::slice::from_ref(contrast))?.geomean)
     }
 }
 
 impl Contrast {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.processes.is_empty()
     }
 

@@ -2,7 +2,7 @@
 //! reads a file, prints, or knows what a kernel is. `docs/methodology.md`
 //! explains the choices; the formulas stand beside the code.
 
-pub mod decision;
+pub(crate) mod decision;
 mod detect;
 mod estimate;
 mod holm;
@@ -14,16 +14,16 @@ mod reservoir;
 mod tally;
 mod ties;
 
-pub use detect::{Detectable, detectable};
-pub use estimate::{LogEstimate, unpaired};
-pub use holm::holm;
-pub use intervals::{Contrast, Estimates};
-pub use kendall::kendall_tau;
-pub use moments::Moments;
-pub use outliers::outliers;
-pub use reservoir::Reservoir;
-pub use tally::{Sampled, Tally};
-pub use ties::{Place, places};
+pub(crate) use detect::{Detectable, detectable};
+pub(crate) use estimate::{LogEstimate, unpaired};
+pub(crate) use holm::holm;
+pub(crate) use intervals::{Contrast, Estimates};
+pub(crate) use kendall::kendall_tau;
+pub(crate) use moments::Moments;
+pub(crate) use outliers::outliers;
+pub(crate) use reservoir::Reservoir;
+pub(crate) use tally::{Sampled, Tally};
+pub(crate) use ties::{Place, places};
 
 /// The level of every interval and of every verdict: 95 %.
-pub const CONFIDENCE: f64 = 0.95;
+pub(crate) const CONFIDENCE: f64 = 0.95;

@@ -1,7 +1,7 @@
 /// Count, mean and scatter of numbers seen one at a time (Welford's method):
 /// all that a process's blocks are asked for, however many they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Moments {
+pub(crate) struct Moments {
     pub count: u64,
     pub mean: f64,
     /// Sum of squared distances from the mean.
@@ -9,7 +9,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    pub fn add(&mut self, value: f64) {
+    pub(crate) fn add(&mut self, value: f64) {
         self.count += 1;
         let before = value - self.mean;
         self.mean += before / self.count as f64;
@@ -17,7 +17,7 @@ impl Moments {
     }
 
     /// Of the same numbers with their signs turned.
-    pub fn negated(self) -> Self {
+    pub(crate) fn negated(self) -> Self {
         Self {
             mean: -self.mean,
             ..self
@@ -25,7 +25,7 @@ impl Moments {
     }
 
     /// Variance of the mean of these numbers; 0 where there is only one.
-    pub fn mean_variance(&self) -> f64 {
+    pub(crate) fn mean_variance(&self) -> f64 {
         match self.count as f64 {
             n if n > 1.0 => self.squares / (n - 1.0) / n,
             _ => 0.0,

@@ -7,7 +7,7 @@ const KEPT: usize = 2048;
 /// A cell's samples, or, where there are many, a fair choice of them: every
 /// sample had the same chance, and the same file always keeps the same ones.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reservoir {
+pub(crate) struct Reservoir {
     seen: u64,
     kept: Vec<(f32, Option<f32>)>,
 }
@@ -24,29 +24,29 @@ impl Reservoir {
     }
 
     /// How many there were.
-    pub fn seen(&self) -> usize {
+    pub(crate) fn seen(&self) -> usize {
         self.seen as usize
     }
 
     /// Whether some were left out.
-    pub fn chosen(&self) -> bool {
+    pub(crate) fn chosen(&self) -> bool {
         self.seen > KEPT as u64
     }
 
     /// ln(µs) of those that were kept.
-    pub fn logs(&self) -> impl Iterator<Item = f64> + '_ {
+    pub(crate) fn logs(&self) -> impl Iterator<Item = f64> + '_ {
         self.kept.iter().map(|(log, _)| f64::from(*log))
     }
 
     /// Samples far out: all of them counted, or scaled up from the chosen.
-    pub fn outliers(&self) -> usize {
+    pub(crate) fn outliers(&self) -> usize {
         let logs: Vec<f64> = self.logs().collect();
         let share = outliers(&logs) as f64 / logs.len().max(1) as f64;
         (share * self.seen as f64).round() as usize
     }
 
     /// Median SM clock, where it was read.
-    pub fn clock_mhz(&self) -> Option<f64> {
+    pub(crate) fn clock_mhz(&self) -> Option<f64> {
         let mut clocks: Vec<f32> = self.kept.iter().filter_map(|(_, clock)| *clock).collect();
         clocks.sort_by(f32::total_cmp);
         clocks.get(clocks.len() / 2).copied().map(f64::from)

@@ -14,7 +14,7 @@ use super::{Contrast, Moments};
 
 /// One entry of a block. Arms are numbered by whoever fills the tally.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sampled {
+pub(crate) struct Sampled {
     pub arm: usize,
     /// ln(µs).
     pub log: f64,
@@ -23,7 +23,7 @@ pub struct Sampled {
 
 /// The blocks of a run, by shape, process and arm.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tally {
+pub(crate) struct Tally {
     arms: usize,
     blocks: usize,
     shapes: Vec<OneShape>,
@@ -55,7 +55,7 @@ impl Default for Kept {
 }
 
 impl Tally {
-    pub fn new(shapes: usize, arms: usize) -> Self {
+    pub(crate) fn new(shapes: usize, arms: usize) -> Self {
         Self {
             arms,
             blocks: 0,
@@ -64,7 +64,7 @@ impl Tally {
     }
 
     /// Takes in one block: each arm at most once.
-    pub fn add(&mut self, shape: usize, process: u32, block: &[Sampled]) {
+    pub(crate) fn add(&mut self, shape: usize, process: u32, block: &[Sampled]) {
         self.blocks += 1;
         let shape = &mut self.shapes[shape];
         for sample in block {
@@ -78,7 +78,7 @@ impl Tally {
     }
 
     /// Makes looking up many pairs fast; worth it once the last block is in.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         for process in self
             .shapes
             .iter_mut()
@@ -91,21 +91,21 @@ impl Tally {
     }
 
     /// How many shapes there are, timed or not.
-    pub fn shapes(&self) -> usize {
+    pub(crate) fn shapes(&self) -> usize {
         self.shapes.len()
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.blocks == 0
     }
 
     /// Blocks of all shapes and processes.
-    pub fn blocks(&self) -> usize {
+    pub(crate) fn blocks(&self) -> usize {
         self.blocks
     }
 
     /// A shape's processes, each with its number of blocks.
-    pub fn processes(&self, shape: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub(crate) fn processes(&self, shape: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
         let processes = self
             .shapes
             .get(shape)
@@ -115,25 +115,25 @@ impl Tally {
     }
 
     /// Different processes over all shapes.
-    pub fn process_count(&self) -> usize {
+    pub(crate) fn process_count(&self) -> usize {
         let ids = self.shapes.iter().flat_map(|s| s.processes.keys());
         ids.collect::<std::collections::BTreeSet<_>>().len()
     }
 
     /// Samples of one arm on a shape, or a fair choice of them.
-    pub fn samples(&self, shape: usize, arm: usize) -> Option<&Reservoir> {
+    pub(crate) fn samples(&self, shape: usize, arm: usize) -> Option<&Reservoir> {
         self.shapes.get(shape)?.cells.get(&arm)
     }
 
     /// ln(µs) of one arm, for comparisons that no block can pair.
-    pub fn times(&self, shape: usize, arm: usize) -> Contrast {
+    pub(crate) fn times(&self, shape: usize, arm: usize) -> Contrast {
         self.contrast(shape, |process| process.times(arm))
     }
 
     /// ln(`base` / `candidate`): positive where the candidate is faster. Only
     /// blocks that timed both count, because the pairing is what removes clock
     /// drift and temperature from the comparison.
-    pub fn ratios(&self, shape: usize, base: usize, candidate: usize) -> Contrast {
+    pub(crate) fn ratios(&self, shape: usize, base: usize, candidate: usize) -> Contrast {
         self.contrast(shape, |process| process.ratios(base, candidate))
     }
 

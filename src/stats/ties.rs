@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A place in a ranking: `1`, or `2=` where several share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     pub rank: usize,
     pub tied: bool,
 }
@@ -22,7 +22,7 @@ impl fmt::Display for Place {
 /// Places for entrants sorted best first. A group runs on while its members
 /// cannot be told from its *first*: chaining neighbour to neighbour would let
 /// a long row of small steps tie the best with the worst.
-pub fn places(count: usize, differ: impl Fn(usize, usize) -> bool) -> Vec<Place> {
+pub(crate) fn places(count: usize, differ: impl Fn(usize, usize) -> bool) -> Vec<Place> {
     let mut places = Vec::with_capacity(count);
     let mut first = 0;
     while first < count {

@@ -13,7 +13,7 @@ use super::could_not_run;
 
 /// Where to run, as asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum BackendChoice {
+pub(crate) enum BackendChoice {
     /// A GPU if there is one
     Auto,
     /// An NVIDIA GPU
@@ -27,19 +27,19 @@ pub enum BackendChoice {
 
 /// What it takes to start a worker.
 #[derive(Clone, Debug)]
-pub struct Starter {
+pub(super) struct Starter {
     opening: Opening,
     cache: PathBuf,
 }
 
 impl Starter {
-    pub fn start(&self) -> Result<Worker, String> {
+    pub(super) fn start(&self) -> Result<Worker, String> {
         Worker::start(&self.opening, &self.cache)
     }
 }
 
 /// The device a sweep runs on, and its supply of fresh workers.
-pub struct Stage {
+pub(super) struct Stage {
     starter: Starter,
     device: Device,
     /// cuBLASLt's version, or why there is none.
@@ -49,7 +49,7 @@ pub struct Stage {
 
 impl Stage {
     /// Chooses the backend and starts its first worker.
-    pub fn open(
+    pub(super) fn open(
         choice: BackendChoice,
         script: Option<&Path>,
         compiler: &Compiler,
@@ -77,38 +77,38 @@ impl Stage {
         })
     }
 
-    pub fn device(&self) -> &Device {
+    pub(super) fn device(&self) -> &Device {
         &self.device
     }
 
     /// What plans must fit: the device, and this host's free memory.
-    pub fn machine(&self) -> Machine<'_> {
+    pub(super) fn machine(&self) -> Machine<'_> {
         Machine {
             device: &self.device,
             host: free_memory(),
         }
     }
 
-    pub fn kind(&self) -> BackendKind {
+    pub(super) fn kind(&self) -> BackendKind {
         self.starter.opening.kind()
     }
 
     /// Whether times come from a clock.
-    pub fn measures(&self) -> bool {
+    pub(super) fn measures(&self) -> bool {
         self.kind().timing().sampled()
     }
 
     /// For workers beside the one at hand.
-    pub fn starter(&self) -> Starter {
+    pub(super) fn starter(&self) -> Starter {
         self.starter.clone()
     }
 
-    pub fn yardstick(&self) -> &Result<String, String> {
+    pub(super) fn yardstick(&self) -> &Result<String, String> {
         &self.yardstick
     }
 
     /// The worker at hand, or a new one where the last was lost.
-    pub fn worker(&mut self) -> Result<&mut Worker, CommandError> {
+    pub(super) fn worker(&mut self) -> Result<&mut Worker, CommandError> {
         let worker = match self.worker.take() {
             Some(worker) => worker,
             None => {
@@ -122,7 +122,7 @@ impl Stage {
     }
 
     /// Gives up the worker at hand; the next job starts a fresh one.
-    pub fn replace(&mut self) {
+    pub(super) fn replace(&mut self) {
         self.worker = None;
     }
 }

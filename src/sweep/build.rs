@@ -13,11 +13,11 @@ use crate::record::Writer;
 use crate::record::schema::{Build, KernelResources, Line};
 
 /// Each build's image, or the compiler's message.
-pub type Images = Vec<Result<Built, String>>;
+pub(super) type Images = Vec<Result<Built, String>>;
 
 /// An image that can be run.
 #[derive(Clone, Debug)]
-pub struct Built {
+pub(super) struct Built {
     /// Where the cache has it.
     pub folder: PathBuf,
     kernels: Vec<KernelReport>,
@@ -25,7 +25,7 @@ pub struct Built {
 
 impl Built {
     /// Why a device would refuse the call, as far as can be told before it.
-    pub fn refusal(&self, limits: &Limits, call: &OperatorCall) -> Option<String> {
+    pub(super) fn refusal(&self, limits: &Limits, call: &OperatorCall) -> Option<String> {
         refusal_of(limits, &self.kernels, call)
     }
 }
@@ -37,7 +37,7 @@ fn refusal_of(limits: &Limits, kernels: &[KernelReport], call: &OperatorCall) ->
 }
 
 /// Compiles what the plan needs and records each build once.
-pub fn all(
+pub(super) fn all(
     compiler: &Compiler,
     plan: &Plan,
     finished: &Finished,
@@ -80,14 +80,14 @@ pub fn all(
 }
 
 /// What compiling a plan showed.
-pub struct Inspection {
+pub(crate) struct Inspection {
     pub builds: Vec<Build>,
     /// Cells, by contender and shape, that a device would refuse, and why.
     pub refused: Vec<(usize, usize, String)>,
 }
 
 /// Compiles what the plan needs and says what came of it, recording nothing.
-pub fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Inspection, CommandError> {
+pub(crate) fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Inspection, CommandError> {
     let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
     let compiled = compiler
         .compile_all(&units, |_, _| (), || false)
@@ -117,7 +117,7 @@ fn compile_summary([all, ok, failed]: [usize; 3], cached: usize) -> String {
 }
 
 /// What the compiler is given for a build.
-pub fn unit(spec: &BuildSpec) -> Unit {
+pub(super) fn unit(spec: &BuildSpec) -> Unit {
     Unit {
         name: spec.path.display().to_string(),
         source: Arc::clone(&spec.source),

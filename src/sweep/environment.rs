@@ -15,12 +15,17 @@ use crate::record::schema::{
 use crate::record::{portable, portable_word};
 
 /// Part of a run file's name: local time to the minute.
-pub fn stamp() -> String {
+pub(super) fn stamp() -> String {
     Zoned::now().strftime("%Y%m%d-%H%M").to_string()
 }
 
 /// Everything the rest of the run file is read by.
-pub fn header(plan: &Plan, settings: &Settings, stage: &Stage, compiler: &Compiler) -> Header {
+pub(super) fn header(
+    plan: &Plan,
+    settings: &Settings,
+    stage: &Stage,
+    compiler: &Compiler,
+) -> Header {
     let round = &plan.round;
     let project = std::env::current_dir().unwrap_or_default();
     let yardstick = round.yardstick && stage.measures() && stage.yardstick().is_ok();
@@ -93,7 +98,7 @@ fn git_state() -> Option<GitState> {
 }
 
 /// The machine dgx itself runs on.
-pub fn host() -> Host {
+pub(crate) fn host() -> Host {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpu = cpuinfo
         .lines()

@@ -9,7 +9,7 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 /// The first Ctrl-C, SIGTERM or SIGHUP asks the sweep to end after what is
 /// under way; the second ends the process. Installing twice, or where signals
 /// cannot be had, is harmless.
-pub fn install() {
+pub(super) fn install() {
     let undisturbed = hangup_is_ignored();
     let _ = ctrlc::set_handler(|| {
         if REQUESTED.swap(true, Ordering::SeqCst) {
@@ -36,6 +36,6 @@ fn ignore_hangup() {
 }
 
 /// Whether the user asked to stop.
-pub fn requested() -> bool {
+pub(super) fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
 }

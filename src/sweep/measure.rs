@@ -20,7 +20,7 @@ const ALLOWANCE: Duration = Duration::from_secs(300);
 
 /// Times the contenders that passed, every shape in every process. Returns
 /// what is decided, or nothing where the backend has no clock.
-pub fn all(session: &mut Session<'_>) -> Result<String, CommandError> {
+pub(super) fn all(session: &mut Session<'_>) -> Result<String, CommandError> {
     if !session.stage.measures() {
         return Ok(String::new());
     }

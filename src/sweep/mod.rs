@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-pub use backend::BackendChoice;
-pub use build::inspect;
-pub use environment::host;
-pub use resume::Resumed;
+pub(crate) use backend::BackendChoice;
+pub(crate) use build::inspect;
+pub(crate) use environment::host;
+pub(crate) use resume::Resumed;
 
 use crate::backend::Emulation;
 use crate::catalog::{Catalog, YARDSTICK};
@@ -40,7 +40,7 @@ use resume::Finished;
 
 /// Everything a sweep is told, resolved.
 #[derive(Debug)]
-pub struct Options {
+pub(crate) struct Options {
     pub round: Round,
     /// How the command line departs from the round as it is written.
     pub departures: Vec<String>,
@@ -58,7 +58,7 @@ pub struct Options {
 
 /// What a sweep leaves behind.
 #[derive(Debug)]
-pub struct Swept {
+pub(crate) struct Swept {
     pub run: Run,
     pub exit: Exit,
     /// Seconds by stage.
@@ -92,12 +92,12 @@ impl Session<'_> {
 }
 
 /// The name the yardstick has in tables.
-pub fn yardstick_id() -> ContenderId {
+pub(crate) fn yardstick_id() -> ContenderId {
     ContenderId::from_text(YARDSTICK)
 }
 
 /// Runs a round, or what is left of one.
-pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
+pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     interrupt::install();
     Writer::probe(&options.results).map_err(|e| write_error(&e))?;
     let catalog = Catalog::open(&options.variants)?;
@@ -260,7 +260,7 @@ fn settings(round: &Round, seed: u64, emulation: Emulation) -> Settings {
 /// Whether every contender did what its variant declares. `unsupported` is
 /// the variant's own word; a design expected to fail must fail somewhere, and
 /// in no other way.
-pub fn verdict_exit(run: &Run) -> Exit {
+pub(crate) fn verdict_exit(run: &Run) -> Exit {
     let as_expected = run.header.contenders.iter().all(|contender| {
         let statuses: Vec<Status> = run
             .header

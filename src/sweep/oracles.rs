@@ -24,7 +24,7 @@ const TIMING_SETS: u64 = 3;
 
 /// Computes the answers in the background while the compiler runs, in the
 /// order they will be asked for, and lets the stages wait for one.
-pub struct Oracles {
+pub(super) struct Oracles {
     planned: Vec<String>,
     desk: Arc<Desk>,
     /// Seconds each stage stood waiting.
@@ -32,7 +32,7 @@ pub struct Oracles {
 }
 
 impl Oracles {
-    pub fn start(cache: &Path, plan: &Plan, settings: &Settings, stage: &Stage) -> Self {
+    pub(super) fn start(cache: &Path, plan: &Plan, settings: &Settings, stage: &Stage) -> Self {
         // Nobody asks for the answer to a shape that nobody runs.
         let shapes = || {
             (0..plan.shapes.len())
@@ -77,7 +77,7 @@ impl Oracles {
 
     /// Waits until the answer is on disk. One that was not planned for is
     /// computed by the worker that needs it.
-    pub fn wait(&self, stage: &'static str, key: &ProblemKey) -> Result<(), CommandError> {
+    pub(super) fn wait(&self, stage: &'static str, key: &ProblemKey) -> Result<(), CommandError> {
         let key = text(key);
         match self.planned.contains(&key) {
             true => self.wait_until(stage, |state| state.ready.contains(&key)),
@@ -86,7 +86,7 @@ impl Oracles {
     }
 
     /// Waits until the background work is done and its process gone.
-    pub fn wait_for_all(&self, stage: &'static str) -> Result<(), CommandError> {
+    pub(super) fn wait_for_all(&self, stage: &'static str) -> Result<(), CommandError> {
         let all = |state: &State| self.planned.iter().all(|key| state.ready.contains(key));
         self.wait_until(stage, |state| state.ended && all(state))
     }
@@ -113,7 +113,7 @@ impl Oracles {
         Ok(())
     }
 
-    pub fn waited(&self) -> BTreeMap<&'static str, f64> {
+    pub(super) fn waited(&self) -> BTreeMap<&'static str, f64> {
         self.waited.borrow().clone()
     }
 }
@@ -206,7 +206,7 @@ fn ask(worker: &mut Worker, key: &ProblemKey) -> Option<Result<(), String>> {
     }
 }
 
-pub fn validation_key(
+pub(super) fn validation_key(
     shape: &Shape,
     distribution: Distribution,
     settings: &Settings,
@@ -221,7 +221,7 @@ pub fn validation_key(
 /// Data nobody was validated on. Every process times the same sets: which of
 /// them a call gets is drawn before it, and the signs of their rows are drawn
 /// anew, so that no two calls see them alike.
-pub fn timing_keys(shape: &Shape, plan: &Plan, settings: &Settings) -> Vec<ProblemKey> {
+pub(super) fn timing_keys(shape: &Shape, plan: &Plan, settings: &Settings) -> Vec<ProblemKey> {
     let key = |set| ProblemKey {
         shape: shape.clone(),
         distribution: plan.round.measurement.distribution,

@@ -11,13 +11,13 @@ use crate::record::schema::DeviceRecord;
 
 /// What the user sees while a sweep runs, on stderr. Bars only where there is
 /// a terminal to draw them on; the lines that stay are printed either way.
-pub struct Progress {
+pub(super) struct Progress {
     terminal: bool,
     done: Mutex<Vec<String>>,
 }
 
 impl Progress {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             terminal: std::io::stderr().is_terminal(),
             done: Mutex::new(Vec::new()),
@@ -25,7 +25,7 @@ impl Progress {
     }
 
     /// Which round, on what.
-    pub fn announce(&self, plan: &Plan, device: &DeviceRecord) {
+    pub(super) fn announce(&self, plan: &Plan, device: &DeviceRecord) {
         let round = &plan.round;
         let place = match device.timing {
             Timing::Measured => format!("{} ({}, measured)", device.name, device.backend),
@@ -51,12 +51,12 @@ impl Progress {
     }
 
     /// A stage of so many steps, all alike.
-    pub fn stage(&self, name: &'static str, steps: usize) -> Bar<'_> {
+    pub(super) fn stage(&self, name: &'static str, steps: usize) -> Bar<'_> {
         self.weighed(name, vec![1.0; steps])
     }
 
     /// A stage of steps that take longer the more they weigh.
-    pub fn weighed(&self, name: &'static str, weights: Vec<f64>) -> Bar<'_> {
+    pub(super) fn weighed(&self, name: &'static str, weights: Vec<f64>) -> Bar<'_> {
         let bar = ProgressBar::new(weights.len() as u64);
         let left = Arc::new(Mutex::new(Left::new(weights.iter().sum())));
         let shown = Arc::clone(&left);
@@ -84,12 +84,12 @@ impl Progress {
     }
 
     /// A line the user should not miss.
-    pub fn warn(&self, text: &str) {
+    pub(super) fn warn(&self, text: &str) {
         remark!("warning: {text}");
     }
 
     /// The stages in one line.
-    pub fn summary(&self, decision: &str, seconds: f64) {
+    pub(super) fn summary(&self, decision: &str, seconds: f64) {
         let mut parts = match self.done.lock() {
             Ok(done) => done.clone(),
             Err(_) => Vec::new(),
@@ -101,7 +101,7 @@ impl Progress {
         remark!("{}\n", parts.join(" · "));
     }
 
-    pub fn resume_hint(&self, path: &Path) {
+    pub(super) fn resume_hint(&self, path: &Path) {
         remark!(
             "stopped; what is finished is kept: dgx sweep --resume {}",
             path.display()
@@ -144,7 +144,7 @@ fn spoken(seconds: f64) -> String {
 }
 
 /// One stage's bar.
-pub struct Bar<'a> {
+pub(super) struct Bar<'a> {
     bar: ProgressBar,
     name: &'static str,
     weights: Vec<f64>,
@@ -153,17 +153,17 @@ pub struct Bar<'a> {
 }
 
 impl Bar<'_> {
-    pub fn at(&self, what: impl Into<String>) {
+    pub(super) fn at(&self, what: impl Into<String>) {
         self.bar.set_message(what.into());
     }
 
-    pub fn step(&self) {
+    pub(super) fn step(&self) {
         self.count(|left, weight| left.done += weight);
     }
 
     /// A step that took no time, because it was done before: it says nothing
     /// about how long the others take.
-    pub fn pass_by(&self) {
+    pub(super) fn pass_by(&self) {
         self.count(|left, weight| left.total -= weight);
     }
 
@@ -179,7 +179,7 @@ impl Bar<'_> {
     }
 
     /// Takes the bar away and keeps a few words for the summary.
-    pub fn done(self, words: &str) {
+    pub(super) fn done(self, words: &str) {
         self.bar.finish_and_clear();
         if let Ok(mut done) = self.progress.done.lock() {
             done.push(format!("{} {words}", self.name));

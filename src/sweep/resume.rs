@@ -9,14 +9,14 @@ use crate::record::{Run, WriteError, Writer, newest_first};
 
 /// A run to go on with, held so that nobody else does meanwhile.
 #[derive(Debug)]
-pub struct Resumed {
+pub(crate) struct Resumed {
     writer: Writer,
     run: Run,
 }
 
 impl Resumed {
     /// Opens the run file named.
-    pub fn file(path: &Path) -> Result<Self, CommandError> {
+    pub(crate) fn file(path: &Path) -> Result<Self, CommandError> {
         let (writer, run) = Writer::reopen(path).map_err(|e| write_error(&e))?;
         match unfinished(&run) {
             true => Ok(Self { writer, run }),
@@ -26,7 +26,7 @@ impl Resumed {
 
     /// Opens the newest run of a folder that did not end and that no other
     /// sweep is writing. What cannot be read is passed over, and said to be.
-    pub fn newest(results: &Path) -> Result<Self, CommandError> {
+    pub(crate) fn newest(results: &Path) -> Result<Self, CommandError> {
         let mut taken = None;
         for path in newest_first(results) {
             match Writer::reopen(&path) {
@@ -48,17 +48,17 @@ impl Resumed {
         })
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.writer.path()
     }
 
-    pub fn header(&self) -> &Header {
+    pub(crate) fn header(&self) -> &Header {
         &self.run.header
     }
 
     /// Goes on with the run. Its config, variants and device must be what they
     /// were: otherwise its halves would not belong together.
-    pub fn go_on(mut self, now: &Header) -> Result<(Writer, Finished), CommandError> {
+    pub(crate) fn go_on(mut self, now: &Header) -> Result<(Writer, Finished), CommandError> {
         if let Some(why) = changed(&self.run.header, now) {
             return Err(refused(self.writer.path(), &why));
         }
@@ -111,7 +111,7 @@ fn changed(then: &Header, now: &Header) -> Option<String> {
 
 /// What an earlier try has done already.
 #[derive(Clone, Debug, Default)]
-pub struct Finished {
+pub(crate) struct Finished {
     pub settings: Option<Settings>,
     builds: Vec<(ContenderId, Vec<String>)>,
     verdicts: BTreeMap<(ContenderId, String), Verdict>,
@@ -121,23 +121,23 @@ pub struct Finished {
 }
 
 impl Finished {
-    pub fn has_build(&self, build: &Build) -> bool {
+    pub(crate) fn has_build(&self, build: &Build) -> bool {
         self.builds
             .iter()
             .any(|(c, s)| *c == build.contender && *s == build.shapes)
     }
 
-    pub fn verdict(&self, contender: &ContenderId, shape: &str) -> Option<&Verdict> {
+    pub(crate) fn verdict(&self, contender: &ContenderId, shape: &str) -> Option<&Verdict> {
         self.verdicts.get(&(contender.clone(), shape.to_owned()))
     }
 
-    pub fn has_estimate(&self, contender: &ContenderId, shape: &str) -> bool {
+    pub(crate) fn has_estimate(&self, contender: &ContenderId, shape: &str) -> bool {
         self.estimates
             .contains(&(contender.clone(), shape.to_owned()))
     }
 
     /// Processes whose share of a shape's blocks is on record.
-    pub fn measured(&self, shape: &str, enough: u32) -> BTreeSet<u32> {
+    pub(crate) fn measured(&self, shape: &str, enough: u32) -> BTreeSet<u32> {
         let whole = |count: &u32| *count >= enough;
         self.of_shape(shape)
             .filter(|(_, count)| whole(count))
@@ -147,7 +147,7 @@ impl Finished {
 
     /// A process number no block of the shape has: half a process's blocks are
     /// kept as they are, and never continued by another process.
-    pub fn next_process(&self, shape: &str) -> u32 {
+    pub(crate) fn next_process(&self, shape: &str) -> u32 {
         self.of_shape(shape)
             .map(|(process, _)| process + 1)
             .max()

@@ -5,10 +5,10 @@ use crate::record::Run;
 
 /// The verdicts on record while contenders are timed, the yardstick's too:
 /// who may be timed where.
-pub struct Standing(BTreeMap<(ContenderId, String), Verdict>);
+pub(super) struct Standing(BTreeMap<(ContenderId, String), Verdict>);
 
 impl Standing {
-    pub fn of(run: &Run) -> Self {
+    pub(super) fn of(run: &Run) -> Self {
         let shapes = || run.header.shapes.iter();
         let cells = run.entrants().flat_map(|id| shapes().map(move |s| (id, s)));
         let verdicts = cells.filter_map(|(id, shape)| run.verdict(id, &shape.name));
@@ -20,21 +20,21 @@ impl Standing {
     }
 
     /// Whether the contender was found right on the shape, and still is.
-    pub fn passed(&self, contender: &ContenderId, shape: &str) -> bool {
+    pub(super) fn passed(&self, contender: &ContenderId, shape: &str) -> bool {
         self.verdict(contender, shape)
             .is_some_and(|v| v.status == Status::Ok && v.worst.is_some_and(|worst| worst <= 1.0))
     }
 
     /// Whether anything speaks against timing it there: nobody validates a
     /// yardstick beforehand.
-    pub fn rejected(&self, contender: &ContenderId, shape: &str) -> bool {
+    pub(super) fn rejected(&self, contender: &ContenderId, shape: &str) -> bool {
         self.verdict(contender, shape)
             .is_some_and(|v| v.status != Status::Ok)
     }
 
     /// Takes note of a verdict found under timing; whether it is news. Who is
     /// rejected already stays so, for the reason found first.
-    pub fn reject(&mut self, verdict: &Verdict) -> bool {
+    pub(super) fn reject(&mut self, verdict: &Verdict) -> bool {
         let news = !self.rejected(&verdict.contender, &verdict.shape);
         if news {
             self.0.insert(cell(verdict), verdict.clone());

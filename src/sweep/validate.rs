@@ -19,7 +19,7 @@ const EMULATION_GRACE: Duration = Duration::from_secs(60);
 
 /// Judges every cell that has no verdict yet, shape by shape, so that a
 /// shape's operands are drawn and uploaded once.
-pub fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
+pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
     let plan = session.plan;
     let bar = session.progress.weighed("validate", weights(plan));
     let mut ok = 0;
@@ -283,7 +283,7 @@ fn lost_verdict(contender: &ContenderId, shape: &str, lost: Lost, patience: Dura
 }
 
 /// A verdict that no output was compared for.
-pub fn verdict(
+pub(super) fn verdict(
     contender: &ContenderId,
     shape: &str,
     status: Status,

@@ -4,7 +4,7 @@ use half::f16;
 
 /// One element of C that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Element {
+pub(crate) struct Element {
     pub group: usize,
     pub row: usize,
     pub column: usize,
@@ -14,14 +14,14 @@ pub struct Element {
 }
 
 impl Element {
-    pub fn got(&self) -> f64 {
+    pub(crate) fn got(&self) -> f64 {
         f16::from_bits(self.bits).to_f64()
     }
 }
 
 /// How an output differs from the right one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mismatch {
+pub(crate) struct Mismatch {
     pub wrong: usize,
     pub total: usize,
     /// Of the wrong ones: still poison.
@@ -40,7 +40,7 @@ pub struct Mismatch {
 
 impl Mismatch {
     /// One line for a table.
-    pub fn reason(&self) -> String {
+    pub(crate) fn reason(&self) -> String {
         match &self.guess {
             Some(guess) => format!("{} {}", self.place, self.agreeing(guess)),
             None => format!("{} wrong, {}", self.place, self.how_far()),
@@ -48,7 +48,7 @@ impl Mismatch {
     }
 
     /// The whole story.
-    pub fn detail(&self) -> String {
+    pub(crate) fn detail(&self) -> String {
         let Element {
             group, row, column, ..
         } = self.first;

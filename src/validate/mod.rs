@@ -11,15 +11,15 @@ use half::f16;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-pub use mismatch::{Element, Mismatch};
-pub use passed::{Exhibit, Finding, Passed, Spent, Subject, Wrong, examine, prove};
+pub(crate) use mismatch::{Element, Mismatch};
+pub(crate) use passed::{Exhibit, Finding, Passed, Spent, Subject, Wrong, examine, prove};
 
 use crate::operator::{GroupOracle, Operands, Oracle};
 
 /// What every element of C holds before a call: an fp16 NaN that no arithmetic
 /// makes, so that an element nobody wrote can neither pass nor be mistaken for
 /// a computed NaN.
-pub const POISON: u16 = 0x7e5a;
+pub(crate) const POISON: u16 = 0x7e5a;
 
 /// From here on fp16 rounds to infinity.
 const FP16_OVERFLOW: f64 = 65520.0;
@@ -27,7 +27,7 @@ const FP16_MAX: f64 = 65504.0;
 
 /// An element passes if |got − expected| ≤ atol + rtol·|expected|.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Tolerance {
+pub(crate) struct Tolerance {
     pub rtol: f64,
     pub atol: f64,
 }
@@ -35,7 +35,7 @@ pub struct Tolerance {
 impl Tolerance {
     /// The error of an element over what is allowed there. Only a value that
     /// is at most 1 passes; NaN and whatever else cannot be compared is infinite.
-    pub fn error(&self, bits: u16, expected: f64) -> f64 {
+    pub(crate) fn error(&self, bits: u16, expected: f64) -> f64 {
         let got = f16::from_bits(bits).to_f64();
         let error = if expected.abs() >= FP16_OVERFLOW {
             // Infinity and saturation are both honest roundings of it.
@@ -52,14 +52,14 @@ impl Tolerance {
     }
 
     /// Whether the element passes.
-    pub fn accepts(&self, bits: u16, expected: f64) -> bool {
+    pub(crate) fn accepts(&self, bits: u16, expected: f64) -> bool {
         self.error(bits, expected) <= 1.0
     }
 }
 
 /// What an output shows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Judgement {
+pub(crate) enum Judgement {
     /// Every element is within tolerance; the largest error over its tolerance.
     Right {
         worst: f64,
@@ -73,7 +73,7 @@ pub enum Judgement {
 ///
 /// # Panics
 /// If `c` has not the sizes of the oracle.
-pub fn judge(
+pub(crate) fn judge(
     c: &[Vec<u16>],
     operands: &Operands,
     oracle: &Oracle,

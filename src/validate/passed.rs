@@ -4,7 +4,7 @@ use crate::operator::{Operands, Oracle};
 
 /// What a verdict is about: one image of one contender on one shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
+pub(crate) struct Subject {
     pub contender: ContenderId,
     pub shape: String,
     /// Names the code that ran.
@@ -17,18 +17,18 @@ pub struct Subject {
 /// first, by judging an output, and nothing else can: it cannot be built
 /// elsewhere, copied, or read from anywhere.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Passed {
+pub(crate) struct Passed {
     subject: Subject,
 }
 
 impl Passed {
-    pub fn subject(&self) -> &Subject {
+    pub(crate) fn subject(&self) -> &Subject {
         &self.subject
     }
 
     /// Uses the proof up for one timed call, of whose output the device that
     /// judged it has doubts, or none.
-    pub fn spend(self, suspect: bool) -> Spent {
+    pub(crate) fn spend(self, suspect: bool) -> Spent {
         Spent {
             subject: self.subject,
             suspect,
@@ -39,19 +39,19 @@ impl Passed {
 /// What is left of a proof when the clock was read with it. Only judging the
 /// output of that call makes it a proof again.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Spent {
+pub(crate) struct Spent {
     subject: Subject,
     suspect: bool,
 }
 
 impl Spent {
-    pub fn subject(&self) -> &Subject {
+    pub(crate) fn subject(&self) -> &Subject {
         &self.subject
     }
 
     /// A proof for the next call, where the device judged this one right; else
     /// the host must judge.
-    pub fn renewed(self) -> Result<Passed, Self> {
+    pub(crate) fn renewed(self) -> Result<Passed, Self> {
         match self.suspect {
             true => Err(self),
             false => Ok(Passed {
@@ -61,7 +61,7 @@ impl Spent {
     }
 
     /// A proof for the next call, if the host finds this one right.
-    pub fn proven(
+    pub(crate) fn proven(
         self,
         exhibit: Exhibit<'_>,
         operands: &Operands,
@@ -99,7 +99,7 @@ never! {
 
 /// What a call did, as far as it is judged.
 #[derive(Clone, Copy, Debug)]
-pub struct Exhibit<'a> {
+pub(crate) struct Exhibit<'a> {
     /// fp16 bits of each group, in the shape's order.
     pub c: &'a [Vec<u16>],
     /// What it changed and should not have, in words.
@@ -108,7 +108,7 @@ pub struct Exhibit<'a> {
 
 /// What judging it shows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Finding {
+pub(crate) enum Finding {
     /// Right; the largest error over its tolerance.
     Right {
         worst: f64,
@@ -118,7 +118,7 @@ pub enum Finding {
 
 /// How a call is wrong.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wrong {
+pub(crate) struct Wrong {
     /// One line.
     pub reason: String,
     pub detail: Option<String>,
@@ -127,7 +127,7 @@ pub struct Wrong {
 }
 
 /// Holds a call against the oracle, and against what it may touch.
-pub fn examine(
+pub(crate) fn examine(
     exhibit: Exhibit<'_>,
     operands: &Operands,
     oracle: &Oracle,
@@ -152,7 +152,7 @@ pub fn examine(
 }
 
 /// The proof that `subject` is right, if the call shows it; else why not.
-pub fn prove(
+pub(crate) fn prove(
     subject: Subject,
     exhibit: Exhibit<'_>,
     operands: &Operands,

@@ -17,7 +17,11 @@ use crate::validate::{self, Exhibit, Finding, Tolerance, Wrong};
 const LEAST_CALLS: usize = 2;
 
 /// Holds a run against the oracle, and against what it may touch.
-pub fn examine(observation: &Observation, problem: &Problem, tolerance: Tolerance) -> Finding {
+pub(super) fn examine(
+    observation: &Observation,
+    problem: &Problem,
+    tolerance: Tolerance,
+) -> Finding {
     let trespasses = words(observation);
     let exhibit = Exhibit {
         c: &observation.c,
@@ -27,14 +31,14 @@ pub fn examine(observation: &Observation, problem: &Problem, tolerance: Toleranc
 }
 
 /// What a run changed and should not have.
-pub fn words(observation: &Observation) -> Vec<String> {
+pub(super) fn words(observation: &Observation) -> Vec<String> {
     let trespasses = observation.trespasses.iter();
     trespasses.map(ToString::to_string).collect()
 }
 
 /// Calls one cell with every distribution until one shows it wrong, and answers
 /// with its verdict. False when this process can do nothing more.
-pub fn judge(
+pub(super) fn judge(
     backend: &mut dyn Backend,
     problems: &mut Problems,
     job: &ValidateJob,

@@ -13,8 +13,8 @@ mod timing;
 mod trace;
 mod words;
 
-pub use problems::answers;
-pub use process::{Lost, Worker};
-pub use protocol::{MeasureEntry, MeasureJob, ProblemKey, Reply, Request, ValidateJob};
-pub use serve::serve;
-pub use trace::trace;
+pub(crate) use problems::answers;
+pub(crate) use process::{Lost, Worker};
+pub(crate) use protocol::{MeasureEntry, MeasureJob, ProblemKey, Reply, Request, ValidateJob};
+pub(crate) use serve::serve;
+pub(crate) use trace::trace;

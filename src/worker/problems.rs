@@ -8,7 +8,7 @@ use crate::domain::Shape;
 use crate::operator::{Operands, Oracle, OracleCache};
 
 /// Operands and the answer to them.
-pub struct Problem {
+pub(super) struct Problem {
     pub name: String,
     pub shape: Shape,
     pub operands: Operands,
@@ -19,20 +19,20 @@ pub struct Problem {
 /// after another and the operands of one can take most of the memory. Answers come
 /// from the cache on disk; operands are drawn again, which is as fast as
 /// reading them.
-pub struct Problems {
+pub(super) struct Problems {
     answers: OracleCache,
     kept: Vec<Rc<Problem>>,
 }
 
 impl Problems {
-    pub fn new(cache: &Path) -> Self {
+    pub(super) fn new(cache: &Path) -> Self {
         Self {
             answers: answers(cache),
             kept: Vec::new(),
         }
     }
 
-    pub fn get(&mut self, key: &ProblemKey) -> Rc<Problem> {
+    pub(super) fn get(&mut self, key: &ProblemKey) -> Rc<Problem> {
         let name = format!("{} {} {}", key.shape.name, key.distribution, key.seed);
         if let Some(problem) = self.kept.iter().find(|p| p.name == name) {
             return Rc::clone(problem);
@@ -55,7 +55,7 @@ impl Problems {
     /// Has the backend compute an answer, holds it against the CPU's in a few
     /// places, and leaves it in the cache. A backend that has no room for it
     /// leaves it to the CPU; an error is one that computes wrong.
-    pub fn answer(&self, key: &ProblemKey, backend: &mut dyn Backend) -> Result<(), String> {
+    pub(super) fn answer(&self, key: &ProblemKey, backend: &mut dyn Backend) -> Result<(), String> {
         let ProblemKey {
             shape,
             distribution,
@@ -78,6 +78,6 @@ impl Problems {
 }
 
 /// Where the supervisor leaves answers for its workers.
-pub fn answers(cache: &Path) -> OracleCache {
+pub(crate) fn answers(cache: &Path) -> OracleCache {
     OracleCache::new(cache.join("oracles"))
 }

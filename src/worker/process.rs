@@ -24,7 +24,7 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Why a worker gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub(crate) enum Lost {
     /// Ended by itself: how, and its last words.
     Died(String),
     /// Did not answer in time, and was killed.
@@ -39,7 +39,7 @@ pub enum Lost {
 type Heard = Result<Answer, String>;
 
 /// A worker process and the line to it. Killed when dropped.
-pub struct Worker {
+pub(crate) struct Worker {
     child: Child,
     line: UnixStream,
     replies: Receiver<Heard>,
@@ -52,7 +52,7 @@ pub struct Worker {
 
 impl Worker {
     /// Starts `dgx worker` on a backend and waits until it is ready.
-    pub fn start(opening: &Opening, cache: &Path) -> Result<Self, String> {
+    pub(crate) fn start(opening: &Opening, cache: &Path) -> Result<Self, String> {
         let program =
             std::env::current_exe().map_err(|e| format!("cannot find dgx itself: {e}"))?;
         let mut command = Command::new(program);
@@ -83,17 +83,17 @@ impl Worker {
         })
     }
 
-    pub fn device(&self) -> &Device {
+    pub(crate) fn device(&self) -> &Device {
         &self.device
     }
 
     /// cuBLASLt's version, or why there is no yardstick.
-    pub fn yardstick(&self) -> &Result<String, String> {
+    pub(crate) fn yardstick(&self) -> &Result<String, String> {
         &self.yardstick
     }
 
     /// Hands over one request.
-    pub fn send(&mut self, request: Request) -> Result<(), Lost> {
+    pub(crate) fn send(&mut self, request: Request) -> Result<(), Lost> {
         self.number += 1;
         let mark = format!("{:032x}", rand::random::<u128>());
         self.words.expect(&mark);
@@ -110,7 +110,11 @@ impl Worker {
 
     /// The next reply to the request at hand, waited for until `patience` is
     /// over or `stop` says so; then the worker is killed.
-    pub fn receive(&mut self, patience: Duration, stop: &dyn Fn() -> bool) -> Result<Reply, Lost> {
+    pub(crate) fn receive(
+        &mut self,
+        patience: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Reply, Lost> {
         match child::receive(&self.replies, patience, stop) {
             Ok(Ok(answer)) if answer.to == self.number => Ok(answer.reply),
             Ok(Ok(answer)) => {
@@ -131,14 +135,14 @@ impl Worker {
     }
 
     /// Ends a worker that cannot be believed.
-    pub fn garbled(&mut self, what: &str) -> Lost {
+    pub(crate) fn garbled(&mut self, what: &str) -> Lost {
         self.child.kill();
         Lost::Garbled(format!("a worker's reply does not fit: {what}"))
     }
 
     /// What kernels printed during the request that was just answered, or
     /// during which the worker was lost.
-    pub fn printed(&self) -> Option<String> {
+    pub(crate) fn printed(&self) -> Option<String> {
         self.words.take(HEARING)
     }
 

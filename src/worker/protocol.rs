@@ -11,7 +11,7 @@ use crate::validate::Tolerance;
 
 /// A request under its number, one JSON object a line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Asked {
+pub(super) struct Asked {
     pub number: u64,
     /// What the worker writes to stdout when it is done: between two marks
     /// stands what kernels printed.
@@ -22,7 +22,7 @@ pub struct Asked {
 /// A reply and the number of the request it is to, one JSON object a line; 0
 /// before the first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Answer {
+pub(super) struct Answer {
     pub to: u64,
     pub reply: Reply,
 }
@@ -30,7 +30,7 @@ pub struct Answer {
 /// What the supervisor asks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
-pub enum Request {
+pub(crate) enum Request {
     Validate(Box<ValidateJob>),
     Measure(Box<MeasureJob>),
     /// Compute an answer and leave it in the cache.
@@ -39,7 +39,7 @@ pub enum Request {
 
 /// One shape's data, by what it is made from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ProblemKey {
+pub(crate) struct ProblemKey {
     pub shape: Shape,
     pub distribution: Distribution,
     pub seed: u64,
@@ -47,7 +47,7 @@ pub struct ProblemKey {
 
 /// Judge one cell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ValidateJob {
+pub(crate) struct ValidateJob {
     pub contender: ContenderId,
     /// Folder of the compiled image.
     pub image: PathBuf,
@@ -63,7 +63,7 @@ pub struct ValidateJob {
 
 /// Time the contenders of one shape that were found right.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct MeasureJob {
+pub(crate) struct MeasureJob {
     pub shape: Shape,
     /// Data sets to change between, from call to call.
     pub problems: Vec<ProblemKey>,
@@ -86,7 +86,7 @@ pub struct MeasureJob {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct MeasureEntry {
+pub(crate) struct MeasureEntry {
     pub contender: ContenderId,
     pub image: PathBuf,
     pub call: OperatorCall,
@@ -95,7 +95,7 @@ pub struct MeasureEntry {
 /// What a worker answers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "kebab-case")]
-pub enum Reply {
+pub(crate) enum Reply {
     /// The backend is open; sent once, first.
     Ready {
         device: Box<Device>,
@@ -139,7 +139,7 @@ pub enum Reply {
 
 impl Reply {
     /// Whether the request is done with it.
-    pub fn is_last(&self) -> bool {
+    pub(crate) fn is_last(&self) -> bool {
         match self {
             Self::Judged { .. }
             | Self::Fault { .. }
@@ -160,7 +160,7 @@ impl Reply {
 
 impl ValidateJob {
     /// Why this cannot be the verdict that was asked for, if so.
-    pub fn doubt(&self, verdict: &Verdict) -> Option<String> {
+    pub(crate) fn doubt(&self, verdict: &Verdict) -> Option<String> {
         let fits = verdict.contender == self.contender && verdict.shape == self.shape.name;
         (!fits).then(|| {
             format!(
@@ -178,7 +178,7 @@ impl MeasureJob {
     }
 
     /// Why this cannot be block number `next` of what was asked for, if so.
-    pub fn doubt_block(&self, block: &Block, next: u32) -> Option<String> {
+    pub(crate) fn doubt_block(&self, block: &Block, next: u32) -> Option<String> {
         let stranger = block.samples.iter().find(|s| !self.timed(&s.contender));
         if let Some(sample) = stranger {
             return Some(format!("nobody asked for {}", sample.contender));
@@ -196,7 +196,7 @@ impl MeasureJob {
     }
 
     /// Why this cannot be how the yardstick does the shape asked about, if so.
-    pub fn doubt_tuning(&self, tuning: &Tuning) -> Option<String> {
+    pub(crate) fn doubt_tuning(&self, tuning: &Tuning) -> Option<String> {
         let open = self.yardstick.is_some() && self.tuning.is_none();
         let fits = tuning.shape == self.shape.name;
         (!open || !fits).then(|| {
@@ -208,12 +208,12 @@ impl MeasureJob {
     }
 
     /// Why this contender cannot have failed in what was asked for, if so.
-    pub fn doubt_contender(&self, contender: &ContenderId) -> Option<String> {
+    pub(crate) fn doubt_contender(&self, contender: &ContenderId) -> Option<String> {
         (!self.timed(contender)).then(|| format!("nobody asked for {contender}"))
     }
 
     /// Why this verdict cannot come of what was asked for, if so.
-    pub fn doubt_verdict(&self, verdict: &Verdict) -> Option<String> {
+    pub(crate) fn doubt_verdict(&self, verdict: &Verdict) -> Option<String> {
         let elsewhere = (verdict.shape != self.shape.name).then(|| {
             format!(
                 "a verdict on {} came for {}",

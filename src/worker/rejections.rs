@@ -6,14 +6,14 @@ use crate::validate::Wrong;
 
 /// Who turned out wrong while a shape was timed. A verdict is told as soon as
 /// it is found: whatever becomes of the others, and of this process, it stands.
-pub struct Rejections<'a> {
+pub(super) struct Rejections<'a> {
     shape: String,
     told: BTreeSet<ContenderId>,
     say: &'a dyn Fn(&Reply),
 }
 
 impl<'a> Rejections<'a> {
-    pub fn new(shape: &str, say: &'a dyn Fn(&Reply)) -> Self {
+    pub(super) fn new(shape: &str, say: &'a dyn Fn(&Reply)) -> Self {
         Self {
             shape: shape.to_owned(),
             told: BTreeSet::new(),
@@ -22,7 +22,7 @@ impl<'a> Rejections<'a> {
     }
 
     /// A contender that validation had found right gave a wrong output.
-    pub fn wrong(&mut self, contender: &ContenderId, wrong: Wrong) {
+    pub(super) fn wrong(&mut self, contender: &ContenderId, wrong: Wrong) {
         let reason = format!("when called again: {}", wrong.reason);
         self.tell(Verdict {
             reason: Some(reason),
@@ -34,7 +34,7 @@ impl<'a> Rejections<'a> {
 
     /// A time below the roofline is no fast kernel but one that did not do
     /// the work.
-    pub fn impossible(&mut self, contender: &ContenderId, micros: f64, least: f64) {
+    pub(super) fn impossible(&mut self, contender: &ContenderId, micros: f64, least: f64) {
         let reason = format!(
             "impossible time: {micros:.2} µs, where the device needs {least:.2} µs at least"
         );

@@ -12,7 +12,7 @@ use crate::child::end_with_supervisor;
 /// The worker's side: opens its backend, then answers requests until there are
 /// no more. Returns early when the backend can do nothing more. Stdout is left
 /// to what kernels print.
-pub fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, replies: impl Write) {
+pub(crate) fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, replies: impl Write) {
     end_with_supervisor();
     let mut line = Outbox {
         replies,

@@ -23,7 +23,7 @@ const REHEARSALS: u32 = 2;
 
 /// Times one shape's contenders, each call on other data, and judges what the
 /// timed calls left in memory. False when this process can do nothing more.
-pub fn measure(
+pub(super) fn measure(
     backend: &mut dyn Backend,
     problems: &mut Problems,
     job: &MeasureJob,

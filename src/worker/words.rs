@@ -64,20 +64,20 @@ impl Stream {
 
 /// A [`Stream`] that one thread fills and another waits on.
 #[derive(Clone, Debug, Default)]
-pub struct Words(Arc<(Mutex<Stream>, Condvar)>);
+pub(super) struct Words(Arc<(Mutex<Stream>, Condvar)>);
 
 impl Words {
     /// From here on words are those of a request that ends with `mark`.
-    pub fn expect(&self, mark: &str) {
+    pub(super) fn expect(&self, mark: &str) {
         self.with(|stream| stream.expect(mark));
     }
 
-    pub fn hear(&self, bytes: &[u8]) {
+    pub(super) fn hear(&self, bytes: &[u8]) {
         self.with(|stream| stream.hear(bytes));
     }
 
     /// Nothing more will come.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         self.with(|stream| stream.closed = true);
     }
 
@@ -90,7 +90,7 @@ impl Words {
 
     /// What was printed up to the mark, or up to the end, or up to now where
     /// neither comes in time.
-    pub fn take(&self, patience: Duration) -> Option<String> {
+    pub(super) fn take(&self, patience: Duration) -> Option<String> {
         let began = Instant::now();
         let mut stream = self.0.0.lock().ok()?;
         while stream.done.is_none() && !stream.closed {

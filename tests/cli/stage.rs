@@ -23,13 +23,13 @@ struct Args { char bytes[1440]; };
 extern \"C\" __global__ void go(const __grid_constant__ Args args) {}
 ";
 
-pub const CONTENDERS: [&str; 3] = ["plain", "quick", "odd"];
-pub const SHAPES: [&str; 2] = ["small", "large"];
+pub(crate) const CONTENDERS: [&str; 3] = ["plain", "quick", "odd"];
+pub(crate) const SHAPES: [&str; 2] = ["small", "large"];
 
 /// Blocks each of the two processes takes of each shape.
-pub const SHARE: usize = 10;
+pub(crate) const SHARE: usize = 10;
 
-pub const ROUND: &str = "question = \"Does it measure as it should?\"
+pub(crate) const ROUND: &str = "question = \"Does it measure as it should?\"
 contenders = [\"plain\", \"quick\", \"odd\"]
 baseline = \"plain\"
 yardstick = false
@@ -47,22 +47,22 @@ min_geomean = 1.01
 ";
 
 /// Three contenders that are told apart with ease.
-pub const SCRIPT: &str = "journal = \"calls.jsonl\"
+pub(crate) const SCRIPT: &str = "journal = \"calls.jsonl\"
 noise = 0.002
 times = { plain = 100, quick = 80, odd = 120 }
 ";
 
 /// A folder with a round, a script and what comes of them.
-pub struct Stage {
+pub(crate) struct Stage {
     folder: TempDir,
 }
 
 impl Stage {
-    pub fn new(events: &str) -> Self {
+    pub(crate) fn new(events: &str) -> Self {
         Self::with(ROUND, &format!("{SCRIPT}{events}"))
     }
 
-    pub fn with(round: &str, script: &str) -> Self {
+    pub(crate) fn with(round: &str, script: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let stage = Self { folder };
         fs::create_dir(stage.path("variants")).expect("a folder");
@@ -75,11 +75,11 @@ impl Stage {
         stage
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn command(&self, first: &[&str]) -> Command {
+    pub(crate) fn command(&self, first: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
         // In the repository, where images are kept from test to test.
         command.current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -91,17 +91,17 @@ impl Stage {
         command
     }
 
-    pub fn sweep(&self, code: i32) -> String {
+    pub(crate) fn sweep(&self, code: i32) -> String {
         let round = self.path("round.toml").display().to_string();
         ended(&mut self.command(&[&round]), code)
     }
 
-    pub fn resume(&self, code: i32) -> String {
+    pub(crate) fn resume(&self, code: i32) -> String {
         ended(&mut self.command(&["--resume"]), code)
     }
 
     /// Another command about the run.
-    pub fn tell(&self, args: &[&str], code: i32) -> String {
+    pub(crate) fn tell(&self, args: &[&str], code: i32) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
         command.current_dir(self.folder.path());
         command.env("NO_COLOR", "1").env("COLUMNS", "120");
@@ -109,12 +109,12 @@ impl Stage {
         ended(command.args(args).arg(self.run_file()), code)
     }
 
-    pub fn run_file(&self) -> PathBuf {
+    pub(crate) fn run_file(&self) -> PathBuf {
         let mut entries = fs::read_dir(self.path("results")).expect("results");
         entries.next().expect("a run").expect("an entry").path()
     }
 
-    pub fn lines(&self, kind: &str) -> Vec<Value> {
+    pub(crate) fn lines(&self, kind: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.run_file()).expect("its text");
         // The last one may be half written.
         let lines = text.lines().map(serde_json::from_str::<Value>);
@@ -123,7 +123,7 @@ impl Stage {
     }
 
     /// What the workers were asked to do.
-    pub fn journal(&self) -> Vec<Value> {
+    pub(crate) fn journal(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.path("calls.jsonl")).unwrap_or_default();
         let lines = text.lines();
         lines
@@ -132,14 +132,14 @@ impl Stage {
     }
 
     /// Timed calls of a contender on any shape in any process.
-    pub fn timed(&self, contender: &str) -> usize {
+    pub(crate) fn timed(&self, contender: &str) -> usize {
         let calls = self.journal();
         let of = |call: &&Value| call["contender"] == contender;
         calls.iter().filter(|c| is_timed(c)).filter(of).count()
     }
 
     /// The numbers of each process's blocks, by shape.
-    pub fn blocks(&self) -> BTreeMap<(String, u64), Vec<u64>> {
+    pub(crate) fn blocks(&self) -> BTreeMap<(String, u64), Vec<u64>> {
         let mut blocks: BTreeMap<_, Vec<u64>> = BTreeMap::new();
         for block in self.lines("block") {
             let number = |key: &str| block[key].as_u64().expect("a number");
@@ -151,7 +151,7 @@ impl Stage {
     }
 
     /// Each process begins with its first block and leaves none out.
-    pub fn blocks_are_sound(&self) {
+    pub(crate) fn blocks_are_sound(&self) {
         for (of, numbers) in self.blocks() {
             let due: Vec<u64> = (0..numbers.len() as u64).collect();
             assert_eq!(numbers, due, "{of:?}");
@@ -159,7 +159,7 @@ impl Stage {
     }
 
     /// The last verdict on a cell, and how many there are.
-    pub fn verdict(&self, contender: &str, shape: &str) -> (String, String, usize) {
+    pub(crate) fn verdict(&self, contender: &str, shape: &str) -> (String, String, usize) {
         let of = |v: &Value| v["contender"] == contender && v["shape"] == shape;
         let verdicts: Vec<Value> = self.lines("verdict").into_iter().filter(of).collect();
         let last = verdicts.last().expect("a verdict");
@@ -168,19 +168,19 @@ impl Stage {
     }
 }
 
-pub fn is_timed(call: &Value) -> bool {
+pub(crate) fn is_timed(call: &Value) -> bool {
     call["act"] == "timing" && call["observed"] == false
 }
 
 /// Who was timed in a block, in order.
-pub fn order(block: &Value) -> Vec<(String, u64)> {
+pub(crate) fn order(block: &Value) -> Vec<(String, u64)> {
     let samples = block["samples"].as_array().expect("samples");
     let name = |s: &Value| s["contender"].as_str().expect("a name").to_owned();
     let arm = |s: &Value| s["arm"].as_u64().expect("a number");
     samples.iter().map(|s| (name(s), arm(s))).collect()
 }
 
-pub fn share_of(all: &BTreeMap<(String, u64), Vec<u64>>, shape: &str) -> Vec<(u64, usize)> {
+pub(crate) fn share_of(all: &BTreeMap<(String, u64), Vec<u64>>, shape: &str) -> Vec<(u64, usize)> {
     let of = all.iter().filter(|((s, _), _)| s == shape);
     of.map(|((_, process), blocks)| (*process, blocks.len()))
         .collect()

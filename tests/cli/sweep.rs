@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Three contenders on three small shapes.
-pub const ROUND: &str = "question   = \"Is nothing done twice?\"
+pub(crate) const ROUND: &str = "question   = \"Is nothing done twice?\"
 contenders = [\"two-pass\", \"sequential\", \"interleaved\"]
 baseline   = \"two-pass\"
 shapes     = [{ m = 64, n = 128, k = 256 }, { m = 40, n = 128, k = 512 }, { m = 129, n = 256, k = 256 }]
@@ -18,18 +18,18 @@ seed = 1
 ";
 
 /// A results folder and a round, for a dgx that runs in the repository.
-pub struct Sweep {
+pub(crate) struct Sweep {
     pub folder: TempDir,
 }
 
 impl Sweep {
-    pub fn new(round: &str) -> Self {
+    pub(crate) fn new(round: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::write(folder.path().join("round.toml"), round).expect("a file");
         Self { folder }
     }
 
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
         command
             .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -42,24 +42,24 @@ impl Sweep {
     }
 
     /// Runs to its end, which must be this exit code; what it printed.
-    pub fn run(&self, args: &[&str], code: i32) -> String {
+    pub(crate) fn run(&self, args: &[&str], code: i32) -> String {
         ended(&mut self.command(args), code)
     }
 
-    pub fn round(&self) -> String {
+    pub(crate) fn round(&self) -> String {
         self.folder.path().join("round.toml").display().to_string()
     }
 
-    pub fn results(&self) -> PathBuf {
+    pub(crate) fn results(&self) -> PathBuf {
         self.folder.path().join("results")
     }
 
-    pub fn run_file(&self) -> Option<PathBuf> {
+    pub(crate) fn run_file(&self) -> Option<PathBuf> {
         let mut entries = fs::read_dir(self.results()).ok()?;
         entries.next().map(|e| e.expect("an entry").path())
     }
 
-    pub fn wait_for_a_verdict(&self) {
+    pub(crate) fn wait_for_a_verdict(&self) {
         let began = Instant::now();
         let judged = || {
             let text = fs::read_to_string(self.run_file()?).ok()?;
@@ -72,7 +72,7 @@ impl Sweep {
     }
 
     /// Begun, with its output where `output` leads, and its first verdict there.
-    pub fn begun(&self, output: fn() -> Stdio) -> Child {
+    pub(crate) fn begun(&self, output: fn() -> Stdio) -> Child {
         let mut command = self.command(&[&self.round()]);
         command.stdout(output()).stderr(output());
         let child = command.spawn().expect("dgx runs");
@@ -81,15 +81,15 @@ impl Sweep {
     }
 
     /// Verdicts on record: how often each cell was judged, and how the last time.
-    pub fn verdicts(&self) -> Verdicts {
+    pub(crate) fn verdicts(&self) -> Verdicts {
         verdicts_of(&self.run_file().expect("a run file"))
     }
 }
 
 /// By contender and shape.
-pub type Verdicts = BTreeMap<(String, String), (usize, String)>;
+pub(crate) type Verdicts = BTreeMap<(String, String), (usize, String)>;
 
-pub fn verdicts_of(file: &Path) -> Verdicts {
+pub(crate) fn verdicts_of(file: &Path) -> Verdicts {
     let text = fs::read_to_string(file).expect("its text");
     let mut verdicts = BTreeMap::new();
     for line in text.lines() {
@@ -107,14 +107,14 @@ pub fn verdicts_of(file: &Path) -> Verdicts {
     verdicts
 }
 
-pub fn ended(command: &mut Command, code: i32) -> String {
+pub(crate) fn ended(command: &mut Command, code: i32) -> String {
     let output = command.output().expect("dgx runs");
     let said = explain(&output);
     assert_eq!(output.status.code(), Some(code), "{said}");
     said
 }
 
-pub fn explain(output: &Output) -> String {
+pub(crate) fn explain(output: &Output) -> String {
     format!(
         "{}{}",
         String::from_utf8_lossy(&output.stdout),

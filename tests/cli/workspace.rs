@@ -5,7 +5,7 @@ use assert_cmd::Command;
 use tempfile::TempDir;
 
 /// A variant small enough to read at a glance.
-pub const VARIANT: &str = "/*dgx
+pub(crate) const VARIANT: &str = "/*dgx
 summary  = \"One of its kind\"
 arch     = \"sm_90a\"
 params   = { STAGES = [1, 2] }
@@ -27,7 +27,7 @@ extern \"C\" __global__ void go(const __grid_constant__ Args args) {}
 ";
 
 /// A round that is right in every way.
-pub const ROUND: &str = "question   = \"Which?\"
+pub(crate) const ROUND: &str = "question   = \"Which?\"
 contenders = [\"one\"]
 baseline   = \"one[STAGES=1]\"
 
@@ -41,12 +41,12 @@ min_geomean = 1.4
 ";
 
 /// A folder with `variants/one.cu` and `round.toml`, and a dgx that runs there.
-pub struct Workspace {
+pub(crate) struct Workspace {
     folder: TempDir,
 }
 
 impl Workspace {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let workspace = Self { folder };
         workspace.write("variants/one.cu", VARIANT);
@@ -54,18 +54,18 @@ impl Workspace {
         workspace
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    pub fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().expect("a file has a folder")).expect("a folder");
         fs::write(path, text).expect("a file");
     }
 
     /// Replaces `from`, which must be there, in a file.
-    pub fn edit(&self, name: &str, from: &str, to: &str) {
+    pub(crate) fn edit(&self, name: &str, from: &str, to: &str) {
         let path = self.path().join(name);
         let text = fs::read_to_string(&path).expect("a file to edit");
         assert!(text.contains(from), "{name} has no {from:?}");
@@ -73,7 +73,7 @@ impl Workspace {
     }
 
     /// Runs dgx and shows its exit code, stdout and stderr as one text.
-    pub fn run(&self, args: &[&str]) -> String {
+    pub(crate) fn run(&self, args: &[&str]) -> String {
         let output = Command::from_std(std::process::Command::new(env!("CARGO_BIN_EXE_dgx")))
             .current_dir(self.path())
             .env("NO_COLOR", "1")
@@ -96,7 +96,7 @@ impl Workspace {
 }
 
 /// Copies a folder and all that is in it.
-pub fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -109,7 +109,7 @@ pub fn copy(from: &Path, to: &Path) {
 }
 
 /// Runs dgx in the repository: all it says, and its exit code last.
-pub fn in_repository(args: &[&str]) -> String {
+pub(crate) fn in_repository(args: &[&str]) -> String {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_dgx"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env("NO_COLOR", "1")

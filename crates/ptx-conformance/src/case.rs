@@ -1,7 +1,7 @@
 //! What a case is: a kernel, its launch, its bytes, and how its outputs are compared.
 
 /// The name every kernel of the suite is entered by.
-pub const ENTRY: &str = "kernel";
+pub(crate) const ENTRY: &str = "kernel";
 
 /// Grid, block and cluster extents and the dynamic shared memory of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ const THREADS: usize = 128;
 /// An elementwise case under construction. The body reads `%a`, `%b`, `%c`, … and
 /// writes `%d0` (also spelled `%d`), `%d1`, ….
 #[derive(Debug, Clone)]
-pub struct Elementwise {
+pub(crate) struct Elementwise {
     name: String,
     forms: Vec<String>,
     operands: Vec<(Ty, Vec<u64>)>,
@@ -27,7 +27,7 @@ pub struct Elementwise {
 
 impl Elementwise {
     /// A case named `form/variant` that covers `form`, its body still to be given.
-    pub fn new(name: impl Into<String>) -> Self {
+    pub(crate) fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let form = name.split('/').next().unwrap_or_default().to_owned();
         Self {
@@ -42,7 +42,7 @@ impl Elementwise {
     }
 
     /// `form %d, %a, …;` over the cross product of the operand types' edges.
-    pub fn op(form: &str, operands: &[Ty], result: Ty) -> Self {
+    pub(crate) fn op(form: &str, operands: &[Ty], result: Ty) -> Self {
         let mut this = Self::new(form).result(result);
         this.operands = crossed(operands);
         let names = OPERANDS[..operands.len()].join(", ");
@@ -50,25 +50,25 @@ impl Elementwise {
     }
 
     /// Replaces the covered forms.
-    pub fn forms<S: Into<String>>(mut self, forms: impl IntoIterator<Item = S>) -> Self {
+    pub(crate) fn forms<S: Into<String>>(mut self, forms: impl IntoIterator<Item = S>) -> Self {
         self.forms = forms.into_iter().map(Into::into).collect();
         self
     }
 
     /// One more operand with its values.
-    pub fn operand(mut self, ty: Ty, values: Vec<u64>) -> Self {
+    pub(crate) fn operand(mut self, ty: Ty, values: Vec<u64>) -> Self {
         self.operands.push((ty, values));
         self
     }
 
     /// Operands over the cross product of their edges.
-    pub fn crossed(mut self, operands: &[Ty]) -> Self {
+    pub(crate) fn crossed(mut self, operands: &[Ty]) -> Self {
         self.operands = crossed(operands);
         self
     }
 
     /// Replaces the operands' values.
-    pub fn with<const N: usize>(mut self, values: [Vec<u64>; N]) -> Self {
+    pub(crate) fn with<const N: usize>(mut self, values: [Vec<u64>; N]) -> Self {
         assert_eq!(
             self.operands.len(),
             N,
@@ -82,7 +82,7 @@ impl Elementwise {
     }
 
     /// Keeps only elements whose operands satisfy `keep`: for inputs the ISA leaves undefined.
-    pub fn filtered(mut self, keep: impl Fn(&[u64]) -> bool) -> Self {
+    pub(crate) fn filtered(mut self, keep: impl Fn(&[u64]) -> bool) -> Self {
         let count = self.operands[0].1.len();
         let kept: Vec<usize> = (0..count)
             .filter(|&i| keep(&self.operands.iter().map(|(_, v)| v[i]).collect::<Vec<_>>()))
@@ -94,31 +94,31 @@ impl Elementwise {
     }
 
     /// One more result.
-    pub fn result(mut self, ty: Ty) -> Self {
+    pub(crate) fn result(mut self, ty: Ty) -> Self {
         self.results.push(ty);
         self
     }
 
     /// Functions and variables before the entry.
-    pub fn module(mut self, text: &str) -> Self {
+    pub(crate) fn module(mut self, text: &str) -> Self {
         self.module = text.to_owned();
         self
     }
 
     /// The instructions.
-    pub fn body(mut self, text: &str) -> Self {
+    pub(crate) fn body(mut self, text: &str) -> Self {
         self.body = text.to_owned();
         self
     }
 
     /// How results are compared.
-    pub fn compare(mut self, compare: Compare) -> Self {
+    pub(crate) fn compare(mut self, compare: Compare) -> Self {
         self.compare = compare;
         self
     }
 
     /// The finished case.
-    pub fn case(self) -> Case {
+    pub(crate) fn case(self) -> Case {
         let count = self.operands[0].1.len();
         let ctas = count.div_ceil(THREADS);
         let mut kernel = Kernel::new(

@@ -42,13 +42,13 @@ impl GpuError {
 /// A context on the first device. Dropping it leaves clean-up to process exit: recording
 /// runs in short-lived workers, and a poisoned context cannot be cleaned up anyway.
 #[derive(Debug)]
-pub struct Gpu {
+pub(crate) struct Gpu {
     device: c_int,
 }
 
 impl Gpu {
     /// Opens the first device.
-    pub fn open() -> Result<Self, GpuError> {
+    pub(crate) fn open() -> Result<Self, GpuError> {
         // SAFETY: only probes for the library's presence.
         if !unsafe { sys::is_culib_present() } {
             return Err(GpuError::NoDriver);
@@ -65,7 +65,7 @@ impl Gpu {
     }
 
     /// The device and driver, and today's date.
-    pub fn provenance(&self) -> Result<Provenance, GpuError> {
+    pub(crate) fn provenance(&self) -> Result<Provenance, GpuError> {
         let gpu = result::device::get_name(self.device).map_err(in_call("cuDeviceGetName"))?;
         let mut version = 0;
         // SAFETY: the out-pointer is a live local.
@@ -79,7 +79,7 @@ impl Gpu {
     }
 
     /// Compiles, launches and waits for one case; returns its outputs.
-    pub fn run(&self, case: &Case) -> Result<Vec<Vec<u8>>, GpuError> {
+    pub(crate) fn run(&self, case: &Case) -> Result<Vec<Vec<u8>>, GpuError> {
         let module = Module::load(&case.ptx)?;
         let function = module.function(case.launch.shared)?;
         let inputs = case

@@ -3,7 +3,7 @@
 use crate::case::{Case, Compare, ENTRY, Launch, MapSpec};
 
 /// The lines every module begins with.
-pub const HEADER: &str = ".version 9.0\n.target sm_90a\n.address_size 64\n";
+pub(crate) const HEADER: &str = ".version 9.0\n.target sm_90a\n.address_size 64\n";
 
 /// Builds a case whose body is written by hand.
 ///
@@ -12,7 +12,7 @@ pub const HEADER: &str = ".version 9.0\n.target sm_90a\n.address_size 64\n";
 /// `%l<64>` (64 bit) and `%p<16>` (predicates). Tensor maps are `map0…`, to be
 /// addressed by `mov.b64 %l0, map0;`.
 #[derive(Debug, Clone)]
-pub struct Kernel {
+pub(crate) struct Kernel {
     name: String,
     forms: Vec<String>,
     module: String,
@@ -27,11 +27,11 @@ pub struct Kernel {
 }
 
 /// What unwritten output bytes hold, so that a store that should not happen shows.
-pub const UNWRITTEN: u8 = 0xcd;
+pub(crate) const UNWRITTEN: u8 = 0xcd;
 
 impl Kernel {
     /// A kernel covering the form before the first `/` of `name`.
-    pub fn new(name: impl Into<String>, launch: Launch) -> Self {
+    pub(crate) fn new(name: impl Into<String>, launch: Launch) -> Self {
         let name = name.into();
         let form = name.split('/').next().unwrap_or_default().to_owned();
         Self {
@@ -50,68 +50,68 @@ impl Kernel {
     }
 
     /// Replaces the covered forms.
-    pub fn forms<S: Into<String>>(mut self, forms: impl IntoIterator<Item = S>) -> Self {
+    pub(crate) fn forms<S: Into<String>>(mut self, forms: impl IntoIterator<Item = S>) -> Self {
         self.forms = forms.into_iter().map(Into::into).collect();
         self
     }
 
     /// Text between the header and the entry: variables and functions.
-    pub fn module(mut self, text: &str) -> Self {
+    pub(crate) fn module(mut self, text: &str) -> Self {
         self.module = text.to_owned();
         self
     }
 
     /// Performance or cluster directives after the parameter list.
-    pub fn attributes(mut self, text: &str) -> Self {
+    pub(crate) fn attributes(mut self, text: &str) -> Self {
         self.attributes = text.to_owned();
         self
     }
 
     /// Further registers and shared variables.
-    pub fn declare(mut self, text: &str) -> Self {
+    pub(crate) fn declare(mut self, text: &str) -> Self {
         self.declarations.push_str(text);
         self.declarations.push('\n');
         self
     }
 
     /// An input buffer.
-    pub fn input(mut self, bytes: Vec<u8>) -> Self {
+    pub(crate) fn input(mut self, bytes: Vec<u8>) -> Self {
         self.inputs.push(bytes);
         self
     }
 
     /// An output buffer of `length` bytes that begins as [`UNWRITTEN`].
-    pub fn output(self, length: usize) -> Self {
+    pub(crate) fn output(self, length: usize) -> Self {
         self.output_from(vec![UNWRITTEN; length])
     }
 
     /// An output buffer with given initial bytes.
-    pub fn output_from(mut self, bytes: Vec<u8>) -> Self {
+    pub(crate) fn output_from(mut self, bytes: Vec<u8>) -> Self {
         self.outputs.push(bytes);
         self
     }
 
     /// A tensor map.
-    pub fn map(mut self, map: MapSpec) -> Self {
+    pub(crate) fn map(mut self, map: MapSpec) -> Self {
         self.maps.push(map);
         self
     }
 
     /// How outputs are compared.
-    pub fn compare(mut self, compare: Compare) -> Self {
+    pub(crate) fn compare(mut self, compare: Compare) -> Self {
         self.compare = compare;
         self
     }
 
     /// Appends to the body.
-    pub fn body(mut self, text: &str) -> Self {
+    pub(crate) fn body(mut self, text: &str) -> Self {
         self.body.push_str(text);
         self.body.push('\n');
         self
     }
 
     /// The finished case.
-    pub fn case(self) -> Case {
+    pub(crate) fn case(self) -> Case {
         let ptx = self.text();
         Case {
             name: self.name,

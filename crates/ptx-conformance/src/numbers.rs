@@ -7,7 +7,7 @@ use crate::values::{SplitMix, finite_fp8};
 /// Formats of matrix operands and accumulators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Number {
+pub(crate) enum Number {
     F16,
     Bf16,
     Tf32,
@@ -25,7 +25,7 @@ pub enum Number {
 
 impl Number {
     /// The name in instructions.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::F16 => "f16",
             Self::Bf16 => "bf16",
@@ -44,7 +44,7 @@ impl Number {
     }
 
     /// Bits of one element in memory (tf32 takes a whole word).
-    pub fn bits(self) -> usize {
+    pub(crate) fn bits(self) -> usize {
         match self {
             Self::B1 => 1,
             Self::S4 | Self::U4 => 4,
@@ -56,7 +56,7 @@ impl Number {
     }
 
     /// Whether it is a floating-point format.
-    pub fn is_float(self) -> bool {
+    pub(crate) fn is_float(self) -> bool {
         !matches!(
             self,
             Self::S8 | Self::U8 | Self::S4 | Self::U4 | Self::B1 | Self::S32
@@ -64,7 +64,7 @@ impl Number {
     }
 
     /// The bits of `value`, rounded where the format is coarser.
-    pub fn encode(self, value: f64) -> u64 {
+    pub(crate) fn encode(self, value: f64) -> u64 {
         match self {
             Self::F16 => u64::from(f16::from_f64(value).to_bits()),
             Self::Bf16 => u64::from(bf16::from_f64(value).to_bits()),
@@ -78,7 +78,7 @@ impl Number {
     }
 
     /// A small integer that every format holds, so that sums of hundreds of products are exact.
-    pub fn small(self, rng: &mut SplitMix) -> u64 {
+    pub(crate) fn small(self, rng: &mut SplitMix) -> u64 {
         let value = match self {
             Self::B1 => rng.below(2) as f64,
             Self::U8 | Self::U4 => rng.below(5) as f64,
@@ -88,7 +88,7 @@ impl Number {
     }
 
     /// A random value of ordinary size: floats in [-1, 1), integers over their whole range.
-    pub fn ordinary(self, rng: &mut SplitMix) -> u64 {
+    pub(crate) fn ordinary(self, rng: &mut SplitMix) -> u64 {
         if self.is_float() {
             self.encode(f64::from(rng.unit()))
         } else {
@@ -114,7 +114,7 @@ fn encode_fp8(value: f64, mantissa: u32) -> u64 {
 }
 
 /// Packs elements of `bits` bits, the first in the lowest bits.
-pub fn pack_bits(values: &[u64], bits: usize) -> Vec<u8> {
+pub(crate) fn pack_bits(values: &[u64], bits: usize) -> Vec<u8> {
     if bits >= 8 {
         return values
             .iter()

@@ -4,7 +4,7 @@ use crate::case::Swizzle;
 
 /// Which dimension of an operand is contiguous in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Major {
+pub(crate) enum Major {
     /// The reduction dimension.
     K,
     /// The row (A) or column (B) dimension.
@@ -13,7 +13,7 @@ pub enum Major {
 
 /// The placement of an operand of `mn` × `k` elements in shared memory.
 #[derive(Debug, Clone, Copy)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// Rows of A or columns of B.
     pub mn: usize,
     /// Reduction elements of one instruction.
@@ -40,7 +40,7 @@ impl Layout {
     }
 
     /// The descriptor's leading and stride byte offsets.
-    pub fn offsets(&self) -> (usize, usize) {
+    pub(crate) fn offsets(&self) -> (usize, usize) {
         let groups = self.mn.div_ceil(8);
         let atom = 8 * 16 * self.units();
         match (self.major, self.swizzle) {
@@ -62,7 +62,7 @@ impl Layout {
     }
 
     /// The byte offset of element (`mn`, `k`) from the 1024-byte aligned tile.
-    pub fn offset(&self, mn: usize, k: usize) -> usize {
+    pub(crate) fn offset(&self, mn: usize, k: usize) -> usize {
         let (leading, stride) = self.offsets();
         let per_unit = self.per_unit();
         let plain = match (self.major, self.swizzle) {
@@ -87,7 +87,7 @@ impl Layout {
     }
 
     /// Bytes of the whole tile.
-    pub fn tile_bytes(&self) -> usize {
+    pub(crate) fn tile_bytes(&self) -> usize {
         let mut last = 0;
         for mn in 0..self.mn {
             for k in 0..self.k {
@@ -98,7 +98,7 @@ impl Layout {
     }
 
     /// The tile's bytes for elements given by (`mn`, `k`); the rest is a filler that would show.
-    pub fn image(&self, element: impl Fn(usize, usize) -> u64) -> Vec<u8> {
+    pub(crate) fn image(&self, element: impl Fn(usize, usize) -> u64) -> Vec<u8> {
         let mut image = vec![0x5b; self.tile_bytes()];
         for mn in 0..self.mn {
             for k in 0..self.k {
@@ -111,7 +111,7 @@ impl Layout {
     }
 
     /// The descriptor without its start address, which the kernel adds.
-    pub fn descriptor(&self) -> u64 {
+    pub(crate) fn descriptor(&self) -> u64 {
         let (leading, stride) = self.offsets();
         (leading as u64 >> 4) << 16
             | (stride as u64 >> 4) << 32

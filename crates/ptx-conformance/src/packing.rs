@@ -6,7 +6,7 @@ const WIDTHS: [usize; 5] = [0, 1, 2, 4, 8];
 
 /// A packed buffer: the word width of its differences and the deflated planes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Packed {
+pub(crate) struct Packed {
     /// One of the supported widths.
     pub width: usize,
     /// Deflated bytes.
@@ -15,7 +15,7 @@ pub struct Packed {
 
 /// A packed buffer that cannot be unpacked.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum UnpackError {
+pub(crate) enum UnpackError {
     /// Not deflate data.
     #[error("packed output does not inflate: {0}")]
     Inflate(String),
@@ -28,7 +28,7 @@ pub enum UnpackError {
 }
 
 /// Packs with whichever width comes out smallest.
-pub fn pack(bytes: &[u8]) -> Packed {
+pub(crate) fn pack(bytes: &[u8]) -> Packed {
     WIDTHS
         .iter()
         .filter(|&&width| width == 0 || bytes.len().is_multiple_of(width))
@@ -44,7 +44,7 @@ pub fn pack(bytes: &[u8]) -> Packed {
 }
 
 /// The bytes that were packed; `length` guards against a damaged file.
-pub fn unpack(width: usize, packed: &[u8], length: usize) -> Result<Vec<u8>, UnpackError> {
+pub(crate) fn unpack(width: usize, packed: &[u8], length: usize) -> Result<Vec<u8>, UnpackError> {
     if !WIDTHS.contains(&width) {
         return Err(UnpackError::Width(width));
     }

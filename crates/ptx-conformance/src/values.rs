@@ -5,7 +5,7 @@ use half::{bf16, f16};
 /// Operand types, by the values worth trying and the bytes they take in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Ty {
+pub(crate) enum Ty {
     U8,
     S8,
     U16,
@@ -26,7 +26,7 @@ pub enum Ty {
 
 impl Ty {
     /// Bytes in memory.
-    pub fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         match self {
             Self::U8 | Self::S8 => 1,
             Self::U16 | Self::S16 | Self::F16 | Self::Bf16 => 2,
@@ -36,7 +36,7 @@ impl Ty {
     }
 
     /// The untyped register that holds it (8-bit values live in 16-bit registers).
-    pub fn register(self) -> &'static str {
+    pub(crate) fn register(self) -> &'static str {
         match self.bytes() {
             1 | 2 => ".b16",
             4 => ".b32",
@@ -45,7 +45,7 @@ impl Ty {
     }
 
     /// The type suffix of a load or store of it.
-    pub fn access(self) -> &'static str {
+    pub(crate) fn access(self) -> &'static str {
         match self.bytes() {
             1 => "u8",
             2 => "b16",
@@ -55,7 +55,7 @@ impl Ty {
     }
 
     /// The edges of the type: where rounding, sign, overflow, flushing and NaN rules show.
-    pub fn edges(self) -> Vec<u64> {
+    pub(crate) fn edges(self) -> Vec<u64> {
         match self {
             Self::U8 | Self::S8 => {
                 vec![0, 1, 2, 7, 31, 32, 0x55, 0x7f, 0x80, 0x81, 0xaa, 0xfe, 0xff]
@@ -74,7 +74,7 @@ impl Ty {
     }
 
     /// A shorter list for three-operand cross products.
-    pub fn few_edges(self) -> Vec<u64> {
+    pub(crate) fn few_edges(self) -> Vec<u64> {
         match self {
             Self::U16 | Self::S16 => few_integer_edges(16),
             Self::U32 | Self::S32 => few_integer_edges(32),
@@ -91,7 +91,7 @@ impl Ty {
     }
 
     /// `count` values with uniformly random bits.
-    pub fn random(self, seed: u64, count: usize) -> Vec<u64> {
+    pub(crate) fn random(self, seed: u64, count: usize) -> Vec<u64> {
         let mut rng = SplitMix(seed);
         (0..count)
             .map(|_| rng.next() & mask(self.bytes() as u32 * 8))
@@ -99,7 +99,7 @@ impl Ty {
     }
 
     /// Little-endian bytes of the values.
-    pub fn pack(self, values: &[u64]) -> Vec<u8> {
+    pub(crate) fn pack(self, values: &[u64]) -> Vec<u8> {
         values
             .iter()
             .flat_map(|v| v.to_le_bytes()[..self.bytes()].to_vec())
@@ -109,12 +109,12 @@ impl Ty {
 
 /// A small deterministic generator (splitmix64).
 #[derive(Debug, Clone)]
-pub struct SplitMix(pub u64);
+pub(crate) struct SplitMix(pub u64);
 
 impl SplitMix {
     /// The next 64 random bits.
     #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -123,12 +123,12 @@ impl SplitMix {
     }
 
     /// A value below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
     /// A float in [-1, 1).
-    pub fn unit(&mut self) -> f32 {
+    pub(crate) fn unit(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
     }
 }
@@ -234,7 +234,7 @@ fn paired(edges: &[u64]) -> Vec<u64> {
 }
 
 /// Every pair of `a` and `b`, as two parallel operand lists.
-pub fn cross2(a: &[u64], b: &[u64]) -> [Vec<u64>; 2] {
+pub(crate) fn cross2(a: &[u64], b: &[u64]) -> [Vec<u64>; 2] {
     let first = a
         .iter()
         .flat_map(|&x| std::iter::repeat_n(x, b.len()))
@@ -244,7 +244,7 @@ pub fn cross2(a: &[u64], b: &[u64]) -> [Vec<u64>; 2] {
 }
 
 /// Every triple of `a`, `b` and `c`, as three parallel operand lists.
-pub fn cross3(a: &[u64], b: &[u64], c: &[u64]) -> [Vec<u64>; 3] {
+pub(crate) fn cross3(a: &[u64], b: &[u64], c: &[u64]) -> [Vec<u64>; 3] {
     let [ab, ba] = cross2(a, b);
     let index: Vec<u64> = (0..ab.len() as u64).collect();
     let [pairs, third] = cross2(&index, c);
@@ -253,17 +253,17 @@ pub fn cross3(a: &[u64], b: &[u64], c: &[u64]) -> [Vec<u64>; 3] {
 }
 
 /// All 16-bit patterns.
-pub fn all16() -> Vec<u64> {
+pub(crate) fn all16() -> Vec<u64> {
     (0..1 << 16).collect()
 }
 
 /// All 8-bit patterns in both lanes of a 16-bit word.
-pub fn all8x2() -> Vec<u64> {
+pub(crate) fn all8x2() -> Vec<u64> {
     (0..256).map(|v| v | (255 - v) << 8).collect()
 }
 
 /// f32 bits over all exponents: several mantissas in each binade, both signs, and the edges.
-pub fn dense_f32() -> Vec<u64> {
+pub(crate) fn dense_f32() -> Vec<u64> {
     let mut rng = SplitMix(32);
     let mut values = Ty::F32.edges();
     for exponent in 0..256u64 {
@@ -276,7 +276,7 @@ pub fn dense_f32() -> Vec<u64> {
 }
 
 /// f64 bits near the exponents that narrower types and integers can hold, and the edges.
-pub fn dense_f64() -> Vec<u64> {
+pub(crate) fn dense_f64() -> Vec<u64> {
     let mut rng = SplitMix(64);
     let mut values = Ty::F64.edges();
     for exponent in (1023 - 160)..(1023 + 140u64) {
@@ -303,7 +303,7 @@ pub fn dense_f64() -> Vec<u64> {
 }
 
 /// f32 values whose conversion to integers rounds, ties or saturates.
-pub fn integer_boundaries_f32() -> Vec<u64> {
+pub(crate) fn integer_boundaries_f32() -> Vec<u64> {
     let mut values = dense_f32();
     for n in -300..300i32 {
         values.push(u64::from((n as f32 / 2.0).to_bits()));
@@ -320,7 +320,7 @@ pub fn integer_boundaries_f32() -> Vec<u64> {
 
 /// For a narrow float format, f32 values at, just below and just above each rounding
 /// boundary (the values themselves and the midpoints between neighbours).
-pub fn boundaries_f32(finite: &[f64]) -> Vec<u64> {
+pub(crate) fn boundaries_f32(finite: &[f64]) -> Vec<u64> {
     let mut values = Vec::new();
     for pair in finite.windows(2) {
         for point in [pair[0], (pair[0] + pair[1]) / 2.0] {
@@ -334,7 +334,7 @@ pub fn boundaries_f32(finite: &[f64]) -> Vec<u64> {
 }
 
 /// The finite non-negative values of f16, thinned to every `step`-th above the subnormals.
-pub fn finite_f16(step: usize) -> Vec<f64> {
+pub(crate) fn finite_f16(step: usize) -> Vec<f64> {
     (0..0x7c00u16)
         .filter(|&b| b < 0x20 || (0x3f0..0x410).contains(&b) || b as usize % step < 2 || b > 0x7be0)
         .map(|b| f16::from_bits(b).to_f64())
@@ -342,7 +342,7 @@ pub fn finite_f16(step: usize) -> Vec<f64> {
 }
 
 /// The finite non-negative values of bf16, thinned to every `step`-th.
-pub fn finite_bf16(step: usize) -> Vec<f64> {
+pub(crate) fn finite_bf16(step: usize) -> Vec<f64> {
     (0..0x7f80u16)
         .filter(|&b| b < 0x20 || b as usize % step < 2 || b > 0x7f70)
         .map(|b| bf16::from_bits(b).to_f64())
@@ -350,7 +350,7 @@ pub fn finite_bf16(step: usize) -> Vec<f64> {
 }
 
 /// The finite non-negative values of an 8-bit float with `mantissa` bits.
-pub fn finite_fp8(mantissa: u32) -> Vec<f64> {
+pub(crate) fn finite_fp8(mantissa: u32) -> Vec<f64> {
     let bias = (1 << (6 - mantissa)) - 1;
     let last = if mantissa == 3 { 0x7f } else { 0x7c };
     (0..last)

@@ -28,6 +28,9 @@
 //! and inlining; `lower` checks the tree and turns it into the predecoded program of `op`; `exec`
 //! runs warps of that program; `tensor` and `numeric` hold the arithmetic.
 
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub mod bench;
 mod config;
 mod counters;
 mod exec;
@@ -57,27 +60,3 @@ pub use profile::Profile;
 pub use report::Report;
 pub use tensor::tensormap::{Fill, Im2col, MapElement, TensorMap, TensorMapError, Tiled};
 pub use tensor::{Numerics as MmaMode, Swizzle};
-
-/// The tile kernels themselves, for `benches/tensor.rs`; no part of the door.
-#[cfg(feature = "bench")]
-#[doc(hidden)]
-pub mod bench {
-    pub use crate::numeric::{Lanes, lanes};
-    pub use crate::tensor::descriptor::{Major, Matrix};
-    pub use crate::tensor::wgmma::{Accumulator, Form, OperandA, Step};
-    pub use crate::tensor::{Element, mma};
-
-    /// Loads a box of a tensor whose memory begins at address 0.
-    pub fn load_box(map: &crate::TensorMap, at: &[i32], global: &[u8], shared: &mut [u8]) {
-        let rows = map.rows_at(at, &[]).expect("a coordinate per dimension");
-        // SAFETY: nobody writes the slice.
-        let loaded = unsafe {
-            map.load(rows, shared, 0, |from, bytes| {
-                let range = from as usize..(from + bytes) as usize;
-                let found = global.get(range).map(crate::memory::HostBytes::to_read);
-                found.ok_or(())
-            })
-        };
-        loaded.expect("a box inside the tensor");
-    }
-}

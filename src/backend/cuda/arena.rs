@@ -4,31 +4,31 @@ use crate::backend::zones::Zones;
 /// One allocation holding many guarded buffers. What lies in it is laid there
 /// before each call.
 #[derive(Debug)]
-pub struct Arena {
+pub(super) struct Arena {
     memory: DeviceMemory,
     zones: Zones,
 }
 
 impl Arena {
-    pub fn new(zones: Zones) -> Result<Self> {
+    pub(super) fn new(zones: Zones) -> Result<Self> {
         let memory = DeviceMemory::new(zones.bytes())?;
         Ok(Self { memory, zones })
     }
 
-    pub fn base(&self) -> u64 {
+    pub(super) fn base(&self) -> u64 {
         self.memory.address
     }
 
-    pub fn zones(&self) -> &Zones {
+    pub(super) fn zones(&self) -> &Zones {
         &self.zones
     }
 
-    pub fn address(&self, index: usize) -> u64 {
+    pub(super) fn address(&self, index: usize) -> u64 {
         self.memory.address + self.zones.zone(index).offset
     }
 
     /// Copies the whole arena back, guards and all.
-    pub fn download(&self, stream: &Stream) -> Result<Vec<u8>> {
+    pub(super) fn download(&self, stream: &Stream) -> Result<Vec<u8>> {
         let mut bytes = vec![0; self.memory.bytes as usize];
         stream.download(&mut bytes, self.memory.address)?;
         Ok(bytes)

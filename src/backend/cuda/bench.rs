@@ -16,7 +16,7 @@ use crate::operator::Oracle;
 use crate::validate::{Passed, Subject, Tolerance};
 
 /// The contenders of one shape on the GPU, ready to be called and timed.
-pub struct CudaBench<'a> {
+pub(super) struct CudaBench<'a> {
     // Dropped first: what follows is what it was made with.
     entries: Vec<Entry>,
     timer: Timer,
@@ -30,7 +30,7 @@ pub struct CudaBench<'a> {
 }
 
 impl<'a> CudaBench<'a> {
-    pub fn new(backend: &'a mut CudaBackend, course: &Course<'_>) -> Result<Self, String> {
+    pub(super) fn new(backend: &'a mut CudaBackend, course: &Course<'_>) -> Result<Self, String> {
         let say = |e: CudaError| e.to_string();
         let first = course.sets.first().ok_or("there are no data to time on")?;
         // Before the data sets: a new shape takes the place of the old.

@@ -21,7 +21,7 @@ use crate::domain::{Algorithm, Group, Tuning};
 pub(super) const WORKSPACE: u64 = 64 << 20;
 
 /// cuBLASLt's name and version, or why it cannot be used.
-pub fn find() -> Result<String, String> {
+pub(crate) fn find() -> Result<String, String> {
     const STEM: &str = "libcublasLt";
     // SAFETY: only looks for the library.
     let present = || unsafe { sys::is_culib_present() };
@@ -60,7 +60,7 @@ struct GateGroup {
 }
 
 #[derive(Debug)]
-pub struct Yardstick {
+pub(super) struct Yardstick {
     handle: Handle,
     gemms: Vec<Gemm>,
     gate_launch: Launch,
@@ -118,7 +118,7 @@ impl Yardstick {
     /// Does every GEMM as it was kept, or takes the fastest of cuBLASLt's first
     /// candidates, as a user who autotunes would, on the operands that lie in
     /// the instance. Says how each is done.
-    pub fn new(
+    pub(super) fn new(
         tools: &Rc<Tools>,
         stream: Rc<Stream>,
         instance: &Rc<Instance>,
@@ -173,25 +173,25 @@ impl Yardstick {
         Ok((yardstick, algorithms))
     }
 
-    pub fn ground(&self) -> &Ground {
+    pub(super) fn ground(&self) -> &Ground {
         &self.ground
     }
 
     /// Queues dequantising what lies in the instance now: its users have their
     /// operands in fp16 beforehand, so that is not timed.
-    pub fn dequantise(&self) -> Result<(), CudaError> {
+    pub(super) fn dequantise(&self) -> Result<(), CudaError> {
         let groups = self.buffers.iter().enumerate();
         groups.into_iter().try_for_each(|(index, buffers)| {
             buffers.dequantise(&self.tools, &self.stream, &self.ground.instance, index)
         })
     }
 
-    pub fn capture(&self) -> Result<Graph, RunFailure> {
+    pub(super) fn capture(&self) -> Result<Graph, RunFailure> {
         self.stream.capture(|| self.queue())
     }
 
     /// Queues the GEMMs and the gate.
-    pub fn queue(&self) -> Result<(), RunFailure> {
+    pub(super) fn queue(&self) -> Result<(), RunFailure> {
         for gemm in &self.gemms {
             gemm.queue(&self.handle, &gemm.algo, &self.workspace, &self.stream)
                 .map_err(RunFailure::refused)?;

@@ -8,7 +8,7 @@ use crate::domain::{Bytes, Card, Chip, Device, Limits, Peaks};
 
 /// Whether a GPU can be used, and if not, why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub(crate) enum Presence {
     /// There is one, and this is what runs on it.
     Gpu {
         chip: Chip,
@@ -18,7 +18,7 @@ pub enum Presence {
 }
 
 /// Looks for a usable GPU without keeping it.
-pub fn presence() -> Presence {
+pub(crate) fn presence() -> Presence {
     // SAFETY: only looks for the library.
     if !unsafe { sys::is_culib_present() } {
         return Presence::NoDriver;
@@ -57,12 +57,12 @@ fn chip(device: sys::CUdevice) -> Result<Chip> {
 
 /// The first GPU's primary context, current on this thread.
 #[derive(Debug)]
-pub struct Context {
+pub(super) struct Context {
     device: sys::CUdevice,
 }
 
 impl Context {
-    pub fn open() -> Result<Self> {
+    pub(super) fn open() -> Result<Self> {
         cu!(cuInit(0))?;
         let mut device = 0;
         cu!(cuDeviceGet(&mut device, 0))?;
@@ -106,7 +106,7 @@ impl Context {
 
     /// This GPU: what its driver tells, and what it cannot from the target of
     /// its name or chip.
-    pub fn describe(&self) -> Result<Device> {
+    pub(super) fn describe(&self) -> Result<Device> {
         let (name, chip) = (self.name()?, chip(self.device)?);
         let known = target::like(&name, Some(chip));
         let mut device = Device {

@@ -11,7 +11,7 @@ use crate::backend::RunFailure;
 /// A driver call that failed: which, and what the driver calls it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call}: {name} ({text})")]
-pub struct CudaError {
+pub(crate) struct CudaError {
     pub call: &'static str,
     pub code: sys::CUresult,
     pub name: String,
@@ -20,7 +20,7 @@ pub struct CudaError {
 
 impl CudaError {
     /// The launch was refused, and nothing ran.
-    pub fn refused(self) -> RunFailure {
+    pub(crate) fn refused(self) -> RunFailure {
         // Sticky errors surface at whatever call comes next.
         if self.sticky() {
             return self.crashed();
@@ -29,7 +29,7 @@ impl CudaError {
     }
 
     /// Something that ran broke the context.
-    pub fn crashed(self) -> RunFailure {
+    pub(crate) fn crashed(self) -> RunFailure {
         RunFailure::crashed(self.to_string())
     }
 
@@ -52,10 +52,10 @@ impl CudaError {
     }
 }
 
-pub type Result<T> = std::result::Result<T, CudaError>;
+pub(super) type Result<T> = std::result::Result<T, CudaError>;
 
 /// Turns a status into a result that names its call.
-pub fn check(call: &'static str, code: sys::CUresult) -> Result<()> {
+pub(super) fn check(call: &'static str, code: sys::CUresult) -> Result<()> {
     if code == sys::CUresult::CUDA_SUCCESS {
         return Ok(());
     }
@@ -91,13 +91,13 @@ pub(super) use cu;
 
 /// Device memory, freed on drop.
 #[derive(Debug)]
-pub struct DeviceMemory {
+pub(super) struct DeviceMemory {
     pub address: u64,
     pub bytes: u64,
 }
 
 impl DeviceMemory {
-    pub fn new(bytes: u64) -> Result<Self> {
+    pub(super) fn new(bytes: u64) -> Result<Self> {
         let mut address = 0;
         let size = usize::try_from(bytes.max(16)).unwrap_or(usize::MAX);
         cu!(cuMemAlloc_v2(&mut address, size))?;
@@ -106,7 +106,7 @@ impl DeviceMemory {
 }
 
 /// Bytes of device memory nobody has yet.
-pub fn free_memory() -> Result<u64> {
+pub(super) fn free_memory() -> Result<u64> {
     let (mut free, mut total) = (0, 0);
     cu!(cuMemGetInfo_v2(&mut free, &mut total))?;
     Ok(free as u64)
@@ -120,28 +120,28 @@ impl Drop for DeviceMemory {
 
 /// A stream with the copies and fills that are queued on it.
 #[derive(Debug)]
-pub struct Stream(pub sys::CUstream);
+pub(super) struct Stream(pub sys::CUstream);
 
 impl Stream {
-    pub fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let mut stream = ptr::null_mut();
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as c_uint;
         cu!(cuStreamCreate(&mut stream, flags))?;
         Ok(Self(stream))
     }
 
-    pub fn synchronize(&self) -> Result<()> {
+    pub(super) fn synchronize(&self) -> Result<()> {
         cu!(cuStreamSynchronize(self.0))
     }
 
-    pub fn fill(&self, address: u64, byte: u8, bytes: u64) -> Result<()> {
+    pub(super) fn fill(&self, address: u64, byte: u8, bytes: u64) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
         cu!(cuMemsetD8Async(address, byte, bytes as usize, self.0))
     }
 
-    pub fn upload(&self, address: u64, bytes: &[u8]) -> Result<()> {
+    pub(super) fn upload(&self, address: u64, bytes: &[u8]) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -150,7 +150,7 @@ impl Stream {
     }
 
     /// Copies back and waits.
-    pub fn download(&self, into: &mut [u8], address: u64) -> Result<()> {
+    pub(super) fn download(&self, into: &mut [u8], address: u64) -> Result<()> {
         if !into.is_empty() {
             let target = into.as_mut_ptr().cast();
             cu!(cuMemcpyDtoHAsync_v2(target, address, into.len(), self.0))?;
@@ -159,7 +159,7 @@ impl Stream {
     }
 
     /// Records what `queue` puts on this stream as a graph.
-    pub fn capture<E>(
+    pub(super) fn capture<E>(
         &self,
         queue: impl FnOnce() -> std::result::Result<(), E>,
     ) -> std::result::Result<Graph, E>
@@ -189,10 +189,10 @@ impl Drop for Stream {
 
 /// A recorded sequence of launches.
 #[derive(Debug)]
-pub struct Graph(sys::CUgraphExec);
+pub(super) struct Graph(sys::CUgraphExec);
 
 impl Graph {
-    pub fn launch(&self, stream: &Stream) -> Result<()> {
+    pub(super) fn launch(&self, stream: &Stream) -> Result<()> {
         cu!(cuGraphLaunch(self.0, stream.0))
     }
 }
@@ -205,22 +205,22 @@ impl Drop for Graph {
 
 /// A point on a stream that can be timed.
 #[derive(Debug)]
-pub struct Event(sys::CUevent);
+pub(super) struct Event(sys::CUevent);
 
 impl Event {
-    pub fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let mut event = ptr::null_mut();
         let flags = sys::CUevent_flags::CU_EVENT_DEFAULT as c_uint;
         cu!(cuEventCreate(&mut event, flags))?;
         Ok(Self(event))
     }
 
-    pub fn record(&self, stream: &Stream) -> Result<()> {
+    pub(super) fn record(&self, stream: &Stream) -> Result<()> {
         cu!(cuEventRecord(self.0, stream.0))
     }
 
     /// Whether everything before it has ended.
-    pub fn reached(&self) -> Result<bool> {
+    pub(super) fn reached(&self) -> Result<bool> {
         match cu!(cuEventQuery(self.0)) {
             Ok(()) => Ok(true),
             Err(e) if e.code == sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
@@ -228,7 +228,7 @@ impl Event {
         }
     }
 
-    pub fn micros_since(&self, start: &Self) -> Result<f64> {
+    pub(super) fn micros_since(&self, start: &Self) -> Result<f64> {
         let mut millis = 0f32;
         cu!(cuEventElapsedTime_v2(&mut millis, start.0, self.0))?;
         Ok(f64::from(millis) * 1e3)
@@ -243,16 +243,16 @@ impl Drop for Event {
 
 /// A loaded cubin.
 #[derive(Debug)]
-pub struct Module(sys::CUmodule);
+pub(super) struct Module(sys::CUmodule);
 
 impl Module {
-    pub fn load(cubin: &[u8]) -> Result<Self> {
+    pub(super) fn load(cubin: &[u8]) -> Result<Self> {
         let mut module = ptr::null_mut();
         cu!(cuModuleLoadData(&mut module, cubin.as_ptr().cast()))?;
         Ok(Self(module))
     }
 
-    pub fn function(&self, name: &str) -> Result<Function> {
+    pub(super) fn function(&self, name: &str) -> Result<Function> {
         let name = CString::new(name).unwrap_or_default();
         let mut function = ptr::null_mut();
         cu!(cuModuleGetFunction(&mut function, self.0, name.as_ptr()))?;
@@ -260,7 +260,7 @@ impl Module {
     }
 
     /// Address and size of a variable, if the driver knows it by this name.
-    pub fn variable(&self, name: &str) -> Result<Option<(u64, u64)>> {
+    pub(super) fn variable(&self, name: &str) -> Result<Option<(u64, u64)>> {
         let name = CString::new(name).unwrap_or_default();
         let (mut address, mut bytes) = (0, 0);
         match cu!(cuModuleGetGlobal_v2(
@@ -284,11 +284,11 @@ impl Drop for Module {
 
 /// A kernel of a loaded module.
 #[derive(Clone, Copy, Debug)]
-pub struct Function(sys::CUfunction);
+pub(super) struct Function(sys::CUfunction);
 
 /// How a kernel is launched.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Launch {
+pub(super) struct Launch {
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub cluster: [u32; 3],
@@ -298,7 +298,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    pub fn flat(blocks: u32, threads: u32) -> Self {
+    pub(super) fn flat(blocks: u32, threads: u32) -> Self {
         Self {
             grid: [blocks, 1, 1],
             block: [threads, 1, 1],
@@ -310,20 +310,20 @@ impl Launch {
 
 impl Function {
     /// Allows `bytes` of dynamic shared memory, which above 48 KB must be asked for.
-    pub fn allow_smem(&self, bytes: u32) -> Result<()> {
+    pub(super) fn allow_smem(&self, bytes: u32) -> Result<()> {
         let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let value = c_int::try_from(bytes).unwrap_or(c_int::MAX);
         cu!(cuFuncSetAttribute(self.0, attribute, value))
     }
 
-    pub fn allow_large_clusters(&self) -> Result<()> {
+    pub(super) fn allow_large_clusters(&self) -> Result<()> {
         let attribute =
             sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
         cu!(cuFuncSetAttribute(self.0, attribute, 1))
     }
 
     /// Queues one launch; `parameters` point at the kernel's arguments.
-    pub fn launch(
+    pub(super) fn launch(
         &self,
         stream: &Stream,
         launch: &Launch,
@@ -387,13 +387,13 @@ fn overlap_attribute() -> sys::CUlaunchAttribute {
 
 /// One word of host memory that the device can read while it runs.
 #[derive(Debug)]
-pub struct Flag {
+pub(super) struct Flag {
     host: *mut u32,
     pub device: u64,
 }
 
 impl Flag {
-    pub fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let mut host: *mut c_void = ptr::null_mut();
         cu!(cuMemHostAlloc(
             &mut host,
@@ -410,7 +410,7 @@ impl Flag {
         Ok(flag)
     }
 
-    pub fn set(&self, value: u32) {
+    pub(super) fn set(&self, value: u32) {
         // SAFETY: pinned memory owned by this flag.
         unsafe { self.host.write_volatile(value) };
     }

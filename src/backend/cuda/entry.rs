@@ -12,7 +12,7 @@ use crate::validate::{Subject, Tolerance};
 /// Something to time: a contender's call, or the yardstick, as a graph, with
 /// all that is needed to lay memory out for it and to judge what it did.
 #[derive(Debug)]
-pub struct Entry {
+pub(super) struct Entry {
     subject: Subject,
     runner: Runner,
     graph: Graph,
@@ -30,7 +30,7 @@ enum Runner {
 }
 
 impl Entry {
-    pub fn contender(
+    pub(super) fn contender(
         subject: Subject,
         prepared: Prepared,
         sets: &[Rc<DataSet>],
@@ -41,7 +41,7 @@ impl Entry {
         Self::new(subject, runner, graph, sets, tolerance)
     }
 
-    pub fn yardstick(
+    pub(super) fn yardstick(
         subject: Subject,
         yardstick: Yardstick,
         sets: &[Rc<DataSet>],
@@ -75,29 +75,29 @@ impl Entry {
     }
 
     /// Whose code on what.
-    pub fn subject(&self) -> &Subject {
+    pub(super) fn subject(&self) -> &Subject {
         &self.subject
     }
 
-    pub fn graph(&self) -> &Graph {
+    pub(super) fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    pub fn ground(&self) -> &Ground {
+    pub(super) fn ground(&self) -> &Ground {
         self.runner.ground()
     }
 
-    pub fn tolerance(&self) -> Tolerance {
+    pub(super) fn tolerance(&self) -> Tolerance {
         self.tolerance
     }
 
     /// How memory is laid out for one data set, and its output judged.
-    pub fn round(&self, set: usize) -> &(Program, Option<Judge>) {
+    pub(super) fn round(&self, set: usize) -> &(Program, Option<Judge>) {
         &self.rounds[set]
     }
 
     /// Queues what follows from other data in place, and is not timed.
-    pub fn follow(&self) -> Result<(), CudaError> {
+    pub(super) fn follow(&self) -> Result<(), CudaError> {
         match &self.runner {
             Runner::Contender(_) => Ok(()),
             Runner::Yardstick(yardstick) => yardstick.dequantise(),

@@ -19,7 +19,7 @@ const JUDGING_BLOCKS: u32 = 256;
 /// The memory around a call: operands, output, scratch and tables, and the
 /// variables of its module.
 #[derive(Debug)]
-pub struct Ground {
+pub(super) struct Ground {
     pub instance: Rc<Instance>,
     pub outputs: Arena,
     own: Option<Own>,
@@ -39,7 +39,7 @@ struct Own {
 
 /// A variable of a module, and what it held when it was loaded.
 #[derive(Debug)]
-pub struct Variable {
+pub(super) struct Variable {
     pub address: u64,
     pub bytes: u64,
     pub initial: DeviceMemory,
@@ -47,7 +47,7 @@ pub struct Variable {
 
 impl Ground {
     /// Around a call that reads operands and writes C, and nothing else.
-    pub fn bare(instance: Rc<Instance>, stream: Rc<Stream>) -> Result<Self> {
+    pub(super) fn bare(instance: Rc<Instance>, stream: Rc<Stream>) -> Result<Self> {
         Ok(Self {
             outputs: Arena::new(tables::reserve_outputs(instance.groups()))?,
             instance,
@@ -58,7 +58,7 @@ impl Ground {
     }
 
     /// Adds scratch and tables; `build` makes the tables for these places.
-    pub fn with_tables(
+    pub(super) fn with_tables(
         mut self,
         places: Private,
         build: impl FnOnce(&Self, &Private, u64) -> std::result::Result<Tables, RunFailure>,
@@ -80,11 +80,11 @@ impl Ground {
     }
 
     /// Variables to put back before each call.
-    pub fn restore(&mut self, variables: Vec<Variable>) {
+    pub(super) fn restore(&mut self, variables: Vec<Variable>) {
         self.variables = variables;
     }
 
-    pub fn program(&self, set: &DataSet) -> Result<Program> {
+    pub(super) fn program(&self, set: &DataSet) -> Result<Program> {
         let inputs = self.instance.pieces();
         let mut own = pieces::outputs(self.outputs.zones(), self.outputs.base());
         if let Some(private) = &self.own {
@@ -112,7 +112,12 @@ impl Ground {
 
     /// Reads back what the last call did to memory. Only before anything else
     /// is laid out: the operands are everybody's.
-    pub fn observe(&self, program: &Program, tools: &Tools, salt: Salt) -> Result<Observation> {
+    pub(super) fn observe(
+        &self,
+        program: &Program,
+        tools: &Tools,
+        salt: Salt,
+    ) -> Result<Observation> {
         let lowest = uploaded(&[0; 8], &self.stream)?;
         program.check(tools, &self.stream, salt, true, lowest.address)?;
         let mut found = [0; 8];
@@ -136,7 +141,7 @@ impl Ground {
     }
 
     /// What the device needs to judge the output on this data set by itself.
-    pub fn bench_judge(&self, set: &DataSet) -> Result<Option<Judge>> {
+    pub(super) fn bench_judge(&self, set: &DataSet) -> Result<Option<Judge>> {
         let Some(expected) = set.expected() else {
             return Ok(None);
         };
@@ -165,7 +170,7 @@ impl Ground {
 /// `Judged` of tools.cu.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct WireJudged {
+pub(super) struct WireJudged {
     pub c: u64,
     pub expected: u64,
     pub m: u64,
@@ -179,7 +184,7 @@ unsafe impl Plain for WireJudged {}
 
 /// Judges one entry's output on one data set, on the device.
 #[derive(Debug)]
-pub struct Judge {
+pub(super) struct Judge {
     table: DeviceMemory,
     groups: u32,
     seal: u64,
@@ -188,7 +193,7 @@ pub struct Judge {
 impl Judge {
     /// Queues counting the elements that are not surely right into `wrong`,
     /// which must be 0 before.
-    pub fn queue(
+    pub(super) fn queue(
         &self,
         tools: &Tools,
         stream: &Stream,

@@ -13,14 +13,14 @@ use crate::operator::Operands;
 /// The one place on the device where contenders of a shape find their
 /// operands, whichever data set lies there: addresses tell nothing.
 #[derive(Debug)]
-pub struct Instance {
+pub(super) struct Instance {
     groups: Vec<Group>,
     inputs: Arena,
 }
 
 impl Instance {
     /// Room for operands like these.
-    pub fn new(operands: &Operands) -> Result<Self> {
+    pub(super) fn new(operands: &Operands) -> Result<Self> {
         let (zones, _) = tables::reserve_inputs(operands);
         Ok(Self {
             groups: operands.groups.iter().map(|g| g.group).collect(),
@@ -29,24 +29,24 @@ impl Instance {
     }
 
     /// In the shape's order.
-    pub fn groups(&self) -> &[Group] {
+    pub(super) fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    pub fn zones(&self) -> &Zones {
+    pub(super) fn zones(&self) -> &Zones {
         self.inputs.zones()
     }
 
-    pub fn base(&self) -> u64 {
+    pub(super) fn base(&self) -> u64 {
         self.inputs.base()
     }
 
-    pub fn pieces(&self) -> Vec<Piece> {
+    pub(super) fn pieces(&self) -> Vec<Piece> {
         pieces::inputs(self.zones(), self.base(), &self.groups)
     }
 
     /// Address of one input of a group, by its place in the shape.
-    pub fn address(&self, group: usize, operand: OperandRef) -> u64 {
+    pub(super) fn address(&self, group: usize, operand: OperandRef) -> u64 {
         let group = tables::group_inputs(self.groups[group], group, self.zones(), self.base());
         tables::tensor(&group, operand)
     }
@@ -55,7 +55,7 @@ impl Instance {
 /// One data set on the device, in memory no kernel is told of: what is laid
 /// into the [`Instance`], and the answer to it.
 #[derive(Debug)]
-pub struct DataSet {
+pub(super) struct DataSet {
     key: String,
     zones: Zones,
     pristine: DeviceMemory,
@@ -64,13 +64,13 @@ pub struct DataSet {
 
 /// C as it should be, every element hidden under a key.
 #[derive(Debug)]
-pub struct Expected {
+pub(super) struct Expected {
     pub memory: DeviceMemory,
     pub seal: u64,
 }
 
 impl DataSet {
-    pub fn upload(key: &str, operands: &Operands, stream: &Stream) -> Result<Self> {
+    pub(super) fn upload(key: &str, operands: &Operands, stream: &Stream) -> Result<Self> {
         let (zones, tensors) = tables::reserve_inputs(operands);
         let pristine = DeviceMemory::new(zones.bytes())?;
         for (zone, bytes) in zones.all().iter().zip(&tensors) {
@@ -86,7 +86,7 @@ impl DataSet {
     }
 
     /// The same with its answer, the groups' elements one after another.
-    pub fn with_answer(self, c: &[f32], seal: u64, stream: &Stream) -> Result<Self> {
+    pub(super) fn with_answer(self, c: &[f32], seal: u64, stream: &Stream) -> Result<Self> {
         let memory = uploaded(abi::bytes_of(&sealed(c, seal)), stream)?;
         Ok(Self {
             expected: Some(Expected { memory, seal }),
@@ -94,22 +94,22 @@ impl DataSet {
         })
     }
 
-    pub fn key(&self) -> &str {
+    pub(super) fn key(&self) -> &str {
         &self.key
     }
 
     /// Where the bytes of an input lie.
-    pub fn address(&self, zone: usize) -> u64 {
+    pub(super) fn address(&self, zone: usize) -> u64 {
         self.pristine.address + self.zones.zone(zone).offset
     }
 
-    pub fn expected(&self) -> Option<&Expected> {
+    pub(super) fn expected(&self) -> Option<&Expected> {
         self.expected.as_ref()
     }
 }
 
 /// Elements under a key: `dgx_judge` lifts it.
-pub fn sealed(c: &[f32], seal: u64) -> Vec<u32> {
+pub(super) fn sealed(c: &[f32], seal: u64) -> Vec<u32> {
     let places = c.iter().enumerate();
     places
         .map(|(i, value)| value.to_bits() ^ mix(seal ^ mix(i as u64)) as u32)

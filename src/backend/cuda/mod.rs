@@ -22,9 +22,9 @@ mod variables;
 
 use std::rc::Rc;
 
-pub use cublas::find as find_cublas;
-pub use device::{Presence, presence};
-pub use driver::CudaError;
+pub(crate) use cublas::find as find_cublas;
+pub(crate) use device::{Presence, presence};
+pub(crate) use driver::CudaError;
 
 use super::{Backend, Bench, Course, Data, Job, Loaded, Observation, RunFailure};
 use crate::compile::{Image, Unit};
@@ -38,7 +38,7 @@ use prepared::Prepared;
 use tools::Tools;
 
 /// The source of the harness's own kernels, to be compiled like a variant.
-pub fn tools_unit(arch: &str) -> Unit {
+pub(crate) fn tools_unit(arch: &str) -> Unit {
     Unit {
         name: "src/backend/cuda/tools.cu".to_owned(),
         source: concat!(include_str!("tools.cu"), include_str!("oracle.cu")).into(),
@@ -52,7 +52,7 @@ pub fn tools_unit(arch: &str) -> Unit {
 const KEPT_SETS: usize = 4;
 
 /// One GPU, one context, one stream.
-pub struct CudaBackend {
+pub(crate) struct CudaBackend {
     device: Device,
     tools: Rc<Tools>,
     /// Where the operands of the shape at hand lie.
@@ -66,7 +66,7 @@ pub struct CudaBackend {
 
 impl CudaBackend {
     /// Takes the first GPU; `tools` is the image of [`tools_unit`].
-    pub fn open(tools: &Image) -> Result<Self, CudaError> {
+    pub(crate) fn open(tools: &Image) -> Result<Self, CudaError> {
         let context = Context::open()?;
         let device = context.describe()?;
         Ok(Self {
@@ -80,7 +80,7 @@ impl CudaBackend {
     }
 
     /// What the GPU is, without loading anything onto it.
-    pub fn describe() -> Result<Device, CudaError> {
+    pub(crate) fn describe() -> Result<Device, CudaError> {
         Context::open()?.describe()
     }
 

@@ -27,7 +27,7 @@ struct Products {
 }
 
 /// Both products of every group.
-pub fn solve(tools: &Tools, stream: &Stream, operands: &Operands) -> Result<Oracle> {
+pub(super) fn solve(tools: &Tools, stream: &Stream, operands: &Operands) -> Result<Oracle> {
     let groups = operands.groups.iter();
     let solved = groups.map(|group| solve_group(tools, stream, group));
     Ok(Oracle {

@@ -14,7 +14,7 @@ use crate::plan::OperatorCall;
 
 /// A call with everything in place: it can be queued, again and again.
 #[derive(Debug)]
-pub struct Prepared {
+pub(super) struct Prepared {
     launches: Vec<(Function, Launch, String)>,
     args: abi::Args,
     ground: Ground,
@@ -25,7 +25,7 @@ pub struct Prepared {
 impl Prepared {
     /// Loads the image anew: what an earlier call left in its variables is
     /// not there.
-    pub fn new(
+    pub(super) fn new(
         image: &Image,
         instance: Rc<Instance>,
         call: &OperatorCall,
@@ -57,7 +57,7 @@ impl Prepared {
     /// From now on every timed call begins with the module's variables as they
     /// were loaded: it must not live on what an earlier one left there. Refused
     /// where the driver does not find one, which could not be put back.
-    pub fn forget_between_calls(mut self, image: &Image) -> Result<Self, RunFailure> {
+    pub(super) fn forget_between_calls(mut self, image: &Image) -> Result<Self, RunFailure> {
         let names = variables::variables(&image.cubin)
             .map_err(|e| RunFailure::refused(format!("cannot read the cubin: {e}")))?;
         let (mut found, mut missing) = (Vec::new(), Vec::new());
@@ -84,12 +84,12 @@ impl Prepared {
         })
     }
 
-    pub fn ground(&self) -> &Ground {
+    pub(super) fn ground(&self) -> &Ground {
         &self.ground
     }
 
     /// Queues every launch of the call, in order.
-    pub fn queue(&self) -> Result<(), RunFailure> {
+    pub(super) fn queue(&self) -> Result<(), RunFailure> {
         for (function, launch, kernel) in &self.launches {
             let mut args = self.args;
             function
@@ -100,7 +100,7 @@ impl Prepared {
     }
 
     /// The same as a graph, for timing.
-    pub fn capture(&self) -> Result<Graph, RunFailure> {
+    pub(super) fn capture(&self) -> Result<Graph, RunFailure> {
         self.stream.capture(|| self.queue())
     }
 }

@@ -10,7 +10,7 @@ const CHUNK: u64 = 32768;
 /// `Piece` of tools.cu.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WirePiece {
+pub(super) struct WirePiece {
     pub at: u64,
     pub from: u64,
     pub bytes: u64,
@@ -25,7 +25,7 @@ unsafe impl Plain for WirePiece {}
 
 /// Pieces as the device reads them, and how many chunks they are in all;
 /// `address` says where a source lies.
-pub fn wire(pieces: &[Piece], address: impl Fn(Source) -> u64) -> (Vec<WirePiece>, u64) {
+pub(super) fn wire(pieces: &[Piece], address: impl Fn(Source) -> u64) -> (Vec<WirePiece>, u64) {
     let mut first = 0;
     let mut table = Vec::with_capacity(pieces.len());
     for piece in pieces {
@@ -56,7 +56,7 @@ pub fn wire(pieces: &[Piece], address: impl Fn(Source) -> u64) -> (Vec<WirePiece
 
 /// What to put where before a call on one data set, and to look at afterwards.
 #[derive(Debug)]
-pub struct Program {
+pub(super) struct Program {
     /// Inputs first: they are many, and not always looked at. Variables of
     /// the module last: they are not always put back.
     pieces: Vec<Piece>,
@@ -68,7 +68,7 @@ pub struct Program {
 }
 
 impl Program {
-    pub fn new(
+    pub(super) fn new(
         [inputs, own, variables]: [&[Piece]; 3],
         address: impl Fn(Source) -> u64,
         stream: &Stream,
@@ -84,13 +84,19 @@ impl Program {
         })
     }
 
-    pub fn pieces(&self) -> &[Piece] {
+    pub(super) fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
     /// Queues putting everything in its place; the variables only if what
     /// earlier calls left in them is to be forgotten.
-    pub fn lay(&self, tools: &Tools, stream: &Stream, salt: Salt, forget: bool) -> Result<()> {
+    pub(super) fn lay(
+        &self,
+        tools: &Tools,
+        stream: &Stream,
+        salt: Salt,
+        forget: bool,
+    ) -> Result<()> {
         let chunks = if forget {
             self.chunks
         } else {
@@ -110,7 +116,7 @@ impl Program {
 
     /// Queues looking whether all is where it must be; the complement of the
     /// lowest changed address goes to `lowest`, which must be 0 before.
-    pub fn check(
+    pub(super) fn check(
         &self,
         tools: &Tools,
         stream: &Stream,

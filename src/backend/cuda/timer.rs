@@ -22,7 +22,7 @@ const FINDINGS: u64 = 2 * STAMP_BYTES;
 /// anew, L2 flushed, the stream held while everything is queued, events around
 /// the graph, clock stamps around the events, and every output judged before
 /// the next call.
-pub struct Timer {
+pub(super) struct Timer {
     stream: Rc<Stream>,
     tools: Rc<Tools>,
     flag: Flag,
@@ -37,7 +37,7 @@ pub struct Timer {
 }
 
 impl Timer {
-    pub fn new(
+    pub(super) fn new(
         device: &Device,
         tools: &Rc<Tools>,
         stream: Rc<Stream>,
@@ -62,7 +62,7 @@ impl Timer {
 
     /// Times one call of the entry that the proof is for, and uses it up.
     /// Errors say whether the device survived.
-    pub fn time(
+    pub(super) fn time(
         &mut self,
         passed: Passed,
         entries: &[Entry],
@@ -89,7 +89,7 @@ impl Timer {
     /// Calls an entry once without looking at the clock, and says whether the
     /// device has doubts about what it did. What earlier calls left in the
     /// variables of its module stays there.
-    pub fn rehearse(&self, entry: &Entry, deal: Deal) -> Result<bool, RunFailure> {
+    pub(super) fn rehearse(&self, entry: &Entry, deal: Deal) -> Result<bool, RunFailure> {
         self.lay(entry, deal, false)?;
         self.stream
             .fill(self.stamps.address, 0, self.stamps.bytes)?;
@@ -102,7 +102,7 @@ impl Timer {
     }
 
     /// Reads back what the call just made left in memory.
-    pub fn observe(&self, entry: &Entry, deal: Deal) -> Result<Observation, RunFailure> {
+    pub(super) fn observe(&self, entry: &Entry, deal: Deal) -> Result<Observation, RunFailure> {
         let (program, _) = entry.round(deal.set);
         entry
             .ground()
@@ -118,7 +118,7 @@ impl Timer {
     }
 
     /// Times work of the harness's own as a call is timed.
-    pub fn trial(&mut self, graph: &Graph) -> Result<f64, RunFailure> {
+    pub(super) fn trial(&mut self, graph: &Graph) -> Result<f64, RunFailure> {
         let queued = self.queue_timed(graph);
         self.flag.set(self.ticket);
         queued?;

@@ -4,7 +4,7 @@ use super::driver::{DeviceMemory, Function, Launch, Module, Result, Stream};
 
 /// The harness's own kernels, loaded.
 #[derive(Debug)]
-pub struct Tools {
+pub(super) struct Tools {
     pub lay: Function,
     pub check: Function,
     pub judge: Function,
@@ -17,7 +17,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    pub fn load(cubin: &[u8]) -> Result<Self> {
+    pub(super) fn load(cubin: &[u8]) -> Result<Self> {
         let module = Module::load(cubin)?;
         Ok(Self {
             lay: module.function("dgx_lay")?,
@@ -34,12 +34,12 @@ impl Tools {
 }
 
 /// A pointer to an argument, as launches take it.
-pub fn argument<T>(value: &mut T) -> *mut c_void {
+pub(super) fn argument<T>(value: &mut T) -> *mut c_void {
     (value as *mut T).cast()
 }
 
 /// Memory holding these bytes. Waits, so that they may go away.
-pub fn uploaded(bytes: &[u8], stream: &Stream) -> Result<DeviceMemory> {
+pub(super) fn uploaded(bytes: &[u8], stream: &Stream) -> Result<DeviceMemory> {
     let memory = DeviceMemory::new(bytes.len() as u64)?;
     stream.upload(memory.address, bytes)?;
     stream.synchronize()?;
@@ -47,6 +47,6 @@ pub fn uploaded(bytes: &[u8], stream: &Stream) -> Result<DeviceMemory> {
 }
 
 /// Enough threads for `chunks` of work, one block each.
-pub fn blocks(chunks: u64) -> Launch {
+pub(super) fn blocks(chunks: u64) -> Launch {
     Launch::flat(u32::try_from(chunks).unwrap_or(u32::MAX), 256)
 }

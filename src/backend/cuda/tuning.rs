@@ -18,7 +18,7 @@ const CANDIDATES: usize = 16;
 const TRIALS: usize = 15;
 
 /// Decides for one GEMM after the other.
-pub struct Chooser<'a> {
+pub(super) struct Chooser<'a> {
     kept: Option<&'a Tuning>,
     timer: &'a mut Timer,
     /// Groups of one size are one problem.
@@ -27,7 +27,7 @@ pub struct Chooser<'a> {
 
 impl<'a> Chooser<'a> {
     /// Refuses what another library chose.
-    pub fn new(
+    pub(super) fn new(
         kept: Option<&'a Tuning>,
         library: &str,
         timer: &'a mut Timer,
@@ -45,7 +45,7 @@ impl<'a> Chooser<'a> {
         })
     }
 
-    pub fn choose(
+    pub(super) fn choose(
         &mut self,
         index: usize,
         group: &Group,
@@ -67,7 +67,7 @@ impl<'a> Chooser<'a> {
 }
 
 /// One GEMM and what it takes to call it.
-pub struct Tuner<'a> {
+pub(super) struct Tuner<'a> {
     pub handle: &'a Handle,
     pub gemm: &'a Gemm,
     pub workspace: &'a DeviceMemory,
@@ -216,7 +216,7 @@ fn code_of(algo: &sys::cublasLtMatmulAlgo_t) -> String {
         .collect()
 }
 
-pub fn algorithm_of(code: &str) -> Result<sys::cublasLtMatmulAlgo_t, String> {
+pub(super) fn algorithm_of(code: &str) -> Result<sys::cublasLtMatmulAlgo_t, String> {
     let mut data = [0; 8];
     for (index, word) in data.iter_mut().enumerate() {
         let digits = code.get(16 * index..16 * index + 16);

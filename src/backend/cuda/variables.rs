@@ -6,7 +6,7 @@ use crate::domain::Status;
 
 /// The variables of a cubin that kernels can write, by name, whatever their
 /// linkage: where a kernel could keep something from one call to the next.
-pub fn variables(cubin: &[u8]) -> Result<Vec<String>, object::Error> {
+pub(super) fn variables(cubin: &[u8]) -> Result<Vec<String>, object::Error> {
     let file: ElfFile64<'_> = ElfFile64::parse(cubin)?;
     let mut names = Vec::new();
     for symbol in file.symbols().filter(|s| s.kind() == SymbolKind::Data) {
@@ -22,7 +22,7 @@ pub fn variables(cubin: &[u8]) -> Result<Vec<String>, object::Error> {
 }
 
 /// Why a contender with variables that the driver does not find is not timed.
-pub fn out_of_reach(missing: &[String]) -> Option<RunFailure> {
+pub(super) fn out_of_reach(missing: &[String]) -> Option<RunFailure> {
     let names = missing.join(", ");
     (!missing.is_empty()).then(|| RunFailure {
         status: Status::Unsupported,

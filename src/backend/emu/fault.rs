@@ -4,7 +4,7 @@ use crate::backend::RunFailure;
 use crate::domain::Status;
 
 /// A launch that did not finish, under the status a GPU would have earned it.
-pub fn failure(error: &LaunchError) -> RunFailure {
+pub(super) fn failure(error: &LaunchError) -> RunFailure {
     let fault = match error {
         LaunchError::Fault(fault) => fault,
         LaunchError::Refused { .. } => {

@@ -26,7 +26,7 @@ use crate::operator::Operands;
 use crate::plan::LaunchGeometry;
 
 /// An emulated device.
-pub struct EmuBackend {
+pub(crate) struct EmuBackend {
     device: Device,
     modules: HashMap<String, Module>,
 }

@@ -17,7 +17,7 @@ const LANES: f64 = 32.0;
 
 /// The time of a call: its launches one after another. What bounds the
 /// longest of them bounds the call.
-pub fn modelled(device: &Device, reports: &[Report]) -> Option<Modelled> {
+pub(super) fn modelled(device: &Device, reports: &[Report]) -> Option<Modelled> {
     let ceiling = device.ceiling(Timing::Modelled)?;
     let floor = |r: &Report| ceiling.floor(&work(&r.counters, device.limits.sms));
     let launches: Vec<(Micros, Resource)> = reports.iter().map(floor).collect();

@@ -8,7 +8,7 @@ use super::script::Act;
 
 /// One call, as it is written down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Note {
+pub(crate) struct Note {
     /// The process it was made in.
     pub worker: u32,
     pub act: Act,
@@ -28,16 +28,16 @@ pub struct Note {
 
 /// Where all workers of a script write down their calls, one JSON object a line.
 #[derive(Debug)]
-pub struct Journal(Option<File>);
+pub(super) struct Journal(Option<File>);
 
 impl Journal {
-    pub fn open(path: Option<&Path>) -> std::io::Result<Self> {
+    pub(super) fn open(path: Option<&Path>) -> std::io::Result<Self> {
         let file = path.map(|path| OpenOptions::new().append(true).create(true).open(path));
         Ok(Self(file.transpose()?))
     }
 
     /// Written before anything happens: whoever dies has said so.
-    pub fn note(&mut self, note: &Note) {
+    pub(super) fn note(&mut self, note: &Note) {
         if let Some(file) = &mut self.0 {
             let mut line = serde_json::to_vec(note).unwrap_or_default();
             line.push(b'\n');
@@ -49,7 +49,7 @@ impl Journal {
 }
 
 /// What is written down so far.
-pub fn notes(path: &Path) -> Vec<Note> {
+pub(crate) fn notes(path: &Path) -> Vec<Note> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let lines = text.lines();
     lines

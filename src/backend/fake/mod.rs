@@ -32,26 +32,26 @@ use crate::domain::{
 use crate::operator::Oracle;
 use crate::validate::{Passed, Subject, Tolerance};
 use journal::Journal;
-pub use journal::{Note, notes};
-pub use script::{Act, Script};
+pub(crate) use journal::{Note, notes};
+pub(crate) use script::{Act, Script};
 use script::{Call, Cue, Output, Prompter};
 
 /// fp16 infinity, which no answer is.
 const WRONG: u16 = 0x7c00;
 
 /// A device that does what a script says.
-pub struct FakeBackend {
+pub(crate) struct FakeBackend {
     device: Device,
     prompter: Prompter,
     journal: Journal,
 }
 
 impl FakeBackend {
-    pub fn open(script: &Path) -> Result<Self, String> {
+    pub(crate) fn open(script: &Path) -> Result<Self, String> {
         Self::play(Script::read(script)?)
     }
 
-    pub fn play(script: Script) -> Result<Self, String> {
+    pub(crate) fn play(script: Script) -> Result<Self, String> {
         let path = script.journal.as_deref();
         let happened = path.map(notes).unwrap_or_default();
         let happened = happened.into_iter().flat_map(|note| note.once).collect();

@@ -16,7 +16,7 @@ const USUAL: f64 = 100.0;
 /// A script as it is written.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Script {
+pub(crate) struct Script {
     /// File beside the script where every call is written down.
     pub journal: Option<PathBuf>,
     /// The library that stands for the yardstick; none without.
@@ -39,7 +39,7 @@ pub struct Script {
 /// What the device claims to be able to do.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Figures {
+pub(crate) struct Figures {
     pub clock_mhz: f64,
     /// Bytes per second.
     pub bandwidth: f64,
@@ -57,7 +57,7 @@ impl Default for Figures {
 /// What a call is made for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Act {
+pub(crate) enum Act {
     Validation,
     Rehearsal,
     #[default]
@@ -100,7 +100,7 @@ struct Event {
 /// What a call leaves in memory, where that is not the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Output {
+pub(super) enum Output {
     Wrong,
     /// What the call before left there.
     Stale,
@@ -110,7 +110,7 @@ pub enum Output {
 
 /// One call as the script is asked about it.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub(super) struct Call<'a> {
     pub act: Act,
     pub contender: &'a ContenderId,
     pub shape: &'a str,
@@ -119,7 +119,7 @@ pub struct Call<'a> {
 
 /// What the script has a call do.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cue {
+pub(super) struct Cue {
     pub micros: f64,
     pub clock_mhz: f64,
     pub output: Option<Output>,
@@ -134,7 +134,7 @@ pub struct Cue {
 
 impl Script {
     /// Reads a script; an error names its file, and where in it.
-    pub fn read(path: &Path) -> Result<Self, String> {
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let said = |e: &dyn std::fmt::Display| format!("script {}: {e}", path.display());
         let text = std::fs::read_to_string(path).map_err(|e| said(&e))?;
         let mut script = Self::parse(&text).map_err(|e| said(&e))?;
@@ -143,7 +143,7 @@ impl Script {
         Ok(script)
     }
 
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let script: Self = toml::from_str(text).map_err(|e| e.to_string())?;
         let times = script
             .times
@@ -188,7 +188,7 @@ impl Event {
 
 /// A script on its way: who was called how often.
 #[derive(Debug)]
-pub struct Prompter {
+pub(super) struct Prompter {
     script: Script,
     /// Calls each event was about.
     met: Vec<u64>,
@@ -198,7 +198,7 @@ pub struct Prompter {
 }
 
 impl Prompter {
-    pub fn new(script: Script, happened: Vec<usize>) -> Self {
+    pub(super) fn new(script: Script, happened: Vec<usize>) -> Self {
         Self {
             met: vec![0; script.on.len()],
             happened,
@@ -207,12 +207,12 @@ impl Prompter {
         }
     }
 
-    pub fn script(&self) -> &Script {
+    pub(super) fn script(&self) -> &Script {
         &self.script
     }
 
     /// What the next call like this does.
-    pub fn cue(&mut self, call: &Call<'_>) -> Cue {
+    pub(super) fn cue(&mut self, call: &Call<'_>) -> Cue {
         let mut cue = Cue {
             micros: self.usual(call),
             clock_mhz: self.script.device.clock_mhz,

@@ -40,7 +40,7 @@ impl FindingExport {
 }
 
 /// The report with its exit code.
-pub fn json(report: &GateReport) -> String {
+pub(crate) fn json(report: &GateReport) -> String {
     let value = json!({
         "version": 1,
         "outcome": gate_outcome(report),
@@ -57,7 +57,7 @@ pub fn json(report: &GateReport) -> String {
 
 /// JUnit XML: a test case per finding; what cannot be judged is an error, and
 /// so is half a run.
-pub fn junit(report: &GateReport) -> String {
+pub(crate) fn junit(report: &GateReport) -> String {
     let gaps = usize::from(!report.incomplete.is_empty());
     let errors = report.count(Ruling::Refused) + report.count(Ruling::Undecided) + gaps;
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
@@ -122,7 +122,7 @@ fn xml_text(text: &str) -> String {
 }
 
 /// A summary for a pull request, in GitHub's Markdown.
-pub fn markdown(report: &GateReport) -> String {
+pub(crate) fn markdown(report: &GateReport) -> String {
     let mut text = format!("### {}\n\n", gate_outcome(report));
     text.push_str(&format!(
         "`{}` over `{}`\n\n",

@@ -47,7 +47,7 @@ const CELLS: &str =
     ".global .align 16 .b8 global_cells[65536];\n.shared .align 16 .b8 shared_cells[2048];\n";
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [
         private_cells(),
         ordered(),

@@ -4,7 +4,7 @@ use crate::case::{Case, Launch};
 use crate::kernel::Kernel;
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [exchanges(), hand_over(), reductions()].concat()
 }
 

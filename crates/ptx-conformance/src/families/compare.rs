@@ -29,7 +29,7 @@ const TYPES: &[(&str, Ty, &[&str])] = &[
 ];
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, ty, comparisons) in TYPES {
         cases.push(predicates(comparisons, "", name, *ty));

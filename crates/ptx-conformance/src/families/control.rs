@@ -6,7 +6,7 @@ use crate::kernel::Kernel;
 use crate::values::Ty::*;
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [branches(), loops(), calls(), tables()].concat()
 }
 

@@ -22,7 +22,7 @@ const INTEGERS: [(&str, Ty); 8] = [
 const ROUNDINGS: [&str; 4] = ["rn", "rz", "rm", "rp"];
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [
         between_integers(),
         from_integers(),

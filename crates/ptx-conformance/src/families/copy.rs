@@ -5,7 +5,7 @@ use crate::kernel::Kernel;
 use crate::values::Ty::{self, *};
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [
         small_copies(),
         bulk_loads(),

@@ -8,7 +8,7 @@ use crate::values::{dense_f32, dense_f64};
 const ROUNDINGS: [&str; 4] = ["rn", "rz", "rm", "rp"];
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [
         single(),
         double(),

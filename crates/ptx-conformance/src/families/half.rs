@@ -9,7 +9,7 @@ const F16_TYPES: [(&str, Ty); 2] = [("f16", F16), ("f16x2", F16x2)];
 const BF16_TYPES: [(&str, Ty); 2] = [("bf16", Bf16), ("bf16x2", Bf16x2)];
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [arithmetic(), fused(), signs(), minmax(), approximations()].concat()
 }
 

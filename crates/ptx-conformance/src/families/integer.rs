@@ -24,7 +24,7 @@ const BITS: [(&str, Ty); 3] = [("b16", U16), ("b32", U32), ("b64", U64)];
 const PAIRS: [(&str, Ty); 2] = [("u16x2", U16x2), ("s16x2", S16x2)];
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [
         arithmetic(),
         products(),

@@ -5,7 +5,7 @@ use crate::kernel::Kernel;
 use crate::values::Ty::*;
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for count in [1usize, 2, 4] {
         for trans in ["", ".trans"] {

@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::values::Ty::*;
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [arrivals(), transactions(), waits(), groups(), clusters()].concat()
 }
 

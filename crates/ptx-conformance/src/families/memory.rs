@@ -28,7 +28,7 @@ const SCALARS: [(&str, Ty); 14] = [
 ];
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [
         scalars(),
         vectors(),

@@ -15,7 +15,7 @@ const WARPS: usize = 4;
 type Form = ([usize; 3], Number, Number, Number);
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for form in forms() {
         cases.push(case(form, "", "exact"));
@@ -168,7 +168,7 @@ fn value(number: Number, data: &str, accumulator: bool, rng: &mut SplitMix) -> u
 }
 
 /// Bounds for sums whose order and alignment the ISA leaves open.
-pub fn tolerance(acc: Number, operand: Number) -> Compare {
+pub(super) fn tolerance(acc: Number, operand: Number) -> Compare {
     match (acc, operand) {
         (F16, _) => Compare::Near {
             element: Element::F16,

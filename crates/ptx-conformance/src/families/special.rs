@@ -8,7 +8,7 @@ use crate::kernel::Kernel;
 use crate::values::Ty::*;
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [coordinates(), clocks(), fences(), steering()].concat()
 }
 

@@ -7,7 +7,7 @@ use crate::kernel::Kernel;
 use crate::values::Ty::*;
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [shuffles(), votes(), matches(), reductions(), masks()].concat()
 }
 

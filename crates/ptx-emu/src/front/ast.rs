@@ -19,11 +19,11 @@ impl fmt::Display for Position {
 }
 
 /// Index into [`Module::locations`].
-pub type LocationId = u32;
+pub(crate) type LocationId = u32;
 
 /// A `.loc`: the place in the program's own source that the following instructions came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Location {
+pub(crate) struct Location {
     /// Index given by the `.file` directive.
     pub file: u32,
     /// Line in that file, from 1.
@@ -38,7 +38,7 @@ pub struct Location {
 
 /// A `.file` directive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceFile<'a> {
+pub(crate) struct SourceFile<'a> {
     /// Number by which `.loc` refers to it.
     pub index: u32,
     /// Path as the compiler wrote it.
@@ -47,7 +47,7 @@ pub struct SourceFile<'a> {
 
 /// A whole PTX module.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Module<'a> {
+pub(crate) struct Module<'a> {
     /// `.version` major and minor.
     pub version: (u32, u32),
     /// `.target` words, the architecture first.
@@ -68,7 +68,7 @@ pub struct Module<'a> {
 
 /// A second name of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Alias<'a> {
+pub(crate) struct Alias<'a> {
     /// The new name.
     pub name: &'a str,
     /// The function it stands for.
@@ -77,7 +77,7 @@ pub struct Alias<'a> {
 
 /// Who else can see a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Linkage {
+pub(crate) enum Linkage {
     /// Only this module.
     #[default]
     Internal,
@@ -93,7 +93,7 @@ pub enum Linkage {
 
 /// Whether a function can be launched or only called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FunctionKind {
+pub(crate) enum FunctionKind {
     /// `.entry`
     Entry,
     /// `.func`
@@ -102,7 +102,7 @@ pub enum FunctionKind {
 
 /// An `.entry` or `.func`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Function<'a> {
+pub(crate) struct Function<'a> {
     /// Entry or func.
     pub kind: FunctionKind,
     /// Linkage words before it.
@@ -128,7 +128,7 @@ pub struct Function<'a> {
 
 /// The directives between a function's header and its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// `.maxntid`
     pub max_threads: Option<[u32; 3]>,
     /// `.reqntid`
@@ -151,7 +151,7 @@ pub struct Limits {
 
 /// A state space in which variables can be declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Space {
+pub(crate) enum Space {
     /// `.global`
     Global,
     /// `.const`
@@ -167,7 +167,7 @@ pub enum Space {
 /// A fundamental type, as registers and variables have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum ScalarType {
+pub(crate) enum ScalarType {
     B8,
     B16,
     B32,
@@ -192,7 +192,7 @@ pub enum ScalarType {
 
 impl ScalarType {
     /// Reads the word after the dot.
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
         use ScalarType::*;
         Some(match word {
             "b8" => B8,
@@ -220,7 +220,7 @@ impl ScalarType {
     }
 
     /// Size in memory; a predicate counts as one byte.
-    pub fn bytes(self) -> u32 {
+    pub(crate) fn bytes(self) -> u32 {
         use ScalarType::*;
         match self {
             B8 | U8 | S8 | Pred => 1,
@@ -234,7 +234,7 @@ impl ScalarType {
 
 /// A variable or parameter declaration outside the register space.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Variable<'a> {
+pub(crate) struct Variable<'a> {
     /// State space; a formal parameter of a `.func` may also live in registers.
     pub storage: Storage,
     /// Linkage words before it.
@@ -257,7 +257,7 @@ pub struct Variable<'a> {
 
 /// Where a [`Variable`] lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Storage {
+pub(crate) enum Storage {
     /// In memory.
     Memory(Space),
     /// `.reg` parameter of a function.
@@ -266,7 +266,7 @@ pub enum Storage {
 
 /// An initial value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Initializer<'a> {
+pub(crate) enum Initializer<'a> {
     /// A number.
     Constant(Constant),
     /// The address of a symbol plus an offset; `generic` where it was asked to be generic.
@@ -286,7 +286,7 @@ pub enum Initializer<'a> {
 
 /// A literal number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Constant {
+pub(crate) enum Constant {
     /// An integer expression's 64 bits.
     Int(u64),
     /// `0f…`
@@ -297,7 +297,7 @@ pub enum Constant {
 
 /// One thing in a function's body.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Statement<'a> {
+pub(crate) enum Statement<'a> {
     /// An instruction.
     Instruction(Instruction<'a>),
     /// `name:`
@@ -330,7 +330,7 @@ pub enum Statement<'a> {
 
 /// The signature of an indirect call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prototype<'a> {
+pub(crate) struct Prototype<'a> {
     /// Its label.
     pub name: &'a str,
     /// Return parameters.
@@ -343,7 +343,7 @@ pub struct Prototype<'a> {
 
 /// One declarator of a `.reg` statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RegisterDecl<'a> {
+pub(crate) struct RegisterDecl<'a> {
     /// Type of each register.
     pub scalar: ScalarType,
     /// Elements of a vector register, 1 otherwise.
@@ -358,7 +358,7 @@ pub struct RegisterDecl<'a> {
 
 /// `@p` or `@!p`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Guard<'a> {
+pub(crate) struct Guard<'a> {
     /// The predicate register.
     pub register: &'a str,
     /// `@!p`
@@ -367,7 +367,7 @@ pub struct Guard<'a> {
 
 /// One instruction.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Instruction<'a> {
+pub(crate) struct Instruction<'a> {
     /// Predicate guard.
     pub guard: Option<Guard<'a>>,
     /// First word: `wgmma`, `ld`, …
@@ -386,7 +386,7 @@ pub struct Instruction<'a> {
 
 /// One operand.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Operand<'a> {
+pub(crate) enum Operand<'a> {
     /// A register, special register, symbol, function, label or table.
     Name(&'a str),
     /// `symbol+4`
@@ -417,7 +417,7 @@ pub enum Operand<'a> {
 
 /// One subscript of an array element: register, number, or both added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Index<'a> {
+pub(crate) struct Index<'a> {
     /// The register, if there is one.
     pub register: Option<&'a str>,
     /// What is added to it.
@@ -426,7 +426,7 @@ pub struct Index<'a> {
 
 /// `base + offset` inside brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Address<'a> {
+pub(crate) struct Address<'a> {
     /// Register or symbol; `None` for an absolute address.
     pub base: Option<&'a str>,
     /// Bytes past the base.

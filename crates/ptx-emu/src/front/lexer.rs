@@ -9,7 +9,7 @@ use logos::Logos;
 #[logos(skip(r"//[^\n]*", allow_greedy = true))]
 #[logos(skip(r"/\*([^*]|\*+[^*/])*\*+/"))]
 #[allow(missing_docs)]
-pub enum Token {
+pub(super) enum Token {
     /// Opcode, register, symbol, label or keyword.
     #[regex(r"[a-zA-Z][a-zA-Z0-9_$]*|[_$%][a-zA-Z0-9_$]+")]
     Word,
@@ -99,7 +99,7 @@ pub enum Token {
 
 /// A token with its place in the text.
 #[derive(Debug, Clone, Copy)]
-pub struct Spanned {
+pub(super) struct Spanned {
     /// The token.
     pub token: Token,
     /// First byte.
@@ -109,7 +109,7 @@ pub struct Spanned {
 }
 
 /// Splits the text; on failure gives the byte offset of what no token begins with.
-pub fn tokenize(text: &str) -> Result<Vec<Spanned>, usize> {
+pub(super) fn tokenize(text: &str) -> Result<Vec<Spanned>, usize> {
     Token::lexer(text)
         .spanned()
         .map(|(token, span)| match token {
@@ -124,13 +124,13 @@ pub fn tokenize(text: &str) -> Result<Vec<Spanned>, usize> {
 }
 
 /// Turns byte offsets into lines and columns.
-pub struct Lines {
+pub(super) struct Lines {
     starts: Vec<usize>,
 }
 
 impl Lines {
     /// Finds the line starts of a text.
-    pub fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         let breaks = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
         let starts = std::iter::once(0)
             .chain(breaks.map(|(at, _)| at + 1))
@@ -139,7 +139,7 @@ impl Lines {
     }
 
     /// The position of a byte offset.
-    pub fn position(&self, offset: usize) -> Position {
+    pub(super) fn position(&self, offset: usize) -> Position {
         let line = self.starts.partition_point(|&start| start <= offset);
         Position {
             line: line as u32,

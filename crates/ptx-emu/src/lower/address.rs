@@ -9,7 +9,7 @@ use crate::op::*;
 
 impl<'a> Emitter<'_, 'a> {
     /// What a symbol's bytes are called, local scopes first.
-    pub fn symbol(&mut self, name: &str) -> Lowered<Option<Place>> {
+    pub(super) fn symbol(&mut self, name: &str) -> Lowered<Option<Place>> {
         match self.names.lookup(name) {
             Some(Binding::Variable(place)) => Ok(Some(place)),
             Some(_) => Ok(None),
@@ -180,7 +180,11 @@ impl<'a> Emitter<'_, 'a> {
     }
 
     /// `[base+offset]`, in the space the instruction names; parameters choose their own.
-    pub fn address(&mut self, operand: &Operand<'a>, space: Space) -> Lowered<(Addr, Space)> {
+    pub(super) fn address(
+        &mut self,
+        operand: &Operand<'a>,
+        space: Space,
+    ) -> Lowered<(Addr, Space)> {
         match operand {
             Operand::Address(address) => self.resolve_address(*address, space),
             Operand::Element(name, indices) => self.element_address(name, indices, space),
@@ -189,11 +193,11 @@ impl<'a> Emitter<'_, 'a> {
     }
 
     /// As [`Emitter::address`] where the space cannot change.
-    pub fn addr(&mut self, operand: &Operand<'a>, space: Space) -> Lowered<Addr> {
+    pub(super) fn addr(&mut self, operand: &Operand<'a>, space: Space) -> Lowered<Addr> {
         Ok(self.address(operand, space)?.0)
     }
 
-    pub fn resolve_address(
+    pub(super) fn resolve_address(
         &mut self,
         address: ast::Address<'a>,
         space: Space,

@@ -105,7 +105,7 @@ pub(crate) struct Emitter<'m, 'a> {
 pub(crate) const SURVEY_CONSTANTS: u32 = 1 << 30;
 
 impl<'m, 'a> Emitter<'m, 'a> {
-    pub fn new(unit: &'m Unit<'a>, plan: Option<&'m Plan>) -> Self {
+    pub(super) fn new(unit: &'m Unit<'a>, plan: Option<&'m Plan>) -> Self {
         let next_constant = plan.map_or([SURVEY_CONSTANTS; 2], |plan| [plan.used[0], plan.used[1]]);
         Self {
             unit,
@@ -136,15 +136,15 @@ impl<'m, 'a> Emitter<'m, 'a> {
     }
 
     /// First slots after the registers, constants and specials.
-    pub fn slot_counts(&self) -> [u32; 2] {
+    pub(super) fn slot_counts(&self) -> [u32; 2] {
         self.next_constant
     }
 
-    pub fn pc(&self) -> Pc {
+    pub(super) fn pc(&self) -> Pc {
         self.program.insts.len() as Pc
     }
 
-    pub fn emit(&mut self, op: Op) {
+    pub(super) fn emit(&mut self, op: Op) {
         self.program.insts.push(Inst {
             op,
             guard: self.guard,
@@ -153,7 +153,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
     }
 
     /// Starts a group.
-    pub fn begin_group(&mut self, guard: Option<(Register, bool)>) {
+    pub(super) fn begin_group(&mut self, guard: Option<(Register, bool)>) {
         self.survey.groups.push(Group {
             start: self.pc(),
             guarded: guard.is_some(),
@@ -168,14 +168,14 @@ impl<'m, 'a> Emitter<'m, 'a> {
         };
     }
 
-    pub fn set_flow(&mut self, flow: Flow) {
+    pub(super) fn set_flow(&mut self, flow: Flow) {
         if let Some(group) = self.survey.groups.last_mut() {
             group.flow = flow;
         }
     }
 
     /// Makes the guard safe from a write to its predicate within this instruction.
-    pub fn protect_guard(&mut self) {
+    pub(super) fn protect_guard(&mut self) {
         let Some(pred) = self.guard.pred else { return };
         let copy = self.temp_pred();
         let guard = std::mem::take(&mut self.guard);
@@ -198,7 +198,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
         }
     }
 
-    pub fn pin(&mut self, register: Register) {
+    pub(super) fn pin(&mut self, register: Register) {
         let halves = if register.bits == 128 { 2 } else { 1 };
         for half in 0..halves {
             self.survey
@@ -208,45 +208,45 @@ impl<'m, 'a> Emitter<'m, 'a> {
     }
 
     /// Notes a move, whose destination shares the fate of its source.
-    pub fn note_copy(&mut self, d: R32, a: R32) {
+    pub(super) fn note_copy(&mut self, d: R32, a: R32) {
         if self.plan.is_none() && a.0 < SURVEY_CONSTANTS {
             self.survey.copies.push((a.0, d.0));
         }
     }
 
-    pub fn r32(&self, register: Register) -> R32 {
+    pub(super) fn r32(&self, register: Register) -> R32 {
         R32(self.slot(File::W32, register.id))
     }
 
-    pub fn r64(&self, register: Register) -> R64 {
+    pub(super) fn r64(&self, register: Register) -> R64 {
         R64(self.slot(File::W64, register.id))
     }
 
     /// Low and high half of a 128-bit register.
-    pub fn halves(&self, register: Register) -> [R64; 2] {
+    pub(super) fn halves(&self, register: Register) -> [R64; 2] {
         [0, 1].map(|half| R64(self.slot(File::W64, register.id + half)))
     }
 
-    pub fn pred(&self, register: Register) -> P {
+    pub(super) fn pred(&self, register: Register) -> P {
         P(self.slot(File::Pred, register.id) as u16)
     }
 
-    pub fn temp32(&mut self) -> R32 {
+    pub(super) fn temp32(&mut self) -> R32 {
         let register = self.names.temporary(32);
         self.r32(register)
     }
 
-    pub fn temp64(&mut self) -> R64 {
+    pub(super) fn temp64(&mut self) -> R64 {
         let register = self.names.temporary(64);
         self.r64(register)
     }
 
-    pub fn temp_pred(&mut self) -> P {
+    pub(super) fn temp_pred(&mut self) -> P {
         let register = self.names.temporary(1);
         self.pred(register)
     }
 
-    pub fn const32(&mut self, bits: u32) -> R32 {
+    pub(super) fn const32(&mut self, bits: u32) -> R32 {
         if let Some(&slot) = self.constants32.get(&bits) {
             return slot;
         }
@@ -257,7 +257,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
         slot
     }
 
-    pub fn const64(&mut self, value: Const64) -> R64 {
+    pub(super) fn const64(&mut self, value: Const64) -> R64 {
         let key = match value {
             Const64::Bits(bits) => (bits, None),
             Const64::Global { index, addend } => (addend as u64, Some(index)),
@@ -272,7 +272,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
         slot
     }
 
-    pub fn special32(&mut self, special: Special) -> R32 {
+    pub(super) fn special32(&mut self, special: Special) -> R32 {
         if let Some(&slot) = self.specials.get(&special) {
             return R32(slot);
         }
@@ -283,7 +283,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
         R32(slot)
     }
 
-    pub fn special64(&mut self, special: Special) -> R64 {
+    pub(super) fn special64(&mut self, special: Special) -> R64 {
         if let Some(&slot) = self.specials.get(&special) {
             return R64(slot);
         }
@@ -294,7 +294,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
         R64(slot)
     }
 
-    pub fn list(&mut self, slots: &[Slot]) -> Lowered<SlotList> {
+    pub(super) fn list(&mut self, slots: &[Slot]) -> Lowered<SlotList> {
         let start = self.program.slot_pool.len() as u32;
         let len = u16::try_from(slots.len())
             .map_err(|_| Problem::TooLarge("the operand's list of registers".into()))?;
@@ -303,7 +303,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
     }
 
     /// Index of a source location, shared by instructions of the same line.
-    pub fn locate(&mut self, ptx_line: u32, location: Option<ast::LocationId>) -> u32 {
+    pub(super) fn locate(&mut self, ptx_line: u32, location: Option<ast::LocationId>) -> u32 {
         let key = (ptx_line, location);
         if let Some(&known) = self.locations.get(&key) {
             return known;
@@ -318,7 +318,12 @@ impl<'m, 'a> Emitter<'m, 'a> {
     }
 
     /// Reserves local memory for a function (or for all) and gives its offset.
-    pub fn reserve_local(&mut self, size: u64, align: u32, owner: Option<usize>) -> Lowered<u32> {
+    pub(super) fn reserve_local(
+        &mut self,
+        size: u64,
+        align: u32,
+        owner: Option<usize>,
+    ) -> Lowered<u32> {
         let start = u64::from(self.program.local_bytes).next_multiple_of(u64::from(align.max(1)));
         let end = start + size;
         // The device gives a thread at most 512 KiB.
@@ -335,7 +340,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
     }
 
     /// Number of a module-scope shared variable in this kernel.
-    pub fn shared_symbol(&mut self, variable: usize) -> Lowered<u32> {
+    pub(super) fn shared_symbol(&mut self, variable: usize) -> Lowered<u32> {
         if let Some(&known) = self.shared_index.get(&variable) {
             return Ok(known);
         }
@@ -345,7 +350,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
     }
 
     /// Adds a shared variable to this kernel.
-    pub fn declare_shared(&mut self, variable: &ast::Variable<'_>) -> Lowered<u32> {
+    pub(super) fn declare_shared(&mut self, variable: &ast::Variable<'_>) -> Lowered<u32> {
         let layout = super::unit::layout(variable)?;
         let size = u32::try_from(layout.size)
             .ok()
@@ -360,14 +365,14 @@ impl<'m, 'a> Emitter<'m, 'a> {
         Ok(self.shared.len() as u32 - 1)
     }
 
-    pub fn shared_address(&self, index: u32) -> u32 {
+    pub(super) fn shared_address(&self, index: u32) -> u32 {
         self.plan
             .and_then(|plan| plan.shared.get(index as usize).copied())
             .unwrap_or(SHARED_BASE)
     }
 
     /// What a symbol refers to.
-    pub fn place(&mut self, name: &str) -> Lowered<Option<Place>> {
+    pub(super) fn place(&mut self, name: &str) -> Lowered<Option<Place>> {
         match self.unit.variables.get(name) {
             None => Ok(None),
             Some(&super::unit::ModuleVariable::Global { index, constant }) => {

@@ -27,7 +27,7 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// Splits the groups `first..end`. Labels hold instruction numbers.
-    pub fn new(groups: &[Group], labels: &[Pc], first: u32, end: u32) -> Self {
+    pub(super) fn new(groups: &[Group], labels: &[Pc], first: u32, end: u32) -> Self {
         let body = &groups[first as usize..end as usize];
         let group_at = |label: Label| -> u32 {
             let pc = labels.get(label as usize).copied().unwrap_or_default();
@@ -72,7 +72,7 @@ impl Blocks {
     }
 
     /// Reconvergence point of every branch, keyed by the branch group's first instruction.
-    pub fn reconvergence(&self, groups: &[Group], into: &mut HashMap<Pc, Pc>) {
+    pub(super) fn reconvergence(&self, groups: &[Group], into: &mut HashMap<Pc, Pc>) {
         let meeting = self.post_dominators(groups);
         for (block, &(_, end)) in self.ranges.iter().enumerate() {
             let last = &groups[end as usize - 1];

@@ -9,7 +9,7 @@ mod allocate;
 mod body;
 mod calls;
 mod emit;
-pub mod error;
+pub(crate) mod error;
 mod flow;
 mod frame;
 mod kernel;
@@ -41,13 +41,13 @@ pub enum CompileError {
 
 /// Reads PTX text and lowers all its kernels. One that cannot be lowered does not hurt the others:
 /// it is in [`Module::refused`].
-pub fn compile(text: &str) -> Result<Module, CompileError> {
+pub(crate) fn compile(text: &str) -> Result<Module, CompileError> {
     Ok(lower(&front::parse(text)?)?)
 }
 
 /// Lowers all kernels of a module, each on its own; what is wrong with the module itself (its
 /// variables, or two functions of one name) refuses it.
-pub fn lower(module: &ast::Module<'_>) -> Result<Module, LowerError> {
+pub(crate) fn lower(module: &ast::Module<'_>) -> Result<Module, LowerError> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let unit = unit::Unit::new(module).map_err(|(problem, ptx_line)| LowerError {
         problem,

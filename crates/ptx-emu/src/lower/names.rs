@@ -20,7 +20,7 @@ pub(crate) struct Register {
 }
 
 impl Register {
-    pub fn file(self) -> File {
+    pub(super) fn file(self) -> File {
         match self.bits {
             1 => File::Pred,
             64 | 128 => File::W64,
@@ -87,21 +87,21 @@ pub(crate) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub fn enter(&mut self) {
+    pub(super) fn enter(&mut self) {
         self.scopes.push(Scope::default());
     }
 
-    pub fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.scopes.pop();
     }
 
     /// Hides everything declared so far, for another function's body.
-    pub fn fresh_function(&mut self) {
+    pub(super) fn fresh_function(&mut self) {
         self.scopes.clear();
         self.enter();
     }
 
-    pub fn bind(&mut self, name: &'a str, binding: Binding) -> Lowered<()> {
+    pub(super) fn bind(&mut self, name: &'a str, binding: Binding) -> Lowered<()> {
         let Some(scope) = self.scopes.last_mut() else {
             return Ok(());
         };
@@ -113,7 +113,11 @@ impl<'a> Names<'a> {
     }
 
     /// As [`Names::bind`] for a variable, whose declaration says how it is indexed.
-    pub fn bind_variable(&mut self, variable: &'a Variable<'a>, binding: Binding) -> Lowered<()> {
+    pub(super) fn bind_variable(
+        &mut self,
+        variable: &'a Variable<'a>,
+        binding: Binding,
+    ) -> Lowered<()> {
         self.bind(variable.name, binding)?;
         if let Some(scope) = self.scopes.last_mut() {
             scope.variables.insert(variable.name, variable);
@@ -122,13 +126,13 @@ impl<'a> Names<'a> {
     }
 
     /// The declaration of a variable, `None` for anything else.
-    pub fn variable(&self, name: &str) -> Option<&'a Variable<'a>> {
+    pub(super) fn variable(&self, name: &str) -> Option<&'a Variable<'a>> {
         let scopes = self.scopes.iter().rev();
         let mut known = scopes.skip_while(|scope| !scope.declares(name));
         known.next()?.variables.get(name).copied()
     }
 
-    pub fn declare(&mut self, decl: &RegisterDecl<'a>) -> Lowered<()> {
+    pub(super) fn declare(&mut self, decl: &RegisterDecl<'a>) -> Lowered<()> {
         let Some(scope) = self.scopes.last_mut() else {
             return Ok(());
         };
@@ -155,7 +159,7 @@ impl<'a> Names<'a> {
     }
 
     /// A register that no name refers to.
-    pub fn temporary(&mut self, bits: u32) -> Register {
+    pub(super) fn temporary(&mut self, bits: u32) -> Register {
         let register = Register { bits, id: 0 };
         let next = &mut self.next[register.file() as usize];
         let id = *next;
@@ -163,7 +167,7 @@ impl<'a> Names<'a> {
         Register { bits, id }
     }
 
-    pub fn lookup(&mut self, name: &str) -> Option<Binding> {
+    pub(super) fn lookup(&mut self, name: &str) -> Option<Binding> {
         for at in (0..self.scopes.len()).rev() {
             if let Some(binding) = self.scopes[at].bindings.get(name) {
                 return Some(*binding);
@@ -176,7 +180,7 @@ impl<'a> Names<'a> {
     }
 
     /// Component of a vector register.
-    pub fn component(&mut self, name: &str, component: u32) -> Option<Register> {
+    pub(super) fn component(&mut self, name: &str, component: u32) -> Option<Register> {
         for at in (0..self.scopes.len()).rev() {
             if let Some((declaration, index, bits)) = self.scopes[at].member(name, Some(component))
             {
@@ -187,7 +191,7 @@ impl<'a> Names<'a> {
     }
 
     /// All components of a vector register, `None` if the name is no vector.
-    pub fn components(&mut self, name: &str) -> Option<Vec<Register>> {
+    pub(super) fn components(&mut self, name: &str) -> Option<Vec<Register>> {
         let parts: Vec<Register> = (0..8)
             .map_while(|component| self.component(name, component))
             .collect();
@@ -204,7 +208,7 @@ impl<'a> Names<'a> {
     }
 
     /// Virtual ids handed out in each file.
-    pub fn counts(&self) -> [u32; 3] {
+    pub(super) fn counts(&self) -> [u32; 3] {
         self.next
     }
 }

@@ -94,7 +94,7 @@ pub(crate) fn literal_bits(constant: Constant, ty: Num) -> u64 {
 
 impl<'a> Emitter<'_, 'a> {
     /// The register an operand names, if it names one.
-    pub fn register(&mut self, operand: &Operand<'a>) -> Lowered<Option<Register>> {
+    pub(super) fn register(&mut self, operand: &Operand<'a>) -> Lowered<Option<Register>> {
         match operand {
             Operand::Name(name) => match self.names.lookup(name) {
                 Some(Binding::Register(register)) => Ok(Some(register)),
@@ -115,7 +115,7 @@ impl<'a> Emitter<'_, 'a> {
     }
 
     /// A register to write, of exactly these bits.
-    pub fn target(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<Register> {
+    pub(super) fn target(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<Register> {
         match self.register(operand)? {
             Some(register) if register.bits == bits => Ok(register),
             Some(register) => illegal(format!(
@@ -139,23 +139,23 @@ impl<'a> Emitter<'_, 'a> {
             && !self.unit.functions.contains_key(name)
     }
 
-    pub fn d32(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<R32> {
+    pub(super) fn d32(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<R32> {
         let register = self.target(operand, bits)?;
         Ok(self.r32(register))
     }
 
-    pub fn d64(&mut self, operand: &Operand<'a>) -> Lowered<R64> {
+    pub(super) fn d64(&mut self, operand: &Operand<'a>) -> Lowered<R64> {
         let register = self.target(operand, 64)?;
         Ok(self.r64(register))
     }
 
-    pub fn dp(&mut self, operand: &Operand<'a>) -> Lowered<P> {
+    pub(super) fn dp(&mut self, operand: &Operand<'a>) -> Lowered<P> {
         let register = self.target(operand, 1)?;
         Ok(self.pred(register))
     }
 
     /// A predicate to write; `_` gives a scratch one.
-    pub fn dp_or_sink(&mut self, operand: &Operand<'a>) -> Lowered<P> {
+    pub(super) fn dp_or_sink(&mut self, operand: &Operand<'a>) -> Lowered<P> {
         match operand {
             Operand::Sink => Ok(self.temp_pred()),
             other => self.dp(other),
@@ -163,7 +163,7 @@ impl<'a> Emitter<'_, 'a> {
     }
 
     /// A destination that may be `_`.
-    pub fn dslot(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<Slot> {
+    pub(super) fn dslot(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<Slot> {
         match operand {
             Operand::Sink => Ok(Slot::Sink),
             other if bits == 64 => Ok(Slot::W64(self.d64(other)?)),
@@ -172,7 +172,7 @@ impl<'a> Emitter<'_, 'a> {
     }
 
     /// A destination register of any width at least `bits`, with its width.
-    pub fn wide_target(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<(Slot, u32)> {
+    pub(super) fn wide_target(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<(Slot, u32)> {
         if matches!(operand, Operand::Sink) {
             return Ok((Slot::Sink, bits));
         }
@@ -183,7 +183,7 @@ impl<'a> Emitter<'_, 'a> {
         Ok((self.any_slot(register), register.bits))
     }
 
-    pub fn any_slot(&self, register: Register) -> Slot {
+    pub(super) fn any_slot(&self, register: Register) -> Slot {
         match register.bits {
             64 => Slot::W64(self.r64(register)),
             _ => Slot::W32(self.r32(register)),
@@ -191,7 +191,7 @@ impl<'a> Emitter<'_, 'a> {
     }
 
     /// A value of up to 32 bits: register, special register, symbol or literal.
-    pub fn s32(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<R32> {
+    pub(super) fn s32(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<R32> {
         let bits = ty.bits();
         if let Some(register) = self.register(operand)? {
             if register.bits != bits {
@@ -229,7 +229,7 @@ impl<'a> Emitter<'_, 'a> {
         }
     }
 
-    pub fn s64(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<R64> {
+    pub(super) fn s64(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<R64> {
         if let Some(register) = self.register(operand)? {
             if register.bits != 64 {
                 return illegal(format!(
@@ -255,7 +255,7 @@ impl<'a> Emitter<'_, 'a> {
     }
 
     /// A value as wide as its type.
-    pub fn source(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<Slot> {
+    pub(super) fn source(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<Slot> {
         match ty.bits() {
             64 => Ok(Slot::W64(self.s64(operand, ty)?)),
             _ => Ok(Slot::W32(self.s32(operand, ty)?)),
@@ -263,7 +263,7 @@ impl<'a> Emitter<'_, 'a> {
     }
 
     /// A value in a register at least as wide as its type (stores and conversions).
-    pub fn wide_source(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<(Slot, u32)> {
+    pub(super) fn wide_source(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<(Slot, u32)> {
         match self.register(operand)? {
             Some(register) if register.bits >= ty.bits() && register.bits <= 64 => {
                 Ok((self.any_slot(register), register.bits))
@@ -273,7 +273,7 @@ impl<'a> Emitter<'_, 'a> {
     }
 
     /// A predicate to read, and whether it is negated.
-    pub fn sp(&mut self, operand: &Operand<'a>) -> Lowered<(P, bool)> {
+    pub(super) fn sp(&mut self, operand: &Operand<'a>) -> Lowered<(P, bool)> {
         let (operand, negated) = match operand {
             Operand::Not(name) => (&Operand::Name(name), true),
             other => (other, false),

@@ -8,7 +8,7 @@ use crate::op::*;
 
 impl<'a> Emitter<'_, 'a> {
     /// The operand is a special register of 32 bits.
-    pub fn is_special32(&mut self, operand: &Operand<'a>) -> Lowered<bool> {
+    pub(super) fn is_special32(&mut self, operand: &Operand<'a>) -> Lowered<bool> {
         if self.register(operand)?.is_some() {
             return Ok(false);
         }

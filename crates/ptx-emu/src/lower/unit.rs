@@ -74,7 +74,7 @@ fn inferred_extent(variable: &ast::Variable<'_>) -> u64 {
 
 impl<'a> Unit<'a> {
     /// Collects the tables; on failure also says which line of the PTX is at fault.
-    pub fn new(ast: &'a ast::Module<'a>) -> Result<Self, (Problem, u32)> {
+    pub(super) fn new(ast: &'a ast::Module<'a>) -> Result<Self, (Problem, u32)> {
         let mut unit = Self {
             ast,
             functions: HashMap::new(),
@@ -169,7 +169,7 @@ impl<'a> Unit<'a> {
     }
 
     /// The address of a function, the same in every kernel.
-    pub fn code_address(&self, function: usize) -> u64 {
+    pub(super) fn code_address(&self, function: usize) -> u64 {
         CODE_WINDOW + 16 * function as u64
     }
 
@@ -220,12 +220,12 @@ impl<'a> Unit<'a> {
     }
 
     /// The function can call itself, directly or through others.
-    pub fn recursive(&self, function: usize) -> bool {
+    pub(super) fn recursive(&self, function: usize) -> bool {
         self.reaches[function].contains(&function)
     }
 
     /// A call of `callee` from `caller` may lead back into `caller`.
-    pub fn reenters(&self, caller: usize, callee: usize) -> bool {
+    pub(super) fn reenters(&self, caller: usize, callee: usize) -> bool {
         caller == callee || self.reaches[callee].contains(&caller)
     }
 
@@ -303,7 +303,7 @@ impl<'a> Unit<'a> {
     }
 
     /// Source frames of a location, innermost first.
-    pub fn frames(&self, location: Option<ast::LocationId>) -> Vec<Frame> {
+    pub(super) fn frames(&self, location: Option<ast::LocationId>) -> Vec<Frame> {
         let mut frames = Vec::new();
         let mut next = location;
         while let Some(id) = next

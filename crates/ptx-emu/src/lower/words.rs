@@ -24,20 +24,20 @@ const HINTS: &[&str] = &[
 ];
 
 impl<'a> Words<'a> {
-    pub fn new(words: &[&'a str]) -> Self {
+    pub(super) fn new(words: &[&'a str]) -> Self {
         Self {
             left: words.to_vec(),
         }
     }
 
     /// Takes the word if it is there.
-    pub fn take(&mut self, word: &str) -> bool {
+    pub(super) fn take(&mut self, word: &str) -> bool {
         let place = self.left.iter().position(|&found| found == word);
         place.map(|at| self.left.remove(at)).is_some()
     }
 
     /// Takes the first word that the table knows.
-    pub fn pick<T: Copy>(&mut self, table: &[(&str, T)]) -> Option<T> {
+    pub(super) fn pick<T: Copy>(&mut self, table: &[(&str, T)]) -> Option<T> {
         let (at, value) = self.left.iter().enumerate().find_map(|(at, &word)| {
             let (_, value) = table.iter().find(|&&(name, _)| name == word)?;
             Some((at, *value))
@@ -47,17 +47,17 @@ impl<'a> Words<'a> {
     }
 
     /// As [`Words::pick`], but the instruction needs one.
-    pub fn need<T: Copy>(&mut self, table: &[(&str, T)], what: &'static str) -> Lowered<T> {
+    pub(super) fn need<T: Copy>(&mut self, table: &[(&str, T)], what: &'static str) -> Lowered<T> {
         self.pick(table).ok_or(Problem::MissingModifier(what))
     }
 
     /// The next word as it stands, taken.
-    pub fn next(&mut self) -> Option<&'a str> {
+    pub(super) fn next(&mut self) -> Option<&'a str> {
         (!self.left.is_empty()).then(|| self.left.remove(0))
     }
 
     /// Takes the word if it is the next one.
-    pub fn take_first(&mut self, word: &str) -> bool {
+    pub(super) fn take_first(&mut self, word: &str) -> bool {
         let first = self.left.first() == Some(&word);
         if first {
             self.left.remove(0);
@@ -65,17 +65,17 @@ impl<'a> Words<'a> {
         first
     }
 
-    pub fn contains(&self, word: &str) -> bool {
+    pub(super) fn contains(&self, word: &str) -> bool {
         self.left.contains(&word)
     }
 
     /// Takes the first type.
-    pub fn ty(&mut self) -> Lowered<Num> {
+    pub(super) fn ty(&mut self) -> Lowered<Num> {
         self.need(TYPES, "a type")
     }
 
     /// Takes the first type, which must be this one.
-    pub fn exactly(&mut self, word: &'static str) -> Lowered<()> {
+    pub(super) fn exactly(&mut self, word: &'static str) -> Lowered<()> {
         match self.take(word) {
             true => Ok(()),
             false => Err(Problem::MissingModifier(word)),
@@ -83,13 +83,13 @@ impl<'a> Words<'a> {
     }
 
     /// Takes cache advice; true if the instruction carries a policy operand.
-    pub fn hints(&mut self) -> bool {
+    pub(super) fn hints(&mut self) -> bool {
         self.left.retain(|word| !HINTS.contains(word));
         self.take("L2::cache_hint")
     }
 
     /// Takes the scope, if there is one.
-    pub fn scope(&mut self) -> Option<Scope> {
+    pub(super) fn scope(&mut self) -> Option<Scope> {
         self.pick(&[
             ("cta", Scope::Cta),
             ("cluster", Scope::Cluster),
@@ -100,7 +100,7 @@ impl<'a> Words<'a> {
 
     /// Takes one of some orders and its scope. `otherwise` is what the instruction does if none is
     /// given, and `default` the scope.
-    pub fn order(&mut self, orders: &[Ordered], otherwise: Scoped, default: Scope) -> Order {
+    pub(super) fn order(&mut self, orders: &[Ordered], otherwise: Scoped, default: Scope) -> Order {
         let order = self.pick(orders).unwrap_or(otherwise);
         match order(default) {
             unscoped @ (Order::Weak | Order::Volatile) => unscoped,
@@ -109,7 +109,7 @@ impl<'a> Words<'a> {
     }
 
     /// Everything must have been understood.
-    pub fn finish(&self) -> Lowered<()> {
+    pub(super) fn finish(&self) -> Lowered<()> {
         match self.left.first() {
             None => Ok(()),
             Some(word) => Err(Problem::UnknownModifier((*word).to_owned())),

@@ -65,53 +65,53 @@ fn exp2_fraction(f: f64) -> f64 {
 
 /// `ex2.approx{.ftz}.f32`
 #[inline(always)]
-pub fn ex2_f32(x: u32, ftz: bool) -> u32 {
+pub(crate) fn ex2_f32(x: u32, ftz: bool) -> u32 {
     let y = exp2(f32::from_bits(x)).to_bits();
     if ftz { flush_f32(y) } else { y }
 }
 
 /// `lg2.approx{.ftz}.f32`: −∞ at zero, NaN below.
-pub fn lg2_f32(x: u32, ftz: bool) -> u32 {
+pub(crate) fn lg2_f32(x: u32, ftz: bool) -> u32 {
     unary(x, ftz, f64::log2)
 }
 
 /// `sin.approx{.ftz}.f32`: NaN at infinity.
-pub fn sin_f32(x: u32, ftz: bool) -> u32 {
+pub(crate) fn sin_f32(x: u32, ftz: bool) -> u32 {
     unary(x, ftz, f64::sin)
 }
 
 /// `cos.approx{.ftz}.f32`: NaN at infinity.
-pub fn cos_f32(x: u32, ftz: bool) -> u32 {
+pub(crate) fn cos_f32(x: u32, ftz: bool) -> u32 {
     unary(x, ftz, f64::cos)
 }
 
 /// `tanh.approx.f32`
-pub fn tanh_f32(x: u32) -> u32 {
+pub(crate) fn tanh_f32(x: u32) -> u32 {
     unary(x, false, f64::tanh)
 }
 
 /// `rcp.approx{.ftz}.f32`
 #[inline(always)]
-pub fn rcp_f32(x: u32, ftz: bool) -> u32 {
+pub(crate) fn rcp_f32(x: u32, ftz: bool) -> u32 {
     unary32(x, ftz, |x| 1.0 / x)
 }
 
 /// `sqrt.approx{.ftz}.f32`
 #[inline(always)]
-pub fn sqrt_f32(x: u32, ftz: bool) -> u32 {
+pub(crate) fn sqrt_f32(x: u32, ftz: bool) -> u32 {
     unary32(x, ftz, f32::sqrt)
 }
 
 /// `rsqrt.approx{.ftz}.f32`: infinity of the operand's sign at zero, NaN below.
 #[inline(always)]
-pub fn rsqrt_f32(x: u32, ftz: bool) -> u32 {
+pub(crate) fn rsqrt_f32(x: u32, ftz: bool) -> u32 {
     unary(x, ftz, |x| 1.0 / x.sqrt())
 }
 
 /// `div.approx{.ftz}.f32`. A divisor above 2^126 has no normal reciprocal and gives zero (NaN for
 /// an infinite dividend); a subnormal one is scaled first, unless flushed.
 #[inline(always)]
-pub fn div_approx_f32(a: u32, b: u32, ftz: bool) -> u32 {
+pub(crate) fn div_approx_f32(a: u32, b: u32, ftz: bool) -> u32 {
     const LARGEST_DIVISOR: u32 = 0x7e80_0000;
     let (a, b) = match ftz {
         true => (flush_f32(a), flush_f32(b)),
@@ -127,7 +127,7 @@ pub fn div_approx_f32(a: u32, b: u32, ftz: bool) -> u32 {
 
 /// `div.full{.ftz}.f32`: right to 2 ulp over the whole range; here, correctly rounded.
 #[inline(always)]
-pub fn div_full_f32(a: u32, b: u32, ftz: bool) -> u32 {
+pub(crate) fn div_full_f32(a: u32, b: u32, ftz: bool) -> u32 {
     let (a, b) = match ftz {
         true => (flush_f32(a), flush_f32(b)),
         false => (a, b),
@@ -152,28 +152,28 @@ fn upper_f64(x: u64, f: impl Fn(f64) -> f64) -> u64 {
 }
 
 /// `rcp.approx.ftz.f64`
-pub fn rcp_f64(x: u64) -> u64 {
+pub(crate) fn rcp_f64(x: u64) -> u64 {
     upper_f64(x, |x| 1.0 / x)
 }
 
 /// `rsqrt.approx.ftz.f64`
-pub fn rsqrt_f64(x: u64) -> u64 {
+pub(crate) fn rsqrt_f64(x: u64) -> u64 {
     upper_f64(x, |x| 1.0 / x.sqrt())
 }
 
 /// `rsqrt.approx.f64` without `.ftz`: a whole routine, right to an ulp or so.
-pub fn rsqrt_full_f64(x: u64) -> u64 {
+pub(crate) fn rsqrt_full_f64(x: u64) -> u64 {
     let x = f64::from_bits(x);
     canonical_f64(1.0 / x.sqrt())
 }
 
 /// `ex2.approx.f16` and `ex2.approx.ftz.bf16`
-pub fn ex2_half(kind: Half, x: u16) -> u16 {
+pub(crate) fn ex2_half(kind: Half, x: u16) -> u16 {
     kind.narrow(exp2(kind.widen(x)))
 }
 
 /// `tanh.approx.f16` and `tanh.approx.bf16`
-pub fn tanh_half(kind: Half, x: u16) -> u16 {
+pub(crate) fn tanh_half(kind: Half, x: u16) -> u16 {
     kind.narrow(kind.widen(x).tanh())
 }
 

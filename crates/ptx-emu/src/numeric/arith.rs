@@ -6,7 +6,7 @@ use super::{FloatMode, Format, NAN_F32, NAN_F64, Rounding, Value, soft};
 
 /// Zero of the same sign for a subnormal f32, anything else as it is.
 #[inline(always)]
-pub fn flush_f32(x: u32) -> u32 {
+pub(crate) fn flush_f32(x: u32) -> u32 {
     match x & 0x7f80_0000 {
         0 => x & 0x8000_0000,
         _ => x,
@@ -15,7 +15,7 @@ pub fn flush_f32(x: u32) -> u32 {
 
 /// The canonical NaN for any NaN.
 #[inline(always)]
-pub fn canonical_f32(x: f32) -> u32 {
+pub(crate) fn canonical_f32(x: f32) -> u32 {
     match x.is_nan() {
         true => NAN_F32,
         false => x.to_bits(),
@@ -24,7 +24,7 @@ pub fn canonical_f32(x: f32) -> u32 {
 
 /// The NaN of an invalid operation for any NaN.
 #[inline]
-pub fn canonical_f64(x: f64) -> u64 {
+pub(crate) fn canonical_f64(x: f64) -> u64 {
     match x.is_nan() {
         true => NAN_F64,
         false => x.to_bits(),
@@ -41,25 +41,25 @@ fn passed_nan<const N: usize>(operands: [u64; N]) -> Option<u64> {
 
 /// `neg.f32`
 #[inline(always)]
-pub fn neg_f32(x: u32, ftz: bool) -> u32 {
+pub(crate) fn neg_f32(x: u32, ftz: bool) -> u32 {
     let x = if ftz { flush_f32(x) } else { x };
     canonical_f32(-f32::from_bits(x))
 }
 
 /// `abs.f32`
 #[inline(always)]
-pub fn abs_f32(x: u32, ftz: bool) -> u32 {
+pub(crate) fn abs_f32(x: u32, ftz: bool) -> u32 {
     let x = if ftz { flush_f32(x) } else { x };
     canonical_f32(f32::from_bits(x).abs())
 }
 
 /// `neg.f64`: NaN keeps its sign.
-pub fn neg_f64(x: u64) -> u64 {
+pub(crate) fn neg_f64(x: u64) -> u64 {
     passed_nan([x]).unwrap_or(x ^ 1 << 63)
 }
 
 /// `abs.f64`: NaN keeps its sign.
-pub fn abs_f64(x: u64) -> u64 {
+pub(crate) fn abs_f64(x: u64) -> u64 {
     passed_nan([x]).unwrap_or(x & !(1 << 63))
 }
 
@@ -84,7 +84,7 @@ fn result(x: u32, mode: FloatMode, exact: impl FnOnce() -> Value) -> u32 {
 
 /// `.sat`: clamps to [0, 1]; NaN and negative numbers become +0.
 #[inline]
-pub fn saturate_f32(x: u32) -> u32 {
+pub(crate) fn saturate_f32(x: u32) -> u32 {
     let value = f32::from_bits(x);
     if value >= 1.0 {
         1f32.to_bits()
@@ -111,7 +111,7 @@ macro_rules! float32 {
     ($(#[$doc:meta])* $name:ident($($arg:ident),+), $near:expr, $exact:expr) => {
         $(#[$doc])*
         #[inline]
-        pub fn $name($($arg: u32),+, mode: FloatMode) -> u32 {
+        pub(crate) fn $name($($arg: u32),+, mode: FloatMode) -> u32 {
             $(let $arg = operand($arg, mode);)+
             let exact = || {
                 $(let $arg = value32($arg);)+
@@ -134,7 +134,7 @@ macro_rules! float64 {
     ($(#[$doc:meta])* $name:ident($($arg:ident),+) passes [$($nan:ident),+], $near:expr, $exact:expr) => {
         $(#[$doc])*
         #[inline]
-        pub fn $name($($arg: u64),+, rounding: Rounding) -> u64 {
+        pub(crate) fn $name($($arg: u64),+, rounding: Rounding) -> u64 {
             if let Some(nan) = passed_nan([$($nan),+]) {
                 return nan;
             }
@@ -183,7 +183,7 @@ float64!(/// `sqrt.f64`
     sqrt_f64(a) passes [a], a.sqrt(), |_| soft::sqrt(a));
 
 /// f64 addition by the L2 cache, for atomics and bulk reductions: a NaN passes as it is.
-pub fn add_f64_in_l2(old: u64, operand: u64) -> u64 {
+pub(crate) fn add_f64_in_l2(old: u64, operand: u64) -> u64 {
     let nan = |x: &u64| f64::from_bits(*x).is_nan();
     match [operand, old].into_iter().find(nan) {
         Some(nan) => nan,
@@ -193,7 +193,7 @@ pub fn add_f64_in_l2(old: u64, operand: u64) -> u64 {
 
 /// The modifiers of `min` and `max` on floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Extremum {
+pub(crate) struct Extremum {
     /// Take the larger instead of the smaller.
     pub max: bool,
     pub ftz: bool,
@@ -233,7 +233,7 @@ impl Extremum {
     }
 
     /// `min.f32` / `max.f32`
-    pub fn f32(self, a: u32, b: u32) -> u32 {
+    pub(crate) fn f32(self, a: u32, b: u32) -> u32 {
         let (a, b) = match self.ftz {
             true => (flush_f32(a), flush_f32(b)),
             false => (a, b),
@@ -242,7 +242,7 @@ impl Extremum {
     }
 
     /// `min.f64` / `max.f64`
-    pub fn f64(self, a: u64, b: u64) -> u64 {
+    pub(crate) fn f64(self, a: u64, b: u64) -> u64 {
         let nan = passed_nan([b, a]).unwrap_or(NAN_F64);
         self.pick(a, b, 64, 0x7ff0_0000_0000_0000, nan)
     }
@@ -251,7 +251,7 @@ impl Extremum {
 /// `min.f32` / `max.f32` without modifiers, in a form vector units can do: the bits of a number
 /// in the order of an integer, and a number wins over a NaN.
 #[inline(always)]
-pub fn nearer_f32(max: bool, a: u32, b: u32) -> u32 {
+pub(crate) fn nearer_f32(max: bool, a: u32, b: u32) -> u32 {
     const INFINITY: u32 = 0x7f80_0000;
     let is_nan = |x: u32| x & 0x7fff_ffff > INFINITY;
     let key = |x: u32| (x ^ ((x as i32 >> 31) as u32 >> 1)) as i32;

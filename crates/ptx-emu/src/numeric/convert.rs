@@ -5,7 +5,7 @@ use super::{Format, Rounding, Value};
 
 /// The modifiers of a conversion into a float.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Cvt {
+pub(crate) struct Cvt {
     pub rounding: Rounding,
     /// `.ftz`: f32 subnormals on either side become zero.
     pub ftz: bool,
@@ -19,7 +19,7 @@ pub struct Cvt {
 
 /// An integer type of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Integer {
+pub(crate) struct Integer {
     /// 8, 16, 32 or 64.
     pub bits: u32,
     pub signed: bool,
@@ -31,7 +31,7 @@ impl Integer {
     }
 
     /// The number a register of this type holds. Bits above the type are ignored.
-    pub fn decode(self, register: u64) -> i128 {
+    pub(crate) fn decode(self, register: u64) -> i128 {
         let raw = register & self.mask();
         let negative = self.signed && raw >> (self.bits - 1) & 1 == 1;
         i128::from(raw) - if negative { 1 << self.bits } else { 0 }
@@ -75,7 +75,7 @@ fn target(to: Format, value: Value, cvt: Cvt) -> u64 {
 }
 
 /// Float to float, whatever the two formats.
-pub fn float_to_float(from: Format, to: Format, bits: u64, cvt: Cvt) -> u64 {
+pub(crate) fn float_to_float(from: Format, to: Format, bits: u64, cvt: Cvt) -> u64 {
     match source(from, bits, cvt.ftz) {
         Value::Nan if !cvt.sat => nan(from, to, bits, cvt),
         value => target(to, value, cvt),
@@ -105,7 +105,13 @@ fn nan(from: Format, to: Format, bits: u64, cvt: Cvt) -> u64 {
 
 /// `cvt.rni.f32.f32` and its kin: rounds to an integer in the same (or another) float format.
 /// The sign of zero is that of the operand.
-pub fn round_to_integral(from: Format, to: Format, bits: u64, integer: Rounding, cvt: Cvt) -> u64 {
+pub(crate) fn round_to_integral(
+    from: Format,
+    to: Format,
+    bits: u64,
+    integer: Rounding,
+    cvt: Cvt,
+) -> u64 {
     let value = source(from, bits, cvt.ftz);
     let whole = match value {
         // From 2^52 on every float is whole already, and may not fit 64 bits.
@@ -121,7 +127,13 @@ pub fn round_to_integral(from: Format, to: Format, bits: u64, integer: Rounding,
 
 /// Float to integer. Out of range saturates; NaN is zero for conversions of at most 32 bits and
 /// otherwise the one with only the top bit set.
-pub fn float_to_int(from: Format, to: Integer, bits: u64, rounding: Rounding, ftz: bool) -> u64 {
+pub(crate) fn float_to_int(
+    from: Format,
+    to: Integer,
+    bits: u64,
+    rounding: Rounding,
+    ftz: bool,
+) -> u64 {
     let value = source(from, bits, ftz);
     match (value, value.to_integer(rounding)) {
         (Value::Nan, _) if from == Format::F64 || to.bits == 64 => 1 << (to.bits - 1),
@@ -138,7 +150,7 @@ pub fn float_to_int(from: Format, to: Integer, bits: u64, rounding: Rounding, ft
 }
 
 /// Integer to float.
-pub fn int_to_float(from: Integer, to: Format, register: u64, cvt: Cvt) -> u64 {
+pub(crate) fn int_to_float(from: Integer, to: Format, register: u64, cvt: Cvt) -> u64 {
     let number = from.decode(register);
     target(
         to,
@@ -149,7 +161,7 @@ pub fn int_to_float(from: Integer, to: Format, register: u64, cvt: Cvt) -> u64 {
 
 /// Integer to integer: extends or truncates, or clamps with `sat`. A destination narrower than
 /// its register is extended by its own sign, as `cvt` into a wide register does.
-pub fn int_to_int(from: Integer, to: Integer, register: u64, sat: bool) -> u64 {
+pub(crate) fn int_to_int(from: Integer, to: Integer, register: u64, sat: bool) -> u64 {
     let number = from.decode(register);
     let bits = match sat {
         true => to.clamp(number),
@@ -168,13 +180,13 @@ fn pair_width(format: Format) -> u32 {
 }
 
 /// `cvt.*x2.f32 d, high, low`: the first operand goes to the upper half.
-pub fn pair_from_f32(to: Format, high: u32, low: u32, cvt: Cvt) -> u32 {
+pub(crate) fn pair_from_f32(to: Format, high: u32, low: u32, cvt: Cvt) -> u32 {
     let one = |x: u32| float_to_float(Format::F32, to, u64::from(x), cvt) as u32;
     one(high) << pair_width(to) | one(low)
 }
 
 /// `cvt.*x2.f16x2`, `cvt.f16x2.e4m3x2` and every other pair to pair.
-pub fn pair_to_pair(from: Format, to: Format, pair: u32, cvt: Cvt) -> u32 {
+pub(crate) fn pair_to_pair(from: Format, to: Format, pair: u32, cvt: Cvt) -> u32 {
     let width = pair_width(from);
     let one = |x: u32| {
         let bits = u64::from(x & ((1 << width) - 1));
@@ -185,7 +197,7 @@ pub fn pair_to_pair(from: Format, to: Format, pair: u32, cvt: Cvt) -> u32 {
 
 /// `cvt.ue8m0x2.f32`, one element: the power of two at or around the magnitude.
 /// `rounding` is `Zero` or `Up`; NaN is 0xff.
-pub fn ue8m0_from_f32(x: u32, rounding: Rounding) -> u8 {
+pub(crate) fn ue8m0_from_f32(x: u32, rounding: Rounding) -> u8 {
     let magnitude = x & 0x7fff_ffff;
     if magnitude > 0x7f80_0000 {
         return 0xff;
@@ -201,7 +213,7 @@ pub fn ue8m0_from_f32(x: u32, rounding: Rounding) -> u8 {
 }
 
 /// `cvt.bf16x2.ue8m0x2`, one element: 2^(code − 127), exact.
-pub fn bf16_from_ue8m0(code: u8) -> u16 {
+pub(crate) fn bf16_from_ue8m0(code: u8) -> u16 {
     match code {
         0 => 0x0040,
         0xff => super::NAN_F16,

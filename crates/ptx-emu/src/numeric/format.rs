@@ -18,7 +18,7 @@ enum Special {
 
 /// A binary floating format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Format {
+pub(crate) struct Format {
     exponent_bits: u32,
     fraction_bits: u32,
     special: Special,
@@ -29,22 +29,22 @@ pub struct Format {
 }
 
 impl Format {
-    pub const F64: Self = Self::ieee(11, 52, super::NAN_F64);
-    pub const F32: Self = Self::ieee(8, 23, 0x7fff_ffff);
-    pub const F16: Self = Self::ieee(5, 10, 0x7fff);
-    pub const BF16: Self = Self::ieee(8, 7, 0x7fff);
-    pub const E5M2: Self = Self::ieee(5, 2, 0x7f);
-    pub const TF32: Self = Self {
+    pub(crate) const F64: Self = Self::ieee(11, 52, super::NAN_F64);
+    pub(crate) const F32: Self = Self::ieee(8, 23, 0x7fff_ffff);
+    pub(crate) const F16: Self = Self::ieee(5, 10, 0x7fff);
+    pub(crate) const BF16: Self = Self::ieee(8, 7, 0x7fff);
+    pub(crate) const E5M2: Self = Self::ieee(5, 2, 0x7f);
+    pub(crate) const TF32: Self = Self {
         padding: 13,
         ..Self::ieee(8, 10, 0x7fff_e000)
     };
-    pub const E4M3: Self = Self {
+    pub(crate) const E4M3: Self = Self {
         special: Special::OnlyNan,
         ..Self::ieee(4, 3, 0x7f)
     };
-    pub const E2M1: Self = Self::finite(2, 1);
-    pub const E2M3: Self = Self::finite(2, 3);
-    pub const E3M2: Self = Self::finite(3, 2);
+    pub(crate) const E2M1: Self = Self::finite(2, 1);
+    pub(crate) const E2M3: Self = Self::finite(2, 3);
+    pub(crate) const E3M2: Self = Self::finite(3, 2);
 
     const fn ieee(exponent_bits: u32, fraction_bits: u32, nan: u64) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Format {
 
     /// The NaN of this format with the sign and the leading payload of another format's NaN,
     /// made quiet: what conversions to and from f64 do.
-    pub fn nan_like(&self, source: Self, bits: u64) -> u64 {
+    pub(crate) fn nan_like(&self, source: Self, bits: u64) -> u64 {
         let negative = bits >> source.sign_shift() & 1;
         let fraction = bits & ((1 << source.fraction_bits) - 1);
         let payload = match source.fraction_bits > self.fraction_bits {
@@ -103,12 +103,12 @@ impl Format {
     }
 
     /// The bits the hardware writes for NaN in this format.
-    pub const fn canonical_nan(&self) -> u64 {
+    pub(crate) const fn canonical_nan(&self) -> u64 {
         self.nan
     }
 
     /// The exact value of a code. Bits above the format are ignored.
-    pub fn decode(&self, bits: u64) -> Value {
+    pub(crate) fn decode(&self, bits: u64) -> Value {
         let bits = bits >> self.padding;
         let negative = bits >> self.sign_shift() & 1 == 1;
         let magnitude = bits & ((1 << self.sign_shift()) - 1);
@@ -134,7 +134,7 @@ impl Format {
 
     /// Whether a value, rounded to the format's precision, is below its smallest normal number:
     /// what decides flushing to zero.
-    pub fn is_tiny(&self, value: Value, rounding: Rounding) -> bool {
+    pub(crate) fn is_tiny(&self, value: Value, rounding: Rounding) -> bool {
         // Rounded well inside the range, where no subnormal takes precision away.
         const UP: i32 = 16;
         match value {
@@ -158,7 +158,7 @@ impl Format {
 
     /// Rounds a value into the format. `saturate` turns overflow (and infinity) into the largest
     /// finite number of the same sign, as `.satfinite` does.
-    pub fn encode(&self, value: Value, rounding: Rounding, saturate: bool) -> u64 {
+    pub(crate) fn encode(&self, value: Value, rounding: Rounding, saturate: bool) -> u64 {
         let (negative, magnitude) = match value {
             Value::Nan => return self.nan,
             Value::Infinite { negative } => (negative, self.infinite(saturate)),
@@ -234,7 +234,7 @@ impl Rounding {
 /// A real number, exactly, or what is not one. A finite value is `significand * 2^exponent`;
 /// producers of inexact results keep 64 bits and set the lowest if anything was lost below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Value {
+pub(crate) enum Value {
     Nan,
     Infinite {
         negative: bool,
@@ -248,7 +248,7 @@ pub enum Value {
 
 impl Value {
     /// An integer as a value.
-    pub fn integer(negative: bool, magnitude: u64) -> Self {
+    pub(crate) fn integer(negative: bool, magnitude: u64) -> Self {
         Self::Finite {
             negative,
             significand: magnitude,
@@ -256,24 +256,24 @@ impl Value {
         }
     }
 
-    pub fn is_nan(self) -> bool {
+    pub(crate) fn is_nan(self) -> bool {
         self == Self::Nan
     }
 
-    pub fn is_negative(self) -> bool {
+    pub(crate) fn is_negative(self) -> bool {
         match self {
             Self::Nan => false,
             Self::Infinite { negative } | Self::Finite { negative, .. } => negative,
         }
     }
 
-    pub fn is_zero(self) -> bool {
+    pub(crate) fn is_zero(self) -> bool {
         matches!(self, Self::Finite { significand: 0, .. })
     }
 
     /// The same magnitude with the other sign; NaN stays NaN.
     #[must_use]
-    pub fn negated(self) -> Self {
+    pub(crate) fn negated(self) -> Self {
         match self {
             Self::Nan => Self::Nan,
             Self::Infinite { negative } => Self::Infinite {
@@ -292,7 +292,7 @@ impl Value {
     }
 
     /// Rounds to an integer; `None` for NaN and infinity. The magnitude saturates at `u64::MAX`.
-    pub fn to_integer(self, rounding: Rounding) -> Option<(bool, u64)> {
+    pub(crate) fn to_integer(self, rounding: Rounding) -> Option<(bool, u64)> {
         let Self::Finite {
             negative,
             significand,

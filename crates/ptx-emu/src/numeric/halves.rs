@@ -8,14 +8,14 @@ use super::{Format, NAN_F16, Rounding, Value, soft};
 
 /// Which 16-bit float.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Half {
+pub(crate) enum Half {
     F16,
     Bf16,
 }
 
 /// The modifiers an instruction on halves may carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct HalfMode {
+pub(crate) struct HalfMode {
     /// `.ftz` (f16 only): subnormals become zero of the same sign.
     pub ftz: bool,
     /// `.sat`: clamp to [0, 1], NaN becomes +0.
@@ -25,7 +25,7 @@ pub struct HalfMode {
 }
 
 impl Half {
-    pub const fn format(self) -> Format {
+    pub(crate) const fn format(self) -> Format {
         match self {
             Self::F16 => Format::F16,
             Self::Bf16 => Format::BF16,
@@ -47,7 +47,7 @@ impl Half {
     }
 
     /// The f32 of the same value, for comparisons and approximations.
-    pub fn widen(self, bits: u16) -> f32 {
+    pub(crate) fn widen(self, bits: u16) -> f32 {
         match self {
             Self::F16 => half::f16::from_bits(bits).to_f32(),
             Self::Bf16 => f32::from_bits(u32::from(bits) << 16),
@@ -55,7 +55,7 @@ impl Half {
     }
 
     /// The nearest half of an f32, NaN canonical.
-    pub fn narrow(self, x: f32) -> u16 {
+    pub(crate) fn narrow(self, x: f32) -> u16 {
         let bits = match self {
             Self::F16 => half::f16::from_f32(x).to_bits(),
             Self::Bf16 => half::bf16::from_f32(x).to_bits(),
@@ -88,7 +88,7 @@ impl Half {
         }
     }
 
-    pub fn add(self, a: u16, b: u16, mode: HalfMode) -> u16 {
+    pub(crate) fn add(self, a: u16, b: u16, mode: HalfMode) -> u16 {
         let sum = soft::add(
             self.operand(a, mode),
             self.operand(b, mode),
@@ -97,7 +97,7 @@ impl Half {
         self.result(sum, mode)
     }
 
-    pub fn sub(self, a: u16, b: u16, mode: HalfMode) -> u16 {
+    pub(crate) fn sub(self, a: u16, b: u16, mode: HalfMode) -> u16 {
         let sum = soft::add(
             self.operand(a, mode),
             self.operand(b, mode).negated(),
@@ -106,12 +106,12 @@ impl Half {
         self.result(sum, mode)
     }
 
-    pub fn mul(self, a: u16, b: u16, mode: HalfMode) -> u16 {
+    pub(crate) fn mul(self, a: u16, b: u16, mode: HalfMode) -> u16 {
         let product = soft::mul(self.operand(a, mode), self.operand(b, mode));
         self.result(product, mode)
     }
 
-    pub fn fma(self, a: u16, b: u16, c: u16, mode: HalfMode) -> u16 {
+    pub(crate) fn fma(self, a: u16, b: u16, c: u16, mode: HalfMode) -> u16 {
         let sum = soft::fma(
             self.operand(a, mode),
             self.operand(b, mode),
@@ -122,12 +122,12 @@ impl Half {
     }
 
     /// `neg`
-    pub fn neg(self, x: u16, ftz: bool) -> u16 {
+    pub(crate) fn neg(self, x: u16, ftz: bool) -> u16 {
         self.canonical(self.flush(x, ftz) ^ 0x8000)
     }
 
     /// `abs`
-    pub fn abs(self, x: u16, ftz: bool) -> u16 {
+    pub(crate) fn abs(self, x: u16, ftz: bool) -> u16 {
         self.canonical(self.flush(x, ftz) & 0x7fff)
     }
 
@@ -139,7 +139,7 @@ impl Half {
     }
 
     /// `min` and `max`.
-    pub fn extremum(self, a: u16, b: u16, which: Extremum) -> u16 {
+    pub(crate) fn extremum(self, a: u16, b: u16, which: Extremum) -> u16 {
         let (a, b) = (self.flush(a, which.ftz), self.flush(b, which.ftz));
         which.pick(
             a.into(),
@@ -153,7 +153,7 @@ impl Half {
 
 /// Applies an operation to both halves of packed registers.
 #[inline]
-pub fn both<const N: usize>(operands: [u32; N], op: impl Fn([u16; N]) -> u16) -> u32 {
+pub(crate) fn both<const N: usize>(operands: [u32; N], op: impl Fn([u16; N]) -> u16) -> u32 {
     let low = op(operands.map(|x| x as u16));
     let high = op(operands.map(|x| (x >> 16) as u16));
     u32::from(high) << 16 | u32::from(low)

@@ -13,7 +13,7 @@ use super::simd::Level;
 macro_rules! lanewise {
     ($(#[$doc:meta])* $name:ident($($arg:ident),+) = $lane:expr) => {
         $(#[$doc])*
-        pub fn $name($($arg: &Lanes),+) -> Lanes {
+        pub(crate) fn $name($($arg: &Lanes),+) -> Lanes {
             #[inline(always)]
             fn all($($arg: &Lanes),+) -> Lanes {
                 let mut all = [0; 32];
@@ -121,7 +121,7 @@ fn f16_from_e5m2(code: u32) -> u32 {
 macro_rules! f16_pairs {
     ($(#[$doc:meta])* $name:ident($($arg:ident),+) = $op:expr) => {
         $(#[$doc])*
-        pub fn $name($($arg: &Lanes),+) -> Lanes {
+        pub(crate) fn $name($($arg: &Lanes),+) -> Lanes {
             #[inline(always)]
             fn each($($arg: &[f32; 64]),+) -> [f32; 64] {
                 let mut all = [0.0; 64];
@@ -163,13 +163,13 @@ f16_pairs!(/// `fma.rn.f16x2`
     fma_f16x2(a, b, c) = |a: f32, b: f32, c: f32| f16_fma(a, b, c));
 
 /// `cvt.rn.f16x2.f32 d, high, low`
-pub fn f16x2_from_f32(high: &Lanes, low: &Lanes) -> Lanes {
+pub(crate) fn f16x2_from_f32(high: &Lanes, low: &Lanes) -> Lanes {
     let (high, low) = (f16_from_f32(high), f16_from_f32(low));
     std::array::from_fn(|i| high[i] << 16 | low[i])
 }
 
 /// `cvt.rn.f16.f32` into the low half of each lane.
-pub fn f16_from_f32(a: &Lanes) -> Lanes {
+pub(crate) fn f16_from_f32(a: &Lanes) -> Lanes {
     #[cfg(target_arch = "x86_64")]
     match Level::best() {
         // SAFETY: `Level::best` only names levels whose features were detected.
@@ -182,7 +182,7 @@ pub fn f16_from_f32(a: &Lanes) -> Lanes {
 }
 
 /// `cvt.f32.f16` from the low half of each lane.
-pub fn f32_from_f16(a: &Lanes) -> Lanes {
+pub(crate) fn f32_from_f16(a: &Lanes) -> Lanes {
     #[cfg(target_arch = "x86_64")]
     match Level::best() {
         // SAFETY: `Level::best` only names levels whose features were detected.
@@ -220,7 +220,7 @@ mod x86 {
     use std::arch::x86_64::*;
 
     #[target_feature(enable = "avx2,fma,f16c")]
-    pub fn f16_from_f32_avx2(a: &Lanes) -> Lanes {
+    pub(super) fn f16_from_f32_avx2(a: &Lanes) -> Lanes {
         let mut halves = [0; 32];
         for (from, to) in a.chunks_exact(8).zip(halves.chunks_exact_mut(8)) {
             // SAFETY: each chunk is exactly one vector long.
@@ -236,7 +236,7 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c")]
-    pub fn f16_from_f32_avx512(a: &Lanes) -> Lanes {
+    pub(super) fn f16_from_f32_avx512(a: &Lanes) -> Lanes {
         let mut halves = [0; 32];
         for (from, to) in a.chunks_exact(16).zip(halves.chunks_exact_mut(16)) {
             // SAFETY: each chunk is exactly one vector long.
@@ -252,7 +252,7 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx2,fma,f16c")]
-    pub fn f32_from_f16_avx2(a: &Lanes) -> Lanes {
+    pub(super) fn f32_from_f16_avx2(a: &Lanes) -> Lanes {
         let mut wide = [0; 32];
         let canonical = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fff_ffff));
         for (from, to) in a.chunks_exact(8).zip(wide.chunks_exact_mut(8)) {
@@ -270,7 +270,7 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c")]
-    pub fn f32_from_f16_avx512(a: &Lanes) -> Lanes {
+    pub(super) fn f32_from_f16_avx512(a: &Lanes) -> Lanes {
         let mut wide = [0; 32];
         let canonical = _mm512_castsi512_ps(_mm512_set1_epi32(0x7fff_ffff));
         for (from, to) in a.chunks_exact(16).zip(wide.chunks_exact_mut(16)) {
@@ -290,7 +290,7 @@ mod x86 {
 
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
-    pub fn widen_avx2(pairs: &Lanes) -> [f32; 64] {
+    pub(super) fn widen_avx2(pairs: &Lanes) -> [f32; 64] {
         let mut wide = [0f32; 64];
         for (from, to) in pairs.chunks_exact(4).zip(wide.chunks_exact_mut(8)) {
             // SAFETY: each chunk is exactly one vector long.
@@ -304,7 +304,7 @@ mod x86 {
 
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
-    pub fn narrow_avx2(values: &[f32; 64]) -> Lanes {
+    pub(super) fn narrow_avx2(values: &[f32; 64]) -> Lanes {
         let mut pairs = [0u32; 32];
         for (from, to) in values.chunks_exact(8).zip(pairs.chunks_exact_mut(4)) {
             // SAFETY: each chunk is exactly one vector long.
@@ -325,7 +325,7 @@ mod x86 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c")]
     #[inline]
-    pub fn widen_avx512(pairs: &Lanes) -> [f32; 64] {
+    pub(super) fn widen_avx512(pairs: &Lanes) -> [f32; 64] {
         let mut wide = [0f32; 64];
         for (from, to) in pairs.chunks_exact(8).zip(wide.chunks_exact_mut(16)) {
             // SAFETY: each chunk is exactly one vector long.
@@ -339,7 +339,7 @@ mod x86 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c")]
     #[inline]
-    pub fn narrow_avx512(values: &[f32; 64]) -> Lanes {
+    pub(super) fn narrow_avx512(values: &[f32; 64]) -> Lanes {
         let mut pairs = [0u32; 32];
         for (from, to) in values.chunks_exact(16).zip(pairs.chunks_exact_mut(8)) {
             // SAFETY: each chunk is exactly one vector long.

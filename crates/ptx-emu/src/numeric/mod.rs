@@ -5,32 +5,32 @@
 //! are in [`lanes`]; everything else is one lane at a time. Nothing here knows about warps in
 //! flight, memory or scheduling.
 
-pub mod approx;
-pub mod arith;
-pub mod convert;
-pub mod format;
-pub mod halves;
-pub mod lanes;
-pub mod simd;
-pub mod soft;
-pub mod video;
+pub(crate) mod approx;
+pub(crate) mod arith;
+pub(crate) mod convert;
+pub(crate) mod format;
+pub(crate) mod halves;
+pub(crate) mod lanes;
+pub(crate) mod simd;
+pub(crate) mod soft;
+pub(crate) mod video;
 
-pub use format::{Format, Value};
+pub(crate) use format::{Format, Value};
 
 /// One register of a warp, a word per lane.
-pub type Lanes = [u32; 32];
+pub(crate) type Lanes = [u32; 32];
 
 /// The NaN every f32 instruction writes.
-pub const NAN_F32: u32 = 0x7fff_ffff;
+pub(crate) const NAN_F32: u32 = 0x7fff_ffff;
 /// The NaN an invalid f64 operation writes; unlike the narrower types, f64 passes the NaN of an
 /// operand on, made quiet.
-pub const NAN_F64: u64 = 0xfff8_0000_0000_0000;
+pub(crate) const NAN_F64: u64 = 0xfff8_0000_0000_0000;
 /// The NaN every f16 and bf16 instruction writes.
-pub const NAN_F16: u16 = 0x7fff;
+pub(crate) const NAN_F16: u16 = 0x7fff;
 
 /// How an inexact result is rounded: `.rn`, `.rna`, `.rz`, `.rm`, `.rp` (and the `i` forms).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Rounding {
+pub(crate) enum Rounding {
     #[default]
     NearestEven,
     NearestAway,
@@ -41,7 +41,7 @@ pub enum Rounding {
 
 /// The modifiers an arithmetic instruction on f32 or f64 may carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct FloatMode {
+pub(crate) struct FloatMode {
     pub rounding: Rounding,
     /// `.ftz`: subnormal operands and results become zero of the same sign (f32 only).
     pub ftz: bool,

@@ -52,7 +52,7 @@ fn zero_sign(rounding: Rounding) -> bool {
 }
 
 /// `a * b + c` with the product exact. `rounding` only decides the sign of an exact zero.
-pub fn fma(a: Value, b: Value, c: Value, rounding: Rounding) -> Value {
+pub(crate) fn fma(a: Value, b: Value, c: Value, rounding: Rounding) -> Value {
     let negative = a.is_negative() != b.is_negative();
     match (a, b, c) {
         (Value::Nan, _, _) | (_, Value::Nan, _) | (_, _, Value::Nan) => Value::Nan,
@@ -118,18 +118,18 @@ fn sum(left: Wide, right: Wide, rounding: Rounding) -> Value {
 }
 
 /// `a + b`.
-pub fn add(a: Value, b: Value, rounding: Rounding) -> Value {
+pub(crate) fn add(a: Value, b: Value, rounding: Rounding) -> Value {
     fma(a, Value::integer(false, 1), b, rounding)
 }
 
 /// `a * b`.
-pub fn mul(a: Value, b: Value) -> Value {
+pub(crate) fn mul(a: Value, b: Value) -> Value {
     let negative_zero = Value::integer(a.is_negative() != b.is_negative(), 0);
     fma(a, b, negative_zero, Rounding::NearestEven)
 }
 
 /// `a / b`.
-pub fn div(a: Value, b: Value) -> Value {
+pub(crate) fn div(a: Value, b: Value) -> Value {
     let negative = a.is_negative() != b.is_negative();
     match (a, b) {
         (Value::Nan, _) | (_, Value::Nan) | (Value::Infinite { .. }, Value::Infinite { .. }) => {
@@ -170,7 +170,7 @@ pub fn div(a: Value, b: Value) -> Value {
 }
 
 /// The square root.
-pub fn sqrt(a: Value) -> Value {
+pub(crate) fn sqrt(a: Value) -> Value {
     match a {
         Value::Finite { significand: 0, .. } | Value::Infinite { negative: false } => a,
         Value::Finite {

@@ -3,7 +3,7 @@
 use crate::op::{Cmp, Part, Video, VideoKind, VideoThen};
 
 /// The result of one lane.
-pub fn video(op: &Video, a: u32, b: u32, c: u32) -> u32 {
+pub(crate) fn video(op: &Video, a: u32, b: u32, c: u32) -> u32 {
     match (op.kind, op.parts) {
         (VideoKind::Mad { .. }, _) => mad(op, a, b, c),
         (_, 1) => scalar(op, a, b, c),

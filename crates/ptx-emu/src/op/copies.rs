@@ -4,7 +4,7 @@ use super::{Addr, AtomOp, Num, R32, SlotList};
 
 /// `cp.async.bulk` (non-tensor); bytes are moved asynchronously.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BulkCopy {
+pub(crate) struct BulkCopy {
     /// Direction.
     pub dir: BulkDir,
     /// Destination.
@@ -25,7 +25,7 @@ pub struct BulkCopy {
 
 /// Directions of bulk copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BulkDir {
+pub(crate) enum BulkDir {
     /// global → shared::cta or shared::cluster
     GlobalToShared,
     /// shared::cta → global
@@ -38,7 +38,7 @@ pub enum BulkDir {
 
 /// `cp.async.bulk.tensor`
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TensorCopy {
+pub(crate) struct TensorCopy {
     /// Direction (`SharedToCluster` does not occur).
     pub dir: BulkDir,
     /// Dimensions, 1–5.
@@ -64,7 +64,7 @@ pub struct TensorCopy {
 /// Modes of tensor copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum TensorMode {
+pub(crate) enum TensorMode {
     Tile,
     Im2col,
 }
@@ -72,7 +72,7 @@ pub enum TensorMode {
 /// Fields of `tensormap.replace`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum MapField {
+pub(crate) enum MapField {
     GlobalAddress,
     Rank,
     BoxDim(u8),

@@ -66,7 +66,7 @@ macro_rules! instructions {
     )*) => {
         /// Instructions. `d` is always the destination.
         #[derive(Debug, Clone, PartialEq)]
-        pub enum Op {
+        pub(crate) enum Op {
             $($(#[$doc])* $name $({ $($m: $mt,)* $($w: $wt,)* $($r: $rt,)* })? $((Box<$bt>))?,)*
         }
 

@@ -5,7 +5,7 @@ use super::{Num, R32, R64, SlotList};
 /// State spaces of loads and stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Space {
+pub(crate) enum Space {
     Generic,
     Global,
     /// `shared` / `shared::cta`
@@ -20,7 +20,7 @@ pub enum Space {
 
 /// Base of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Base {
+pub(crate) enum Base {
     /// No register: `offset` is the whole address.
     Abs,
     /// 32-bit register, zero-extended; the sum wraps at 32 bits.
@@ -33,7 +33,7 @@ pub enum Base {
 
 /// `[base + offset]`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Addr {
+pub(crate) struct Addr {
     /// Register part.
     pub base: Base,
     /// Byte offset.
@@ -43,7 +43,7 @@ pub struct Addr {
 /// How far an order reaches: the threads that take part in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum Scope {
+pub(crate) enum Scope {
     Cta,
     Cluster,
     Gpu,
@@ -53,7 +53,7 @@ pub enum Scope {
 /// Ordering of a memory access; a weak one has no scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
-pub enum Order {
+pub(crate) enum Order {
     #[default]
     Weak,
     /// As relaxed by the whole system.
@@ -69,7 +69,7 @@ pub enum Order {
 /// How a loaded element fills its register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Extend {
+pub(crate) enum Extend {
     Zero,
     /// Sign-extend to 16 bits (a 16-bit register), 32 bits or 64 bits.
     Sign16,
@@ -80,7 +80,7 @@ pub enum Extend {
 /// Atomic operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum AtomOp {
+pub(crate) enum AtomOp {
     Exch,
     Cas,
     Add,
@@ -96,7 +96,7 @@ pub enum AtomOp {
 
 /// `atom` and `red`, scalar or vector.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Atom {
+pub(crate) struct Atom {
     /// Global, Shared, SharedCluster or Generic.
     pub space: Space,
     /// Operation.

@@ -24,14 +24,14 @@ mod sync;
 mod tensor;
 mod video;
 
-pub use copies::{BulkCopy, BulkDir, MapField, TensorCopy, TensorMode};
-pub use inst::Op;
+pub(crate) use copies::{BulkCopy, BulkDir, MapField, TensorCopy, TensorMode};
+pub(crate) use inst::Op;
 #[cfg(test)]
 pub(crate) use inst::ROWS;
 pub(crate) use inst::Unit;
-pub use memory::*;
+pub(crate) use memory::*;
 pub use program::*;
-pub use scalar::*;
-pub use sync::*;
-pub use tensor::*;
-pub use video::*;
+pub(crate) use scalar::*;
+pub(crate) use sync::*;
+pub(crate) use tensor::*;
+pub(crate) use video::*;

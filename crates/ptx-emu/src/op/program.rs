@@ -6,49 +6,49 @@ use std::sync::Arc;
 use super::Op;
 
 /// Index of an instruction in [`Program::insts`].
-pub type Pc = u32;
+pub(crate) type Pc = u32;
 
 /// "Reconverge only when the lanes leave the function."
-pub const NO_RECONVERGENCE: Pc = Pc::MAX;
+pub(crate) const NO_RECONVERGENCE: Pc = Pc::MAX;
 
 /// First byte of user shared memory. Hopper reserves the first KiB; shared symbols are laid out
 /// from here (static ones first, then the dynamic one), so a null shared pointer is a fault.
-pub const SHARED_BASE: u32 = 1024;
+pub(crate) const SHARED_BASE: u32 = 1024;
 
 /// Generic address of shared address 0: a generic pointer into shared memory is this plus the
 /// 32-bit shared (`::cta` or `::cluster`) address.
-pub const SHARED_WINDOW: u64 = 0x7f00_0000_0000;
+pub(crate) const SHARED_WINDOW: u64 = 0x7f00_0000_0000;
 
 /// Generic address of local address 0 of the executing thread.
-pub const LOCAL_WINDOW: u64 = 0x7e00_0000_0000;
+pub(crate) const LOCAL_WINDOW: u64 = 0x7e00_0000_0000;
 
 /// Generic address of parameter byte 0 of the running kernel (`cvta.param`).
-pub const PARAM_WINDOW: u64 = 0x7d00_0000_0000;
+pub(crate) const PARAM_WINDOW: u64 = 0x7d00_0000_0000;
 
 /// Address of a module's first function; the others follow 16 bytes apart, in the order of the
 /// text. Nothing else lies there, and a null pointer is no function.
-pub const CODE_WINDOW: u64 = 0x7c00_0000_0000;
+pub(crate) const CODE_WINDOW: u64 = 0x7c00_0000_0000;
 
 /// What `%reserved_smem_offset_1` gives: system software has the rest of the reserved KiB, and
 /// cooperative groups keep the state of tiles of several warps from here on.
-pub const SHARED_SCRATCH: u32 = 512;
+pub(crate) const SHARED_SCRATCH: u32 = 512;
 
 /// Bits of a `shared::cluster` address that hold `CTA rank + 1`; zero means the executing CTA.
-pub const CLUSTER_RANK_SHIFT: u32 = 24;
+pub(crate) const CLUSTER_RANK_SHIFT: u32 = 24;
 
 /// Slot of the 32-bit file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct R32(pub u32);
+pub(crate) struct R32(pub u32);
 /// Slot of the 64-bit file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct R64(pub u32);
+pub(crate) struct R64(pub u32);
 /// Slot of the predicate file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct P(pub u16);
+pub(crate) struct P(pub u16);
 
 /// A slot of either value file, or the `_` sink (written: dropped; read: zero).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Slot {
+pub(crate) enum Slot {
     /// 8-, 16- or 32-bit value.
     W32(R32),
     /// 64-bit value.
@@ -59,7 +59,7 @@ pub enum Slot {
 
 /// A run of slots in [`Program::slot_pool`]; each list is used by one instruction only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SlotList {
+pub(crate) struct SlotList {
     /// First index in the pool.
     pub start: u32,
     /// How many.
@@ -68,7 +68,7 @@ pub struct SlotList {
 
 /// `@p` / `@!p`; `None` pred means unconditional.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Guard {
+pub(crate) struct Guard {
     /// Guarding predicate.
     pub pred: Option<P>,
     /// `@!p`
@@ -77,7 +77,7 @@ pub struct Guard {
 
 /// One predecoded instruction.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Inst {
+pub(crate) struct Inst {
     /// What to do.
     pub op: Op,
     /// For which lanes.
@@ -88,7 +88,7 @@ pub struct Inst {
 
 /// Where an instruction comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SourceLoc {
+pub(crate) struct SourceLoc {
     /// 1-based line in the PTX text.
     pub ptx_line: u32,
     /// Source frames from `.loc`, innermost first (then each `inlined_at`); empty without `.loc`.
@@ -110,7 +110,7 @@ pub struct Frame {
 
 /// A `.global` or `.const` variable.
 #[derive(Debug, Clone)]
-pub struct GlobalVar {
+pub(crate) struct GlobalVar {
     /// Name in the PTX.
     pub name: String,
     /// `.const` rather than `.global`.
@@ -123,7 +123,7 @@ pub struct GlobalVar {
 
 /// The address of a variable within another one's initial value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reloc {
+pub(crate) struct Reloc {
     /// Where it is written, in bytes.
     pub offset: u64,
     /// Index of the variable it names in [`crate::module::Module::globals`].
@@ -136,7 +136,7 @@ pub struct Reloc {
 
 impl Reloc {
     /// Writes the address, once it is known, into the initial bytes it belongs to.
-    pub fn write(&self, address: u64, init: &mut [u8]) {
+    pub(crate) fn write(&self, address: u64, init: &mut [u8]) {
         let bytes = address.wrapping_add_signed(self.addend).to_le_bytes();
         let part = match self.byte {
             None => &bytes[..],
@@ -151,7 +151,7 @@ impl Reloc {
 
 /// One kernel, ready to run.
 #[derive(Debug, Clone, Default)]
-pub struct Program {
+pub(crate) struct Program {
     /// Kernel name.
     pub name: String,
     /// Code; execution starts at 0. Device functions follow the kernel body.
@@ -209,7 +209,7 @@ pub struct Program {
 
 /// Everything of one function that a second call of it would overwrite.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FrameSlots {
+pub(crate) struct FrameSlots {
     /// Slots of the 32-bit file.
     pub r32: Range<u32>,
     /// Slots of the 64-bit file.
@@ -222,7 +222,7 @@ pub struct FrameSlots {
 
 /// Value of a 64-bit constant slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Const64 {
+pub(crate) enum Const64 {
     /// Literal bits.
     Bits(u64),
     /// Address of `Module::globals[index]` plus an addend, known at launch.
@@ -236,7 +236,7 @@ pub enum Const64 {
 
 /// A kernel parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Param {
+pub(crate) struct Param {
     /// Name in the PTX.
     pub name: String,
     /// Byte offset in parameter space.
@@ -249,7 +249,7 @@ pub struct Param {
 
 /// A shared variable (for naming barriers and faults).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SharedVar {
+pub(crate) struct SharedVar {
     /// Name in the PTX.
     pub name: String,
     /// Absolute shared address.
@@ -261,7 +261,7 @@ pub struct SharedVar {
 /// Special registers that are constant for a thread's whole life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
-pub enum Special {
+pub(crate) enum Special {
     TidX,
     TidY,
     TidZ,
@@ -331,7 +331,7 @@ impl Special {
 /// Special registers that change while the kernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Clock {
+pub(crate) enum Clock {
     /// `%clock`, `%clock64` and their `_hi`
     Cycles,
     CyclesHi,

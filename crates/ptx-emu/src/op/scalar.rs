@@ -3,7 +3,7 @@
 /// Width of an integer op on the 32-bit file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum W {
+pub(crate) enum W {
     B16,
     B32,
 }
@@ -11,7 +11,7 @@ pub enum W {
 /// Two-operand integer operations, for 16, 32 and 64 bits alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum IBin {
+pub(crate) enum IBin {
     Add,
     Sub,
     /// `add.sat.s32`
@@ -51,7 +51,7 @@ pub enum IBin {
 /// One-operand integer operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum IUn {
+pub(crate) enum IUn {
     Not,
     Neg,
     Abs,
@@ -63,7 +63,7 @@ pub enum IUn {
 /// One-operand integer operations with a 32-bit result for 32- and 64-bit operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum ICount {
+pub(crate) enum ICount {
     Popc,
     Clz,
     BfindS,
@@ -75,7 +75,7 @@ pub enum ICount {
 /// Packed 16x2 integer operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum I16x2 {
+pub(crate) enum I16x2 {
     Add,
     MinS,
     MinU,
@@ -88,7 +88,7 @@ pub enum I16x2 {
 /// `prmt` modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum PrmtMode {
+pub(crate) enum PrmtMode {
     Index,
     F4e,
     B4e,
@@ -101,7 +101,7 @@ pub enum PrmtMode {
 /// Float rounding of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
-pub enum Round {
+pub(crate) enum Round {
     #[default]
     /// `.rn`
     Near,
@@ -117,7 +117,7 @@ pub enum Round {
 
 /// Modifiers of float arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FMods {
+pub(crate) struct FMods {
     /// Rounding of the result.
     pub round: Round,
     /// Flush subnormal inputs and results to zero.
@@ -133,7 +133,7 @@ pub struct FMods {
 /// Two-operand float operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum FBin {
+pub(crate) enum FBin {
     Add,
     Sub,
     Mul,
@@ -160,7 +160,7 @@ pub enum FBin {
 /// One-operand float operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum FUn {
+pub(crate) enum FUn {
     Neg,
     Abs,
     /// IEEE square root / reciprocal with `FMods::round`
@@ -179,7 +179,7 @@ pub enum FUn {
 /// Half formats, scalar (low 16 bits) and packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum HFmt {
+pub(crate) enum HFmt {
     F16,
     F16x2,
     Bf16,
@@ -189,7 +189,7 @@ pub enum HFmt {
 /// Comparisons; `U` forms are true when an operand is NaN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Cmp {
+pub(crate) enum Cmp {
     Eq,
     Ne,
     Lt,
@@ -211,7 +211,7 @@ pub enum Cmp {
 /// `testp` properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum FTest {
+pub(crate) enum FTest {
     Finite,
     Infinite,
     Number,
@@ -223,7 +223,7 @@ pub enum FTest {
 /// Predicate logic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum BoolOp {
+pub(crate) enum BoolOp {
     And,
     Or,
     Xor,
@@ -232,7 +232,7 @@ pub enum BoolOp {
 /// Scalar number formats for `cvt`, atomics and reductions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum Num {
+pub(crate) enum Num {
     B8,
     B16,
     B32,
@@ -270,7 +270,7 @@ pub enum Num {
 
 /// Modifiers of `cvt`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CvtMods {
+pub(crate) struct CvtMods {
     /// Float rounding, or the integer rounding of `.rni/.rzi/.rmi/.rpi` when `integer` is set.
     pub round: Round,
     /// An integer rounding modifier was given (float → integer, or float → integral float).

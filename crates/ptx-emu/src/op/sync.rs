@@ -5,7 +5,7 @@ use super::{Addr, Order, P, R32, R64, Scope, Space};
 /// `shfl.sync` modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum ShflMode {
+pub(crate) enum ShflMode {
     Up,
     Down,
     Bfly,
@@ -15,7 +15,7 @@ pub enum ShflMode {
 /// `vote.sync` and `match.sync` modes and `redux.sync` operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Vote {
+pub(crate) enum Vote {
     All,
     Any,
     Uni,
@@ -25,7 +25,7 @@ pub enum Vote {
 /// `redux.sync` operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Redux {
+pub(crate) enum Redux {
     Add,
     MinS,
     MinU,
@@ -47,7 +47,7 @@ pub enum Redux {
 
 /// `bar` / `barrier.cta` flavours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BarKind {
+pub(crate) enum BarKind {
     /// Arrive and wait.
     Sync,
     /// Arrive only.
@@ -76,7 +76,7 @@ pub enum BarKind {
 
 /// mbarrier operations; `addr` is shared::cta or shared::cluster (remote arrives).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Mbar {
+pub(crate) struct Mbar {
     /// Which.
     pub op: MbarOp,
     /// The barrier's address.
@@ -89,7 +89,7 @@ pub struct Mbar {
 
 /// What an [`Mbar`] does.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum MbarOp {
+pub(crate) enum MbarOp {
     /// `init` with an expected arrival count.
     Init {
         /// Expected arrivals per phase.
@@ -145,7 +145,7 @@ pub enum MbarOp {
 
 /// What an mbarrier wait waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum Phase {
     /// Token returned by an arrive.
     State(R64),
     /// Parity of the phase.
@@ -155,7 +155,7 @@ pub enum Phase {
 /// A fence as it was written. Warps in lockstep on coherent memory need none of it; whoever
 /// listens to memory accesses does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fence {
+pub(crate) struct Fence {
     /// What it does to the accesses around it.
     pub order: FenceOrder,
     /// With whom; proxy fences may leave it open.
@@ -169,7 +169,7 @@ pub struct Fence {
 /// What a fence does to the accesses around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum FenceOrder {
+pub(crate) enum FenceOrder {
     Acquire,
     Release,
     AcqRel,
@@ -178,7 +178,7 @@ pub enum FenceOrder {
 
 /// The ways of reaching memory that a fence orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proxies {
+pub(crate) enum Proxies {
     /// Ordinary accesses among themselves.
     Generic,
     /// Ordinary accesses by different addresses of one location.
@@ -192,7 +192,7 @@ pub enum Proxies {
 /// The bytes a fence is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum FencedBytes {
+pub(crate) enum FencedBytes {
     All,
     Global,
     /// Shared memory of the executing CTA.

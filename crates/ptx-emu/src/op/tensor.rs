@@ -8,7 +8,7 @@ use crate::tensor::{mma, wgmma, wmma};
 
 /// `wgmma.mma_async`
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wgmma {
+pub(crate) struct Wgmma {
     /// N of m64nNkK.
     pub n: u16,
     /// K of m64nNkK.
@@ -35,7 +35,7 @@ pub struct Wgmma {
 
 /// Which elements of a sparse A are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sparsity {
+pub(crate) struct Sparsity {
     /// Register of the metadata.
     pub metadata: R32,
     /// Which lanes' metadata count.
@@ -46,7 +46,7 @@ pub struct Sparsity {
 
 /// A operand of a [`Wgmma`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WgmmaA {
+pub(crate) enum WgmmaA {
     /// Matrix descriptor.
     Desc(R64),
     /// Four fragment registers.
@@ -55,7 +55,7 @@ pub enum WgmmaA {
 
 /// `mma.sync`
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Mma {
+pub(crate) struct Mma {
     /// Shape, types and layouts.
     pub product: Product,
     /// Result fragment.
@@ -72,7 +72,7 @@ pub struct Mma {
 
 /// The products `mma.sync` computes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Product {
+pub(crate) enum Product {
     /// By all lanes together.
     Dense(mma::Form),
     /// `mma.sp`
@@ -83,7 +83,7 @@ pub enum Product {
 
 /// `wmma.mma`
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wmma {
+pub(crate) struct Wmma {
     /// Shape and types.
     pub form: wmma::Wmma,
     /// Result fragment.
@@ -98,7 +98,7 @@ pub struct Wmma {
 
 /// `wmma.load` / `wmma.store`
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WmmaMove {
+pub(crate) struct WmmaMove {
     /// Store rather than load.
     pub store: bool,
     /// What is moved.
@@ -117,7 +117,7 @@ pub struct WmmaMove {
 
 /// `ldmatrix` / `stmatrix`
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MatrixMove {
+pub(crate) struct MatrixMove {
     /// Store rather than load.
     pub store: bool,
     /// Number of 8×8 (or 16×8, 16×16) matrices: 1, 2 or 4.

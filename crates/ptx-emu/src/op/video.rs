@@ -4,7 +4,7 @@ use super::{Cmp, R32};
 
 /// `vadd` and its kind, scalar and SIMD.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Video {
+pub(crate) struct Video {
     /// What is done to the selected parts.
     pub kind: VideoKind,
     /// Whether the result, A and B have signs.
@@ -39,7 +39,7 @@ pub struct Video {
 
 /// Some bits of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub(crate) struct Part {
     /// First bit.
     pub shift: u8,
     /// 8, 16 or 32.
@@ -48,13 +48,13 @@ pub struct Part {
 
 impl Part {
     /// A whole register.
-    pub const ALL: Self = Self { shift: 0, bits: 32 };
+    pub(crate) const ALL: Self = Self { shift: 0, bits: 32 };
 }
 
 /// The operation of a [`Video`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[allow(missing_docs)]
-pub enum VideoKind {
+pub(crate) enum VideoKind {
     Add,
     Sub,
     AbsDiff,
@@ -82,7 +82,7 @@ pub enum VideoKind {
 /// The second step of a [`Video`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum VideoThen {
+pub(crate) enum VideoThen {
     Nothing,
     Add,
     Min,

@@ -9,14 +9,14 @@ use super::Swizzle;
 
 /// Which dimension is contiguous in shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Major {
+pub(crate) enum Major {
     K,
     Mn,
 }
 
 /// Why a descriptor is illegal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum DescriptorError {
+pub(crate) enum DescriptorError {
     #[error(
         "matrix descriptor {bits:#018x} sets reserved bits {reserved:#x}: mask address and offsets to 14 bits after shifting right by 4"
     )]
@@ -29,7 +29,7 @@ pub enum DescriptorError {
 
 /// A decoded descriptor: where a matrix operand lies in shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Matrix {
+pub(crate) struct Matrix {
     /// Shared address of the first element, before swizzling.
     pub start: u32,
     /// Leading-dimension byte offset.
@@ -47,7 +47,7 @@ const RESERVED: u64 = 0x3ff1_c000_c000_c000;
 
 impl Matrix {
     /// Reads an sm_90 descriptor.
-    pub fn decode(bits: u64, major: Major) -> Result<Self, DescriptorError> {
+    pub(crate) fn decode(bits: u64, major: Major) -> Result<Self, DescriptorError> {
         let reserved = bits & RESERVED;
         if reserved != 0 {
             return Err(DescriptorError::Reserved { bits, reserved });
@@ -74,7 +74,7 @@ impl Matrix {
     }
 
     /// The descriptor's 64 bits: the inverse of [`Matrix::decode`].
-    pub fn encode(&self) -> u64 {
+    pub(crate) fn encode(&self) -> u64 {
         let field = |bytes: u32| u64::from(bytes >> 4 & 0x3fff);
         let swizzle: u64 = match self.swizzle {
             Swizzle::B128 => 1,
@@ -92,7 +92,7 @@ impl Matrix {
     /// K-major: shared address of the chunk that holds `16 * chunk` bytes on in row (or column)
     /// `mn`. MN-major is [`Matrix::column_chunk`].
     #[inline]
-    pub fn row_chunk(&self, mn: u32, chunk: u32) -> u32 {
+    pub(crate) fn row_chunk(&self, mn: u32, chunk: u32) -> u32 {
         let (group, row) = (mn / 8, mn % 8);
         let linear = match self.swizzle {
             Swizzle::None => self.start + group * self.stride + chunk * self.leading + row * 16,
@@ -104,7 +104,7 @@ impl Matrix {
     /// K-major: shared addresses of the two chunks of each of the rows (or columns) from
     /// `8 * group` on.
     #[inline(always)]
-    pub fn group_chunks(&self, group: u32) -> [[u32; 2]; 8] {
+    pub(crate) fn group_chunks(&self, group: u32) -> [[u32; 2]; 8] {
         let (row, chunk) = match self.swizzle {
             Swizzle::None => (16, self.leading),
             swizzle => (swizzle.span(), 16),
@@ -121,7 +121,7 @@ impl Matrix {
     /// K-major: the first of [`Matrix::group_chunks`], if each of `groups` groups lies as the one
     /// before it, a stride further on, and all of them within `size` bytes.
     #[inline]
-    pub fn regular_chunks(&self, groups: u32, size: usize) -> Option<[[u32; 2]; 8]> {
+    pub(crate) fn regular_chunks(&self, groups: u32, size: usize) -> Option<[[u32; 2]; 8]> {
         let chunks = self.group_chunks(0);
         // A descriptor's patterns repeat after eight rows.
         let alike = match self.swizzle {
@@ -139,7 +139,7 @@ impl Matrix {
     /// MN-major 16-bit operands: shared address of the chunk that holds rows (or columns)
     /// `8 * group` to `8 * group + 7` at `k`.
     #[inline]
-    pub fn column_chunk(&self, group: u32, k: u32) -> u32 {
+    pub(crate) fn column_chunk(&self, group: u32, k: u32) -> u32 {
         let (outer, inner) = (k / 8, k % 8);
         let linear = match self.swizzle {
             Swizzle::None => self.start + group * self.stride + outer * self.leading + inner * 16,
@@ -157,7 +157,7 @@ impl Matrix {
 
     /// Shared address of one 16-bit element of either majorness.
     #[cfg(test)]
-    pub fn half_address(&self, mn: u32, k: u32) -> u32 {
+    pub(crate) fn half_address(&self, mn: u32, k: u32) -> u32 {
         match self.major {
             Major::K => self.row_chunk(mn, k / 8) + k % 8 * 2,
             Major::Mn => self.column_chunk(mn / 8, k) + mn % 8 * 2,
@@ -166,7 +166,7 @@ impl Matrix {
 
     /// The tile that follows this one along k, where one instruction reads both (sparse ones do);
     /// `None` if the swizzle has no room for it.
-    pub fn next_k(&self) -> Option<Self> {
+    pub(crate) fn next_k(&self) -> Option<Self> {
         let step = match (self.swizzle, self.major) {
             (Swizzle::None, _) => 2 * self.leading,
             (_, Major::Mn) => 2 * self.stride,
@@ -180,12 +180,12 @@ impl Matrix {
     }
 
     /// Bytes of a tile of `rows` rows (or columns): an instruction's k is 32 bytes in every type.
-    pub fn bytes(&self, rows: u32) -> u64 {
+    pub(crate) fn bytes(&self, rows: u32) -> u64 {
         u64::from(rows) * 32
     }
 
     /// Shared addresses of all 16-byte chunks of a tile of `rows` rows (or columns).
-    pub fn chunks(&self, rows: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn chunks(&self, rows: u32) -> impl Iterator<Item = u32> + '_ {
         // Of 2 · rows chunks, K-major has two in each row, MN-major sixteen in eight rows.
         (0..2 * rows).map(|i| match self.major {
             Major::K => self.row_chunk(i / 2, i % 2),

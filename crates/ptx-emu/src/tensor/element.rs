@@ -6,7 +6,7 @@ use crate::numeric::{Format, Rounding};
 
 /// What an element of A or B is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Element {
+pub(crate) enum Element {
     F16,
     Bf16,
     Tf32,
@@ -23,7 +23,7 @@ pub enum Element {
 
 impl Element {
     /// Bits of an element in memory and in registers.
-    pub const fn bits(self) -> u32 {
+    pub(crate) const fn bits(self) -> u32 {
         match self {
             Self::F64 => 64,
             Self::Tf32 => 32,
@@ -35,7 +35,7 @@ impl Element {
     }
 
     /// The floating format, for those that have one.
-    pub const fn format(self) -> Option<Format> {
+    pub(crate) const fn format(self) -> Option<Format> {
         match self {
             Self::F16 => Some(Format::F16),
             Self::Bf16 => Some(Format::BF16),
@@ -50,7 +50,7 @@ impl Element {
     /// The value of a code of at most 32 bits; exact in f32 for every type but f64, which has
     /// its own path. The low bits of a tf32 register word do not count.
     #[inline]
-    pub fn value(self, code: u32) -> f32 {
+    pub(crate) fn value(self, code: u32) -> f32 {
         match self {
             Self::F16 => half::f16::from_bits(code as u16).to_f32_const(),
             Self::Bf16 => f32::from_bits(code << 16),
@@ -68,7 +68,7 @@ impl Element {
 
     /// The value as an integer, for integer types.
     #[inline]
-    pub fn integer(self, code: u32) -> i32 {
+    pub(crate) fn integer(self, code: u32) -> i32 {
         match self {
             Self::S8 => i32::from(code as i8),
             Self::U8 => i32::from(code as u8),

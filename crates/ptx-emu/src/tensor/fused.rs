@@ -15,7 +15,7 @@ const FP8_FRACTION: i32 = 13;
 
 /// One operand element: `significand * 2^(exponent - fraction bits)`, or not a number.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Term {
+pub(crate) struct Term {
     significand: i32,
     /// Exponent of the leading digit's place (not normalised for subnormals).
     exponent: i32,
@@ -32,7 +32,7 @@ enum Special {
 
 /// A floating operand type, with what the sum needs to know about it.
 #[derive(Debug, Clone, Copy)]
-pub struct Fused {
+pub(crate) struct Fused {
     element: Element,
     fraction_bits: i32,
     kept: i32,
@@ -40,7 +40,7 @@ pub struct Fused {
 
 impl Fused {
     /// The fused sum for operands of this type; `None` for integers and f64.
-    pub fn new(element: Element) -> Option<Self> {
+    pub(crate) fn new(element: Element) -> Option<Self> {
         let (fraction_bits, kept) = match element {
             Element::F16 | Element::Tf32 => (10, HALF_FRACTION),
             Element::Bf16 => (7, HALF_FRACTION),
@@ -57,7 +57,7 @@ impl Fused {
 
     /// The same operands on the f16 datapath, where `mma.sync` puts fp8.
     #[must_use]
-    pub fn on_halves(self) -> Self {
+    pub(crate) fn on_halves(self) -> Self {
         Self {
             kept: HALF_FRACTION,
             ..self
@@ -65,7 +65,7 @@ impl Fused {
     }
 
     /// Decodes an operand. `negate` is `imm-scale` −1.
-    pub fn term(&self, code: u32, negate: bool) -> Term {
+    pub(crate) fn term(&self, code: u32, negate: bool) -> Term {
         let Some(format) = self.element.format() else {
             return Term::default();
         };
@@ -101,7 +101,7 @@ impl Fused {
 
 /// The f32 sum of `a[i] * b[i]` and an f32 accumulator, truncated as the hardware does.
 /// `a` and `b` may differ in type (e4m3 with e5m2) but not in datapath.
-pub fn dot_f32(fused: (&Fused, &Fused), a: &[Term], b: &[Term], accumulator: f32) -> u32 {
+pub(crate) fn dot_f32(fused: (&Fused, &Fused), a: &[Term], b: &[Term], accumulator: f32) -> u32 {
     match sum(fused, a, b, accumulator) {
         Sum::Nan => NAN_F32,
         Sum::Infinite { negative } => f32::INFINITY.copysign(sign(negative)).to_bits(),
@@ -116,7 +116,7 @@ pub fn dot_f32(fused: (&Fused, &Fused), a: &[Term], b: &[Term], accumulator: f32
 }
 
 /// The f16 result: the same sum, rounded to nearest.
-pub fn dot_f16(fused: (&Fused, &Fused), a: &[Term], b: &[Term], accumulator: f32) -> u16 {
+pub(crate) fn dot_f16(fused: (&Fused, &Fused), a: &[Term], b: &[Term], accumulator: f32) -> u16 {
     match sum(fused, a, b, accumulator) {
         Sum::Nan => crate::numeric::NAN_F16,
         Sum::Infinite { negative } => 0x7c00 | u16::from(negative) << 15,

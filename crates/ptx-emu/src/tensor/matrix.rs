@@ -36,7 +36,7 @@ fn to_rows(register: &Lanes, trans: bool) -> Rows {
 
 /// `ldmatrix.xN{.trans}`: lane 8i + r gives the address of row r of matrix i. `read` fetches the
 /// 16 bytes at a lane's address. The first `count` registers of the result are the matrices.
-pub fn ldmatrix<E>(
+pub(crate) fn ldmatrix<E>(
     count: usize,
     trans: bool,
     addresses: &Lanes,
@@ -58,7 +58,7 @@ pub fn ldmatrix<E>(
 }
 
 /// `stmatrix.xN{.trans}`: the inverse of [`ldmatrix`], one matrix per register.
-pub fn stmatrix<E>(
+pub(crate) fn stmatrix<E>(
     registers: &[&Lanes],
     trans: bool,
     addresses: &Lanes,
@@ -78,7 +78,7 @@ pub fn stmatrix<E>(
 }
 
 /// `movmatrix.m8n8.trans.b16`: transposes within the warp.
-pub fn movmatrix(register: &Lanes) -> Lanes {
+pub(crate) fn movmatrix(register: &Lanes) -> Lanes {
     to_register(&to_rows(register, false), true)
 }
 

@@ -3,19 +3,19 @@
 //! Operands come as register lanes and shared-memory bytes, results go back the same way. Nothing
 //! here knows when an instruction is issued or becomes visible; that is the executor's business.
 
-pub mod descriptor;
-pub mod element;
-pub mod fused;
-pub mod matrix;
-pub mod mma;
-pub mod reduce;
-pub mod sparse;
-pub mod swizzle;
-pub mod tensormap;
-pub mod wgmma;
-pub mod wmma;
+pub(crate) mod descriptor;
+pub(crate) mod element;
+pub(crate) mod fused;
+pub(crate) mod matrix;
+pub(crate) mod mma;
+pub(crate) mod reduce;
+pub(crate) mod sparse;
+pub(crate) mod swizzle;
+pub(crate) mod tensormap;
+pub(crate) mod wgmma;
+pub(crate) mod wmma;
 
-pub use element::Element;
+pub(crate) use element::Element;
 pub use swizzle::Swizzle;
 
 /// How sums of products are rounded.

@@ -8,7 +8,7 @@ use crate::numeric::{FloatMode, arith};
 
 /// What is done to each element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ReduceOp {
+pub(crate) enum ReduceOp {
     Add,
     Min,
     Max,
@@ -23,7 +23,7 @@ pub enum ReduceOp {
 
 /// Element type of a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ReduceType {
+pub(crate) enum ReduceType {
     U32,
     S32,
     U64,
@@ -38,7 +38,7 @@ pub enum ReduceType {
 
 /// A reduction that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Reduction {
+pub(crate) struct Reduction {
     op: ReduceOp,
     element: ReduceType,
 }
@@ -46,13 +46,13 @@ pub struct Reduction {
 /// A combination no instruction has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("there is no bulk reduction {op:?} on {element:?}")]
-pub struct ReductionError {
+pub(crate) struct ReductionError {
     pub op: ReduceOp,
     pub element: ReduceType,
 }
 
 impl Reduction {
-    pub fn new(op: ReduceOp, element: ReduceType) -> Result<Self, ReductionError> {
+    pub(crate) fn new(op: ReduceOp, element: ReduceType) -> Result<Self, ReductionError> {
         use ReduceOp::{Add, And, Dec, Inc, Max, Min, Or, Xor};
         use ReduceType::{B32, B64, Bf16, F16, F32, F64, S32, S64, U32, U64};
         let exists = match op {
@@ -70,7 +70,7 @@ impl Reduction {
     }
 
     /// Combines `source` into `target`, which are equally long.
-    pub fn apply(&self, target: &mut [u8], source: &[u8]) {
+    pub(crate) fn apply(&self, target: &mut [u8], source: &[u8]) {
         match self.element {
             ReduceType::F16 => self.halves(Half::F16, target, source),
             ReduceType::Bf16 => self.halves(Half::Bf16, target, source),

@@ -18,14 +18,14 @@ use crate::numeric::halves::Half;
 use crate::numeric::{Lanes, arith};
 
 /// Most elements a row stores.
-pub const MAX_STORED: usize = 64;
+pub(crate) const MAX_STORED: usize = 64;
 
 /// For each of a warp's 16 rows, the dense k of every element it stores.
-pub type Places = [[u8; MAX_STORED]; 16];
+pub(crate) type Places = [[u8; MAX_STORED]; 16];
 
 /// What is wrong with a sparse operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum SparseError {
+pub(crate) enum SparseError {
     #[error(
         "a sparse product of {element:?} with k = {k} has no selector {selector}: it has 0 to {most}"
     )]
@@ -51,7 +51,7 @@ pub enum SparseError {
 
 /// How one instruction's metadata is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Pattern {
+pub(crate) struct Pattern {
     element: Element,
     k: usize,
     selector: u8,
@@ -61,7 +61,7 @@ pub struct Pattern {
 
 impl Pattern {
     /// Checks depth and selector.
-    pub fn new(
+    pub(crate) fn new(
         element: Element,
         k: usize,
         selector: u8,
@@ -91,7 +91,7 @@ impl Pattern {
     }
 
     /// Elements a row stores.
-    pub fn stored(&self) -> usize {
+    pub(crate) fn stored(&self) -> usize {
         self.k / 2
     }
 
@@ -118,7 +118,7 @@ impl Pattern {
     }
 
     /// Where a warp's stored elements belong.
-    pub fn places(&self, metadata: &Lanes) -> Result<Places, SparseError> {
+    pub(crate) fn places(&self, metadata: &Lanes) -> Result<Places, SparseError> {
         let mut places = [[0; MAX_STORED]; 16];
         for (row, places) in places.iter_mut().enumerate() {
             for chunk in 0..self.chunks() {
@@ -159,7 +159,7 @@ impl Pattern {
 }
 
 /// The elements of a column that a row picks.
-pub fn pick<T: Copy + Default>(column: &[T], places: &[u8]) -> [T; MAX_STORED] {
+pub(crate) fn pick<T: Copy + Default>(column: &[T], places: &[u8]) -> [T; MAX_STORED] {
     let mut picked = [T::default(); MAX_STORED];
     for (picked, &place) in picked.iter_mut().zip(places) {
         *picked = column[usize::from(place)];
@@ -168,7 +168,7 @@ pub fn pick<T: Copy + Default>(column: &[T], places: &[u8]) -> [T; MAX_STORED] {
 }
 
 /// x·y + old in 32 bits, wrapping or held at the ends.
-pub fn dot_integers(x: &[i32], y: &[i32], old: u32, satfinite: bool) -> u32 {
+pub(crate) fn dot_integers(x: &[i32], y: &[i32], old: u32, satfinite: bool) -> u32 {
     let dot: i32 = x.iter().zip(y).map(|(x, y)| x * y).sum();
     let sum = match satfinite {
         true => (old as i32).saturating_add(dot),
@@ -178,7 +178,7 @@ pub fn dot_integers(x: &[i32], y: &[i32], old: u32, satfinite: bool) -> u32 {
 }
 
 /// x·y + old in order, in f32; `half` has the sum in f16 and rounds it once.
-pub fn dot_floats(x: &[f32], y: &[f32], old: u32, half: bool) -> u32 {
+pub(crate) fn dot_floats(x: &[f32], y: &[f32], old: u32, half: bool) -> u32 {
     let first = match half {
         true => Half::F16.widen(old as u16),
         false => f32::from_bits(old),

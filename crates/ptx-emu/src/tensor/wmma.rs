@@ -14,7 +14,7 @@ use crate::numeric::halves::Half;
 
 /// Which matrix a fragment is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
+pub(crate) enum Part {
     /// m × k
     A,
     /// k × n
@@ -25,7 +25,7 @@ pub enum Part {
 
 /// m, n and k.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Shape {
+pub(crate) struct Shape {
     pub m: u32,
     pub n: u32,
     pub k: u32,
@@ -33,7 +33,7 @@ pub struct Shape {
 
 /// One fragment's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fragment {
+pub(crate) struct Fragment {
     pub part: Part,
     pub shape: Shape,
     /// Bits of an element.
@@ -42,7 +42,7 @@ pub struct Fragment {
 
 /// What is wrong with a `wmma.mma`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum WmmaError {
+pub(crate) enum WmmaError {
     #[error("wmma: {0}")]
     Mma(#[from] MmaError),
     #[error("wmma operand {operand} has {got} register words, not {expected} or a multiple")]
@@ -55,7 +55,7 @@ pub enum WmmaError {
 
 impl Fragment {
     /// Elements of one register: a word, or one f64.
-    pub fn per_register(&self) -> u32 {
+    pub(crate) fn per_register(&self) -> u32 {
         (32 / self.bits).max(1)
     }
 
@@ -69,13 +69,13 @@ impl Fragment {
     }
 
     /// Registers the tile fills.
-    pub fn registers(&self) -> u32 {
+    pub(crate) fn registers(&self) -> u32 {
         let (rows, columns) = self.size();
         rows * columns / (32 * self.per_register())
     }
 
     /// Row and column of the element at place `e` of a lane's register.
-    pub fn element(&self, register: u32, lane: u32, e: u32) -> (u32, u32) {
+    pub(crate) fn element(&self, register: u32, lane: u32, e: u32) -> (u32, u32) {
         let (group, t) = (lane / 4, lane % 4);
         let per_register = self.per_register();
         let k_blocks = self.shape.k / (4 * per_register);
@@ -108,7 +108,12 @@ impl Fragment {
 
     /// Where an element lies in memory, in elements; `stride` is between rows, or between columns
     /// of a column-major matrix. Without one the matrix is dense.
-    pub fn offset(&self, (row, column): (u32, u32), by_column: bool, stride: Option<u32>) -> u64 {
+    pub(crate) fn offset(
+        &self,
+        (row, column): (u32, u32),
+        by_column: bool,
+        stride: Option<u32>,
+    ) -> u64 {
         let (rows, columns) = self.size();
         let (major, minor, dense) = match by_column {
             true => (column, row, rows),
@@ -120,7 +125,7 @@ impl Fragment {
 
 /// Everything about a `wmma.mma` but its registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Wmma {
+pub(crate) struct Wmma {
     shape: Shape,
     /// One piece of it.
     piece: Form,
@@ -134,7 +139,7 @@ pub struct Wmma {
 
 impl Wmma {
     /// Checks shape and types.
-    pub fn new(
+    pub(crate) fn new(
         shape: Shape,
         (a, b): (Element, Element),
         (c, d): (Accumulator, Accumulator),
@@ -161,7 +166,7 @@ impl Wmma {
     }
 
     /// Multiplications and additions.
-    pub fn flops(&self) -> u64 {
+    pub(crate) fn flops(&self) -> u64 {
         let Shape { m, n, k } = self.shape;
         2 * u64::from(m) * u64::from(n) * u64::from(k)
     }
@@ -176,7 +181,7 @@ impl Wmma {
     }
 
     /// D = A·B + C, all as register words.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         a: &[Lanes],
         b: &[Lanes],

@@ -6,10 +6,10 @@ use ptx_emu::{Config, Launch, Memory, MmaMode, Params};
 
 use crate::module;
 
-pub struct Random(pub u32);
+pub(crate) struct Random(pub u32);
 
 impl Random {
-    pub fn next(&mut self, below: u32) -> u32 {
+    pub(crate) fn next(&mut self, below: u32) -> u32 {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (self.0 >> 12) % below
     }
@@ -17,7 +17,7 @@ impl Random {
 
 /// An element type: its bits, and the code of a small integer.
 #[derive(Clone, Copy)]
-pub struct Kind {
+pub(crate) struct Kind {
     pub name: &'static str,
     pub bits: usize,
     pub code: fn(i32) -> u32,
@@ -81,7 +81,7 @@ const KINDS: [Kind; 9] = [
     },
 ];
 
-pub fn kind(name: &str) -> Kind {
+pub(crate) fn kind(name: &str) -> Kind {
     *KINDS.iter().find(|kind| kind.name == name).expect("a type")
 }
 
@@ -97,14 +97,14 @@ fn e4m3(x: i32) -> u32 {
 }
 
 /// A dense A with structured zeros, what of it is stored, and the metadata of 16 rows a warp.
-pub struct SparseA {
+pub(crate) struct SparseA {
     pub dense: Vec<Vec<i32>>,
     pub stored: Vec<Vec<i32>>,
     /// Four bits of each chunk of each row.
     pub chunks: Vec<Vec<u32>>,
 }
 
-pub fn sparse_a(random: &mut Random, kind: Kind, rows: usize, k: usize) -> SparseA {
+pub(crate) fn sparse_a(random: &mut Random, kind: Kind, rows: usize, k: usize) -> SparseA {
     let mut a = SparseA {
         dense: vec![vec![0; k]; rows],
         stored: vec![Vec::new(); rows],
@@ -149,7 +149,7 @@ pub fn sparse_a(random: &mut Random, kind: Kind, rows: usize, k: usize) -> Spars
 }
 
 /// Metadata words of a warp's 32 lanes: (row, chunks of it) by lane as the ISA's figures have it.
-pub fn metadata(chunks: &[Vec<u32>], bits: usize, selector: usize) -> [u32; 32] {
+pub(crate) fn metadata(chunks: &[Vec<u32>], bits: usize, selector: usize) -> [u32; 32] {
     let mut words = [0; 32];
     let per_row = chunks[0].len();
     for (row, chunks) in chunks.iter().enumerate() {
@@ -171,7 +171,7 @@ pub fn metadata(chunks: &[Vec<u32>], bits: usize, selector: usize) -> [u32; 32] 
 }
 
 /// Words of a fragment of 16-row (or 8-column) tiles in the layout all shapes share.
-pub fn fragment(tile: &[Vec<i32>], kind: Kind, halves: usize) -> Vec<[u32; 32]> {
+pub(crate) fn fragment(tile: &[Vec<i32>], kind: Kind, halves: usize) -> Vec<[u32; 32]> {
     let per_word = 32 / kind.bits;
     let words = halves * tile[0].len() / (4 * per_word);
     (0..words)

@@ -12,7 +12,7 @@ use crate::kernel::Kernel;
 use crate::values::Ty::{self, *};
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [loads::cases(), stores::cases(), maps::cases()].concat()
 }
 

@@ -8,7 +8,7 @@ use crate::numbers::{Number, Number::*};
 use crate::operand::Major;
 
 /// The family's cases.
-pub fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [
         widths(),
         layouts(),

@@ -23,7 +23,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    pub fn new(text: &'a str) -> Result<Self, ParseError> {
+    pub(super) fn new(text: &'a str) -> Result<Self, ParseError> {
         let lines = Lines::new(text);
         let tokens = tokenize(text).map_err(|offset| ParseError {
             position: lines.position(offset),
@@ -39,65 +39,65 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    pub fn peek(&self) -> Option<Token> {
+    pub(super) fn peek(&self) -> Option<Token> {
         self.peek_nth(0)
     }
 
-    pub fn peek_nth(&self, ahead: usize) -> Option<Token> {
+    pub(super) fn peek_nth(&self, ahead: usize) -> Option<Token> {
         self.tokens
             .get(self.at + ahead)
             .map(|spanned| spanned.token)
     }
 
     /// Text of the next token, empty at the end.
-    pub fn peek_text(&self) -> &'a str {
+    pub(super) fn peek_text(&self) -> &'a str {
         self.tokens
             .get(self.at)
             .map_or("", |spanned| &self.text[spanned.start..spanned.end])
     }
 
-    pub fn at_end(&self) -> bool {
+    pub(super) fn at_end(&self) -> bool {
         self.at >= self.tokens.len()
     }
 
-    pub fn offset(&self) -> usize {
+    pub(super) fn offset(&self) -> usize {
         self.tokens
             .get(self.at)
             .map_or(self.text.len(), |spanned| spanned.start)
     }
 
     /// End of the token just read.
-    pub fn last_end(&self) -> usize {
+    pub(super) fn last_end(&self) -> usize {
         self.at
             .checked_sub(1)
             .map_or(0, |last| self.tokens[last].end)
     }
 
-    pub fn slice(&self, start: usize, end: usize) -> &'a str {
+    pub(super) fn slice(&self, start: usize, end: usize) -> &'a str {
         &self.text[start..end.max(start)]
     }
 
-    pub fn position(&self) -> Position {
+    pub(super) fn position(&self) -> Position {
         self.lines.position(self.offset())
     }
 
     /// Takes the next token whatever it is.
-    pub fn advance(&mut self) -> &'a str {
+    pub(super) fn advance(&mut self) -> &'a str {
         let text = self.peek_text();
         self.at = (self.at + 1).min(self.tokens.len());
         text
     }
 
-    pub fn eat(&mut self, token: Token) -> Option<&'a str> {
+    pub(super) fn eat(&mut self, token: Token) -> Option<&'a str> {
         (self.peek() == Some(token)).then(|| self.advance())
     }
 
-    pub fn expect(&mut self, token: Token, what: &str) -> Result<&'a str, ParseError> {
+    pub(super) fn expect(&mut self, token: Token, what: &str) -> Result<&'a str, ParseError> {
         self.eat(token).ok_or_else(|| self.error(what))
     }
 
     /// Takes `.word` if it is next.
-    pub fn eat_dot(&mut self, word: &str) -> bool {
+    pub(super) fn eat_dot(&mut self, word: &str) -> bool {
         let next = self.peek() == Some(Token::Dot) && self.peek_text()[1..] == *word;
         if next {
             self.advance();
@@ -106,11 +106,11 @@ impl<'a> Cursor<'a> {
     }
 
     /// The word after the dot, if a dotted word is next.
-    pub fn peek_dot(&self) -> Option<&'a str> {
+    pub(super) fn peek_dot(&self) -> Option<&'a str> {
         (self.peek() == Some(Token::Dot)).then(|| &self.peek_text()[1..])
     }
 
-    pub fn error(&self, expected: &str) -> ParseError {
+    pub(super) fn error(&self, expected: &str) -> ParseError {
         ParseError {
             position: self.position(),
             expected: expected.into(),
@@ -122,7 +122,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Goes one nesting level deeper; [`Cursor::leave`] comes back.
-    pub fn enter(&mut self) -> Result<(), ParseError> {
+    pub(super) fn enter(&mut self) -> Result<(), ParseError> {
         if self.depth >= MAX_DEPTH {
             return Err(self.error(&format!("at most {MAX_DEPTH} levels of nesting")));
         }
@@ -130,24 +130,24 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    pub fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.depth -= 1;
     }
 
     /// This place, to come back to.
-    pub fn mark(&self) -> Mark {
+    pub(super) fn mark(&self) -> Mark {
         Mark {
             at: self.at,
             depth: self.depth,
         }
     }
 
-    pub fn back_to(&mut self, mark: Mark) {
+    pub(super) fn back_to(&mut self, mark: Mark) {
         (self.at, self.depth) = (mark.at, mark.depth);
     }
 
     /// Goes past the brace that closes the block one is in; false if there is none.
-    pub fn skip_block(&mut self) -> bool {
+    pub(super) fn skip_block(&mut self) -> bool {
         let mut open = 1;
         while open > 0 {
             match self.peek() {
@@ -162,7 +162,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Runs `inner` one nesting level deeper.
-    pub fn nested<T>(
+    pub(super) fn nested<T>(
         &mut self,
         inner: impl FnOnce(&mut Self) -> Result<T, ParseError>,
     ) -> Result<T, ParseError> {
@@ -173,7 +173,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// `item, item, …` up to and including `close`; may be empty.
-    pub fn list<T>(
+    pub(super) fn list<T>(
         &mut self,
         close: Token,
         what: &str,
@@ -192,12 +192,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    pub fn word(&mut self, what: &str) -> Result<&'a str, ParseError> {
+    pub(super) fn word(&mut self, what: &str) -> Result<&'a str, ParseError> {
         self.expect(Token::Word, what)
     }
 
     /// An unsigned integer literal that fits 32 bits.
-    pub fn u32(&mut self, what: &str) -> Result<u32, ParseError> {
+    pub(super) fn u32(&mut self, what: &str) -> Result<u32, ParseError> {
         let error = self.error(what);
         let text = self.expect(Token::Integer, what)?;
         integer(text)

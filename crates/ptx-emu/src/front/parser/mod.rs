@@ -28,7 +28,7 @@ pub struct ParseError {
 }
 
 /// Reads a PTX module.
-pub fn parse(text: &str) -> Result<Module<'_>, ParseError> {
+pub(crate) fn parse(text: &str) -> Result<Module<'_>, ParseError> {
     module::ModuleParser::new(text)?.module()
 }
 

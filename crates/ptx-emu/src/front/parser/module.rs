@@ -53,14 +53,14 @@ impl DebugStrings<'_> {
 }
 
 impl<'a> ModuleParser<'a> {
-    pub fn new(text: &'a str) -> Result<Self, ParseError> {
+    pub(super) fn new(text: &'a str) -> Result<Self, ParseError> {
         Ok(Self {
             cursor: Cursor::new(text)?,
             locations: Locations::default(),
         })
     }
 
-    pub fn module(mut self) -> Result<Module<'a>, ParseError> {
+    pub(super) fn module(mut self) -> Result<Module<'a>, ParseError> {
         let mut module = Module {
             address_size: 64,
             ..Module::default()
@@ -122,7 +122,7 @@ impl<'a> ModuleParser<'a> {
     }
 
     /// `.file 1 "path"[, time, size]`
-    pub fn file(&mut self) -> Result<SourceFile<'a>, ParseError> {
+    pub(super) fn file(&mut self) -> Result<SourceFile<'a>, ParseError> {
         self.cursor.advance();
         let index = self.cursor.u32("a file number")?;
         let name = self.cursor.expect(Token::Text, "a quoted file name")?;
@@ -136,7 +136,7 @@ impl<'a> ModuleParser<'a> {
     }
 
     /// `.pragma "text";`
-    pub fn pragma(&mut self) -> Result<&'a str, ParseError> {
+    pub(super) fn pragma(&mut self) -> Result<&'a str, ParseError> {
         self.cursor.advance();
         let text = self.cursor.expect(Token::Text, "a quoted pragma")?;
         while self.cursor.eat(Token::Comma).is_some() {
@@ -156,7 +156,7 @@ impl<'a> ModuleParser<'a> {
     }
 
     /// `.loc file line column [, function_name label[+offset], inlined_at file line column]`
-    pub fn loc(&mut self) -> Result<(), ParseError> {
+    pub(super) fn loc(&mut self) -> Result<(), ParseError> {
         self.cursor.advance();
         let place = self.place()?;
         let mut raw = RawLocation {

@@ -5,8 +5,8 @@
 //! of B holds column g and k = p·(4j + t) + e; words of C and D hold rows g and g + 8, columns 2t
 //! and 2t + 1.
 
-pub mod octets;
-pub mod sparse;
+pub(crate) mod octets;
+pub(crate) mod sparse;
 
 use thiserror::Error;
 
@@ -17,7 +17,7 @@ use crate::numeric::{FloatMode, Lanes, arith};
 
 /// The type of C and D.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Accumulator {
+pub(crate) enum Accumulator {
     /// Two columns to a register.
     F16,
     F32,
@@ -28,7 +28,7 @@ pub enum Accumulator {
 
 /// What single-bit operands do instead of multiplying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum BitProduct {
+pub(crate) enum BitProduct {
     #[default]
     And,
     Xor,
@@ -36,7 +36,7 @@ pub enum BitProduct {
 
 /// Everything about an `mma.sync` but its registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Form {
+pub(crate) struct Form {
     m: usize,
     k: usize,
     a: Element,
@@ -48,7 +48,7 @@ pub struct Form {
 
 /// What is wrong with an `mma.sync`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum MmaError {
+pub(crate) enum MmaError {
     #[error("there is no mma.sync m{m}n{n}k{k} of {a:?} by {b:?} into {d:?}")]
     Form {
         m: u32,
@@ -71,7 +71,7 @@ const MAX_D: usize = 8;
 
 impl Form {
     /// Checks shape and types.
-    pub fn new(
+    pub(crate) fn new(
         (m, n, k): (u32, u32, u32),
         a: Element,
         b: Element,
@@ -114,17 +114,17 @@ impl Form {
     }
 
     /// Register words of A.
-    pub fn a_registers(&self) -> usize {
+    pub(crate) fn a_registers(&self) -> usize {
         self.m * self.k * self.a.bits() as usize / 1024
     }
 
     /// Register words of B.
-    pub fn b_registers(&self) -> usize {
+    pub(crate) fn b_registers(&self) -> usize {
         8 * self.k * self.b.bits() as usize / 1024
     }
 
     /// Register words of C and of D.
-    pub fn d_registers(&self) -> usize {
+    pub(crate) fn d_registers(&self) -> usize {
         let bits = match self.d {
             Accumulator::F16 => 16,
             Accumulator::F32 | Accumulator::S32 => 32,
@@ -134,12 +134,12 @@ impl Form {
     }
 
     /// Multiplications and additions, as FLOP are counted.
-    pub fn flops(&self) -> u64 {
+    pub(crate) fn flops(&self) -> u64 {
         (2 * self.m * 8 * self.k) as u64
     }
 
     /// D = A·B + C. The first [`Form::d_registers`] words of the result are D.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         a: &[&Lanes],
         b: &[&Lanes],

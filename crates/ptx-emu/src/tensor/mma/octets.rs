@@ -10,7 +10,7 @@ use crate::numeric::halves::Half;
 
 /// The layouts and sums of one m8n8k4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Octets {
+pub(crate) struct Octets {
     pub a_by_column: bool,
     pub b_by_row: bool,
     /// f16 or f32.
@@ -35,7 +35,7 @@ fn half(registers: &[&Lanes], lane: usize, e: usize) -> u32 {
 
 impl Octets {
     /// Register words of C or D of a type.
-    pub fn registers(accumulator: Accumulator) -> usize {
+    pub(crate) fn registers(accumulator: Accumulator) -> usize {
         match accumulator {
             Accumulator::F16 => 4,
             _ => 8,
@@ -43,10 +43,10 @@ impl Octets {
     }
 
     /// Multiplications and additions.
-    pub const FLOPS: u64 = 2 * 8 * 8 * 4 * 4;
+    pub(crate) const FLOPS: u64 = 2 * 8 * 8 * 4 * 4;
 
     /// D = A·B + C; A and B have two register words. `None` if some operand has another number.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         a: &[&Lanes],
         b: &[&Lanes],

@@ -13,7 +13,7 @@ const MAX_K: usize = 128;
 
 /// What is wrong with an `mma.sp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Error {
+pub(crate) enum Error {
     #[error(transparent)]
     Form(#[from] MmaError),
     #[error(transparent)]
@@ -22,14 +22,14 @@ pub enum Error {
 
 /// Everything about an `mma.sp` but its registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Sparse {
+pub(crate) struct Sparse {
     /// With the depth of B; A has half of it.
     form: Form,
     pattern: Pattern,
 }
 
 /// Register fragments of a sparse product.
-pub struct Operands<'a> {
+pub(crate) struct Operands<'a> {
     pub a: &'a [&'a Lanes],
     pub b: &'a [&'a Lanes],
     pub c: &'a [&'a Lanes],
@@ -38,7 +38,7 @@ pub struct Operands<'a> {
 
 impl Sparse {
     /// Checks shape, types and selector; the shape is m16n8 with this `k`.
-    pub fn new(
+    pub(crate) fn new(
         k: u32,
         (a, b): (Element, Element),
         d: Accumulator,
@@ -74,12 +74,12 @@ impl Sparse {
     }
 
     /// Multiplications and additions done: those of the stored elements.
-    pub fn flops(&self) -> u64 {
+    pub(crate) fn flops(&self) -> u64 {
         self.form.flops() / 2
     }
 
     /// D = A·B + C.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         operands: &Operands<'_>,
         numerics: Numerics,

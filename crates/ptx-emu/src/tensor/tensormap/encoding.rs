@@ -7,26 +7,26 @@ const MAGIC: [u8; 4] = *b"TMap";
 
 /// Where each field lies. Numbers are little-endian.
 mod at {
-    pub const ELEMENT: usize = 4;
+    pub(super) const ELEMENT: usize = 4;
     /// Zero-based, as `tensormap.replace` counts.
-    pub const RANK: usize = 5;
-    pub const SWIZZLE: usize = 6;
-    pub const ATOMICITY: usize = 7;
-    pub const FILL: usize = 8;
-    pub const INTERLEAVE: usize = 9;
-    pub const MODE: usize = 10;
+    pub(super) const RANK: usize = 5;
+    pub(super) const SWIZZLE: usize = 6;
+    pub(super) const ATOMICITY: usize = 7;
+    pub(super) const FILL: usize = 8;
+    pub(super) const INTERLEAVE: usize = 9;
+    pub(super) const MODE: usize = 10;
     /// Five bytes.
-    pub const ELEMENT_STRIDES: usize = 11;
+    pub(super) const ELEMENT_STRIDES: usize = 11;
     /// Eight bytes.
-    pub const ADDRESS: usize = 16;
+    pub(super) const ADDRESS: usize = 16;
     /// Five words, each one less than the extent.
-    pub const DIMS: usize = 24;
+    pub(super) const DIMS: usize = 24;
     /// Four double words.
-    pub const STRIDES: usize = 48;
+    pub(super) const STRIDES: usize = 48;
     /// Five half words.
-    pub const BOX: usize = 80;
+    pub(super) const BOX: usize = 80;
     /// Six signed half words, then channels and pixels.
-    pub const IM2COL: usize = 90;
+    pub(super) const IM2COL: usize = 90;
 }
 
 /// A field of `tensormap.replace.tile`.

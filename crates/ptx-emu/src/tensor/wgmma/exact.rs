@@ -11,13 +11,13 @@ const MAX_K: usize = 32;
 
 /// Where in a warp's registers element (row, column) of its 16×N slab is: register and lane.
 /// Packed f16 accumulators hold both columns of a pair in one register.
-pub fn place(row: usize, column: usize) -> (usize, usize) {
+pub(super) fn place(row: usize, column: usize) -> (usize, usize) {
     let register = 4 * (column / 8) + 2 * (row / 8) + (column & 1);
     (register, 4 * (row % 8) + column % 8 / 2)
 }
 
 /// Sums as [`super::super::fused`] describes, one instruction after the other.
-pub fn floats(
+pub(super) fn floats(
     form: &Form,
     steps: &[Step<'_>],
     shared: &[u8],
@@ -75,7 +75,7 @@ pub fn floats(
 }
 
 /// `wgmma.*.b1.and.popc`: counts positions set in both operands.
-pub fn bits(
+pub(super) fn bits(
     form: &Form,
     steps: &[Step<'_>],
     shared: &[u8],

@@ -11,14 +11,14 @@ use crate::numeric::Lanes;
 use crate::numeric::simd::Level;
 
 /// Floats per k in a panel of A.
-pub const A_WIDTH: usize = 64;
+pub(super) const A_WIDTH: usize = 64;
 /// Floats per k and column group in a panel of B.
-pub const B_WIDTH: usize = 8;
+pub(super) const B_WIDTH: usize = 8;
 
 /// Sixteen bytes of shared memory.
-pub type Chunk = [u8; 16];
+pub(super) type Chunk = [u8; 16];
 
-pub fn chunk(shared: &[u8], address: u32, operand: char) -> Result<&Chunk, WgmmaError> {
+pub(super) fn chunk(shared: &[u8], address: u32, operand: char) -> Result<&Chunk, WgmmaError> {
     let start = address as usize;
     shared
         .get(start..start.wrapping_add(16))
@@ -32,7 +32,11 @@ pub fn chunk(shared: &[u8], address: u32, operand: char) -> Result<&Chunk, Wgmma
 
 /// The fragment registers of one warp for a K-major A in shared memory: a register's eight rows
 /// of four words are eight chunks.
-pub fn fragment(matrix: &Matrix, warp: u32, shared: &[u8]) -> Result<[Lanes; 4], WgmmaError> {
+pub(super) fn fragment(
+    matrix: &Matrix,
+    warp: u32,
+    shared: &[u8],
+) -> Result<[Lanes; 4], WgmmaError> {
     let mut registers = [[0u32; 32]; 4];
     let addresses = [0, 1].map(|half| matrix.group_chunks(2 * warp + half));
     for (index, register) in registers.iter_mut().enumerate() {
@@ -48,7 +52,7 @@ pub fn fragment(matrix: &Matrix, warp: u32, shared: &[u8]) -> Result<[Lanes; 4],
 }
 
 /// Calls `each` with every element code of a 16-row slab of A: (row, k, code).
-pub fn each_a(
+pub(super) fn each_a(
     form: &Form,
     step: &Step<'_>,
     warp: usize,
@@ -92,7 +96,7 @@ pub fn each_a(
 
 /// The chunks of the first eight rows of A, if it is in shared memory and the other rows lie as
 /// they do.
-pub fn regular_rows(step: &Step<'_>, shared: &[u8]) -> Option<[[u32; 2]; 8]> {
+pub(super) fn regular_rows(step: &Step<'_>, shared: &[u8]) -> Option<[[u32; 2]; 8]> {
     match &step.a {
         OperandA::Shared(matrix) if matrix.major == Major::K => {
             matrix.regular_chunks(8, shared.len())
@@ -102,7 +106,7 @@ pub fn regular_rows(step: &Step<'_>, shared: &[u8]) -> Option<[[u32; 2]; 8]> {
 }
 
 /// Expands A of one instruction for one warp into `panel`. `rows` is what [`regular_rows`] found.
-pub fn expand_a(
+pub(super) fn expand_a(
     form: &Form,
     level: Level,
     (step, rows): (&Step<'_>, Option<[[u32; 2]; 8]>),
@@ -152,12 +156,12 @@ pub fn expand_a(
 }
 
 /// Where column c of a group stands among the group's eight: even ones first.
-pub const fn slot(column: usize) -> usize {
+pub(super) const fn slot(column: usize) -> usize {
     (column & 1) * 4 + column / 2
 }
 
 /// Calls `each` with every element code of one column group of B: (column in group, k, code).
-pub fn each_b(
+pub(super) fn each_b(
     form: &Form,
     matrix: &Matrix,
     group: usize,
@@ -193,7 +197,7 @@ pub fn each_b(
 }
 
 /// Expands B of one instruction into the panels of its column groups.
-pub fn expand_b<'p>(
+pub(super) fn expand_b<'p>(
     form: &Form,
     level: Level,
     matrix: &Matrix,

@@ -287,7 +287,7 @@ impl Panels<'_> {
 /// A·B + C of one warp's fragments, as `mma.sync` has them, where K fills 32 bytes and the vector
 /// units can widen both types: the same slab as a warp's share of a wgmma, one group wide.
 #[cfg(target_arch = "x86_64")]
-pub fn fragments(
+pub(crate) fn fragments(
     (left, a): (Element, [&Lanes; 4]),
     (right, b): (Element, [&Lanes; 2]),
     c: [&Lanes; 4],
@@ -330,7 +330,7 @@ pub fn fragments(
 }
 
 /// f32 accumulators.
-pub fn floats(
+pub(super) fn floats(
     form: &Form,
     level: Level,
     steps: &[Step<'_>],
@@ -350,7 +350,7 @@ pub fn floats(
 }
 
 /// f16 accumulators: one rounding per instruction.
-pub fn halves(
+pub(super) fn halves(
     form: &Form,
     level: Level,
     steps: &[Step<'_>],
@@ -378,7 +378,7 @@ pub fn halves(
 }
 
 /// 8-bit integers. A product has 16 bits and an instruction sums 32 of them: exact in f32.
-pub fn integers(
+pub(super) fn integers(
     form: &Form,
     level: Level,
     steps: &[Step<'_>],

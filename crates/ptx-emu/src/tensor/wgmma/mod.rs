@@ -14,7 +14,7 @@ mod x86;
 
 #[cfg(target_arch = "x86_64")]
 pub(super) use kernel::fragments;
-pub use sparse::SparseStep;
+pub(crate) use sparse::SparseStep;
 use thiserror::Error;
 
 use super::descriptor::Matrix;
@@ -25,7 +25,7 @@ use crate::numeric::simd::Level;
 
 /// The type of D.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Accumulator {
+pub(crate) enum Accumulator {
     F32,
     /// Two columns to a register.
     F16,
@@ -34,7 +34,7 @@ pub enum Accumulator {
 
 /// Everything about a wgmma that is known before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Form {
+pub(crate) struct Form {
     n: u32,
     a: Element,
     b: Element,
@@ -46,7 +46,7 @@ pub struct Form {
 
 /// The A operand of one instruction.
 #[derive(Debug, Clone, Copy)]
-pub enum OperandA<'a> {
+pub(crate) enum OperandA<'a> {
     /// In shared memory; the descriptor's majorness is `imm-trans-a`.
     Shared(Matrix),
     /// The four fragment registers of each of the four warps.
@@ -55,7 +55,7 @@ pub enum OperandA<'a> {
 
 /// One instruction of a chain: they share form and accumulator.
 #[derive(Debug, Clone, Copy)]
-pub struct Step<'a> {
+pub(crate) struct Step<'a> {
     pub a: OperandA<'a>,
     pub b: Matrix,
     /// `scale-d`: add to D instead of overwriting it.
@@ -64,7 +64,7 @@ pub struct Step<'a> {
 
 /// What is wrong with a wgmma.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum WgmmaError {
+pub(crate) enum WgmmaError {
     #[error("wgmma has no shape m64n{n}: n is a multiple of 8 from 8 to 256{}", .integer.then_some(", and of 16 above 32 for integers").unwrap_or(""))]
     Shape { n: u32, integer: bool },
     #[error("wgmma cannot multiply {a:?} by {b:?} into {d:?}")]
@@ -97,7 +97,7 @@ pub enum WgmmaError {
 
 impl Form {
     /// Checks shape and types. `negate` tells whether exactly one of the scales is −1.
-    pub fn new(
+    pub(crate) fn new(
         n: u32,
         a: Element,
         b: Element,
@@ -141,12 +141,12 @@ impl Form {
     }
 
     /// K of the shape: 32 bytes of A.
-    pub fn k(&self) -> u32 {
+    pub(crate) fn k(&self) -> u32 {
         256 / self.a.bits()
     }
 
     /// Accumulator registers of each warp.
-    pub fn registers(&self) -> usize {
+    pub(crate) fn registers(&self) -> usize {
         let columns_per_register = if self.d == Accumulator::F16 { 2 } else { 1 };
         (self.n / 2) as usize / columns_per_register
     }
@@ -156,7 +156,7 @@ impl Form {
     ///
     /// `shared` is the CTA's shared memory from address 0. `d` holds the accumulator registers of
     /// warp 0 in order, then those of warps 1, 2 and 3.
-    pub fn run_at(
+    pub(crate) fn run_at(
         &self,
         level: Level,
         steps: &[Step<'_>],

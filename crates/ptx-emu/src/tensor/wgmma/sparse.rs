@@ -14,7 +14,7 @@ use crate::numeric::halves::Half;
 
 /// One sparse instruction of a chain.
 #[derive(Debug, Clone, Copy)]
-pub struct SparseStep<'a> {
+pub(crate) struct SparseStep<'a> {
     /// As a dense one, B being its first half.
     pub step: Step<'a>,
     /// The metadata register of each of the four warps.
@@ -30,7 +30,7 @@ fn halves(b: &Matrix) -> Result<[Matrix; 2], WgmmaError> {
 
 impl Form {
     /// Runs a chain of sparse instructions on one accumulator; the other arguments as for a dense one.
-    pub fn run_sparse(
+    pub(crate) fn run_sparse(
         &self,
         steps: &[SparseStep<'_>],
         shared: &[u8],

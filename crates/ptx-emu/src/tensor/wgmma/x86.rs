@@ -8,7 +8,7 @@ use crate::numeric::Lanes;
 
 /// How an element becomes an f32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     F16,
     Bf16,
     Tf32,
@@ -19,7 +19,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub fn of(element: Element) -> Option<Self> {
+    pub(super) fn of(element: Element) -> Option<Self> {
         Some(match element {
             Element::F16 => Self::F16,
             Element::Bf16 => Self::Bf16,
@@ -33,7 +33,7 @@ impl Kind {
     }
 
     /// K of an instruction: elements in 32 bytes.
-    pub const fn depth(self) -> usize {
+    pub(super) const fn depth(self) -> usize {
         8 * self.per_word()
     }
 
@@ -52,7 +52,7 @@ const E4M3_SCALE: f32 = 256.0;
 
 /// Where the four fragment registers of a warp are.
 #[derive(Clone, Copy)]
-pub enum Fragment<'a> {
+pub(super) enum Fragment<'a> {
     Registers([&'a Lanes; 4]),
     /// The two groups of rows of a K-major tile in shared memory. Four lanes of a register are a
     /// row's chunk.
@@ -88,7 +88,12 @@ impl Fragment<'_> {
 /// # Safety
 /// The fragment's chunks must be readable.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,f16c")]
-pub unsafe fn expand_a_avx512(kind: Kind, negate: bool, fragment: Fragment<'_>, panel: &mut [f32]) {
+pub(super) unsafe fn expand_a_avx512(
+    kind: Kind,
+    negate: bool,
+    fragment: Fragment<'_>,
+    panel: &mut [f32],
+) {
     assert!(panel.len() >= kind.depth() * A_WIDTH);
     let sign = _mm512_set1_epi32(if negate { i32::MIN } else { 0 });
     let per_word = kind.per_word();
@@ -152,7 +157,12 @@ fn wide_element(kind: Kind, words: __m512i, e: u32) -> __m512 {
 /// # Safety
 /// As there.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub unsafe fn expand_a_avx2(kind: Kind, negate: bool, fragment: Fragment<'_>, panel: &mut [f32]) {
+pub(super) unsafe fn expand_a_avx2(
+    kind: Kind,
+    negate: bool,
+    fragment: Fragment<'_>,
+    panel: &mut [f32],
+) {
     assert!(panel.len() >= kind.depth() * A_WIDTH);
     let sign = _mm256_set1_ps(if negate { -0.0 } else { 0.0 });
     let per_word = kind.per_word();
@@ -236,7 +246,7 @@ fn halves_of_bytes(kind: Kind, bytes: __m256i) -> (__m256i, f32) {
 /// Groups of eight rows of A, or columns of B, that lie alike: the chunks of the first one from
 /// `base` on, and bytes from each to the next.
 #[derive(Clone, Copy)]
-pub struct Groups {
+pub(super) struct Groups {
     pub base: *const u8,
     pub chunks: [[u32; 2]; 8],
     pub stride: usize,
@@ -247,7 +257,7 @@ pub struct Groups {
 /// # Safety
 /// The chunks of as many groups as there are panels must be readable.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub unsafe fn expand_b<'p>(
+pub(super) unsafe fn expand_b<'p>(
     kind: Kind,
     mut columns: Groups,
     panels: impl Iterator<Item = &'p mut [f32]>,
