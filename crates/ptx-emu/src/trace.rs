@@ -51,7 +51,8 @@ pub enum Event {
     },
     /// One instruction that others may have to wait for, or that asks for more than a slot of its
     /// own pipe. It stands apart from runs; the lanes it was guarded away from are not counted, and
-    /// one guarded away from all is part of a run.
+    /// one guarded away from all is part of a run. Where lanes do different things (copies, or
+    /// arrivals at several barriers), several deeds with the same `at` follow one another.
     Did {
         /// The instruction.
         at: u32,
@@ -96,7 +97,8 @@ pub enum Deed {
         /// Whether it is atomic.
         atomic: bool,
     },
-    /// Loads, stores and atomics in another CTA's shared memory; `st.async` names its barrier.
+    /// Loads, stores and atomics in another CTA's shared memory; `st.async` and
+    /// `mbarrier.complete_tx` name a barrier, which may be the CTA's own.
     Remote {
         /// Rank of that CTA.
         rank: u32,
@@ -136,11 +138,13 @@ pub enum Deed {
     Bulk {
         /// Which way.
         way: Way,
-        /// Which bytes of global memory, summed over its rows; none between CTAs.
+        /// Which bytes of global memory, summed over its rows; none between CTAs, or outside a
+        /// tensor.
         at: Option<GlobalBytes>,
         /// Contiguous pieces of global memory.
         rows: u32,
-        /// Bytes that reach or leave shared memory, zeros outside a tensor included.
+        /// Bytes that reach or leave the shared memory of each CTA, zeros outside a tensor
+        /// included; none for a prefetch.
         bytes: u32,
         /// CTAs of the cluster that receive it, by bit of rank; zero for stores.
         to: u32,
@@ -172,7 +176,7 @@ pub enum Deed {
         /// Arrivals of a phase.
         count: u32,
     },
-    /// `mbarrier.arrive`, by all active lanes together, and `expect_tx`.
+    /// `mbarrier.arrive`, by all active lanes together, and `expect_tx` (which arrives 0 times).
     Arrive {
         /// The barrier.
         barrier: BarrierAt,

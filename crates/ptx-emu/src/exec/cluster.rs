@@ -17,6 +17,7 @@ use super::early::InFlight;
 use super::env::Env;
 use super::mbarrier::Mbarriers;
 use super::print::Printed;
+use super::record::Recorder;
 use super::sync::NamedBarrier;
 use super::touched::Touched;
 use super::warp::{State, Wait, WaitPhase, Warp};
@@ -127,6 +128,8 @@ pub(crate) struct Cluster<'a> {
     /// The first read of something still on its way.
     pub(crate) early: Option<Box<EarlyRead>>,
     stalls: Stalls,
+    /// Writes down what the warps do, if the cluster is watched.
+    pub(super) recorder: Option<Box<Recorder>>,
     /// Stands in the place of the warp whose turn it is.
     spare: Option<Box<Warp>>,
     /// When the wall clock is looked at again.
@@ -186,6 +189,7 @@ impl<'a> Cluster<'a> {
             ordered: Vec::new(),
             early: None,
             stalls: Stalls::default(),
+            recorder: None,
             spare: None,
             next_look: EventTime::default(),
         };
@@ -197,6 +201,10 @@ impl<'a> Cluster<'a> {
             }
         }
         cluster.adversary.reorder(&mut cluster.order);
+        if env.watches(index) {
+            let warps = cluster.ctas.iter().map(|cta| cta.warps.len());
+            cluster.recorder = Some(Box::new(Recorder::new(warps)));
+        }
         cluster
     }
 
@@ -296,7 +304,14 @@ impl<'a> Cluster<'a> {
         let spare = self.spare.take();
         let spare = spare.unwrap_or_else(|| Box::new(Warp::new(0, 0, 0, 0, 0, 0)));
         let mut w = std::mem::replace(&mut self.ctas[cta].warps[warp], spare);
-        let outcome = self.interpret(&mut w, quantum);
+        let outcome = match self.recorder.take() {
+            None => self.interpret(&mut w, quantum),
+            Some(mut recorder) => {
+                let outcome = self.interpret_recorded(&mut recorder, &mut w, quantum);
+                self.recorder = Some(recorder);
+                outcome
+            }
+        };
         let (pc, active) = (w.pc, w.active);
         let done = matches!(w.state, State::Done);
         self.spare = Some(std::mem::replace(&mut self.ctas[cta].warps[warp], w));

@@ -7,6 +7,7 @@ use super::clock::Steps;
 use super::cluster::{Cta, shared_memory};
 use super::door::Listener;
 use super::mbarrier::Mbarriers;
+use super::record::Watched;
 use super::residency::{Demand, Residency};
 use super::sync::NamedBarrier;
 use super::touched::Touched;
@@ -21,6 +22,8 @@ pub(crate) struct Env<'a> {
     pub(crate) program: &'a Program,
     /// Who hears of every access, besides the counters.
     pub(crate) listener: Option<&'a dyn Listener>,
+    /// Clusters whose warps are followed.
+    pub(crate) watched: Option<Watched>,
     /// Class of each instruction, for the counters.
     pub(crate) classes: Vec<u8>,
     /// Instructions that read accumulators of wgmma.
@@ -61,6 +64,7 @@ pub(crate) struct Env<'a> {
 pub(crate) struct Setup<'a> {
     pub(crate) program: &'a Program,
     pub(crate) listener: Option<&'a dyn Listener>,
+    pub(crate) watched: Option<Watched>,
     pub(crate) memory: &'a Memory,
     pub(crate) params: AlignedBytes,
     pub(crate) globals: Vec<u64>,
@@ -123,6 +127,7 @@ impl<'a> Env<'a> {
         Self {
             program,
             listener: setup.listener,
+            watched: setup.watched,
             classes: program
                 .insts
                 .iter()
@@ -185,6 +190,28 @@ impl<'a> Env<'a> {
     /// Number of clusters in each dimension.
     pub(crate) fn clusters(&self) -> [u32; 3] {
         std::array::from_fn(|i| self.grid[i] / self.cluster[i])
+    }
+
+    /// How many clusters are to run.
+    pub(crate) fn running(&self) -> u64 {
+        match &self.watched {
+            Some(watched) if watched.only => watched.clusters.len() as u64,
+            _ => self.clusters().iter().map(|&n| u64::from(n)).product(),
+        }
+    }
+
+    /// The number of the `nth` of them.
+    pub(crate) fn nth_running(&self, nth: u64) -> u64 {
+        match &self.watched {
+            Some(watched) if watched.only => watched.clusters[nth as usize],
+            _ => nth,
+        }
+    }
+
+    /// Whether a cluster is watched.
+    pub(crate) fn watches(&self, cluster: u64) -> bool {
+        let clusters = self.watched.as_ref().map(|watched| &watched.clusters);
+        clusters.is_some_and(|clusters| clusters.binary_search(&cluster).is_ok())
     }
 
     pub(crate) fn threads(&self) -> u32 {

@@ -23,6 +23,7 @@ use super::env::Env;
 use super::print::Printed;
 use crate::counters::Counters;
 use crate::fault::{EarlyRead, Fault, FaultKind, Place};
+use crate::trace::CtaTrace;
 
 /// Epochs in which nothing but waiting happened before the launch counts as hung.
 const IDLE_EPOCHS: u64 = 2_000;
@@ -37,16 +38,24 @@ pub(crate) struct Tally {
     /// The early read of the lowest cluster that made one.
     early: Option<(u64, Box<EarlyRead>)>,
     printed: Printed,
+    traces: Vec<CtaTrace>,
 }
 
 impl Tally {
     fn add(&mut self, mut cluster: Cluster<'_>) {
         cluster.settle();
+        self.traces.append(&mut cluster.traces());
         self.counters += &cluster.counters;
         let early = cluster.early.map(|early| (cluster.index, early));
         let both = self.early.take().into_iter().chain(early);
         self.early = both.min_by_key(|(index, _)| *index);
         self.printed.append(cluster.printed);
+    }
+
+    /// What the watched CTAs did, by their number.
+    pub(crate) fn traces(&mut self) -> Vec<CtaTrace> {
+        self.traces.sort_unstable_by_key(|trace| trace.cta);
+        std::mem::take(&mut self.traces)
     }
 
     /// The first early read, and everything printed.
@@ -58,7 +67,7 @@ impl Tally {
 
 /// Runs the whole grid.
 pub(crate) fn run(env: &Env<'_>) -> Result<Tally, Box<Fault>> {
-    let clusters = env.clusters().iter().map(|&n| u64::from(n)).product();
+    let clusters = env.running();
     let mut tally = match env.shared_grid {
         true => run_epochs(env, clusters)?,
         false => run_apart(env, clusters)?,
@@ -76,7 +85,7 @@ fn run_apart(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
     let mut next = 0;
     while next < clusters {
         let end = clusters.min(next + WINDOW);
-        let mut window: Vec<u64> = (next..end).collect();
+        let mut window: Vec<u64> = (next..end).map(|nth| env.nth_running(nth)).collect();
         adversary.shuffle(&mut window);
         let half = window.len() as u64 / 2;
         let (first, second) = window.split_at((half + adversary.draw(half + 1)) as usize);
@@ -129,7 +138,7 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
     let mut idle = 0;
     while next < clusters || !resident.is_empty() {
         while next < clusters && (resident.len() as u64) < per_wave {
-            resident.push(Cluster::new(env, next));
+            resident.push(Cluster::new(env, env.nth_running(next)));
             next += 1;
         }
         let outcomes: Vec<Result<Outcome, Box<Fault>>> = resident

@@ -3,6 +3,7 @@
 mod check;
 mod error;
 mod params;
+mod traced;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,11 +17,13 @@ use crate::exec::clock::Steps;
 use crate::exec::door::Listener;
 use crate::exec::env::{Deadline, Env, Setup};
 use crate::exec::grid;
+use crate::exec::record::Watched;
 use crate::memory::{DevicePtr, Memory};
 use crate::module::Module;
 use crate::numeric::simd::Level;
 use crate::op::Program;
 use crate::report::Report;
+use crate::trace::{Trace, Watch};
 
 /// One kernel launch.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +63,7 @@ struct Given<'l> {
     cluster: Option<[u32; 3]>,
     workspace: Option<DevicePtr>,
     listener: Option<&'l dyn Listener>,
+    watched: Option<Watched>,
 }
 
 impl Launch {
@@ -138,12 +142,26 @@ impl Launch {
         memory: &mut Memory,
         listener: Option<&dyn Listener>,
     ) -> Result<Report, LaunchError> {
+        let (report, _) = self.start(module, memory, listener, None)?;
+        Ok(report)
+    }
+
+    fn start(
+        &self,
+        module: &Module,
+        memory: &mut Memory,
+        listener: Option<&dyn Listener>,
+        watch: Option<&Watch>,
+    ) -> Result<(Report, Trace), LaunchError> {
         self.check_target(module)?;
         let program = self.program(module)?;
         let params = self.pack_params(program)?;
         let cluster = self.check_shape(program)?;
         self.check_shared(program)?;
         self.check_residency(program, cluster)?;
+        let watched = watch
+            .map(|watch| self.watched(watch, cluster, program))
+            .transpose()?;
         let globals = memory.bind(module)?;
         let workspace = match self.cooperative {
             true => Some(memory.alloc_named("cooperative workspace", WORKSPACE_BYTES)?),
@@ -155,6 +173,7 @@ impl Launch {
             cluster,
             workspace,
             listener,
+            watched,
         };
         let report = self.emulate(program, memory, given);
         if let Some(workspace) = workspace {
@@ -168,19 +187,21 @@ impl Launch {
         program: &Program,
         memory: &Memory,
         given: Given<'_>,
-    ) -> Result<Report, LaunchError> {
+    ) -> Result<(Report, Trace), LaunchError> {
         let Given {
             params,
             globals,
             cluster,
             workspace,
             listener,
+            watched,
         } = given;
         let sizes = cluster.unwrap_or([1; 3]);
         let alone = (0..3).all(|i| self.grid[i] == sizes[i]);
         let env = Env::new(Setup {
             program,
             listener,
+            watched,
             memory,
             params,
             globals,
@@ -210,15 +231,20 @@ impl Launch {
                 })?
                 .install(|| grid::run(&env)),
         };
-        let tally = tally.map_err(LaunchError::Fault)?;
+        let mut tally = tally.map_err(LaunchError::Fault)?;
+        let trace = env.watched.as_ref().map(|watched| {
+            let ctas = tally.traces();
+            traced::trace(program, memory, watched, ctas)
+        });
         let counters = tally.counters;
         let (early_read, printed) = tally.words();
-        Ok(Report {
+        let report = Report {
             counters,
             seed: self.config.seed,
             ctas_per_sm: env.residency().per_sm,
             early_read,
             printed,
-        })
+        };
+        Ok((report, trace.unwrap_or_default()))
     }
 }

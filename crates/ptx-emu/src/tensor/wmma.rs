@@ -165,6 +165,17 @@ impl Wmma {
         })
     }
 
+    /// Rows, columns and depth.
+    pub(crate) fn shape(&self) -> [u32; 3] {
+        let Shape { m, n, k } = self.shape;
+        [m, n, k]
+    }
+
+    /// Bits of an element of A and B.
+    pub(crate) fn bits(&self) -> u32 {
+        self.a.bits()
+    }
+
     /// Multiplications and additions.
     pub(crate) fn flops(&self) -> u64 {
         let Shape { m, n, k } = self.shape;

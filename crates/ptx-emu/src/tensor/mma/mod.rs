@@ -133,6 +133,16 @@ impl Form {
         self.m * 8 * bits / 1024
     }
 
+    /// Rows, columns and depth.
+    pub(crate) fn shape(&self) -> [u32; 3] {
+        [self.m as u32, 8, self.k as u32]
+    }
+
+    /// Bits of an element of A and B.
+    pub(crate) fn bits(&self) -> u32 {
+        self.a.bits()
+    }
+
     /// Multiplications and additions, as FLOP are counted.
     pub(crate) fn flops(&self) -> u64 {
         (2 * self.m * 8 * self.k) as u64

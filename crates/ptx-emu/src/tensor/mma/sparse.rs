@@ -73,6 +73,16 @@ impl Sparse {
         Ok(Self { form, pattern })
     }
 
+    /// Rows, columns and depth of B.
+    pub(crate) fn shape(&self) -> [u32; 3] {
+        self.form.shape()
+    }
+
+    /// Bits of an element of A and B.
+    pub(crate) fn bits(&self) -> u32 {
+        self.form.bits()
+    }
+
     /// Multiplications and additions done: those of the stored elements.
     pub(crate) fn flops(&self) -> u64 {
         self.form.flops() / 2

@@ -140,6 +140,11 @@ impl Form {
         })
     }
 
+    /// Bits of an element of A and B.
+    pub(crate) fn bits(&self) -> u32 {
+        self.a.bits()
+    }
+
     /// K of the shape: 32 bytes of A.
     pub(crate) fn k(&self) -> u32 {
         256 / self.a.bits()

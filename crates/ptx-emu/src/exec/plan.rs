@@ -1,0 +1,125 @@
+//! Where the instructions of a program stand to each other, for those who follow warps.
+
+use super::exchange;
+use crate::op::{NO_RECONVERGENCE, Op, Pc, Program, Space, Unit};
+
+/// What is known of a program before it runs.
+pub(crate) struct Plan {
+    /// Whether an instruction begins a basic block.
+    pub(crate) leaders: Vec<bool>,
+    /// Instructions from each on that follow one another whatever happens and do nothing a trace
+    /// tells apart, the branch at their end included.
+    straight: Vec<u32>,
+    /// The same for warps whose lanes are on several paths: they may leave before an exchange.
+    parted: Vec<u32>,
+}
+
+impl Plan {
+    pub(crate) fn of(program: &Program) -> Self {
+        let leaders = leaders(program);
+        let straight = stretches(program, &leaders, |_| false);
+        let parted = stretches(program, &leaders, |op| exchange::members(op).is_some());
+        Self {
+            leaders,
+            straight,
+            parted,
+        }
+    }
+
+    /// How many instructions can be taken in one go; none if the first is to be looked at.
+    pub(super) fn straight(&self, pc: Pc, whole: bool) -> u32 {
+        let table = if whole { &self.straight } else { &self.parted };
+        table.get(pc as usize).copied().unwrap_or(0)
+    }
+}
+
+fn stretches(program: &Program, leaders: &[bool], apart: impl Fn(&Op) -> bool) -> Vec<u32> {
+    let mut out = vec![0; program.insts.len()];
+    let mut behind = 0;
+    for (pc, inst) in program.insts.iter().enumerate().rev() {
+        let next_leads = leaders.get(pc + 1).is_none_or(|leads| *leads);
+        out[pc] = match stands_apart(&inst.op) || apart(&inst.op) {
+            true => 0,
+            false if next_leads => 1,
+            false => behind + 1,
+        };
+        behind = out[pc];
+    }
+    out
+}
+
+fn leaders(program: &Program) -> Vec<bool> {
+    let mut leaders = vec![false; program.insts.len()];
+    let mut lead = |pc: Pc| {
+        if let Some(leads) = leaders.get_mut(pc as usize)
+            && pc != NO_RECONVERGENCE
+        {
+            *leads = true;
+        }
+    };
+    lead(0);
+    for (inst, pc) in program.insts.iter().zip(0..) {
+        match &inst.op {
+            Op::Bra {
+                target, reconverge, ..
+            } => [*target, *reconverge].into_iter().for_each(&mut lead),
+            Op::Brx {
+                targets,
+                reconverge,
+                ..
+            } => targets.iter().chain([reconverge]).for_each(|pc| lead(*pc)),
+            Op::Call { target } => lead(*target),
+            Op::CallIndirect {
+                targets,
+                reconverge,
+                ..
+            } => {
+                targets.iter().for_each(|(_, pc)| lead(*pc));
+                lead(*reconverge);
+            }
+            _ => {}
+        }
+        if inst.op.unit() == Unit::Branch {
+            lead(pc + 1);
+        }
+    }
+    leaders
+}
+
+/// Whether an instruction may be a deed of its own.
+fn stands_apart(op: &Op) -> bool {
+    let seen = |space: Space| !matches!(space, Space::Local | Space::Param | Space::Const);
+    match op {
+        Op::Ld { space, .. } | Op::St { space, .. } => seen(*space),
+        Op::Atom(_)
+        | Op::MatrixMove(_)
+        | Op::WmmaMove(_)
+        | Op::StAsync { .. }
+        | Op::RedAsync { .. }
+        | Op::CpAsync { .. }
+        | Op::CpAsyncCommit
+        | Op::CpAsyncWait { .. }
+        | Op::CpAsyncMbarArrive { .. }
+        | Op::Bulk(_)
+        | Op::Tensor(_)
+        | Op::BulkCommit
+        | Op::BulkWait { .. }
+        | Op::Bar { .. }
+        | Op::Mbar(_)
+        | Op::ClusterArrive { .. }
+        | Op::ClusterWait
+        | Op::Wgmma(_)
+        | Op::WgmmaFence
+        | Op::WgmmaCommit
+        | Op::WgmmaWait { .. }
+        | Op::Mma(_)
+        | Op::Wmma(_)
+        | Op::GridDep { .. }
+        | Op::Fence { .. }
+        | Op::Setmaxnreg { .. }
+        | Op::Nanosleep { .. }
+        | Op::ReadClock32 { .. }
+        | Op::ReadClock64 { .. } => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,187 @@
+//! Follows the warps of watched clusters and writes down what they do.
+//!
+//! The interpreter knows nothing of it: it is given as many instructions as follow one another
+//! whatever happens, or a single one, which is looked at before and after. So nobody else pays,
+//! and what is computed is what is computed without.
+
+use super::cluster::Cluster;
+use super::plan::Plan;
+use super::tape::{Question, Tape};
+use super::warp::{State, Wait, Warp};
+use crate::fault::FaultKind;
+use crate::op::{MbarOp, Op, Order, Pc};
+use crate::trace::{BarrierAt, CtaTrace, Deed};
+
+type Checked<T> = Result<T, Box<FaultKind>>;
+
+/// Which clusters of a launch are followed.
+pub(crate) struct Watched {
+    /// By number, ascending.
+    pub(crate) clusters: Vec<u64>,
+    /// No others run.
+    pub(crate) only: bool,
+    pub(crate) plan: Plan,
+}
+
+/// What the warps of a watched cluster have done so far.
+pub(crate) struct Recorder {
+    /// By CTA and warp.
+    tapes: Vec<Vec<Tape>>,
+    /// Of the instruction that is being looked at.
+    deeds: Vec<Deed>,
+    asked: Vec<Asked>,
+}
+
+/// Lanes that ask an mbarrier the same.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) barrier: BarrierAt,
+    pub(super) parity: u32,
+    pub(super) lanes: u32,
+}
+
+impl Recorder {
+    pub(super) fn new(warps: impl Iterator<Item = usize>) -> Self {
+        let tapes = warps.map(|warps| (0..warps).map(|_| Tape::default()).collect());
+        Self {
+            tapes: tapes.collect(),
+            deeds: Vec::new(),
+            asked: Vec::new(),
+        }
+    }
+
+    fn tape(&mut self, w: &Warp) -> &mut Tape {
+        &mut self.tapes[w.cta as usize][w.index as usize]
+    }
+}
+
+/// The lanes an instruction is for, as the interpreter finds them.
+fn guarded(w: &Warp, inst: &crate::op::Inst) -> u32 {
+    match inst.guard.pred {
+        None => w.active,
+        Some(p) if inst.guard.negate => w.active & !w.pred(p),
+        Some(p) => w.active & w.pred(p),
+    }
+}
+
+/// Whether lanes left `pc` to let others come to it first.
+fn went_aside(w: &Warp, pc: Pc, lanes: u32) -> bool {
+    let aside = |path: &super::warp::Path| path.parked && path.pc == pc && path.mask & lanes != 0;
+    w.stack.iter().any(aside)
+}
+
+impl Cluster<'_> {
+    /// As [`Cluster::interpret`], written down.
+    pub(super) fn interpret_recorded(
+        &mut self,
+        recorder: &mut Recorder,
+        w: &mut Warp,
+        quantum: u32,
+    ) -> Checked<u32> {
+        let Some(watched) = &self.env.watched else {
+            return self.interpret(w, quantum);
+        };
+        let mut steps = 0;
+        while steps < quantum && matches!(w.state, State::Ready) {
+            let pc = w.pc;
+            steps += match watched.plan.straight(pc, w.active == w.live) {
+                0 => self.interpret_one(recorder, w)?,
+                straight => {
+                    let taken = self.interpret(w, straight.min(quantum - steps))?;
+                    recorder.tape(w).run(pc, pc + taken);
+                    taken
+                }
+            };
+        }
+        Ok(steps)
+    }
+
+    /// One instruction that may be a deed.
+    fn interpret_one(&mut self, recorder: &mut Recorder, w: &mut Warp) -> Checked<u32> {
+        let (pc, active) = (w.pc, w.active);
+        let program = self.env.program;
+        let Some(inst) = program.insts.get(pc as usize) else {
+            return self.interpret(w, 1);
+        };
+        let mask = guarded(w, inst);
+        let Recorder { deeds, asked, .. } = recorder;
+        deeds.clear();
+        asked.clear();
+        if mask != 0 {
+            self.deeds(w, mask, &inst.op, deeds, asked);
+        }
+        let polled = self.polled(w, mask, &inst.op);
+        let (conflicts, progress) = (self.counters.bank_conflicts, self.progress);
+        let steps = self.interpret(w, 1)?;
+        let again = matches!(
+            w.state,
+            State::Waiting(Wait::Mbar { .. } | Wait::Communication)
+        );
+        if again || (active != w.live && went_aside(w, pc, active)) {
+            return Ok(steps);
+        }
+        let extra = (self.counters.bank_conflicts - conflicts) as u32;
+        let tape = &mut recorder.tapes[w.cta as usize][w.index as usize];
+        if let Op::Mbar(mbar) = &inst.op
+            && let MbarOp::TestWait { d, .. } | MbarOp::TryWait { d, .. } = mbar.op
+        {
+            let passed = w.pred(d);
+            for asked in asked.iter() {
+                let (barrier, parity) = (asked.barrier, asked.parity);
+                let question = Question::Phase { barrier, parity };
+                match asked.lanes & passed {
+                    0 => tape.ask(pc, question),
+                    _ => {
+                        tape.answered(pc, question);
+                        deeds.push(Deed::Await { barrier, parity });
+                    }
+                }
+            }
+        }
+        if let Some(address) = polled
+            && (matches!(inst.op, Op::Ld { .. }) || self.progress == progress)
+        {
+            tape.ask(pc, Question::Bytes { address });
+        }
+        if deeds.is_empty() {
+            tape.run(pc, pc + 1);
+        }
+        for deed in deeds.iter_mut() {
+            if let Deed::Shared { wavefronts, .. } = deed {
+                *wavefronts += extra;
+            }
+            tape.did(pc, *deed);
+        }
+        Ok(steps)
+    }
+
+    /// The address an instruction may be spinning on: it loads what others write, or is atomic.
+    fn polled(&self, w: &Warp, mask: u32, op: &Op) -> Option<u64> {
+        let addr = match op {
+            Op::Ld { order, addr, .. } if *order != Order::Weak => *addr,
+            Op::Atom(atom) => atom.addr,
+            _ => return None,
+        };
+        (mask != 0).then(|| self.address(w, addr, mask.trailing_zeros() as usize))
+    }
+
+    /// What its CTAs did, once they are done.
+    pub(super) fn traces(&mut self) -> Vec<CtaTrace> {
+        let Some(recorder) = self.recorder.take() else {
+            return Vec::new();
+        };
+        let [gx, gy, _] = self.env.grid.map(u64::from);
+        let number = |id: [u32; 3]| {
+            let [x, y, z] = id.map(u64::from);
+            x + gx * (y + gy * z)
+        };
+        let ctas = self.ctas.iter().zip(0..).zip(recorder.tapes);
+        ctas.map(|((cta, rank), tapes)| CtaTrace {
+            cta: number(cta.id),
+            cluster: self.index,
+            rank,
+            warps: tapes.into_iter().map(Tape::into_events).collect(),
+        })
+        .collect()
+    }
+}
