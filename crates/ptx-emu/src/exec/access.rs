@@ -6,6 +6,7 @@
 use super::banks;
 use super::cluster::{CachedRegion, Cluster, Flow, POISON};
 use super::convert::pool;
+use super::copy::Origin;
 use super::door::{Act, Agent, Bytes, Room, Visit};
 use super::draft::Drafts;
 use super::gather::{gather, scatter};
@@ -240,10 +241,16 @@ impl Cluster<'_> {
 
     /// An access of a warp's threads at the door.
     #[inline(always)]
-    pub(super) fn pass_threads(&mut self, w: &Warp, room: Room, access: Access, bytes: Bytes<'_>) {
+    pub(super) fn pass_threads(
+        &mut self,
+        from: Origin,
+        room: Room,
+        access: Access,
+        bytes: Bytes<'_>,
+    ) {
         self.pass(&Visit {
             agent: Agent::Thread,
-            from: w.origin(),
+            from,
             act: access.act,
             order: access.order,
             room,
@@ -252,9 +259,14 @@ impl Cluster<'_> {
     }
 
     /// One lane's.
-    fn pass_lane(&mut self, w: &Warp, room: Room, first: u64, access: Access) {
+    fn pass_lane(&mut self, (w, lane): (&Warp, usize), room: Room, first: u64, access: Access) {
         let len = access.bytes;
-        self.pass_threads(w, room, access, Bytes::Piece { first, len });
+        self.pass_threads(
+            w.origin(1 << lane),
+            room,
+            access,
+            Bytes::Piece { first, len },
+        );
     }
 
     #[inline]
@@ -281,19 +293,18 @@ impl Cluster<'_> {
             Ok(end) => {
                 let total = access.bytes * u64::from(mask.count_ones());
                 let bytes = Bytes::Lanes {
-                    mask,
                     at: &at.map(|a| (a - base) as u32),
                     each: access.bytes as u32,
                     low: (low - base) as u32,
                     end,
                     dense: high - low < total,
                 };
-                self.pass_threads(w, room, access, bytes);
+                self.pass_threads(w.origin(mask), room, access, bytes);
             }
             // Offsets beyond 4 GiB.
             Err(_) => {
                 for lane in lanes(mask) {
-                    self.pass_lane(w, room, at[lane] - base, access);
+                    self.pass_lane((w, lane), room, at[lane] - base, access);
                 }
             }
         }
@@ -364,7 +375,7 @@ impl Cluster<'_> {
             out[lane] = HostPtr::to(place.first());
             if mask >> lane & 1 == 1 {
                 let region = cached.index;
-                self.pass_lane(w, Room::Global { region }, offset, access);
+                self.pass_lane((w, lane), Room::Global { region }, offset, access);
             }
         }
         Ok(Pointers(out))
@@ -397,14 +408,13 @@ impl Cluster<'_> {
             return self.remote_pointers(w, mask, at, access);
         }
         let bytes = Bytes::Lanes {
-            mask,
             at: &at.map(|a| a as u32),
             each: access.bytes as u32,
             low: low as u32,
             end: end as u32,
             dense: false,
         };
-        self.pass_threads(w, Room::Shared { cta: w.cta }, access, bytes);
+        self.pass_threads(w.origin(mask), Room::Shared { cta: w.cta }, access, bytes);
         Ok(Pointers(each(
             #[inline(always)]
             |i| HostPtr::to(first).offset(at[i] as usize),
@@ -428,13 +438,13 @@ impl Cluster<'_> {
                 early = early.or_else(|| self.copy_over(cta, offset, access.bytes as u32));
             }
             if mask >> lane & 1 == 1 {
-                self.pass_lane(w, Room::Shared { cta }, offset.into(), access);
+                self.pass_lane((w, lane), Room::Shared { cta }, offset.into(), access);
             }
             let shared = &mut self.ctas[cta as usize].shared;
             out[lane] = HostPtr::to(shared[offset as usize..].as_mut_ptr());
         }
         if let Some(copy) = early {
-            self.note_overtaken(w.origin(), mask, copy);
+            self.note_overtaken(w.origin(mask), copy);
         }
         Ok(Pointers(out))
     }
@@ -545,7 +555,7 @@ impl Cluster<'_> {
         match space {
             Space::Global | Space::Const => true,
             Space::Generic => place_of(addresses[lowest(mask)]) == Place::Global,
-            _ => false,
+            Space::Shared | Space::SharedCluster | Space::Local | Space::Param => false,
         }
     }
 

@@ -11,17 +11,6 @@ use crate::numeric::halves::{Half, HalfMode, both};
 use crate::numeric::{FloatMode, Rounding};
 use crate::op::{Atom, AtomOp, Num, R32, Slot};
 
-/// Bytes of an element in memory.
-pub(super) fn width(ty: Num) -> u64 {
-    match ty {
-        Num::B8 | Num::U8 | Num::S8 => 1,
-        Num::B16 | Num::U16 | Num::S16 | Num::F16 | Num::Bf16 => 2,
-        Num::B64 | Num::U64 | Num::S64 | Num::F64 => 8,
-        Num::B128 => 16,
-        _ => 4,
-    }
-}
-
 const HALF: HalfMode = HalfMode {
     ftz: false,
     sat: false,
@@ -39,19 +28,18 @@ fn half_op(kind: Half, op: AtomOp, a: u16, b: u16) -> u16 {
                 ..Extremum::default()
             },
         ),
-        _ => b,
+        other => unreachable!("there is no {other:?} on halves"),
     }
 }
 
 /// The new value of an element: `old op operand`.
 pub(super) fn combine(op: AtomOp, ty: Num, old: u64, operand: u64) -> u64 {
-    let keep = match width(ty) {
+    let keep = match ty.bytes() {
         8 | 16 => u64::MAX,
         w => (1 << (8 * w)) - 1,
     };
-    let signed = matches!(ty, Num::S8 | Num::S16 | Num::S32 | Num::S64);
     let extend = |x: u64| {
-        let shift = 64 - 8 * width(ty).min(8) as u32;
+        let shift = 64 - 8 * ty.bytes().min(8) as u32;
         ((x << shift) as i64) >> shift
     };
     let new = match (ty, op) {
@@ -91,8 +79,8 @@ pub(super) fn combine(op: AtomOp, ty: Num, old: u64, operand: u64) -> u64 {
                 old - 1
             }
         }
-        (_, AtomOp::Min) if signed => extend(old).min(extend(operand)) as u64,
-        (_, AtomOp::Max) if signed => extend(old).max(extend(operand)) as u64,
+        (_, AtomOp::Min) if ty.is_signed() => extend(old).min(extend(operand)) as u64,
+        (_, AtomOp::Max) if ty.is_signed() => extend(old).max(extend(operand)) as u64,
         (_, AtomOp::Min) => old.min(operand),
         (_, AtomOp::Max) => old.max(operand),
         // Compare-and-swap needs its third operand and is done by the caller.
@@ -147,7 +135,7 @@ impl Cluster<'_> {
             pool(program, atom.b),
             pool(program, atom.c),
         );
-        let each = width(atom.ty);
+        let each = atom.ty.bytes();
         let vector = if atom.ty == Num::B128 {
             1
         } else {

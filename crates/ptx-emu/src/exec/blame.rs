@@ -17,12 +17,10 @@ impl Cluster<'_> {
                     },
                     State::Done => continue,
                 };
-                // Barrier waits have moved on to the next instruction.
+                // Most waits have moved on to the next instruction.
                 let pc = match w.state {
-                    State::Waiting(Wait::Mbar { .. } | Wait::Registers { .. }) | State::Ready => {
-                        w.pc
-                    }
-                    _ => w.pc.saturating_sub(1),
+                    State::Waiting(_) => w.stopped.pc,
+                    State::Ready | State::Done => w.pc,
                 };
                 let place = Place::of(self.env.program, pc, cta.id, w.index, w.active);
                 waits.push(WaitReport { place, on });
@@ -48,11 +46,8 @@ impl Cluster<'_> {
                     bar.arrived
                 )
             }
-            Wait::Mbar {
-                cta: owner,
-                address,
-                phase,
-            } => {
+            Wait::Mbar { at, phase } => {
+                let (owner, address) = (at.cta, at.offset);
                 let barrier = self.ctas[owner as usize].mbarriers.peek(address);
                 let wanted = match phase {
                     WaitPhase::Number(n) => format!("phase {n}"),

@@ -72,7 +72,7 @@ impl Cluster<'_> {
                 }
                 aligned(to.offset.into())?;
                 let barrier = match op.mbar {
-                    Some(addr) => self.shared_operand(w, addr, lane, 8, true)?,
+                    Some(addr) => self.barrier_at(w, addr, lane)?,
                     None => {
                         return Err(illegal(
                             "cp.async.bulk into shared memory needs an mbarrier",
@@ -92,7 +92,7 @@ impl Cluster<'_> {
                     targets,
                     reduce,
                 };
-                self.schedule(w, Latency::LOAD, job);
+                self.schedule(w, 1 << lane, Latency::LOAD, job);
                 Ok(())
             }
             BulkDir::SharedToGlobal => {
@@ -111,7 +111,7 @@ impl Cluster<'_> {
                     reduce,
                     mask,
                 };
-                self.schedule(w, Latency::STORE, job);
+                self.schedule(w, 1 << lane, Latency::STORE, job);
                 Ok(())
             }
         }
@@ -119,11 +119,8 @@ impl Cluster<'_> {
 
     pub(super) fn bulk_wait(&mut self, w: &Warp, n: u32, read: bool) -> Flow {
         let below = w.bulk.current.saturating_sub(u64::from(n));
-        if w.bulk.done_below(below, read) {
-            return Flow::Next;
-        }
-        self.counters.barrier_waits += 1;
-        Flow::After(Wait::Bulk { below, read })
+        let over = w.bulk.done_below(below, read);
+        self.pass_or_wait(w.origin(w.active), over, Wait::Bulk { below, read })
     }
 
     /// `st.async` and `red.async`
@@ -141,14 +138,14 @@ impl Cluster<'_> {
                 data.extend_from_slice(&w.lane(slot, lane).to_le_bytes()[..each]);
             }
             let to = self.shared_operand(w, addr, lane, data.len() as u64, true)?;
-            let barrier = self.shared_operand(w, mbar, lane, 8, true)?;
+            let barrier = self.barrier_at(w, mbar, lane)?;
             let job = Job::Remote {
                 to,
                 barrier,
                 data,
                 reduce,
             };
-            self.schedule(w, Latency::REMOTE, job);
+            self.schedule(w, 1 << lane, Latency::REMOTE, job);
         }
         Ok(Flow::Next)
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::adversary::{Adversary, Delivery};
 use super::bytes::AlignedBytes;
 use super::clock::{Clocks, EventTime, Steps};
-use super::copy::Pending;
+use super::copy::{Pending, SharedAt};
 use super::deliver::Due;
 use super::draft::Drafts;
 use super::early::InFlight;
@@ -415,11 +415,7 @@ impl<'a> Cluster<'a> {
                 }
                 released
             }
-            Wait::Mbar {
-                cta: owner,
-                address,
-                phase,
-            } => self.phase_done(owner, address, phase),
+            Wait::Mbar { at, phase } => self.phase_done(at, phase),
             Wait::Cluster { generation } => self.barrier.generation >= generation,
             Wait::Sleep { until } => self.clocks.now() >= until,
             Wait::Copies { below } => w.copies.done_below(below, false),
@@ -432,6 +428,7 @@ impl<'a> Cluster<'a> {
             Wait::Registers { count } => self.take_registers(cta, warp, count),
         };
         if ready {
+            self.pass_wait(self.ctas[cta].warps[warp].stopped, wait);
             let w = &mut self.ctas[cta].warps[warp];
             w.state = State::Ready;
             w.waits = w.waits.saturating_add(1);
@@ -440,9 +437,9 @@ impl<'a> Cluster<'a> {
         Ok(ready)
     }
 
-    pub(super) fn phase_done(&self, cta: u32, address: u32, phase: WaitPhase) -> bool {
+    pub(super) fn phase_done(&self, at: SharedAt, phase: WaitPhase) -> bool {
         // A barrier that has vanished is reported by the instruction when it runs again.
-        let barrier = self.ctas[cta as usize].mbarriers.peek(address);
+        let barrier = self.ctas[at.cta as usize].mbarriers.peek(at.offset);
         barrier.is_none_or(|b| match phase {
             WaitPhase::Number(n) => b.phase > n,
             WaitPhase::Parity(p) => b.phase & 1 != u64::from(p & 1),

@@ -5,10 +5,11 @@
 //! there meanwhile is poison. When they complete is up to [`super::adversary`].
 
 use super::access::{Access, HostPtr, Place, place_of};
-use super::atomic::{combine, width};
+use super::atomic::combine;
 use super::cluster::{CachedRegion, Cluster, POISON};
 use super::door::{Act, Agent, Bytes, Room, Visit};
 use super::lane_copy::LaneCopy;
+use super::signal::Step;
 use super::tensor_copy::TensorJob;
 use super::warp::Warp;
 use crate::fault::{EarlyRead, Fault, FaultKind, Place as FaultPlace};
@@ -16,17 +17,20 @@ use crate::op::{Addr, AtomOp, Num, Order, Space};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
-/// The instruction an event comes from.
-#[derive(Debug, Clone, Copy)]
+/// Where an access or an event comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) cta: u32,
     pub(crate) warp: u32,
+    /// The lanes that execute the instruction.
+    pub(crate) lanes: u32,
     pub(crate) pc: u32,
+    /// Number of the copy or product it issued, if that acts now; else 0.
+    pub(crate) work: u64,
 }
 
 /// An event in flight.
 pub(crate) struct Pending {
-    pub(crate) seq: u64,
     pub(crate) from: Origin,
     pub(crate) job: Job,
 }
@@ -99,7 +103,7 @@ impl Job {
                 .source
                 .as_ref()
                 .map(|(source, group)| (*group, source.read)),
-            _ => None,
+            Job::Lanes { .. } | Job::ToShared { .. } | Job::Remote { .. } => None,
         }
     }
 
@@ -108,20 +112,16 @@ impl Job {
         match self {
             Job::ToGlobal { from, .. } => Some(from),
             Job::Tensor(job) => job.source.as_mut().map(|(source, _)| source),
-            _ => None,
+            Job::Lanes { .. } | Job::ToShared { .. } | Job::Remote { .. } => None,
         }
     }
 
     /// Whether the copy signals this barrier when it completes.
-    pub(super) fn signals(&self, cta: u32, address: u32) -> bool {
-        let wanted = SharedAt {
-            cta,
-            offset: address,
-        };
+    pub(super) fn signals(&self, at: SharedAt) -> bool {
         match self {
-            Job::ToShared { targets, .. } => targets.iter().any(|(_, b)| *b == wanted),
-            Job::Remote { barrier, .. } => *barrier == wanted,
-            Job::Tensor(job) => job.targets.iter().any(|(_, b)| *b == wanted),
+            Job::ToShared { targets, .. } => targets.iter().any(|(_, b)| *b == at),
+            Job::Remote { barrier, .. } => *barrier == at,
+            Job::Tensor(job) => job.targets.iter().any(|(_, b)| *b == at),
             Job::Lanes { .. } | Job::ToGlobal { .. } => false,
         }
     }
@@ -161,14 +161,14 @@ impl SharedSource {
 impl<'a> Cluster<'a> {
     /// Completes one event, blaming faults on the instruction that issued it.
     pub(super) fn finish_ordered(&mut self, event: Pending) -> Result<(), Box<Fault>> {
-        let Pending { seq, from, job } = event;
-        self.finish(seq, from, job)
+        let Pending { from, job } = event;
+        self.finish(from, job)
             .map_err(|kind| self.fault(*kind, from.cta as usize, from.warp as usize, from.pc, 0))
     }
 
-    fn finish(&mut self, seq: u64, from: Origin, job: Job) -> Checked<()> {
+    fn finish(&mut self, from: Origin, job: Job) -> Checked<()> {
         match job {
-            Job::Lanes { group, items } => self.finish_lanes(seq, from, group, &items),
+            Job::Lanes { group, items } => self.finish_lanes(from, group, &items),
             Job::ToShared {
                 from: mut source,
                 bytes,
@@ -181,7 +181,7 @@ impl<'a> Cluster<'a> {
                 for (to, barrier) in targets {
                     self.landed(to, bytes, from.pc);
                     self.copy_in(from, &source, (to, bytes), reduce)?;
-                    self.complete_tx(barrier, bytes)?;
+                    self.complete_tx(from, barrier, bytes)?;
                 }
                 Ok(())
             }
@@ -206,7 +206,7 @@ impl<'a> Cluster<'a> {
                 let act = act_of(reduce);
                 self.pass_shared_piece((Agent::LaneCopy, from), to, data.len() as u64, act);
                 merge(self.shared_at(to, data.len()), &data, reduce);
-                self.complete_tx(barrier, data.len() as u32)
+                self.complete_tx(from, barrier, data.len() as u32)
             }
             Job::Tensor(job) => self.finish_tensor(from, *job),
         }
@@ -309,13 +309,9 @@ impl<'a> Cluster<'a> {
         Ok(())
     }
 
-    pub(super) fn complete_tx(&mut self, barrier: SharedAt, bytes: u32) -> Checked<()> {
-        let cta = &mut self.ctas[barrier.cta as usize];
-        cta.mbarriers.update(&mut cta.shared, barrier.offset, |b| {
-            b.tx -= i64::from(bytes);
-            Ok(())
-        })?;
-        Ok(())
+    pub(super) fn complete_tx(&mut self, from: Origin, at: SharedAt, bytes: u32) -> Checked<()> {
+        let step = Step::Complete { bytes };
+        self.at_mbarrier(from, at, step, |b| b.tx -= i64::from(bytes))
     }
 
     fn copy_in(
@@ -450,11 +446,11 @@ impl<'a> Cluster<'a> {
         };
         let access = Access::weak(N as u64, false);
         match place {
-            Place::Global => self.read_global((agent, w.origin()), address, &mut out)?,
+            Place::Global => self.read_global((agent, w.origin(1 << lane)), address, &mut out)?,
             Place::Shared => {
                 let (cta, offset) = self.shared_target(w.cta, within as u32, access)?;
                 let at = SharedAt { cta, offset };
-                self.pass_shared_piece((agent, w.origin()), at, N as u64, Act::Read);
+                self.pass_shared_piece((agent, w.origin(1 << lane)), at, N as u64, Act::Read);
                 out.copy_from_slice(self.shared_at(at, N));
             }
             // A lane's local memory and the parameters are each one piece, so its ends are
@@ -488,7 +484,7 @@ fn merge(target: &mut [u8], data: &[u8], reduce: Option<(AtomOp, Num)>) {
         target.copy_from_slice(data);
         return;
     };
-    let each = width(ty) as usize;
+    let each = ty.bytes() as usize;
     for (target, operand) in target.chunks_exact_mut(each).zip(data.chunks_exact(each)) {
         let word = |bytes: &[u8]| {
             let mut word = [0; 8];

@@ -4,7 +4,6 @@
 //! refused when it is executed is left out.
 
 use super::access::{Place, lanes, place_of};
-use super::atomic::width;
 use super::cluster::Cluster;
 use super::convert::pool;
 use super::copy::SharedAt;
@@ -65,7 +64,7 @@ impl Cluster<'_> {
                 return self.remote_deeds(w, mask, (*addr, *mbar), each, out);
             }
             Op::RedAsync { ty, addr, mbar, .. } => {
-                let each = width(*ty) as u32;
+                let each = ty.bytes() as u32;
                 return self.remote_deeds(w, mask, (*addr, *mbar), each, out);
             }
             Op::CpAsync {
@@ -176,7 +175,7 @@ impl Cluster<'_> {
                     Num::B128 => 1,
                     _ => u32::from(atom.b.len).max(1),
                 };
-                (atom.space, atom.addr, width(atom.ty) as u32 * vector)
+                (atom.space, atom.addr, atom.ty.bytes() as u32 * vector)
             }
             _ => return,
         };
@@ -330,7 +329,7 @@ impl Cluster<'_> {
     ) {
         for lane in lanes(mask) {
             let to = self.shared_operand(w, addr, lane, each.into(), true);
-            let barrier = self.shared_operand(w, mbar, lane, 8, true);
+            let barrier = self.barrier_at(w, mbar, lane);
             let (Ok(to), Ok(barrier)) = (to, barrier) else {
                 continue;
             };
@@ -360,7 +359,7 @@ impl Cluster<'_> {
         let shared = |addr| self.shared_operand(w, addr, lane, len.into(), true).ok();
         let global = |addr| self.global_piece(self.address(w, addr, lane), len.into());
         let barrier = |addr: Option<Addr>| {
-            let at = self.shared_operand(w, addr?, lane, 8, true).ok()?;
+            let at = self.barrier_at(w, addr?, lane).ok()?;
             Some(BarrierAt::from(at))
         };
         let (way, at, bytes) = match op.dir {
@@ -409,9 +408,7 @@ impl Cluster<'_> {
             count_sectors(all, &mut next, row.global, row.len.into());
         }
         let shared = self.shared_operand(w, op.shared, lane, map.shared_bytes().into(), true);
-        let barrier = op
-            .mbar
-            .and_then(|mbar| self.shared_operand(w, mbar, lane, 8, true).ok());
+        let barrier = op.mbar.and_then(|mbar| self.barrier_at(w, mbar, lane).ok());
         let (way, bytes, to) = match op.dir {
             BulkDir::Prefetch => (Way::Prefetch, 0, 0),
             BulkDir::SharedToGlobal => (Way::Store, map.box_bytes(), 0),
@@ -442,13 +439,13 @@ impl Cluster<'_> {
         let mut rest = mask;
         while rest != 0 {
             let lane = rest.trailing_zeros() as usize;
-            let target = |lane: usize| self.barrier_target(w, addr, lane).ok();
+            let target = |lane: usize| self.barrier_at(w, addr, lane).ok();
             let at = target(lane);
             let same = |set: u32, lane: usize| set | u32::from(target(lane) == at) << lane;
             let together = lanes(rest).fold(0, same);
             rest &= !together;
-            if let Some((rank, address)) = at {
-                out.push(deed(BarrierAt { rank, address }, together));
+            if let Some(at) = at {
+                out.push(deed(at.into(), together));
             }
         }
     }
@@ -498,10 +495,10 @@ impl Cluster<'_> {
             MbarOp::Inval | MbarOp::PendingCount { .. } => return,
         };
         for lane in lanes(mask) {
-            let Ok((rank, address)) = self.barrier_target(w, mbar.addr, lane) else {
+            let Ok(at) = self.barrier_at(w, mbar.addr, lane) else {
                 continue;
             };
-            let barrier = BarrierAt { rank, address };
+            let barrier = BarrierAt::from(at);
             let parity = match phase {
                 Phase::State(r) => token_phase(w.get64(r)[lane]) as u32 & 1,
                 Phase::Parity(r) => w.get(r)[lane] & 1,

@@ -4,6 +4,7 @@ use super::adversary::Delivery;
 use super::clock::EventTime;
 use super::cluster::Cluster;
 use super::copy::{Job, Latency, Origin, Pending};
+use super::signal::Signal;
 use super::warp::{State, Wait, Warp};
 use crate::fault::Fault;
 
@@ -11,19 +12,17 @@ use crate::fault::Fault;
 pub(crate) type Due = (EventTime, u64);
 
 impl Cluster<'_> {
-    /// Puts a job in flight; its number.
-    pub(super) fn schedule(&mut self, w: &Warp, latency: Latency, job: Job) -> u64 {
+    /// Puts a job of some lanes in flight; its number.
+    pub(super) fn schedule(&mut self, w: &Warp, lanes: u32, latency: Latency, job: Job) -> u64 {
         let at = self.adversary.due(self.clocks.now(), latency);
         self.event_seq += 1;
         self.progress += 1;
-        let seq = self.event_seq;
-        let from = Origin {
-            cta: w.cta,
-            warp: w.index,
-            pc: w.pc,
-        };
-        self.events.insert((at, seq), Pending { seq, from, job });
-        seq
+        let work = self.event_seq;
+        let issuer = w.origin(lanes);
+        self.signal(issuer, Signal::Issue { work });
+        let from = Origin { work, ..issuer };
+        self.events.insert((at, work), Pending { from, job });
+        work
     }
 
     /// Completes what is due.
@@ -44,7 +43,8 @@ impl Cluster<'_> {
         let reduces = match &event.job {
             Job::ToGlobal { reduce, .. } => reduce.is_some(),
             Job::Tensor(job) => job.reduce.is_some(),
-            _ => false,
+            // Into shared memory, which no other cluster sees.
+            Job::Lanes { .. } | Job::ToShared { .. } | Job::Remote { .. } => false,
         };
         if reduces && self.env.shared_grid {
             self.ordered.push(event);
@@ -79,7 +79,10 @@ impl Cluster<'_> {
         if let Wait::Wgmma { below } = wait {
             let retired = self.retire_wgmma(cta, warp, below)?;
             if retired {
-                self.ctas[cta].warps[warp].state = State::Ready;
+                let w = &mut self.ctas[cta].warps[warp];
+                w.state = State::Ready;
+                let stopped = w.stopped;
+                self.pass_wait(stopped, wait);
             }
             return Ok(retired);
         }
@@ -100,12 +103,8 @@ impl Cluster<'_> {
                 self.complete(event)?;
             }
             // A barrier that was told to expect too little is passed too early.
-            if let Wait::Mbar {
-                cta,
-                address,
-                phase,
-            } = wait
-                && self.phase_done(cta, address, phase)
+            if let Wait::Mbar { at, phase } = wait
+                && self.phase_done(at, phase)
             {
                 break;
             }
@@ -123,15 +122,15 @@ impl Cluster<'_> {
                 let source = job.bulk_group();
                 own && source.is_some_and(|(group, done)| group < below && unread(done))
             }
-            (Wait::Mbar { cta, address, .. }, job) => {
+            (Wait::Mbar { at, .. }, job) => {
                 let origin = &self.ctas[event.from.cta as usize].warps[event.from.warp as usize];
                 let deferred = || {
                     let mut arrivals = origin.deferred.iter();
-                    arrivals.any(|d| d.after >= event.seq && d.targets.contains(&(cta, address)))
+                    arrivals.any(|d| d.after >= event.from.work && d.targets.contains(&at))
                 };
                 match job {
                     Job::Lanes { .. } => deferred(),
-                    job => job.signals(cta, address),
+                    job => job.signals(at),
                 }
             }
             _ => false,

@@ -152,14 +152,13 @@ impl Cluster<'_> {
     fn pass_span(&mut self, w: &Warp, mask: u32, span: &Span, room: Room, access: Access) {
         let each = access.bytes as u32;
         let bytes = Bytes::Lanes {
-            mask,
             at: &span.at,
             each,
             low: span.low,
             end: span.high + each,
             dense: span.pattern != Pattern::Scattered,
         };
-        self.pass_threads(w, room, access, bytes);
+        self.pass_threads(w.origin(mask), room, access, bytes);
     }
 
     #[inline(always)]

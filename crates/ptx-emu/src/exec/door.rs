@@ -11,6 +11,7 @@
 use super::cluster::Cluster;
 use super::copy::Origin;
 use super::early::InFlight;
+use super::signal::Signal;
 use super::warp::Warp;
 use crate::op::Order;
 use crate::tensor::descriptor::Matrix;
@@ -84,10 +85,9 @@ pub(crate) enum Room {
 pub(crate) enum Bytes<'v> {
     /// One piece.
     Piece { first: u64, len: u64 },
-    /// `each` bytes for every lane of the mask; lanes outside it repeat one inside. All lie in
+    /// `each` bytes for every lane; those that do not take part repeat one that does. All lie in
     /// `low..end`, and fill it if they are `dense` (or are all the same).
     Lanes {
-        mask: u32,
         at: &'v [u32; 32],
         each: u32,
         low: u32,
@@ -102,7 +102,7 @@ pub(crate) enum Bytes<'v> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Visit<'v> {
     pub(crate) agent: Agent,
-    /// The instruction that asked for it.
+    /// On whose behalf.
     pub(crate) from: Origin,
     pub(crate) act: Act,
     #[cfg_attr(not(test), expect(dead_code, reason = "only listeners ask"))]
@@ -111,10 +111,11 @@ pub(crate) struct Visit<'v> {
     pub(crate) bytes: Bytes<'v>,
 }
 
-/// Hears every access of a launch, from all clusters at once; those of one cluster in the order
-/// in which they happen.
+/// Hears every access of a launch and what orders them, from all clusters at once; those of one
+/// cluster in the order in which they happen.
 pub(crate) trait Listener: Sync {
     fn hear(&self, cluster: u64, visit: &Visit<'_>);
+    fn order(&self, cluster: u64, from: Origin, signal: Signal);
 }
 
 impl Visit<'_> {
@@ -123,20 +124,22 @@ impl Visit<'_> {
     fn total(&self) -> u64 {
         match self.bytes {
             Bytes::Piece { len, .. } => len,
-            Bytes::Lanes { mask, each, .. } => u64::from(each) * u64::from(mask.count_ones()),
+            Bytes::Lanes { each, .. } => u64::from(each) * u64::from(self.from.lanes.count_ones()),
             Bytes::Tile { matrix, rows } => matrix.bytes(rows),
         }
     }
 }
 
 impl Warp {
-    /// The instruction a warp stands at.
+    /// The instruction a warp stands at, executed by these lanes.
     #[inline(always)]
-    pub(super) fn origin(&self) -> Origin {
+    pub(super) fn origin(&self, lanes: u32) -> Origin {
         Origin {
             cta: self.cta,
             warp: self.index,
+            lanes,
             pc: self.pc,
+            work: 0,
         }
     }
 }
@@ -222,26 +225,20 @@ impl Cluster<'_> {
     /// Notes a load of bytes that are still on their way.
     #[inline(never)]
     fn overtakes(&mut self, visit: &Visit<'_>, cta: u32) {
-        let (lanes, hit) = match visit.bytes {
-            Bytes::Piece { first, len } => (0, self.copy_over(cta, first as u32, len as u32)),
+        let hit = match visit.bytes {
+            Bytes::Piece { first, len } => self.copy_over(cta, first as u32, len as u32),
             Bytes::Lanes {
-                mask,
-                at,
-                each,
-                low,
-                end,
-                ..
+                at, each, low, end, ..
             } => {
                 let near = |c: &InFlight| low < c.end && end > c.start;
                 let any = self.ctas[cta as usize].in_flight.iter().any(near);
-                let mut lanes = super::access::lanes(mask).filter(|_| any);
-                let hit = lanes.find_map(|lane| self.copy_over(cta, at[lane], each));
-                (mask, hit)
+                let mut lanes = super::access::lanes(visit.from.lanes).filter(|_| any);
+                lanes.find_map(|lane| self.copy_over(cta, at[lane], each))
             }
             Bytes::Tile { .. } => return,
         };
         if let Some(copy) = hit {
-            self.note_overtaken(visit.from, lanes, copy);
+            self.note_overtaken(visit.from, copy);
         }
     }
 }
@@ -282,6 +279,8 @@ mod tests {
             self.guests.lock().expect("no panic").push(guest);
             self.bytes.lock().expect("no panic")[usize::from(shared)] += visit.total();
         }
+
+        fn order(&self, _: u64, _: Origin, _: Signal) {}
     }
 
     const TEXT: &str = ".version 8.8\n.target sm_90a\n.address_size 64

@@ -44,13 +44,13 @@ impl Cluster<'_> {
     }
 
     /// Notes a load that came before a copy.
-    pub(super) fn note_overtaken(&mut self, from: Origin, lanes: u32, copy: InFlight) {
+    pub(super) fn note_overtaken(&mut self, from: Origin, copy: InFlight) {
         let program = self.env.program;
         let line = Place::of(program, copy.pc, [0; 3], 0, 0).line();
         let what = format!("shared memory read before the copy issued at {line} has arrived");
         let cta = self.ctas[from.cta as usize].id;
         self.keep_early(|| EarlyRead {
-            place: Place::of(program, from.pc, cta, from.warp, lanes),
+            place: Place::of(program, from.pc, cta, from.warp, from.lanes),
             what,
         });
     }

@@ -102,15 +102,22 @@ pub(super) fn exchange(w: &mut Warp, mask: u32, op: &Op) {
     if named.iter().all(|&lanes| lanes == named[0]) {
         return exchange_within(w, mask, op);
     }
+    for party in parties(named, mask) {
+        exchange_within(w, party, op);
+    }
+}
+
+/// The lanes of a mask that name the same members, party by party.
+pub(super) fn parties(named: [u32; 32], mask: u32) -> impl Iterator<Item = u32> {
     let mut left = mask;
-    while left != 0 {
-        let first = named[left.trailing_zeros() as usize];
-        let group = lanes(left)
+    std::iter::from_fn(move || {
+        let first = named[lanes(left).next()?];
+        let party = lanes(left)
             .filter(|&lane| named[lane] == first)
             .fold(0, |set, lane| set | 1 << lane);
-        exchange_within(w, group, op);
-        left &= !group;
-    }
+        left &= !party;
+        Some(party)
+    })
 }
 
 fn exchange_within(w: &mut Warp, mask: u32, op: &Op) {

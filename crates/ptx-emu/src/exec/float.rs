@@ -268,7 +268,10 @@ fn un64(op: FUn, m: FMods, x: u64) -> u64 {
         FUn::RcpApprox => approx::rcp_f64(x),
         FUn::RsqrtApprox if m.ftz => approx::rsqrt_f64(x),
         FUn::RsqrtApprox => approx::rsqrt_full_f64(x),
-        _ => arith::rcp_f64(x, rounding(m.round)),
+        FUn::Rcp => arith::rcp_f64(x, rounding(m.round)),
+        FUn::Ex2Approx | FUn::Lg2Approx | FUn::SinApprox | FUn::CosApprox | FUn::TanhApprox => {
+            unreachable!("{op:?} of f64 is refused")
+        }
     }
 }
 
@@ -357,7 +360,8 @@ fn half_un(kind: Half, op: FUn, m: FMods, x: u16) -> u16 {
         FUn::Neg => kind.neg(x, m.ftz),
         FUn::Abs => kind.abs(x, m.ftz),
         FUn::TanhApprox => approx::tanh_half(kind, x),
-        _ => approx::ex2_half(kind, x),
+        FUn::Ex2Approx => approx::ex2_half(kind, x),
+        other => unreachable!("{other:?} of halves is refused"),
     }
 }
 

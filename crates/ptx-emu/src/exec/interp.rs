@@ -75,11 +75,13 @@ impl Cluster<'_> {
                     }
                 }
                 Flow::Again(wait) => {
+                    w.stopped = w.origin(mask);
                     w.state = State::Waiting(wait);
                     w.counts[env.classes[pc] as usize] -= 1;
                     break;
                 }
                 Flow::After(wait) => {
+                    w.stopped = w.origin(mask);
                     w.advance();
                     w.state = State::Waiting(wait);
                     break;
@@ -326,7 +328,6 @@ fn plain(w: &mut Warp, mask: u32, inst: &Inst) -> bool {
                 }),
             );
         }
-        Op::WgmmaFence | Op::Fence { .. } => {}
         _ => return false,
     }
     true

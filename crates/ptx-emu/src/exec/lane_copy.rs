@@ -4,9 +4,10 @@ use super::access::{Access, lanes};
 use super::cluster::{Cluster, Flow, POISON};
 use super::copy::{Job, Latency, Origin, SharedAt};
 use super::door::{Act, Agent};
+use super::signal::Step;
 use super::warp::{DeferredArrive, Wait, Warp};
 use crate::fault::FaultKind;
-use crate::op::{Addr, P, R32};
+use crate::op::{Addr, Order, P, R32, Scope};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -64,14 +65,13 @@ impl Cluster<'_> {
             });
         }
         let group = w.copies.add();
-        let seq = self.schedule(w, Latency::LANES, Job::Lanes { group, items });
+        let seq = self.schedule(w, mask, Latency::LANES, Job::Lanes { group, items });
         w.copy_seqs.push(seq);
         Ok(Flow::Next)
     }
 
     pub(super) fn finish_lanes(
         &mut self,
-        seq: u64,
         from: Origin,
         group: u64,
         items: &[LaneCopy],
@@ -89,26 +89,25 @@ impl Cluster<'_> {
         }
         let w = &mut self.ctas[from.cta as usize].warps[from.warp as usize];
         w.copies.completed(group);
-        w.copy_seqs.retain(|s| *s != seq);
+        w.copy_seqs.retain(|s| *s != from.work);
         let oldest = w.copy_seqs.iter().copied().min().unwrap_or(u64::MAX);
         let (due, later) = std::mem::take(&mut w.deferred)
             .into_iter()
             .partition(|d| d.after < oldest);
         w.deferred = later;
         let due: Vec<DeferredArrive> = due;
-        for (cta, address) in due.into_iter().flat_map(|d| d.targets) {
-            self.arrive_once(cta, address)?;
+        for at in due.into_iter().flat_map(|d| d.targets) {
+            self.arrive_once(from, at)?;
         }
         Ok(())
     }
 
-    fn arrive_once(&mut self, cta: u32, address: u32) -> Checked<()> {
-        let cta = &mut self.ctas[cta as usize];
-        cta.mbarriers.update(&mut cta.shared, address, |b| {
-            b.pending -= 1;
-            Ok(())
-        })?;
-        Ok(())
+    /// The arrival of a thread whose copies are complete.
+    fn arrive_once(&mut self, from: Origin, at: SharedAt) -> Checked<()> {
+        let order = Order::Release(Scope::Cta);
+        self.at_mbarrier(from, at, Step::Arrive { count: 1, order }, |b| {
+            b.pending -= 1
+        })
     }
 
     /// `cp.async.wait_group` / `wait_all`
@@ -117,11 +116,8 @@ impl Cluster<'_> {
             w.copies.commit();
         }
         let below = w.copies.current.saturating_sub(u64::from(n));
-        if w.copies.done_below(below, false) {
-            return Flow::Next;
-        }
-        self.counters.barrier_waits += 1;
-        Flow::After(Wait::Copies { below })
+        let over = w.copies.done_below(below, false);
+        self.pass_or_wait(w.origin(w.active), over, Wait::Copies { below })
     }
 
     /// `cp.async.mbarrier.arrive`: arrives when all earlier copies of the thread are complete.
@@ -134,22 +130,22 @@ impl Cluster<'_> {
     ) -> Checked<Flow> {
         let mut targets = Vec::new();
         for lane in lanes(mask) {
-            let (cta, address) = self.barrier_target(w, addr, lane)?;
+            let at = self.barrier_at(w, addr, lane)?;
             if !noinc {
-                let cta = &mut self.ctas[cta as usize];
-                cta.mbarriers.update(&mut cta.shared, address, |b| {
+                let cta = &mut self.ctas[at.cta as usize];
+                cta.mbarriers.update(&mut cta.shared, at.offset, |b| {
                     b.pending += 1;
                     Ok(())
                 })?;
             }
-            targets.push((cta, address));
+            targets.push(at);
         }
         self.progress += 1;
         match w.copy_seqs.iter().copied().max() {
             Some(after) => w.deferred.push(DeferredArrive { after, targets }),
             None => {
-                for (cta, address) in targets {
-                    self.arrive_once(cta, address)?;
+                for at in targets {
+                    self.arrive_once(w.origin(mask), at)?;
                 }
             }
         }

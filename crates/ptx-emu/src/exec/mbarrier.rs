@@ -152,16 +152,16 @@ impl Mbarriers {
         Ok(barrier)
     }
 
-    /// Changes a barrier, completes the phase if due, and stores the new digest. True if a phase
-    /// was completed.
+    /// Changes a barrier, completes the phase if due, and stores the new digest; how many phases
+    /// were over before.
     pub(crate) fn update(
         &mut self,
         shared: &mut [u8],
         address: u32,
         change: impl FnOnce(&mut Mbarrier) -> Checked<()>,
-    ) -> Checked<bool> {
+    ) -> Checked<u64> {
         let barrier = self.get(shared, address)?;
-        let phase = barrier.phase;
+        let before = barrier.phase;
         change(barrier)?;
         if barrier.tx.abs() > MAX_TX {
             let tx = barrier.tx;
@@ -169,9 +169,9 @@ impl Mbarriers {
             return Err(wrong(address, reason));
         }
         barrier.complete_if_due();
-        let (digest, flipped) = (barrier.digest(), barrier.phase != phase);
+        let digest = barrier.digest();
         word(shared, address)?.copy_from_slice(&digest.to_le_bytes());
-        Ok(flipped)
+        Ok(before)
     }
 
     /// `count` arrivals, `expect` bytes added first; the token from before.
@@ -238,22 +238,17 @@ mod tests {
             },
         )
         .unwrap();
-        assert!(
-            !set.update(&mut shared, 8, |b| {
-                b.tx -= 60;
+        let receive = |set: &mut Mbarriers, shared: &mut [u8], bytes: i64| {
+            let change = |b: &mut Mbarrier| {
+                b.tx -= bytes;
                 Ok(())
-            })
-            .unwrap()
-        );
+            };
+            set.update(shared, 8, change).unwrap()
+        };
+        assert_eq!(receive(&mut set, &mut shared, 60), 0);
         set.arrive(&mut shared, 8, ONE).unwrap();
         assert_eq!(set.peek(8).unwrap().missing(), "40 bytes missing");
-        assert!(
-            set.update(&mut shared, 8, |b| {
-                b.tx -= 40;
-                Ok(())
-            })
-            .unwrap()
-        );
+        assert_eq!(receive(&mut set, &mut shared, 40), 0);
         assert_eq!(set.peek(8).unwrap().phase, 1);
         assert_eq!(set.peek(8).unwrap().pending, 2);
     }

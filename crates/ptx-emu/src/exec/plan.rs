@@ -88,38 +88,25 @@ fn leaders(program: &Program) -> Vec<bool> {
 
 /// Whether an instruction may be a deed of its own.
 fn stands_apart(op: &Op) -> bool {
-    let seen = |space: Space| !matches!(space, Space::Local | Space::Param | Space::Const);
-    match op {
-        Op::Ld { space, .. } | Op::St { space, .. } => seen(*space),
-        Op::Atom(_)
-        | Op::MatrixMove(_)
-        | Op::WmmaMove(_)
-        | Op::StAsync { .. }
-        | Op::RedAsync { .. }
-        | Op::CpAsync { .. }
-        | Op::CpAsyncCommit
-        | Op::CpAsyncWait { .. }
-        | Op::CpAsyncMbarArrive { .. }
-        | Op::Bulk(_)
-        | Op::Tensor(_)
-        | Op::BulkCommit
-        | Op::BulkWait { .. }
-        | Op::Bar { .. }
-        | Op::Mbar(_)
-        | Op::ClusterArrive { .. }
-        | Op::ClusterWait
-        | Op::Wgmma(_)
-        | Op::WgmmaFence
-        | Op::WgmmaCommit
-        | Op::WgmmaWait { .. }
-        | Op::Mma(_)
-        | Op::Wmma(_)
-        | Op::GridDep { .. }
-        | Op::Fence { .. }
-        | Op::Setmaxnreg { .. }
-        | Op::Nanosleep { .. }
-        | Op::ReadClock32 { .. }
-        | Op::ReadClock64 { .. } => true,
-        _ => false,
+    match op.unit() {
+        Unit::Memory => match op {
+            Op::Ld { space, .. } | Op::St { space, .. } => {
+                !matches!(space, Space::Local | Space::Param | Space::Const)
+            }
+            _ => true,
+        },
+        Unit::Barrier | Unit::Copy | Unit::Matrix | Unit::Warp => true,
+        Unit::Hint => matches!(op, Op::GridDep { .. }),
+        Unit::Plain
+        | Unit::Integer
+        | Unit::Bits
+        | Unit::Float
+        | Unit::Compare
+        | Unit::Convert
+        | Unit::Address
+        | Unit::Exchange
+        | Unit::Branch
+        | Unit::Frame
+        | Unit::Report => false,
     }
 }

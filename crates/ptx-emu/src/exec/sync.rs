@@ -1,11 +1,13 @@
 //! Barriers and mbarrier instructions.
 
-use super::access::{Access, lanes};
+use super::access::lanes;
 use super::cluster::{Cluster, Flow};
+use super::copy::SharedAt;
 use super::mbarrier::{Arrival, token_pending, token_phase};
+use super::signal::{Signal, Step};
 use super::warp::{State, Wait, WaitPhase, Warp};
 use crate::fault::FaultKind;
-use crate::op::{Addr, BarKind, Base, Mbar, MbarOp, Op, P, Phase, R32, Slot};
+use crate::op::{Addr, BarKind, Base, Mbar, MbarOp, Op, Order, P, Phase, R32, Scope, Slot};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -97,6 +99,10 @@ impl Cluster<'_> {
         }
         let generation = bar.generation;
         self.progress += 1;
+        let (over, count) = (generation, arriving);
+        let order = Order::Release(Scope::Cta);
+        let step = Step::Arrive { count, order };
+        self.signal(w.origin(mask), Signal::Bar { id, over, step });
         // The running warp is out of its place and counts as running.
         self.complete_bar(cta, id as usize, 0)?;
         if matches!(kind, BarKind::Arrive) {
@@ -166,9 +172,13 @@ impl Cluster<'_> {
         self.complete_cluster_barrier();
     }
 
-    pub(super) fn cluster_arrive(&mut self, w: &mut Warp, mask: u32) {
-        w.cluster_arrived = self.barrier.generation + 1;
-        self.barrier.arrived += threads_of(w, mask);
+    pub(super) fn cluster_arrive(&mut self, w: &mut Warp, mask: u32, order: Order) {
+        let over = self.barrier.generation;
+        w.cluster_arrived = over + 1;
+        let count = threads_of(w, mask);
+        self.barrier.arrived += count;
+        let step = Step::Arrive { count, order };
+        self.signal(w.origin(mask), Signal::Cluster { over, step });
         self.progress += 1;
         self.complete_cluster_barrier();
     }
@@ -194,20 +204,14 @@ impl Cluster<'_> {
         if w.cluster_arrived == 0 {
             return Err(illegal("barrier.cluster.wait without an arrive before it"));
         }
-        if self.barrier.generation >= w.cluster_arrived {
-            return Ok(Flow::Next);
-        }
-        self.counters.barrier_waits += 1;
-        Ok(Flow::After(Wait::Cluster {
-            generation: w.cluster_arrived,
-        }))
+        let generation = w.cluster_arrived;
+        let over = self.barrier.generation >= generation;
+        Ok(self.pass_or_wait(w.origin(w.active), over, Wait::Cluster { generation }))
     }
 
-    /// The (CTA, offset) a barrier operand of a lane names.
-    pub(super) fn barrier_target(&self, w: &Warp, addr: Addr, lane: usize) -> Checked<(u32, u32)> {
-        // Generic addresses into shared memory carry the shared address in their low half.
-        let address = self.address(w, addr, lane) as u32;
-        self.shared_target(w.cta, address, Access::weak(8, true))
+    /// The barrier an operand of a lane names.
+    pub(super) fn barrier_at(&self, w: &Warp, addr: Addr, lane: usize) -> Checked<SharedAt> {
+        self.shared_operand(w, addr, lane, 8, true)
     }
 
     /// mbarrier instructions, lane by lane.
@@ -231,28 +235,29 @@ impl Cluster<'_> {
     }
 
     fn mbar_lane(&mut self, w: &mut Warp, mbar: &Mbar, lane: usize) -> Checked<()> {
-        let (owner, address) = self.barrier_target(w, mbar.addr, lane)?;
-        let cta = &mut self.ctas[owner as usize];
+        let (at, from) = (self.barrier_at(w, mbar.addr, lane)?, w.origin(1 << lane));
+        let tell = |over, step| Signal::Mbarrier { at, over, step };
+        let cta = &mut self.ctas[at.cta as usize];
         let (set, shared) = (&mut cta.mbarriers, &mut cta.shared[..]);
         match mbar.op {
-            MbarOp::Init { count } => set.init(shared, address, w.get(count)[lane], w.pc),
-            MbarOp::Inval => set.inval(shared, address),
+            MbarOp::Init { count } => {
+                let count = w.get(count)[lane];
+                set.init(shared, at.offset, count, w.pc)?;
+                self.signal(from, tell(0, Step::Init { count }));
+                Ok(())
+            }
+            MbarOp::Inval => {
+                let over = set.get(shared, at.offset)?.phase;
+                set.inval(shared, at.offset)?;
+                self.signal(from, tell(over, Step::Inval));
+                Ok(())
+            }
             MbarOp::ExpectTx { bytes } => {
                 let bytes = w.get(bytes)[lane];
-                set.update(shared, address, |b| {
-                    b.tx += i64::from(bytes);
-                    Ok(())
-                })
-                .map(drop)
+                let step = Step::Expect { bytes };
+                self.at_mbarrier(from, at, step, |b| b.tx += i64::from(bytes))
             }
-            MbarOp::CompleteTx { bytes } => {
-                let bytes = w.get(bytes)[lane];
-                set.update(shared, address, |b| {
-                    b.tx -= i64::from(bytes);
-                    Ok(())
-                })
-                .map(drop)
-            }
+            MbarOp::CompleteTx { bytes } => self.complete_tx(from, at, w.get(bytes)[lane]),
             MbarOp::Arrive {
                 state,
                 drop,
@@ -266,7 +271,13 @@ impl Cluster<'_> {
                     drop,
                     no_complete,
                 };
-                let token = set.arrive(shared, address, arrival)?;
+                let token = set.arrive(shared, at.offset, arrival)?;
+                let (over, count, order) = (token_phase(token), arrival.count, mbar.order);
+                if expect_tx.is_some() {
+                    let bytes = arrival.expect_tx;
+                    self.signal(from, tell(over, Step::Expect { bytes }));
+                }
+                self.signal(from, tell(over, Step::Arrive { count, order }));
                 if let Some(state) = state {
                     w.set_lane(Slot::W64(state), lane, token);
                 }
@@ -287,12 +298,9 @@ impl Cluster<'_> {
             return None;
         };
         let lane = w.active.trailing_zeros() as usize & 31;
-        let (cta, address) = self.barrier_target(w, mbar.addr, lane).ok()?;
-        Some(Wait::Mbar {
-            cta,
-            address,
-            phase: wanted(w, phase, lane),
-        })
+        let at = self.barrier_at(w, mbar.addr, lane).ok()?;
+        let phase = wanted(w, phase, lane);
+        Some(Wait::Mbar { at, phase })
     }
 
     fn test_wait(
@@ -312,22 +320,21 @@ impl Cluster<'_> {
             // Usually all lanes ask the same.
             let asking = rest & alike_addresses(w, mbar.addr, lane) & alike_phases(w, phase, lane);
             rest &= !asking;
-            let (owner, address) = self.barrier_target(w, mbar.addr, lane)?;
-            let cta = &mut self.ctas[owner as usize];
-            let completed = cta.mbarriers.get(&mut cta.shared, address)?.phase;
+            let at = self.barrier_at(w, mbar.addr, lane)?;
+            let cta = &mut self.ctas[at.cta as usize];
+            let completed = cta.mbarriers.get(&mut cta.shared, at.offset)?.phase;
             let phase = wanted(w, phase, lane);
-            let passed = match phase {
-                WaitPhase::Number(n) => completed > n,
-                WaitPhase::Parity(p) => completed & 1 != u64::from(p & 1),
+            let (passed, over) = match phase {
+                WaitPhase::Number(n) => (completed > n, n + 1),
+                WaitPhase::Parity(p) => (completed & 1 != u64::from(p & 1), completed),
             };
             if passed {
                 done |= asking;
+                let order = mbar.order;
+                let step = Step::Pass { order };
+                self.signal(w.origin(asking), Signal::Mbarrier { at, over, step });
             } else {
-                blocked.get_or_insert(Wait::Mbar {
-                    cta: owner,
-                    address,
-                    phase,
-                });
+                blocked.get_or_insert(Wait::Mbar { at, phase });
             }
         }
         if let (Some(wait), 0, false) = (blocked, done, w.timed_out) {

@@ -163,21 +163,21 @@ impl Cluster<'_> {
                     "cp.async.bulk.tensor into shared memory needs an mbarrier",
                 ));
             };
-            let barrier = self.shared_operand(w, mbar, lane, 8, true)?;
+            let barrier = self.barrier_at(w, mbar, lane)?;
             job.targets = self.targets(w, lane, op.multicast, shared, barrier)?;
             for (to, _) in &job.targets {
                 for (piece, bytes) in pieces(&job.map, *to) {
                     self.in_flight(piece, bytes, w.pc);
                 }
             }
-            self.schedule(w, Latency::LOAD, Job::Tensor(Box::new(job)));
+            self.schedule(w, 1 << lane, Latency::LOAD, Job::Tensor(Box::new(job)));
         } else {
             job.reduce = match op.reduce {
                 Some(op) => Some(reduction(op, job.map.element())?),
                 None => None,
             };
             job.source = Some((self.source(shared, len), w.bulk.add()));
-            self.schedule(w, Latency::STORE, Job::Tensor(Box::new(job)));
+            self.schedule(w, 1 << lane, Latency::STORE, Job::Tensor(Box::new(job)));
         }
         Ok(())
     }
@@ -240,7 +240,7 @@ impl Cluster<'_> {
             };
             // SAFETY: nobody writes memory while a wave runs.
             unsafe { job.map.load(rows.clone(), shared, to.offset, resolve) }.map_err(vanished)?;
-            self.complete_tx(*barrier, job.map.box_bytes())?;
+            self.complete_tx(from, *barrier, job.map.box_bytes())?;
         }
         Ok(())
     }
@@ -260,7 +260,7 @@ impl Cluster<'_> {
             let mut bytes =
                 self.read_block::<MAP_BYTES>(Agent::MapEdit, w, lane, space, address)?;
             TensorMap::replace(&mut bytes, field(which), w.lane(value, lane)).map_err(map_error)?;
-            self.write_map(w, space, address, &bytes)?;
+            self.write_map(w.origin(1 << lane), space, address, &bytes)?;
         }
         Ok(Flow::Next)
     }
@@ -282,13 +282,13 @@ impl Cluster<'_> {
         let lane = mask.trailing_zeros() as usize;
         let (from, to) = (self.address(w, src, lane), self.address(w, dst, lane));
         let map = self.read_block::<MAP_BYTES>(Agent::MapEdit, w, lane, Space::Shared, from)?;
-        self.write_map(w, Space::Global, to, &map)?;
+        self.write_map(w.origin(1 << lane), Space::Global, to, &map)?;
         Ok(Flow::Next)
     }
 
     fn write_map(
         &mut self,
-        w: &mut Warp,
+        from: Origin,
         space: Space,
         address: u64,
         bytes: &[u8; MAP_BYTES],
@@ -299,13 +299,12 @@ impl Cluster<'_> {
             other => matches!(other, Space::Shared | Space::SharedCluster),
         };
         if !shared {
-            return self.write_global((Agent::MapEdit, w.origin()), address, bytes);
+            return self.write_global((Agent::MapEdit, from), address, bytes);
         }
         let access = Access::weak(MAP_BYTES as u64, true);
-        let (cta, offset) = self.shared_target(w.cta, address as u32, access)?;
+        let (cta, offset) = self.shared_target(from.cta, address as u32, access)?;
         let place = SharedAt { cta, offset };
-        let who = (Agent::MapEdit, w.origin());
-        self.pass_shared_piece(who, place, MAP_BYTES as u64, Act::Write);
+        self.pass_shared_piece((Agent::MapEdit, from), place, MAP_BYTES as u64, Act::Write);
         self.shared_at(place, MAP_BYTES).copy_from_slice(bytes);
         Ok(())
     }

@@ -3,10 +3,11 @@
 use super::cluster::{Cluster, Flow};
 use super::door::Agent;
 use super::lane_copy::CpAsync;
+use super::signal::Signal;
 use super::warp::{Wait, Warp};
 use super::{bits, compare, convert, exchange, float, frames, integer, sync};
 use crate::fault::FaultKind;
-use crate::op::{Inst, Op, Space, Unit};
+use crate::op::{Fence, FenceOrder, FencedBytes, Inst, Op, Proxies, Space, Unit};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -62,6 +63,11 @@ impl Cluster<'_> {
                 return Ok(Flow::Jumped);
             }
             mask = w.active;
+        }
+        if let Op::WarpSync { mask: named } = inst.op {
+            for lanes in exchange::parties(*w.get(named), mask) {
+                self.signal(w.origin(lanes), Signal::Warp);
+            }
         }
         exchange::exchange(w, mask, &inst.op);
         Ok(Flow::Next)
@@ -205,8 +211,12 @@ impl Cluster<'_> {
             Op::Bar {
                 kind, id, threads, ..
             } => self.bar(w, mask, kind, id, threads),
-            Op::ClusterArrive { .. } => {
-                self.cluster_arrive(w, mask);
+            Op::ClusterArrive { order } => {
+                self.cluster_arrive(w, mask, order);
+                Ok(Flow::Next)
+            }
+            Op::Fence { fence, .. } => {
+                self.signal(w.origin(mask), Signal::Fence(fence));
                 Ok(Flow::Next)
             }
             Op::ClusterWait => self.cluster_wait(w),
@@ -234,6 +244,7 @@ impl Cluster<'_> {
                 self.cp_async(w, mask, &op)
             }
             Op::CpAsyncCommit => {
+                self.commit(w, mask, Agent::LaneCopy, w.copies.current);
                 w.copies.commit();
                 Ok(Flow::Next)
             }
@@ -242,6 +253,7 @@ impl Cluster<'_> {
             Op::Bulk(ref bulk) => self.bulk(w, mask, bulk),
             Op::Tensor(ref tensor) => self.tensor(w, mask, tensor),
             Op::BulkCommit => {
+                self.commit(w, mask, Agent::BulkCopy, w.bulk.current);
                 w.bulk.commit();
                 Ok(Flow::Next)
             }
@@ -253,8 +265,21 @@ impl Cluster<'_> {
                 value,
             } => self.tensormap_replace(w, mask, field, space, addr, value),
             Op::TensormapCp {
-                dst, src, bytes, ..
-            } => self.tensormap_cp(w, mask, dst, src, bytes),
+                scope,
+                dst,
+                src,
+                bytes,
+            } => {
+                self.tensormap_cp(w, mask, dst, src, bytes)?;
+                let release = Fence {
+                    order: FenceOrder::Release,
+                    scope: Some(scope),
+                    between: Proxies::GenericTensormap,
+                    over: FencedBytes::All,
+                };
+                self.signal(w.origin(mask), Signal::Fence(release));
+                Ok(Flow::Next)
+            }
             Op::StAsync {
                 width,
                 s,
@@ -271,18 +296,26 @@ impl Cluster<'_> {
                 addr,
                 mbar,
             } => {
-                let each = super::atomic::width(ty) as usize;
+                let each = ty.bytes() as usize;
                 self.remote(w, mask, (addr, mbar), (&[b], each), Some((op, ty)))
             }
             ref other => misrouted(other),
         }
     }
 
+    pub(super) fn commit(&self, w: &Warp, mask: u32, agent: Agent, group: u64) {
+        self.signal(w.origin(mask), Signal::Commit { agent, group });
+    }
+
     fn matrix(&mut self, w: &mut Warp, mask: u32, op: &Op) -> Checked<Flow> {
         match *op {
             Op::Wgmma(ref wgmma) => self.wgmma(w, mask, wgmma),
+            Op::WgmmaFence => {
+                self.signal(w.origin(mask), Signal::WgmmaFence);
+                Ok(Flow::Next)
+            }
             Op::WgmmaCommit => {
-                self.wgmma_commit(w);
+                self.wgmma_commit(w, mask);
                 Ok(Flow::Next)
             }
             Op::WgmmaWait { n } => Ok(self.wgmma_wait(w, n)),

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::bytes::AlignedBytes;
 use super::clock::EventTime;
+use super::copy::{Origin, SharedAt};
 use super::wgmma::WgmmaQueue;
 use crate::counters::CLASSES;
 use crate::op::{BarKind, P, Pc, R32, R64, Slot};
@@ -55,11 +56,7 @@ pub(crate) enum Wait {
         mask: u32,
     },
     /// mbarrier phase; the instruction is executed again when woken.
-    Mbar {
-        cta: u32,
-        address: u32,
-        phase: WaitPhase,
-    },
+    Mbar { at: SharedAt, phase: WaitPhase },
     /// `barrier.cluster.wait`
     Cluster { generation: u64 },
     /// `nanosleep`
@@ -143,8 +140,8 @@ impl Groups {
 pub(crate) struct DeferredArrive {
     /// Copies up to this sequence number.
     pub(crate) after: u64,
-    /// (CTA, barrier address) per lane.
-    pub(crate) targets: Vec<(u32, u32)>,
+    /// A barrier per lane.
+    pub(crate) targets: Vec<SharedAt>,
 }
 
 pub(crate) struct Warp {
@@ -162,6 +159,8 @@ pub(crate) struct Warp {
     pub(crate) depth: u32,
     pub(crate) stack: Vec<Path>,
     pub(crate) state: State,
+    /// Where it stopped to wait.
+    pub(crate) stopped: Origin,
     /// CTA within the cluster.
     pub(crate) cta: u32,
     /// Warp within the CTA.
@@ -218,6 +217,7 @@ impl Warp {
             depth: 0,
             stack: Vec::new(),
             state: State::Ready,
+            stopped: Origin::default(),
             cta,
             index,
             local: AlignedBytes::default(),

@@ -16,6 +16,7 @@ use super::convert::pool;
 use super::copy::Origin;
 use super::door::{Act, Agent, Bytes, Room, Visit};
 use super::early::InFlight;
+use super::signal::Signal;
 use super::sync::illegal;
 use super::warp::{V32, Wait, Warp};
 use crate::fault::{Fault, FaultKind, Place};
@@ -38,6 +39,7 @@ enum Entry {
 #[derive(Clone)]
 struct Issued {
     pc: u32,
+    work: u64,
     a_desc: u64,
     b_desc: u64,
     fragments: Option<Box<[V32; 4]>>,
@@ -149,8 +151,12 @@ impl Cluster<'_> {
             Some(p) => w.pred(p) & 1 == 1,
         };
         let b_desc = w.get64(op.b_desc)[0];
+        self.event_seq += 1;
+        let work = self.event_seq;
+        self.signal(w.origin(mask), Signal::Issue { work });
         let issued = Issued {
             pc: w.pc,
+            work,
             a_desc,
             b_desc,
             fragments,
@@ -209,18 +215,16 @@ impl Cluster<'_> {
         hit.is_some()
     }
 
-    pub(super) fn wgmma_commit(&mut self, w: &mut Warp) {
+    pub(super) fn wgmma_commit(&mut self, w: &mut Warp, mask: u32) {
+        self.commit(w, mask, Agent::TensorCore, w.wgmma.current);
         w.wgmma.current += 1;
         self.progress += 1;
     }
 
     pub(super) fn wgmma_wait(&mut self, w: &mut Warp, n: u32) -> Flow {
         let below = w.wgmma.below(n);
-        if !w.wgmma.pending_below(below) {
-            return Flow::Next;
-        }
-        self.counters.barrier_waits += 1;
-        Flow::After(Wait::Wgmma { below })
+        let over = !w.wgmma.pending_below(below);
+        self.pass_or_wait(w.origin(w.active), over, Wait::Wgmma { below })
     }
 
     /// Gives an instruction that reads in-flight accumulators NaN instead. Whole-warp moves are
@@ -374,7 +378,9 @@ impl Cluster<'_> {
             let from = Origin {
                 cta: cta as u32,
                 warp: first as u32,
+                lanes: u32::MAX,
                 pc: four[0].pc,
+                work: four[0].work,
             };
             if let OperandA::Shared(matrix) = &step.a {
                 self.pass_tile(from, matrix, 64);

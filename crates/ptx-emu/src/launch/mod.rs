@@ -12,7 +12,6 @@ pub use params::Params;
 
 use crate::config::Config;
 use crate::exec::bytes::AlignedBytes;
-use crate::exec::classes;
 use crate::exec::clock::Steps;
 use crate::exec::door::Listener;
 use crate::exec::env::{Deadline, Env, Setup};
@@ -209,7 +208,7 @@ impl Launch {
             block: self.block,
             cluster,
             dynamic_shared: self.shared_bytes,
-            shared_grid: !alone && classes::communicates(program),
+            shared_grid: !alone && program.communicates(),
             seed: self.config.seed,
             step_limit: Steps(self.config.step_limit),
             deadline: self.config.time_limit.map(Deadline::after),

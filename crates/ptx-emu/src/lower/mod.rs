@@ -21,7 +21,6 @@ mod unit;
 mod words;
 
 pub use error::{LowerError, Problem};
-pub(crate) use words::Format;
 
 use crate::front::{self, ParseError, ast};
 use crate::module::Module;

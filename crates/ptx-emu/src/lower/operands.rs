@@ -3,7 +3,6 @@
 use super::emit::Emitter;
 use super::error::{Lowered, Problem, illegal};
 use super::names::{Binding, Register};
-use super::words::Format;
 use crate::front::ast::{Constant, Operand};
 use crate::op::*;
 

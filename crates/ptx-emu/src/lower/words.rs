@@ -165,39 +165,3 @@ pub(crate) const TYPES: &[(&str, Num)] = &[
     ("u4", Num::U4),
     ("b1", Num::B1),
 ];
-
-/// Facts about number formats that lowering needs.
-pub(crate) trait Format: Copy {
-    /// Bits of a register that holds one.
-    fn bits(self) -> u32;
-    fn is_signed(self) -> bool;
-    /// An integer or untyped format.
-    fn is_integer(self) -> bool;
-}
-
-impl Format for Num {
-    fn bits(self) -> u32 {
-        match self {
-            Num::B8 | Num::U8 | Num::S8 | Num::E4m3 | Num::E5m2 => 8,
-            Num::E2m1 | Num::E2m3 | Num::E3m2 | Num::Ue8m0 => 8,
-            Num::S4 | Num::U4 | Num::S2 | Num::U2 | Num::B1 => 8,
-            Num::B16 | Num::U16 | Num::S16 | Num::F16 | Num::Bf16 => 16,
-            Num::B32 | Num::U32 | Num::S32 | Num::F32 | Num::Tf32 => 32,
-            Num::F16x2 | Num::Bf16x2 => 32,
-            Num::B64 | Num::U64 | Num::S64 | Num::F64 => 64,
-            Num::B128 => 128,
-        }
-    }
-
-    fn is_signed(self) -> bool {
-        matches!(self, Num::S8 | Num::S16 | Num::S32 | Num::S64)
-    }
-
-    fn is_integer(self) -> bool {
-        use Num::*;
-        matches!(
-            self,
-            B8 | B16 | B32 | B64 | B128 | U8 | S8 | U16 | S16 | U32 | S32 | U64 | S64
-        )
-    }
-}

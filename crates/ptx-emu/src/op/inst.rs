@@ -2,20 +2,20 @@
 //!
 //! A row reads `Name { modifiers } [written] = [read] => class, unit;`. From it come the variant of
 //! [`Op`], the [`Class`] it is counted under, the registers it reads and writes (for the allocation
-//! of slots and for whoever follows values), and the part of the executor that runs it. What has
-//! too many operands for a row is a struct of its own: `Name(operand: Struct) => class, unit;`,
-//! and says beside its fields which it writes ([`super::operand`]). Nothing is guessed: a row that
+//! of slots and for whoever follows values), and the part of the executor that runs it. If that is
+//! one that reaches memory, the row also says when it `tells` other CTAs something. What has too
+//! many operands for a row is a struct of its own: `Name(operand: Struct) => class, unit;`, and
+//! says beside its fields which it writes ([`super::operand`]). Nothing is guessed: a row that
 //! lacks one of these does not compile.
 
 use super::operand::{Operand, Register, Role};
 use super::{
-    Addr, Atom, AtomOp, BarKind, BoolOp, BulkCopy, Clock, Cmp, CvtMods, Extend, FBin, FMods, FTest,
-    FUn, Fence, HFmt, I16x2, IBin, ICount, IUn, MapField, MatrixMove, Mbar, Mma, Num, Order, P, Pc,
-    PrmtMode, R32, R64, Redux, Scope, ShflMode, Slot, SlotList, Space, TensorCopy, Video, Vote, W,
-    Wgmma, Wmma, WmmaMove,
+    Addr, Atom, AtomOp, BarKind, BoolOp, BulkCopy, BulkDir, Clock, Cmp, CvtMods, Extend, FBin,
+    FMods, FTest, FUn, Fence, HFmt, I16x2, IBin, ICount, IUn, MapField, MatrixMove, Mbar, Mma, Num,
+    Order, P, Pc, PrmtMode, R32, R64, Redux, Scope, ShflMode, Slot, SlotList, Space, TensorCopy,
+    Video, Vote, W, Wgmma, Wmma, WmmaMove,
 };
 use crate::counters::Class;
-use crate::lower::Format;
 
 /// The part of the executor that runs an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,13 +56,32 @@ pub(crate) enum Unit {
     Matrix,
 }
 
+/// Only units that reach memory can tell other CTAs anything, and their rows must say.
+macro_rules! tells {
+    ($unit:ident, $tells:expr) => {
+        $tells
+    };
+    (Memory) => {
+        compile_error!("say when it tells other CTAs something")
+    };
+    (Copy) => {
+        tells!(Memory)
+    };
+    (Matrix) => {
+        tells!(Memory)
+    };
+    ($unit:ident) => {
+        false
+    };
+}
+
 macro_rules! instructions {
     ($(
         $(#[$doc:meta])*
         $name:ident
             $({ $($m:ident: $mt:ty),* } [$($w:ident: $wt:ty),*] = [$($r:ident: $rt:ty),*])?
             $(($b:ident: $bt:ty))?
-            => $class:expr, $unit:ident;
+            => $class:expr, $unit:ident $(, tells $tells:expr)?;
     )*) => {
         /// Instructions. `d` is always the destination.
         #[derive(Debug, Clone, PartialEq)]
@@ -77,6 +96,16 @@ macro_rules! instructions {
                 use Class::*;
                 match self {
                     $(Op::$name $({ $($m,)* $($w,)* $($r,)* })? $(($b))? => $class,)*
+                }
+            }
+
+            /// Whether it may tell other CTAs something through global memory, or be told.
+            #[allow(unused_variables, reason = "few depend on operands")]
+            pub(crate) fn communicates(&self) -> bool {
+                match self {
+                    $(Op::$name $({ $($m,)* $($w,)* $($r,)* })? $(($b))? => {
+                        tells!($unit $(, $tells)?)
+                    })*
                 }
             }
 
@@ -287,20 +316,20 @@ instructions! {
     // ---- memory ----
     /// load `d.len` elements of `width` bytes; alignment is width·len
     Ld { space: Space, order: Order, width: u8, ext: Extend } [d: SlotList]
-        = [addr: Addr] => memory(*space), Memory;
+        = [addr: Addr] => memory(*space), Memory, tells ordered(*space, *order);
     /// store; `Slot::Sink` never occurs
     St { space: Space, order: Order, width: u8 } []
-        = [s: SlotList, addr: Addr] => memory(*space), Memory;
+        = [s: SlotList, addr: Addr] => memory(*space), Memory, tells ordered(*space, *order);
     /// atom and red
-    Atom(atom: Atom) => memory(atom.space), Memory;
+    Atom(atom: Atom) => memory(atom.space), Memory, tells beyond_cta(atom.space);
     /// prefetch, discard, applypriority, createpolicy-less hints: checked address only
     Prefetch { space: Space } [] = [addr: Addr] => memory(*space), Hint;
     /// `createpolicy.*`: d = an opaque policy
     CreatePolicy {} [d: R64] = [] => Int, Warp;
     /// `st.async` (with mbarrier complete_tx) to shared::cluster
-    StAsync { width: u8 } [] = [s: SlotList, addr: Addr, mbar: Addr] => Async, Copy;
+    StAsync { width: u8 } [] = [s: SlotList, addr: Addr, mbar: Addr] => Async, Copy, tells false;
     /// `red.async` to shared::cluster with complete_tx
-    RedAsync { op: AtomOp, ty: Num } [] = [b: Slot, addr: Addr, mbar: Addr] => Async, Copy;
+    RedAsync { op: AtomOp, ty: Num } [] = [b: Slot, addr: Addr, mbar: Addr] => Async, Copy, tells false;
 
     // ---- control ----
     /// Branch for the lanes of the guard. `reconverge`: first instruction all paths meet at
@@ -357,55 +386,56 @@ instructions! {
     /// `elect.sync d|p, mask`
     Elect {} [d: Slot, p: P] = [mask: R32] => Sync, Exchange;
     /// `fence`, `membar`; `map` is the tensor map a `fence.proxy.tensormap` acquires
-    Fence { fence: Fence } [] = [map: Option<Addr>] => Sync, Plain;
+    Fence { fence: Fence } [] = [map: Option<Addr>] => Sync, Barrier;
     /// mbarrier operations
     Mbar(mbar: Mbar) => Sync, Barrier;
 
     // ---- asynchronous copies ----
     /// `cp.async` of `bytes` (4, 8, 16) with optional source size (rest zero-filled) or ignore-src
     CpAsync { bytes: u8 } []
-        = [dst: Addr, src: Addr, src_bytes: Option<R32>, ignore: Option<P>] => Async, Copy;
+        = [dst: Addr, src: Addr, src_bytes: Option<R32>, ignore: Option<P>] => Async, Copy, tells false;
     /// `cp.async.commit_group`
-    CpAsyncCommit => Async, Copy;
+    CpAsyncCommit => Async, Copy, tells false;
     /// `cp.async.wait_group n`; `cp.async.wait_all` is n = 0 with `all` (uncommitted included)
-    CpAsyncWait { n: u32, all: bool } [] = [] => Async, Copy;
+    CpAsyncWait { n: u32, all: bool } [] = [] => Async, Copy, tells false;
     /// `cp.async.mbarrier.arrive(.noinc)`
-    CpAsyncMbarArrive { noinc: bool, space: Space } [] = [addr: Addr] => Async, Copy;
+    CpAsyncMbarArrive { noinc: bool, space: Space } [] = [addr: Addr] => Async, Copy, tells false;
     /// `cp.async.bulk` and `cp.reduce.async.bulk`
-    Bulk(copy: BulkCopy) => Async, Copy;
+    Bulk(copy: BulkCopy) => Async, Copy,
+        tells copy.dir == BulkDir::SharedToGlobal && copy.reduce.is_some();
     /// `cp.async.bulk.tensor`, its reduce and prefetch forms
-    Tensor(copy: TensorCopy) => Async, Copy;
+    Tensor(copy: TensorCopy) => Async, Copy, tells copy.reduce.is_some();
     /// `cp.async.bulk.commit_group`
-    BulkCommit => Async, Copy;
+    BulkCommit => Async, Copy, tells false;
     /// `cp.async.bulk.wait_group n`; `read`: sources read is enough
-    BulkWait { n: u32, read: bool } [] = [] => Async, Copy;
+    BulkWait { n: u32, read: bool } [] = [] => Async, Copy, tells false;
     /// `tensormap.replace`: map at `addr`, new field value in `value`
     TensormapReplace { field: MapField, space: Space } []
-        = [addr: Addr, value: Slot] => Async, Copy;
+        = [addr: Addr, value: Slot] => Async, Copy, tells false;
     /// `tensormap.cp_fenceproxy`: copy 128 bytes shared → global and release them as a tensor map
-    TensormapCp { scope: Scope, bytes: u32 } [] = [dst: Addr, src: Addr] => Async, Copy;
+    TensormapCp { scope: Scope, bytes: u32 } [] = [dst: Addr, src: Addr] => Async, Copy, tells false;
     /// `prefetch.tensormap`: map address checked only
     PrefetchTensormap {} [] = [addr: Addr] => Async, Hint;
 
     // ---- tensor cores ----
     /// `wgmma.mma_async`
-    Wgmma(product: Wgmma) => Tensor, Matrix;
+    Wgmma(product: Wgmma) => Tensor, Matrix, tells false;
     /// `wgmma.fence`
-    WgmmaFence => Tensor, Plain;
+    WgmmaFence => Tensor, Matrix, tells false;
     /// `wgmma.commit_group`
-    WgmmaCommit => Tensor, Matrix;
+    WgmmaCommit => Tensor, Matrix, tells false;
     /// `wgmma.wait_group n`
-    WgmmaWait { n: u32 } [] = [] => Tensor, Matrix;
+    WgmmaWait { n: u32 } [] = [] => Tensor, Matrix, tells false;
     /// `mma.sync`
-    Mma(product: Mma) => Tensor, Matrix;
+    Mma(product: Mma) => Tensor, Matrix, tells false;
     /// `wmma.mma`
-    Wmma(product: Wmma) => Tensor, Matrix;
+    Wmma(product: Wmma) => Tensor, Matrix, tells false;
     /// `wmma.load`, `wmma.store`
-    WmmaMove(tile: WmmaMove) => memory(tile.space), Matrix;
+    WmmaMove(tile: WmmaMove) => memory(tile.space), Matrix, tells false;
     /// `ldmatrix`, `stmatrix`
-    MatrixMove(tile: MatrixMove) => Shared, Matrix;
+    MatrixMove(tile: MatrixMove) => Shared, Matrix, tells false;
     /// `movmatrix.sync.aligned.m8n8.trans.b16`
-    Movmatrix {} [d: R32] = [a: R32] => Int, Matrix;
+    Movmatrix {} [d: R32] = [a: R32] => Int, Matrix, tells false;
     /// `vadd`, `vabsdiff4`, …
     Video(video: Video) => Int, Bits;
 
@@ -414,6 +444,19 @@ instructions! {
     Setmaxnreg { inc: bool, count: u32 } [] = [] => Control, Warp;
     /// `griddepcontrol.wait` / `.launch_dependents`
     GridDep { wait: bool } [] = [] => Control, Hint;
+}
+
+/// Whether other CTAs see what is done there.
+fn beyond_cta(space: Space) -> bool {
+    match space {
+        Space::Generic | Space::Global => true,
+        Space::Shared | Space::SharedCluster | Space::Local | Space::Const | Space::Param => false,
+    }
+}
+
+/// A weak access tells nobody: others may not rely on when they see it.
+fn ordered(space: Space, order: Order) -> bool {
+    order != Order::Weak && beyond_cta(space)
 }
 
 /// Accesses count by the memory they lead to.

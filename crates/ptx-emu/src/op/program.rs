@@ -207,6 +207,13 @@ pub(crate) struct Program {
     pub max_registers: Option<u32>,
 }
 
+impl Program {
+    /// Whether its CTAs may talk to each other through global memory.
+    pub(crate) fn communicates(&self) -> bool {
+        self.insts.iter().any(|inst| inst.op.communicates())
+    }
+}
+
 /// Everything of one function that a second call of it would overwrite.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FrameSlots {

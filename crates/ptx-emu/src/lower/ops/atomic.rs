@@ -6,7 +6,7 @@ use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
 use crate::lower::operands::{exactly, wrong};
-use crate::lower::words::{Format, ORDERS};
+use crate::lower::words::ORDERS;
 use crate::op::*;
 
 pub(super) const OPERATIONS: &[(&str, AtomOp)] = &[

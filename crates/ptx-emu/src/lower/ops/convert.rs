@@ -5,7 +5,7 @@ use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::operands::{at_least, exactly};
-use crate::lower::words::{Format, TYPES, Words};
+use crate::lower::words::{TYPES, Words};
 use crate::op::*;
 
 /// Pairs of small floats.

@@ -4,7 +4,7 @@ use super::{Form, float};
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
 use crate::lower::operands::exactly;
-use crate::lower::words::{Format, TYPES};
+use crate::lower::words::TYPES;
 use crate::op::*;
 
 /// Packed pairs of 16-bit integers.

@@ -5,7 +5,7 @@ use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::operands::{at_least, exactly, immediate_u32};
-use crate::lower::words::{Format, ORDERS, Words};
+use crate::lower::words::{ORDERS, Words};
 use crate::op::*;
 
 pub(super) const SPACES: &[(&str, Space)] = &[

@@ -6,7 +6,6 @@ use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::operands::{immediate_u32, wrong};
-use crate::lower::words::Format;
 use crate::op::*;
 use crate::tensor::mma::octets::Octets;
 use crate::tensor::mma::sparse::Sparse;

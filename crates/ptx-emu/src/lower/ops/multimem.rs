@@ -7,7 +7,7 @@ use super::memory::{self, Access};
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::operands::exactly;
-use crate::lower::words::{Format, ORDERS};
+use crate::lower::words::ORDERS;
 use crate::op::*;
 
 const VECTORS: &[(&str, usize)] = &[("v2", 2), ("v4", 4), ("v8", 8)];

@@ -7,7 +7,7 @@ use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::operands::exactly;
-use crate::lower::words::{Format, Words};
+use crate::lower::words::Words;
 use crate::op::*;
 use crate::tensor::wmma::{self, Fragment, Part, Shape};
 
