@@ -50,6 +50,8 @@ mod worker;
 
 mod record;
 
+mod merge;
+
 mod explain;
 mod sweep;
 

@@ -10,6 +10,7 @@ mod explain;
 mod gate;
 mod jury;
 mod list;
+mod merge;
 mod report;
 mod rounds;
 mod runs;
@@ -61,6 +62,8 @@ pub(crate) struct Globals {
 enum Command {
     /// Compile, validate and time a round's contenders, and rank them
     Sweep(sweep::Args),
+    /// Join the run files of a round that was swept in parts
+    Merge(merge::Args),
     /// Print the tables of a run again, on any machine
     Show(show::Args),
     /// Put two contenders, or two run files, side by side
@@ -144,6 +147,7 @@ fn obey(cli: Cli) -> Result<Exit, CommandError> {
     let globals = &cli.globals;
     match cli.command {
         Command::Sweep(args) => sweep::run(args, globals),
+        Command::Merge(args) => merge::run(args, globals),
         Command::Show(args) => show::run(args, globals),
         Command::Compare(args) => compare::run(args, globals),
         Command::Gate(args) => gate::run(args, globals),

@@ -12,16 +12,10 @@ use crate::diagnostic::{CommandError, InputError, nearest};
 use crate::domain::{ContenderId, Exit};
 use crate::export::{self, Document};
 use crate::present::Style;
-use crate::record::{self, ReadError, Run};
+use crate::record::{self, Run};
 
 /// Where sweeps put their run files.
 pub(super) const RESULTS: &str = "results";
-
-impl From<ReadError> for CommandError {
-    fn from(error: ReadError) -> Self {
-        InputError::new(error.to_string(), error.remedy()).into()
-    }
-}
 
 /// Reads the given run file, or the newest in `results/`.
 pub(super) fn load(path: Option<&Path>) -> Result<Run, CommandError> {

@@ -10,13 +10,13 @@ use crate::config::target::usual;
 use crate::config::{Baseline, Measurement, Round, Selection};
 use crate::contest::rounds;
 use crate::diagnostic::{CommandError, SourceFile};
-use crate::domain::Exit;
+use crate::domain::{Exit, Timing, content_hash};
 use crate::export::Document;
-use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work};
+use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
 use crate::present::sweep_summary;
 use crate::rank::Ranking;
 use crate::record::schema::Header;
-use crate::sweep::{BackendChoice, Options, Resumed, sweep};
+use crate::sweep::{BackendChoice, Options, Resumed, ShardOf, begun, sweep, verdict_exit};
 
 /// Compile, validate and time a round's contenders, and rank them.
 #[derive(Debug, clap::Args)]
@@ -65,6 +65,13 @@ pub(super) struct Args {
     /// Folder for run files
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
+    /// Run one part of the round, e.g. 2/4: the second of four that its shapes
+    /// are dealt out to; `dgx merge` joins them
+    #[arg(long, value_name = "I/N")]
+    shard: Option<ShardOf>,
+    /// Write the run into this file, and go on with it if it is begun
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    into: Option<PathBuf>,
     /// Go on with a sweep that did not end; the newest, or the run file named
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     resume: Option<Option<PathBuf>>,
@@ -105,27 +112,39 @@ fn names(list: &str) -> Result<Names, String> {
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let began = Instant::now();
-    let resume = match &args.resume {
-        Some(Some(file)) => Some(Resumed::file(file)?),
-        Some(None) => Some(Resumed::newest(&args.results)?),
-        None => None,
+    let resume = match (&args.resume, &args.into) {
+        (Some(Some(file)), _) => Some(Resumed::file(file)?),
+        (Some(None), _) => Some(Resumed::newest(&args.results)?),
+        (None, Some(file)) if begun(file)? => match Resumed::unless_complete(file)? {
+            Ok(resumed) => Some(resumed),
+            Err(run) => {
+                remark!("{} is complete: nothing is left to do", file.display());
+                return Ok(verdict_exit(&run));
+            }
+        },
+        (None, _) => None,
     };
     let round = round(&args, resume.as_ref())?;
     if args.dry_run {
-        return dry_run(round, globals);
+        return dry_run(round, &args, globals);
     }
     let resumed = resume.as_ref().map(Resumed::path);
     args.exports
         .probe(args.config.as_deref().into_iter().chain(resumed))?;
-    let seed = args
-        .seed
-        .or(round.validation.seed)
-        .unwrap_or_else(rand::random);
+    let drawn = || match args.shard {
+        // Parts that are swept apart must draw the same data.
+        Some(_) => shared_seed(&round),
+        None => rand::random(),
+    };
+    let seed = args.seed.or(round.validation.seed).unwrap_or_else(drawn);
     let swept = sweep(Options {
         round,
         departures: departures(&args),
         variants: globals.variants.clone(),
         results: args.results.clone(),
+        into: args.into.clone(),
+        // What is resumed is cut already.
+        shard: args.shard.filter(|_| resume.is_none()),
         backend: args.backend,
         script: args.script.clone(),
         seed,
@@ -149,8 +168,25 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Ok(swept.exit)
 }
 
+/// A seed that every part of a round comes to by itself.
+fn shared_seed(round: &Round) -> u64 {
+    let hash = content_hash([&*round.file.text]);
+    u64::from_str_radix(&hash[..16], 16).unwrap_or_default()
+}
+
 /// What would be run, as it would be planned for an H200.
-fn dry_run(round: Round, globals: &Globals) -> Result<Exit, CommandError> {
+fn dry_run(mut round: Round, args: &Args, globals: &Globals) -> Result<Exit, CommandError> {
+    if let Some(shard) = args.shard.filter(|_| args.resume.is_none()) {
+        let timing = match args.backend {
+            BackendChoice::Emu => Timing::Modelled,
+            _ => Timing::Measured,
+        };
+        let parts = shards(&round.shapes, shard.of as usize, timing);
+        let over = imbalance(&round.shapes, &parts, timing);
+        shard.cut(&mut round, timing)?;
+        let shapes = round.shapes.len();
+        say!("shard {shard}: {shapes} shapes; the longest shard over the mean: {over:.2}");
+    }
     let catalog = Catalog::open(&globals.variants)?;
     let plan = Plan::new(round, &catalog, &Machine::of(usual()))?;
     super::check::summarise(&plan);
@@ -252,6 +288,13 @@ fn conflicts(args: &Args, round: &Round, header: &Header) -> Vec<String> {
             "--min-samples",
             args.min_samples.is_some_and(|n| n != then.min_blocks),
         ),
+        (
+            "--shard",
+            args.shard.is_some_and(|asked| {
+                let then = header.shard.as_ref().map(|s| (s.number, s.of));
+                then != Some((asked.number, asked.of))
+            }),
+        ),
         ("--quick", args.quick && otherwise),
         ("--thorough", args.thorough && otherwise),
     ];
@@ -293,6 +336,9 @@ fn resumed_round(config: Option<&Path>, header: &Header) -> Result<Round, Comman
         .map(|id| selection(id.as_str()))
         .collect::<Result<_, _>>()?;
     round.baseline = Baseline::Contender(selection(header.baseline.as_str())?);
+    if header.shard.is_some() {
+        round.keep(|shape| header.shapes.contains(shape));
+    }
     Ok(round)
 }
 

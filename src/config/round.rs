@@ -28,6 +28,17 @@ pub(crate) struct Round {
     pub pitches: Vec<Pitch>,
 }
 
+impl Round {
+    /// Leaves out the shapes that are not to be kept.
+    pub(crate) fn keep(&mut self, kept: impl Fn(&Shape) -> bool) {
+        let (shapes, spans) = (&mut self.shapes, &mut self.shape_spans);
+        let both = std::mem::take(shapes)
+            .into_iter()
+            .zip(std::mem::take(spans));
+        (*shapes, *spans) = both.filter(|(shape, _)| kept(shape)).unzip();
+    }
+}
+
 /// `sequential`, `pipelined` (all its parameters) or `pipelined[STAGES=2]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selection {

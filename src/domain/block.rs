@@ -9,6 +9,9 @@ pub(crate) struct Block {
     pub shape: String,
     pub process: u32,
     pub block: u32,
+    /// The uuid of the card it ran on, where that has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<String>,
     /// In the order they ran.
     pub samples: Vec<Sample>,
 }

@@ -43,6 +43,10 @@ pub(crate) fn gaps(run: &Run, ranking: &Ranking) -> Vec<Gap> {
         gaps.push(Gap::Untimed { cells: untimed, of });
     }
     gaps.extend(thin(run));
+    gaps.extend(run.header.shard.as_ref().map(|s| Gap::Shard {
+        number: s.number,
+        of: s.of,
+    }));
     if run.timing() == Timing::Scripted {
         gaps.push(Gap::Scripted);
     }

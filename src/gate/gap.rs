@@ -21,6 +21,11 @@ pub(crate) enum Gap {
         blocks: u64,
         shapes: Vec<(String, usize)>,
     },
+    /// It is one of so many shards.
+    Shard {
+        number: u32,
+        of: u32,
+    },
     /// Its times prove nothing.
     Scripted,
 }

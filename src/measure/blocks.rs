@@ -116,6 +116,8 @@ pub(crate) fn run(
             shape: shape.clone(),
             process: schedule.process,
             block: tally.blocks() as u32,
+            // Whose card it is, the supervisor knows.
+            card: None,
             samples,
         };
         emit(&block);

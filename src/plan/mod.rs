@@ -6,12 +6,14 @@ mod call;
 mod deal;
 mod evaluate;
 mod resolve;
+mod shards;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(crate) use call::{Deal, LaunchGeometry, MapGeometry, OperatorCall, ScratchSize};
+pub(crate) use shards::{cost, imbalance, shards};
 
 use crate::catalog::Headers;
 use crate::catalog::{Catalog, Contender};

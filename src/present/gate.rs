@@ -106,6 +106,9 @@ pub(crate) fn gap(gap: &Gap) -> String {
             "it was to be timed in {processes} processes of {blocks} blocks or more, and was on {}",
             named(shapes)
         ),
+        Gap::Shard { number, of } => {
+            format!("it is shard {number} of {of}, not the whole round")
+        }
         Gap::Scripted => "its times are scripted, so they prove nothing".to_owned(),
     }
 }

@@ -117,10 +117,25 @@ fn sampling_notes(run: &Run, ranking: &Ranking) -> Vec<String> {
             "{about}{outliers} of {samples} samples stand far out; they are counted, not dropped."
         ));
     }
-    if run.timing() == Timing::Measured && timed().any(|t| t.log.se.is_some()) {
+    let cards = run.cards().len();
+    if run.timing().sampled() && cards > 1 {
+        notes.push(format!(
+            "Each shape was timed on one card; geometric means are over shapes from {cards} cards \
+             of one model, and hold for these."
+        ));
+    } else if run.timing() == Timing::Measured && timed().any(|t| t.log.se.is_some()) {
         notes.push(
             "Intervals hold for this card; another of its kind can differ by more.".to_owned(),
         );
+    }
+    if let Some(shard) = &run.header.shard {
+        notes.push(format!(
+            "This is shard {} of {}: {} of the round's {} shapes; `dgx merge` joins them.",
+            shard.number,
+            shard.of,
+            run.header.shapes.len(),
+            shard.shapes.len()
+        ));
     }
     if samples > 0 && timed().all(|t| t.log.se.is_none()) {
         notes.push(

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-use super::schema::{Build, DeviceRecord, End, Header};
+use super::schema::{Build, DeviceRecord, End, Header, Shard};
 use crate::domain::bounds::{CELLS, CLAIM, CONTENDERS, EXTENT, GROUPS, name};
 use crate::domain::{ALGORITHM_DIGITS, Group, Micros, Shape, Tuning};
 
@@ -85,14 +85,43 @@ pub(super) fn header(header: &Header) -> Refusal {
         let baseline = &header.baseline;
         format!("the baseline `{baseline}` is not a contender of the run")
     })?;
+    distinct(&header.shapes)?;
+    if let Some(part) = &header.shard {
+        shard(part, header)?;
+    }
+    refuse(header.parts.len() > shapes, || {
+        format!("{} parts of {shapes} shapes", header.parts.len())
+    })?;
+    device(&header.device)
+}
+
+fn distinct(shapes: &[Shape]) -> Refusal {
     let mut seen = HashSet::new();
-    for one in &header.shapes {
+    shapes.iter().try_for_each(|one| {
         shape(one)?;
         refuse(!seen.insert(one.name.as_str()), || {
             format!("shape `{}` is listed twice", one.name)
-        })?;
-    }
-    device(&header.device)
+        })
+    })
+}
+
+fn shard(shard: &Shard, header: &Header) -> Refusal {
+    let Shard { number, of, shapes } = shard;
+    refuse(!(1..=*of).contains(number), || {
+        format!("there is no shard {number} of {of}")
+    })?;
+    let cells = header.contenders.len().saturating_mul(shapes.len());
+    refuse(cells > CELLS, || {
+        format!("a round of {cells} cells: at most {CELLS} can be")
+    })?;
+    distinct(shapes)?;
+    let mut strangers = header.shapes.iter().filter(|s| !shapes.contains(s));
+    strangers.next().map_or(Ok(()), |stranger| {
+        Err(format!(
+            "shape `{}` of the shard is not one of its round",
+            stranger.name
+        ))
+    })
 }
 
 fn shape(shape: &Shape) -> Refusal {

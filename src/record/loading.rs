@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::edge;
 use super::parse::{self, Event, Flaw, Timed};
 use super::run::Run;
-use super::schema::{Build, End, Estimate, Line};
+use super::schema::{Build, End, Estimate, Line, Void};
 use crate::domain::{Status, Tuning, Verdict};
 
 /// Lines parsed at a time by one core.
@@ -121,6 +121,7 @@ impl Loading {
                 Line::Verdict(verdict) => self.verdict(line, verdict),
                 Line::Estimate(estimate) => self.estimate(line, estimate),
                 Line::Tuning(tuning) => self.tuning(line, tuning),
+                Line::Void(void) => self.void(&void),
                 Line::End(end) => self.end(line, end),
                 // Both are events of their own.
                 Line::Header(_) | Line::Block(_) => Ok(()),
@@ -143,6 +144,18 @@ impl Loading {
             return Err(format!(
                 "a block in a {} run: only measured ones have samples",
                 self.run.timing().as_str()
+            ));
+        }
+        // They are compared with each other, and cards differ.
+        let card = block.card.as_ref().or(header.device.uuid.as_ref());
+        let first = self.run.cards.entry(shape).or_insert_with(|| card.cloned());
+        if first.as_ref() != card {
+            let named = |card: Option<&String>| card.cloned().unwrap_or("a card unknown".into());
+            return Err(format!(
+                "{} was timed on {} before, and here on {}: a shape is timed on one card",
+                called(),
+                named(first.as_ref()),
+                named(card)
             ));
         }
         let known = self.blocks.contains_key(&(shape, process));
@@ -245,6 +258,16 @@ impl Loading {
             ));
         }
         self.run.tunings.insert(shape, tuning);
+        Ok(())
+    }
+
+    fn void(&mut self, void: &Void) -> Result<(), String> {
+        let shape = parse::shape(&self.run.names, &void.shape)?;
+        self.blocks.retain(|(of, _), _| *of != shape);
+        self.tuned.remove(&shape);
+        self.run.tunings.remove(&shape);
+        self.run.cards.remove(&shape);
+        self.run.tally.forget(shape);
         Ok(())
     }
 

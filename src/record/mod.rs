@@ -11,7 +11,9 @@ mod lock;
 mod names;
 mod parse;
 mod place;
+mod progress;
 mod reader;
+mod replace;
 mod run;
 pub(crate) mod schema;
 #[cfg(test)]
@@ -26,5 +28,6 @@ pub(crate) use place::{portable, portable_word};
 #[cfg(test)]
 pub(crate) use reader::read_text;
 pub(crate) use reader::{ReadError, header, newest, read, runs_in};
+pub(crate) use replace::Slot;
 pub(crate) use run::{Resources, Run};
-pub(crate) use writer::{WriteError, Writer};
+pub(crate) use writer::{WriteError, Writer, begun};

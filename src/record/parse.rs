@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::names::Names;
 use super::schema::Line;
 use super::{clean, edge};
-use crate::domain::{Block, Micros};
+use crate::domain::{Block, Micros, bounds};
 use crate::stats::Sampled;
 
 /// A line that was understood.
@@ -23,6 +23,7 @@ pub(super) struct Timed {
     pub shape: usize,
     pub process: u32,
     pub block: u32,
+    pub card: Option<String>,
     pub samples: Vec<Sampled>,
     /// What its times come to, in whatever order they stand.
     pub print: u64,
@@ -73,6 +74,7 @@ struct BlockLine<'a> {
     shape: &'a str,
     process: u32,
     block: u32,
+    card: Option<&'a str>,
     #[serde(borrow)]
     samples: Vec<SampleLine<'a>>,
 }
@@ -99,6 +101,7 @@ impl<'a> BlockLine<'a> {
             shape: &block.shape,
             process: block.process,
             block: block.block,
+            card: block.card.as_deref(),
             samples: samples.collect(),
         }
     }
@@ -111,8 +114,12 @@ impl<'a> BlockLine<'a> {
             shape: shape(names, self.shape)?,
             process: self.process,
             block: self.block,
+            card: self.card.map(str::to_owned),
             samples,
         };
+        if let Some(card) = self.card {
+            bounds::name("card", card)?;
+        }
         match timed.samples.is_empty() {
             true => Err("a block without samples".to_owned()),
             false => Ok(timed),

@@ -16,6 +16,7 @@ use super::parse::in_line;
 use super::run::Run;
 use super::schema::{Header, Line, SCHEMA};
 use super::{clean, edge};
+use crate::diagnostic::{CommandError, InputError};
 use crate::files;
 
 /// Why a run file cannot be read.
@@ -52,6 +53,12 @@ impl ReadError {
             }
             Self::NoRuns { .. } => "name a run file, or make one with `dgx sweep CONFIG`",
         }
+    }
+}
+
+impl From<ReadError> for CommandError {
+    fn from(error: ReadError) -> Self {
+        InputError::new(error.to_string(), error.remedy()).into()
     }
 }
 

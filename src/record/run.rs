@@ -1,7 +1,7 @@
 //! A run file in memory, with its loose ends tied: the last verdict of a cell
 //! wins, and every name an event uses is one the header introduced.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use super::names::Names;
@@ -28,6 +28,8 @@ pub(crate) struct Run {
     pub(super) estimates: HashMap<(usize, usize), Estimate>,
     /// By the number of the shape.
     pub(super) tunings: HashMap<usize, Tuning>,
+    /// By the number of a shape that was timed: its card, where that is known.
+    pub(super) cards: HashMap<usize, Option<String>>,
 }
 
 /// What a contender's kernels take of an SM: the worst over its kernels and shapes.
@@ -56,6 +58,7 @@ impl Run {
             verdicts: HashMap::new(),
             estimates: HashMap::new(),
             tunings: HashMap::new(),
+            cards: HashMap::new(),
         }
     }
 
@@ -123,6 +126,16 @@ impl Run {
     /// How the yardstick computes a shape, where it was tuned for it.
     pub(crate) fn tuning(&self, shape: &str) -> Option<&Tuning> {
         self.tunings.get(&self.names.shape(shape)?)
+    }
+
+    /// The card a shape was timed on, where it was and the card is known.
+    pub(crate) fn card(&self, shape: &str) -> Option<&str> {
+        self.cards.get(&self.names.shape(shape)?)?.as_deref()
+    }
+
+    /// Every card that timed a shape, once.
+    pub(crate) fn cards(&self) -> BTreeSet<&str> {
+        self.cards.values().flatten().map(String::as_str).collect()
     }
 
     /// What became of a cell; `None` while nothing is known of it.

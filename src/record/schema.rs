@@ -24,6 +24,7 @@ pub(crate) enum Line {
     Verdict(Verdict),
     Tuning(Tuning),
     Block(Block),
+    Void(Void),
     Estimate(Estimate),
     End(End),
 }
@@ -57,6 +58,46 @@ pub(crate) struct Header {
     /// sequential`; such a run promotes nobody.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub departures: Vec<String>,
+    /// Which part of the round it is, where it is not the whole: its shapes are
+    /// those of the part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
+    /// The run files it was merged from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+}
+
+impl Header {
+    /// The shapes of the whole round.
+    pub(crate) fn round_shapes(&self) -> &[Shape] {
+        self.shard.as_ref().map_or(&self.shapes, |s| &s.shapes)
+    }
+}
+
+/// One part of a round that was dealt out by shape.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Shard {
+    /// From 1.
+    pub number: u32,
+    pub of: u32,
+    /// All shapes of the round.
+    pub shapes: Vec<Shape>,
+}
+
+/// What a merged run took from one file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Part {
+    /// Its name, without the folder.
+    pub file: String,
+    /// e.g. `2/4`, where it was a shard.
+    pub shard: Option<String>,
+    /// Names of the shapes that came from it and that it had finished.
+    pub shapes: Vec<String>,
+    /// Those that it had begun only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -213,6 +254,14 @@ pub(crate) struct KernelResources {
     pub threads: u32,
     /// Resident warps over the most an SM can hold.
     pub occupancy: f64,
+}
+
+/// All that was timed of a shape so far counts no more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Void {
+    pub shape: String,
+    pub reason: String,
 }
 
 /// A time without samples: modelled by the emulator, or taken down elsewhere.

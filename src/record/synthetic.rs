@@ -225,6 +225,8 @@ impl Synthetic {
                 exact_sums: false,
             },
             departures: Vec::new(),
+            shard: None,
+            parts: Vec::new(),
         }
     }
 
@@ -372,6 +374,7 @@ impl Synthetic {
                         shape: shape.name.clone(),
                         process,
                         block,
+                        card: None,
                         samples: arms.iter().zip(&effects).map(sample).collect(),
                     });
                 }

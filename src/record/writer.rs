@@ -9,6 +9,8 @@ use thiserror::Error;
 use super::lock::{Claim, claim};
 use super::schema::{Header, Line};
 use super::{ReadError, Run, edge, read};
+use crate::diagnostic::CommandError;
+use crate::domain::Exit;
 use crate::files;
 
 /// Why nothing can be recorded.
@@ -53,6 +55,18 @@ impl WriteError {
     }
 }
 
+/// A wrong place is the user's mistake; a disk that fills up, or a file that
+/// somebody else writes, is not.
+impl From<&WriteError> for CommandError {
+    fn from(error: &WriteError) -> Self {
+        let exit = match error {
+            WriteError::Folder { .. } | WriteError::Limits(_) | WriteError::Read(_) => Exit::Usage,
+            WriteError::File { .. } | WriteError::Taken { .. } => Exit::CouldNotRun,
+        };
+        Self::new(exit, error.to_string(), error.remedy())
+    }
+}
+
 /// An open run file, and no other process has it. Each line is one write,
 /// unbuffered: once `append` returns, not even `kill -9` takes the line back.
 #[derive(Debug)]
@@ -78,6 +92,25 @@ impl Writer {
         std::fs::create_dir_all(folder).map_err(folder_error)?;
         let (path, file) =
             fresh(folder, &format!("{}-{stamp}", header.name)).map_err(folder_error)?;
+        Self::start(path, file, header)
+    }
+
+    /// Starts the very file named, which must not be there.
+    pub(crate) fn begin(path: &Path, header: &Header) -> Result<Self, WriteError> {
+        edge::header(header).map_err(WriteError::Limits)?;
+        let error = |source| WriteError::File {
+            path: path.to_owned(),
+            source,
+        };
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .open(path)
+            .map_err(error)?;
+        Self::start(path.to_owned(), file, header)
+    }
+
+    fn start(path: PathBuf, file: File, header: &Header) -> Result<Self, WriteError> {
         // Somebody may be looking whether it can be resumed; not for long.
         let locked = file.lock().is_ok();
         let mut writer = Self {
@@ -224,8 +257,45 @@ fn whole_lines(file: &mut File) -> std::io::Result<u64> {
     Ok(0)
 }
 
+/// Whether a run was begun in this file: one that was killed before its header
+/// was whole has left nothing, and goes.
+pub(crate) fn begun(path: &Path) -> Result<bool, WriteError> {
+    let error = |source| WriteError::File {
+        path: path.to_owned(),
+        source,
+    };
+    if !path.try_exists().map_err(error)? {
+        return Ok(false);
+    }
+    let mut file = files::open(path).map_err(error)?;
+    let whole = whole_lines(&mut file).map_err(error)? > 0;
+    let ours = file.metadata().map_err(error)?.len() == 0 || starts_a_header(&mut file);
+    if whole || !ours {
+        return Ok(true);
+    }
+    if let Claim::Taken(holder) = claim(&file) {
+        return Err(WriteError::Taken {
+            path: path.to_owned(),
+            holder,
+        });
+    }
+    std::fs::remove_file(path).map_err(error)?;
+    Ok(false)
+}
+
+fn starts_a_header(file: &mut File) -> bool {
+    const HEADER: &[u8] = b"{\"type\":\"header\"";
+    let mut first = Vec::new();
+    let read = file.rewind().and_then(|()| {
+        file.take(HEADER.len() as u64)
+            .read_to_end(&mut first)
+            .map(|_| ())
+    });
+    read.is_ok() && HEADER.starts_with(&first)
+}
+
 /// A file that was not there: two sweeps in one minute must not share one.
-fn fresh(folder: &Path, stem: &str) -> std::io::Result<(PathBuf, File)> {
+pub(super) fn fresh(folder: &Path, stem: &str) -> std::io::Result<(PathBuf, File)> {
     let mut number = 1;
     loop {
         let name = match number {

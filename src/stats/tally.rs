@@ -77,6 +77,13 @@ impl Tally {
             .add(block, self.arms);
     }
 
+    /// Drops all blocks of a shape.
+    pub(crate) fn forget(&mut self, shape: usize) {
+        let dropped = std::mem::take(&mut self.shapes[shape]);
+        let blocks = dropped.processes.values().map(|p| p.blocks as usize);
+        self.blocks -= blocks.sum::<usize>();
+    }
+
     /// Makes looking up many pairs fast; worth it once the last block is in.
     pub(crate) fn settle(&mut self) {
         for process in self

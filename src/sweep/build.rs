@@ -63,7 +63,7 @@ pub(super) fn all(
             continue;
         };
         let build = record(spec, index, compiled, plan);
-        if !finished.has_build(&build) {
+        if let Some(build) = finished.unrecorded(build) {
             writer
                 .append(&Line::Build(build))
                 .map_err(|e| write_error(&e))?;

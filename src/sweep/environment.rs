@@ -1,4 +1,3 @@
-use std::path::Path;
 use std::process::Command;
 
 use jiff::Zoned;
@@ -15,7 +14,7 @@ use crate::record::schema::{
 use crate::record::{portable, portable_word};
 
 /// Part of a run file's name: local time to the minute.
-pub(super) fn stamp() -> String {
+pub(crate) fn stamp() -> String {
     Zoned::now().strftime("%Y%m%d-%H%M").to_string()
 }
 
@@ -34,7 +33,7 @@ pub(super) fn header(
         name: round.name.clone(),
         question: round.question.clone(),
         started: Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
-        argv: argv(&project),
+        argv: argv(),
         dgx: env!("CARGO_PKG_VERSION").to_owned(),
         git: git_state(),
         host: host(),
@@ -50,13 +49,16 @@ pub(super) fn header(
         shapes: plan.shapes.clone(),
         settings: settings.clone(),
         departures: Vec::new(),
+        shard: None,
+        parts: Vec::new(),
     }
 }
 
 /// The command line, without where on this machine anything lies.
-fn argv(project: &Path) -> Vec<String> {
+pub(crate) fn argv() -> Vec<String> {
+    let project = std::env::current_dir().unwrap_or_default();
     let words = std::env::args_os().skip(1);
-    let words = words.map(|word| portable_word(&word.to_string_lossy(), project));
+    let words = words.map(|word| portable_word(&word.to_string_lossy(), &project));
     std::iter::once("dgx".to_owned()).chain(words).collect()
 }
 

@@ -11,7 +11,6 @@ use crate::domain::{ContenderId, Shape, Status, Tuning, Verdict};
 use crate::plan::Work;
 use crate::record::schema::Line;
 use crate::record::{Run, Writer};
-use crate::stats::decision::{Rule, decide};
 use crate::worker::{Lost, MeasureEntry, MeasureJob, Reply, Request, trace};
 
 /// Beyond its time limit, a measuring worker needs this long for operands,
@@ -66,26 +65,7 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<String, CommandError> {
             timing.retaken
         ));
     }
-    decision(session.writer, began.elapsed().as_secs_f64())
-}
-
-/// Whether the ranking over all shapes is settled, and if not, what it takes.
-fn decision(writer: &Writer, seconds: f64) -> Result<String, CommandError> {
-    let run = reread(writer)?;
-    let everywhere = |id: &&ContenderId| {
-        let ok = |s: &Shape| run.status(id, &s.name) == Some(Status::Ok);
-        run.header.shapes.iter().all(ok)
-    };
-    let contenders = run.header.contenders.iter().map(|c| &c.id);
-    let arms: Vec<usize> = contenders
-        .filter(everywhere)
-        .filter_map(|id| run.arm(id))
-        .collect();
-    if run.tally.is_empty() {
-        return Ok(String::new());
-    }
-    let per_block = seconds / run.tally.blocks() as f64 * run.header.shapes.len() as f64;
-    Ok(decide(&run.tally, &arms, &Rule::default()).summary(per_block))
+    Ok(reread(session.writer)?.decision(began.elapsed().as_secs_f64()))
 }
 
 fn reread(writer: &Writer) -> Result<Run, CommandError> {

@@ -9,17 +9,19 @@ mod measure;
 mod oracles;
 mod progress;
 mod resume;
+mod shard;
 mod standing;
 mod validate;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 pub(crate) use backend::BackendChoice;
 pub(crate) use build::inspect;
-pub(crate) use environment::host;
+pub(crate) use environment::{argv, host, stamp};
 pub(crate) use resume::Resumed;
+pub(crate) use shard::ShardOf;
 
 use crate::backend::Emulation;
 use crate::catalog::{Catalog, YARDSTICK};
@@ -46,6 +48,10 @@ pub(crate) struct Options {
     pub departures: Vec<String>,
     pub variants: Vec<PathBuf>,
     pub results: PathBuf,
+    /// The very file to begin, instead of a new one among the results.
+    pub into: Option<PathBuf>,
+    /// The part of the round to run.
+    pub shard: Option<ShardOf>,
     pub backend: BackendChoice,
     /// What the fake backend plays.
     pub script: Option<PathBuf>,
@@ -99,7 +105,12 @@ pub(crate) fn yardstick_id() -> ContenderId {
 /// Runs a round, or what is left of one.
 pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     interrupt::install();
-    Writer::probe(&options.results).map_err(|e| write_error(&e))?;
+    let folder = match options.into.as_deref().map(Path::parent) {
+        Some(Some(folder)) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(Some(folder)) => folder,
+        _ => &options.results,
+    };
+    Writer::probe(folder).map_err(|e| write_error(&e))?;
     let catalog = Catalog::open(&options.variants)?;
     let here = std::env::current_dir().unwrap_or_default();
     let cache = cache_root(&here);
@@ -121,17 +132,24 @@ pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
         Err(mistake) if mistake.exit() == Exit::Usage => return Err(mistake),
         Err(why) => return Err(compile_only(&options, &catalog, &compiler, &why)),
     };
-    let plan = Plan::new(options.round.clone(), &catalog, &stage.machine())?;
+    let mut round = options.round.clone();
+    let shard = match options.shard {
+        Some(shard) => Some(shard.cut(&mut round, stage.kind().timing())?),
+        None => None,
+    };
+    let plan = Plan::new(round, &catalog, &stage.machine())?;
     let settings = settings(&plan.round, options.seed, options.emulation);
     let mut header = environment::header(&plan, &settings, &stage, &compiler);
     header.departures = std::mem::take(&mut options.departures);
+    header.shard = shard;
     let (mut writer, finished) = match options.resume.take() {
         Some(resumed) => resumed.go_on(&header)?,
         None => {
-            let stamp = environment::stamp();
-            let writer =
-                Writer::create(&options.results, &header, &stamp).map_err(|e| write_error(&e))?;
-            (writer, Finished::default())
+            let begun = match &options.into {
+                Some(file) => Writer::begin(file, &header),
+                None => Writer::create(&options.results, &header, &environment::stamp()),
+            };
+            (begun.map_err(|e| write_error(&e))?, Finished::default())
         }
     };
     // A resumed run goes on with the data and the emulator it began with.
@@ -279,14 +297,13 @@ pub(crate) fn verdict_exit(run: &Run) -> Exit {
     }
 }
 
-/// A wrong place is the user's mistake; a disk that fills up, or a file that
-/// somebody else writes, is not.
+/// Whether a run was begun in this file.
+pub(crate) fn begun(path: &Path) -> Result<bool, CommandError> {
+    crate::record::begun(path).map_err(|e| write_error(&e))
+}
+
 fn write_error(error: &WriteError) -> CommandError {
-    let exit = match error {
-        WriteError::Folder { .. } | WriteError::Limits(_) | WriteError::Read(_) => Exit::Usage,
-        WriteError::File { .. } | WriteError::Taken { .. } => Exit::CouldNotRun,
-    };
-    CommandError::new(exit, error.to_string(), error.remedy())
+    error.into()
 }
 
 fn could_not_run(message: &str) -> CommandError {

@@ -24,6 +24,15 @@ impl Resumed {
         }
     }
 
+    /// Opens the run file named, or hands back the run in it that is complete.
+    pub(crate) fn unless_complete(path: &Path) -> Result<Result<Self, Box<Run>>, CommandError> {
+        let (writer, run) = Writer::reopen(path).map_err(|e| write_error(&e))?;
+        Ok(match unfinished(&run) {
+            true => Ok(Self { writer, run }),
+            false => Err(Box::new(run)),
+        })
+    }
+
     /// Opens the newest run of a folder that did not end and that no other
     /// sweep is writing. What cannot be read is passed over, and said to be.
     pub(crate) fn newest(results: &Path) -> Result<Self, CommandError> {
@@ -113,7 +122,8 @@ fn changed(then: &Header, now: &Header) -> Option<String> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Finished {
     pub settings: Option<Settings>,
-    builds: Vec<(ContenderId, Vec<String>)>,
+    /// Cells whose image is on record.
+    built: BTreeSet<(ContenderId, String)>,
     verdicts: BTreeMap<(ContenderId, String), Verdict>,
     estimates: BTreeSet<(ContenderId, String)>,
     /// Blocks on record by shape and process.
@@ -121,10 +131,14 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    pub(crate) fn has_build(&self, build: &Build) -> bool {
-        self.builds
-            .iter()
-            .any(|(c, s)| *c == build.contender && *s == build.shapes)
+    /// What of a build is not on record: in a merged run, its shapes may be
+    /// spread over several.
+    pub(crate) fn unrecorded(&self, build: Build) -> Option<Build> {
+        let known =
+            |shape: &String| (self.built).contains(&(build.contender.clone(), shape.clone()));
+        let shapes = build.shapes.iter().filter(|s| !known(s));
+        let shapes: Vec<String> = shapes.cloned().collect();
+        (!shapes.is_empty()).then_some(Build { shapes, ..build })
     }
 
     pub(crate) fn verdict(&self, contender: &ContenderId, shape: &str) -> Option<&Verdict> {
@@ -164,10 +178,8 @@ impl Finished {
     fn of(run: &Run) -> Self {
         let mut finished = Self {
             settings: Some(run.header.settings.clone()),
-            builds: run
-                .builds
-                .iter()
-                .map(|b| (b.contender.clone(), b.shapes.clone()))
+            built: (run.builds.iter())
+                .flat_map(|b| b.shapes.iter().map(|s| (b.contender.clone(), s.clone())))
                 .collect(),
             ..Self::default()
         };

@@ -5,8 +5,8 @@ use super::oracles::validation_key;
 use super::{Session, could_not_run, interrupt};
 use crate::backend::Modelled;
 use crate::diagnostic::{CommandError, render};
-use crate::domain::{ContenderId, Group, Status, Verdict};
-use crate::plan::{Cell, OperatorCall, Plan, Work};
+use crate::domain::{ContenderId, Status, Timing, Verdict};
+use crate::plan::{Cell, OperatorCall, Plan, Work, cost};
 use crate::record::schema::{Estimate, Line};
 use crate::worker::{Lost, Reply, Request, ValidateJob, Worker, trace};
 
@@ -52,13 +52,9 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// About how long each cell takes, in the order they are judged: by the
-/// operations, with the rows a tile pads, and something for every call.
+/// About how long each cell takes, in the order they are judged.
 fn weights(plan: &Plan) -> Vec<f64> {
-    const TILE_ROWS: u32 = 64;
-    const CALL: f64 = 1e6;
-    let rows = |g: &Group| f64::from(g.m.max(TILE_ROWS)) * f64::from(g.n) * f64::from(g.k);
-    let weigh = |shape: usize| plan.shapes[shape].groups.iter().map(rows).sum::<f64>() + CALL;
+    let weigh = |shape: usize| cost(&plan.shapes[shape], Timing::Modelled);
     (0..plan.shapes.len())
         .flat_map(|shape| {
             let cells = plan.cells.iter().filter(move |c| c.shape == shape);

@@ -264,6 +264,7 @@ mod tests {
             shape: "s".to_owned(),
             process: 2,
             block: 0,
+            card: None,
             samples: vec![Sample {
                 contender: ContenderId::from_text(contender),
                 arm: 0,

@@ -8,6 +8,7 @@ mod compiling;
 mod gating;
 mod listing;
 mod measuring;
+mod merging;
 mod odd_files;
 mod odd_runs;
 mod reading;

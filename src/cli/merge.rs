@@ -1,0 +1,67 @@
+use std::path::{Path, PathBuf};
+
+use super::Globals;
+use super::runs;
+use crate::diagnostic::CommandError;
+use crate::domain::Exit;
+use crate::merge::{Merged, Title, merge};
+use crate::present::sweep_summary;
+use crate::record::{self, Slot};
+use crate::sweep::{argv, stamp, verdict_exit};
+
+/// Join the run files of a round that was swept in parts.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Run files of one round, or folders of them
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// Write the whole here, with what is there already [default: a new file in results/]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let files = files(&args.runs)?;
+    let slot = match &args.output {
+        Some(path) => Slot::at(path),
+        None => {
+            let name = record::header(&files[0])?.name;
+            Slot::fresh(Path::new(runs::RESULTS), &name, &stamp())
+        }
+    };
+    let title = Title {
+        argv: argv(),
+        config: None,
+    };
+    let slot = slot.map_err(|e| CommandError::from(&e))?;
+    let Merged { run, missing } = merge(&files, slot, title)?;
+    say!("{}", sweep_summary(&run, &runs::style(globals)));
+    for lack in &missing {
+        remark!("missing: {}\n  {}", lack.what, lack.command);
+    }
+    if missing.is_empty() {
+        return Ok(verdict_exit(&run));
+    }
+    let path = run.path.display();
+    remark!("then: dgx merge THE-NEW-FILES -o {path}");
+    Ok(Exit::Inconclusive)
+}
+
+/// The files named, and those in the folders named.
+fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
+    let mut files = Vec::new();
+    for path in named {
+        match path.is_dir() {
+            true => files.extend(record::runs_in(path)),
+            false => files.push(path.clone()),
+        }
+    }
+    match files.is_empty() {
+        false => Ok(files),
+        true => Err(CommandError::new(
+            Exit::Usage,
+            "there is no run file in what was named",
+            "name the .jsonl files of the shards, or their folder",
+        )),
+    }
+}

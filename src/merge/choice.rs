@@ -1,0 +1,127 @@
+//! Which file each shape is taken from. No clock is asked: those of two nodes
+//! may be apart.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::diagnostic::CommandError;
+use crate::record::schema::Header;
+use crate::record::{Run, read};
+
+/// A run file, and how far it has come on each of its shapes.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub path: PathBuf,
+    pub header: Header,
+    shapes: BTreeMap<String, Standing>,
+}
+
+/// What a file has of a shape. The greater is the one to take.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Standing {
+    finished: bool,
+    blocks: u64,
+    verdicts: usize,
+    card: Reverse<Option<String>>,
+}
+
+impl Source {
+    pub(super) fn read(path: &Path) -> Result<Self, CommandError> {
+        let run = read(path).map_err(CommandError::from)?;
+        let names = run.header.shapes.iter().map(|s| &s.name);
+        let begun = names.filter(|name| run.begun_on(name) || run.finished(name));
+        Ok(Self {
+            path: path.to_owned(),
+            shapes: begun
+                .map(|name| (name.clone(), standing(&run, name)))
+                .collect(),
+            header: run.header,
+        })
+    }
+
+    pub(super) fn finished(&self, shape: &str) -> bool {
+        self.shapes.get(shape).is_some_and(|s| s.finished)
+    }
+
+    /// Whether a run has as much of a shape as this one had; a sweep may have
+    /// gone on meanwhile.
+    pub(super) fn is_in(&self, run: &Run, shape: &str) -> bool {
+        self.shapes.get(shape).is_none_or(|s| {
+            run.blocks_of(shape) >= s.blocks && run.verdicts_of(shape) >= s.verdicts
+        })
+    }
+}
+
+fn standing(run: &Run, shape: &str) -> Standing {
+    Standing {
+        finished: run.finished(shape),
+        blocks: run.blocks_of(shape),
+        verdicts: run.verdicts_of(shape),
+        card: Reverse(run.card(shape).map(str::to_owned)),
+    }
+}
+
+/// In an order that does not depend on how they were named on a command line.
+pub(super) fn sort(sources: &mut [Source]) {
+    let number = |source: &Source| source.header.shard.as_ref().map(|s| (s.of, s.number));
+    sources.sort_by_cached_key(|source| {
+        let name = source.path.file_name().map(ToOwned::to_owned);
+        (number(source), name, source.path.clone())
+    });
+}
+
+/// The file of each shape that any has.
+#[derive(Debug)]
+pub(super) struct Choice {
+    /// Shapes by the place of their file, in the round's order.
+    taken: Vec<Vec<String>>,
+}
+
+impl Choice {
+    /// One that finished the shape before one that did not, then the one with
+    /// more blocks, with more verdicts; then the first in order.
+    pub(super) fn among(sources: &[Source]) -> Self {
+        let mut taken = vec![Vec::new(); sources.len()];
+        for shape in sources[0].header.round_shapes() {
+            let has = |source: &Source| source.shapes.get(&shape.name).cloned();
+            let standings = sources.iter().enumerate();
+            let best = standings
+                .filter_map(|(index, source)| Some((has(source)?, Reverse(index))))
+                .max();
+            if let Some((_, Reverse(index))) = best {
+                taken[index].push(shape.name.clone());
+            }
+        }
+        Self { taken }
+    }
+
+    pub(super) fn shapes_from(&self, source: usize) -> &[String] {
+        &self.taken[source]
+    }
+
+    /// Shapes that nobody has anything of.
+    pub(super) fn absent<'a>(&self, header: &'a Header) -> Vec<&'a String> {
+        let taken = |name: &String| self.taken.iter().any(|names| names.contains(name));
+        let names = header.shapes.iter().map(|s| &s.name);
+        names.filter(|name| !taken(name)).collect()
+    }
+
+    /// The card of every shape that is taken and was timed.
+    pub(super) fn cards<'a>(
+        &'a self,
+        sources: &'a [Source],
+    ) -> impl Iterator<Item = Option<&'a str>> {
+        let pairs = self.taken.iter().zip(sources);
+        pairs.flat_map(|(names, source)| {
+            let standings = names.iter().filter_map(|name| source.shapes.get(name));
+            let cards = standings
+                .filter(|s| s.blocks > 0)
+                .map(|s| s.card.0.as_deref());
+            // Where nothing is timed, the one that it ran on.
+            let ran = source.header.device.uuid.as_deref();
+            let silent = names.iter().filter(|n| source.shapes[*n].blocks == 0);
+            cards.chain(silent.map(move |_| ran))
+        })
+    }
+}

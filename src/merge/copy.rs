@@ -1,0 +1,100 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::files;
+use crate::record::schema::{Build, End, Line};
+
+/// Copies every line about these shapes as it stands, but for builds that
+/// serve others too; seconds by stage of what the file says it took.
+pub(super) fn lines(
+    path: &Path,
+    shapes: &BTreeSet<&str>,
+    out: &mut impl Write,
+) -> io::Result<BTreeMap<String, f64>> {
+    let mut file = BufReader::with_capacity(1 << 20, files::open(path)?);
+    let mut seconds = BTreeMap::new();
+    let mut line = Vec::new();
+    // The header is another one now.
+    file.read_until(b'\n', &mut line)?;
+    loop {
+        line.clear();
+        if file.read_until(b'\n', &mut line)? == 0 {
+            return Ok(seconds);
+        }
+        if let Some(shape) = plain_block(&line) {
+            if shapes.contains(shape) {
+                copy(&line, out)?;
+            }
+            continue;
+        }
+        // Only the last can be half written, and the reader passed it over too.
+        let Ok(about) = serde_json::from_slice::<About>(&line) else {
+            continue;
+        };
+        match about {
+            About::Build(mut build) => {
+                build.shapes.retain(|s| shapes.contains(s.as_str()));
+                if !build.shapes.is_empty() {
+                    let mut text = serde_json::to_vec(&Line::Build(build))?;
+                    text.push(b'\n');
+                    out.write_all(&text)?;
+                }
+            }
+            About::End(end) => {
+                for (stage, time) in end.seconds {
+                    *seconds.entry(stage).or_insert(0.0) += time;
+                }
+            }
+            About::Header => {}
+            About::Block(of)
+            | About::Verdict(of)
+            | About::Tuning(of)
+            | About::Estimate(of)
+            | About::Void(of) => {
+                if shapes.contains(of.shape.as_str()) {
+                    copy(&line, out)?;
+                }
+            }
+        }
+    }
+}
+
+fn copy(line: &[u8], out: &mut impl Write) -> io::Result<()> {
+    out.write_all(line)?;
+    match line.ends_with(b"\n") {
+        true => Ok(()),
+        false => out.write_all(b"\n"),
+    }
+}
+
+/// The shape of a block as sweeps write them, whole and without escapes:
+/// nearly all of a file, and most of the time it takes.
+fn plain_block(line: &[u8]) -> Option<&str> {
+    const BLOCK: &[u8] = b"{\"type\":\"block\",\"shape\":\"";
+    let rest = line.strip_prefix(BLOCK)?;
+    let end = rest.iter().position(|b| *b == b'"')?;
+    let name = str::from_utf8(&rest[..end]).ok()?;
+    (line.ends_with(b"}\n") && !name.contains('\\')).then_some(name)
+}
+
+/// As much of a line as tells whether it is wanted.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+enum About {
+    Header,
+    Build(Build),
+    Verdict(Of),
+    Tuning(Of),
+    Block(Of),
+    Void(Of),
+    Estimate(Of),
+    End(End),
+}
+
+#[derive(Deserialize)]
+struct Of {
+    shape: String,
+}

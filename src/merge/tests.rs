@@ -1,0 +1,250 @@
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::record::schema::{Shard, Void};
+use crate::record::synthetic::Synthetic;
+
+/// Parts of a synthetic round, each a file.
+struct Parts {
+    folder: tempfile::TempDir,
+    whole: Vec<Line>,
+}
+
+fn about(line: &Line, names: &[String]) -> bool {
+    let named = |shape: &String| names.contains(shape);
+    match line {
+        Line::Header(_) => false,
+        Line::Build(build) => build.shapes.iter().any(named),
+        Line::Verdict(verdict) => named(&verdict.shape),
+        Line::Tuning(tuning) => named(&tuning.shape),
+        Line::Block(block) => named(&block.shape),
+        Line::Void(void) => named(&void.shape),
+        Line::Estimate(estimate) => named(&estimate.shape),
+        Line::End(_) => true,
+    }
+}
+
+fn text(lines: &[Line]) -> String {
+    let lines = lines.iter();
+    lines
+        .map(|l| serde_json::to_string(l).unwrap() + "\n")
+        .collect()
+}
+
+impl Parts {
+    fn of(synthetic: &Synthetic) -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            whole: synthetic.lines(),
+        }
+    }
+
+    fn header(&self) -> &Header {
+        let Line::Header(header) = &self.whole[0] else {
+            panic!("a run begins with its header");
+        };
+        header
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Every `of`-th shape of the round, from the `number`-th on.
+    fn lines(&self, number: u32, of: u32, change: impl Fn(&mut Header)) -> Vec<Line> {
+        let mut header = self.header().clone();
+        let all = header.shapes.clone();
+        let own = all.iter().enumerate();
+        let own = own.filter(|(i, _)| *i as u32 % of == number - 1);
+        header.shapes = own.map(|(_, shape)| shape.clone()).collect();
+        header.shard = Some(Shard {
+            number,
+            of,
+            shapes: all,
+        });
+        header.device.uuid = Some(format!("GPU-{number}"));
+        change(&mut header);
+        let (uuid, shapes) = (header.device.uuid.clone(), header.shapes.iter());
+        let names: Vec<String> = shapes.map(|s| s.name.clone()).collect();
+        let mut lines = vec![Line::Header(Box::new(header))];
+        for line in self.whole.iter().filter(|line| about(line, &names)) {
+            let mut line = line.clone();
+            match &mut line {
+                Line::Build(build) => build.shapes.retain(|s| names.contains(s)),
+                Line::Block(block) => block.card = uuid.clone(),
+                _ => {}
+            }
+            lines.push(line);
+        }
+        lines
+    }
+
+    fn shard(&self, number: u32, of: u32) -> PathBuf {
+        let path = self.path(&format!("shard-{number}.jsonl"));
+        std::fs::write(&path, text(&self.lines(number, of, |_| ()))).unwrap();
+        path
+    }
+
+    fn merge(&self, files: &[PathBuf]) -> Result<Merged, CommandError> {
+        let slot = Slot::at(&self.path("whole.jsonl")).unwrap();
+        merge(files, slot, Title::default())
+    }
+
+    /// The run as one machine would have swept it.
+    fn single(&self) -> Run {
+        crate::record::read_text(Path::new("x.jsonl"), text(&self.whole).as_bytes()).unwrap()
+    }
+}
+
+/// Cell for cell and block for block.
+fn same(one: &Run, other: &Run) {
+    assert_eq!(one.header.shapes, other.header.shapes);
+    assert_eq!(one.tally, other.tally);
+    for id in one.entrants() {
+        for shape in &one.header.shapes {
+            let name = &shape.name;
+            assert_eq!(one.verdict(id, name), other.verdict(id, name));
+            assert_eq!(one.estimate(id, name), other.estimate(id, name));
+        }
+    }
+}
+
+#[test]
+fn shards_in_any_order_make_the_whole() {
+    for synthetic in [Synthetic::round4(), Synthetic::round4().modelled()] {
+        let parts = Parts::of(&synthetic);
+        let [one, two, three] = [1, 2, 3].map(|number| parts.shard(number, 3));
+        let files = [three.clone(), one.clone(), two.clone()];
+        let merged = parts.merge(&files).unwrap();
+        assert_eq!(merged.missing, []);
+        same(&merged.run, &parts.single());
+        assert!(merged.run.end.as_ref().unwrap().complete);
+        let sampled = merged.run.timing().sampled();
+        assert_eq!(merged.run.cards().len(), if sampled { 3 } else { 0 });
+        assert_eq!(merged.run.header.device.uuid, None);
+        let bytes = std::fs::read(&merged.run.path).unwrap();
+        std::fs::remove_file(&merged.run.path).unwrap();
+        let again = parts.merge(&[one, two, three]).unwrap();
+        assert_eq!(std::fs::read(&again.run.path).unwrap(), bytes);
+    }
+}
+
+#[test]
+fn what_is_missing_is_named_and_can_be_added() {
+    let parts = Parts::of(&Synthetic::round4());
+    let partly = parts.merge(&[parts.shard(1, 3), parts.shard(3, 3)]);
+    let partly = partly.unwrap();
+    let end = partly.run.end.clone().unwrap();
+    assert!(!end.complete);
+    let reason = end.reason.unwrap();
+    assert!(reason.contains("missing shard 2/3"), "{reason}");
+    let command = &partly.missing[0].command;
+    assert_eq!(command, "dgx sweep configs/round4.toml --shard 2/3");
+    // What is there already is merged too.
+    let whole = parts.merge(&[parts.shard(2, 3)]).unwrap();
+    assert_eq!(whole.missing, []);
+    same(&whole.run, &parts.single());
+    let from = whole.run.header.parts.iter();
+    let mut files: Vec<&str> = from.map(|p| p.file.as_str()).collect();
+    files.sort_unstable();
+    assert_eq!(files, ["shard-1.jsonl", "shard-2.jsonl", "shard-3.jsonl"]);
+}
+
+#[test]
+fn of_two_files_with_a_shape_the_one_that_came_further_counts() {
+    let parts = Parts::of(&Synthetic::round4());
+    let (one, two) = (parts.shard(1, 2), parts.shard(2, 2));
+    // Cut off in the middle of a block, on another card, under a name that
+    // comes first.
+    let elsewhere = |header: &mut Header| header.device.uuid = Some("GPU-9".to_owned());
+    let cut = text(&parts.lines(2, 2, elsewhere));
+    let torn = parts.path("a.jsonl");
+    std::fs::write(&torn, &cut[..cut.len() / 2]).unwrap();
+    let partly = parts.merge(&[one.clone(), torn.clone()]).unwrap();
+    let what = &partly.missing[0].what;
+    assert!(what.contains("not finished (shard 2/2"), "{what}");
+    let resume = format!("dgx sweep --resume {}", torn.display());
+    assert_eq!(partly.missing[0].command, resume);
+    std::fs::remove_file(&partly.run.path).unwrap();
+    let whole = parts.merge(&[torn, one, two.clone(), two]).unwrap();
+    assert_eq!(whole.missing, []);
+    same(&whole.run, &parts.single());
+    assert!(!whole.run.cards().contains("GPU-9"));
+}
+
+#[test]
+fn parts_that_do_not_belong_together_are_refused() {
+    let parts = Parts::of(&Synthetic::round4());
+    let one = parts.shard(1, 2);
+    let other = parts.path("other.jsonl");
+    type Change = fn(&mut Header);
+    let changes: [(&str, Change); 13] = [
+        ("different rounds: round4 and round5", |h| {
+            h.name = "round5".to_owned();
+        }),
+        ("was changed between them", |h| h.config.text.push('#')),
+        ("different shapes", |h| {
+            h.shard.as_mut().unwrap().shapes.reverse();
+        }),
+        ("with --quick", |h| h.departures.push("--quick".to_owned())),
+        ("(variant hashes)", |h| h.contenders[1].hash.push('0')),
+        ("contenders differ", |h| drop(h.contenders.pop())),
+        ("declared differently", |h| {
+            h.contenders[1].summary.push('!');
+        }),
+        ("seeds differ", |h| h.settings.seed += 1),
+        ("blocks differ", |h| h.settings.min_blocks += 1),
+        ("settings differ", |h| h.settings.rtol *= 2.0),
+        ("GPU models differ: NVIDIA H200 and NVIDIA B200", |h| {
+            h.device.name = "NVIDIA B200".to_owned();
+        }),
+        ("compilers differ", |h| h.compiler = None),
+        ("versions of dgx differ", |h| h.dgx = "9.9".to_owned()),
+    ];
+    for (why, change) in changes {
+        let lines = parts.lines(2, 2, change);
+        std::fs::write(&other, text(&lines[..1])).unwrap();
+        let error = parts.merge(&[one.clone(), other.clone()]).unwrap_err();
+        assert!(error.to_string().contains(why), "{why}: {error}");
+        assert_eq!(error.exit(), Exit::Usage);
+        assert!(!parts.path("whole.jsonl").exists(), "nothing is left of it");
+    }
+    let lines = text(&parts.lines(2, 2, |_| ()));
+    std::fs::write(&other, lines.replacen("\"schema\":1", "\"schema\":2", 1)).unwrap();
+    let error = parts.merge(&[one, other]).unwrap_err();
+    assert!(error.to_string().contains("schema 2"), "{error}");
+}
+
+#[test]
+fn a_shape_is_timed_on_one_card_until_that_is_void() {
+    let parts = Parts::of(&Synthetic::round4());
+    let mut lines = parts.whole.clone();
+    let is_block = |line: &Line| matches!(line, Line::Block(_));
+    let first = lines.iter().position(is_block).unwrap();
+    let on = |line: &mut Line, card: &str| {
+        if let Line::Block(block) = line {
+            block.card = Some(card.to_owned());
+        }
+    };
+    lines[first..].iter_mut().for_each(|line| on(line, "GPU-a"));
+    on(&mut lines[first], "GPU-b");
+    let read =
+        |lines: &[Line]| crate::record::read_text(Path::new("x.jsonl"), text(lines).as_bytes());
+    let error = read(&lines).unwrap_err().to_string();
+    assert!(error.contains("a shape is timed on one card"), "{error}");
+    let Line::Block(lost) = lines[first].clone() else {
+        panic!("a block");
+    };
+    let void = Void {
+        shape: lost.shape.clone(),
+        reason: "the card is gone".to_owned(),
+    };
+    lines.insert(first + 1, Line::Void(void));
+    // The same block is taken again, on the other card.
+    let mut again = Line::Block(lost);
+    on(&mut again, "GPU-a");
+    lines.insert(first + 2, again);
+    let run = read(&lines).unwrap();
+    same(&run, &parts.single());
+    assert_eq!(run.cards().into_iter().collect::<Vec<_>>(), ["GPU-a"]);
+}

@@ -1,0 +1,132 @@
+//! A round swept in shards and joined again, as any scheduler could have it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::stage::Stage;
+use crate::sweep::{ROUND, Sweep, ended};
+
+fn dgx(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.env("NO_COLOR", "1").args(args);
+    command
+}
+
+fn lines(file: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file).expect("its text");
+    let lines = text.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().expect("whole lines")
+}
+
+/// What is known of every cell: its verdict and its time, without how long
+/// that took to find out.
+fn cells(file: &Path) -> BTreeMap<(String, String, String), Value> {
+    let mut cells = BTreeMap::new();
+    for mut line in lines(file) {
+        let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+        let key = (word("type"), word("contender"), word("shape"));
+        if ["verdict", "estimate"].contains(&key.0.as_str()) {
+            line.as_object_mut().expect("an object").remove("millis");
+            cells.insert(key, line);
+        }
+    }
+    cells
+}
+
+fn shards(sweep: &Sweep, count: u32) -> Vec<PathBuf> {
+    let parts = (1..=count).map(|number| {
+        let file = sweep.folder.path().join(format!("shard-{number}.jsonl"));
+        let (shard, into) = (format!("{number}/{count}"), file.display().to_string());
+        sweep.run(&[&sweep.round(), "--shard", &shard, "--into", &into], 0);
+        file
+    });
+    parts.collect()
+}
+
+#[test]
+fn shards_make_the_run_that_one_machine_makes() {
+    let sweep = Sweep::new(ROUND);
+    sweep.run(&[&sweep.round()], 0);
+    let single = cells(&sweep.run_file().expect("a run"));
+    let files = shards(&sweep, 3);
+    let whole = sweep.folder.path().join("whole.jsonl");
+    let output = whole.display().to_string();
+    let partly = ended(dgx(&["merge", "-o", &output]).args(&files[..2]), 5);
+    assert!(partly.contains("missing shard 3/3"), "{partly}");
+    assert!(partly.contains("--shard 3/3"), "{partly}");
+    let gated = ended(&mut dgx(&["gate", &output, "--min-geomean", "0.5"]), 5);
+    assert!(gated.contains("missing shard 3/3"), "{gated}");
+    ended(dgx(&["merge", "-o", &output]).arg(&files[2]), 0);
+    assert_eq!(cells(&whole), single);
+    // A job that is started again has nothing left to do.
+    let (into, round) = (files[0].display().to_string(), sweep.round());
+    let again = sweep.run(&[&round, "--shard", "1/3", "--into", &into], 0);
+    assert!(again.contains("is complete"), "{again}");
+    let other = sweep.run(&[&round, "--shard", "4/4", "--results", "/tmp"], 2);
+    assert!(other.contains("shard 4/4 has no shape"), "{other}");
+}
+
+#[test]
+fn a_shard_cut_off_anywhere_goes_on_where_it_was() {
+    let sweep = Sweep::new(ROUND);
+    let files = shards(&sweep, 2);
+    let whole = fs::read(&files[0]).expect("its bytes");
+    let expected = cells(&files[0]);
+    let into = files[0].display().to_string();
+    let header = whole.iter().position(|b| *b == b'\n').expect("a line");
+    for keep in [0, header / 2, header + 40, whole.len() / 2] {
+        fs::write(&files[0], &whole[..keep]).expect("a file");
+        sweep.run(&[&sweep.round(), "--shard", "1/2", "--into", &into], 0);
+        assert_eq!(cells(&files[0]), expected, "cut at {keep}");
+    }
+    let shard = sweep.run(&[&sweep.round(), "--shard", "2/2", "--into", &into], 0);
+    assert!(shard.contains("is complete"), "{shard}");
+    fs::write(&files[0], &whole[..whole.len() / 2]).expect("a file");
+    let other = sweep.run(&[&sweep.round(), "--shard", "2/2", "--into", &into], 2);
+    assert!(other.contains("did not begin with --shard"), "{other}");
+    let show = ended(&mut dgx(&["show", &files[1].display().to_string()]), 0);
+    assert!(show.contains("This is shard 2 of 2"), "{show}");
+}
+
+#[test]
+fn measured_shards_keep_every_block_and_say_which_card() {
+    let stage = Stage::new("");
+    stage.sweep(0);
+    let round = stage.path("round.toml").display().to_string();
+    let mut files = Vec::new();
+    for (number, card) in [(1, "GPU-a"), (2, "GPU-b")] {
+        let script = fs::read_to_string(stage.path("script.toml")).expect("a script");
+        let bare = script.lines().filter(|l| !l.starts_with("cards"));
+        let bare: Vec<&str> = bare.collect();
+        let script = format!("cards = [\"{card}\"]\n{}\n", bare.join("\n"));
+        fs::write(stage.path("script.toml"), script).expect("a script");
+        let file = stage.path(&format!("shard-{number}.jsonl"));
+        let (shard, into) = (format!("{number}/2"), file.display().to_string());
+        ended(
+            &mut stage.command(&[&round, "--shard", &shard, "--into", &into]),
+            0,
+        );
+        files.push(file);
+    }
+    let whole = stage.path("whole.jsonl");
+    let said = ended(dgx(&["merge", "-o"]).arg(&whole).args(&files), 0);
+    assert!(said.contains("shapes from 2 cards"), "{said}");
+    let times = |file: &Path, card: bool| -> Vec<Value> {
+        let blocks = lines(file).into_iter().filter(|l| l["type"] == "block");
+        let mut blocks: Vec<Value> = blocks
+            .map(|mut block| {
+                let on = block.as_object_mut().expect("an object").remove("card");
+                assert_eq!(on.is_some(), card);
+                block
+            })
+            .collect();
+        blocks.sort_by_cached_key(Value::to_string);
+        blocks
+    };
+    assert_eq!(times(&whole, true), times(&stage.run_file(), false));
+}
