@@ -11,31 +11,41 @@ use crate::domain::BackendKind;
 /// Which backend a worker opens, and with what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// With the folder of the harness's own kernels, compiled.
-    Cuda(PathBuf),
+    /// With the folder of the harness's own kernels, compiled; on the card of
+    /// this number.
+    Cuda(PathBuf, u32),
     Emu,
-    /// By this script.
-    Fake(PathBuf),
+    /// By this script, as the card of this number.
+    Fake(PathBuf, u32),
 }
 
 impl Opening {
     /// What a worker's command line names.
-    pub(crate) fn new(kind: BackendKind, with: Option<PathBuf>) -> Result<Self, String> {
+    pub(crate) fn new(kind: BackendKind, with: Option<PathBuf>, card: u32) -> Result<Self, String> {
         match (kind, with) {
-            (BackendKind::Cuda, Some(tools)) => Ok(Self::Cuda(tools)),
+            (BackendKind::Cuda, Some(tools)) => Ok(Self::Cuda(tools, card)),
             (BackendKind::Emu, None) => Ok(Self::Emu),
-            (BackendKind::Fake, Some(script)) => Ok(Self::Fake(script)),
+            (BackendKind::Fake, Some(script)) => Ok(Self::Fake(script, card)),
             (BackendKind::None, _) => Err("nothing runs on no backend".to_owned()),
             (kind, Some(_)) => Err(format!("the {kind} backend needs nothing")),
             (kind, None) => Err(format!("the {kind} backend needs --with")),
         }
     }
 
+    /// The same on another card.
+    pub(crate) fn on(self, card: u32) -> Self {
+        match self {
+            Self::Cuda(tools, _) => Self::Cuda(tools, card),
+            Self::Emu => Self::Emu,
+            Self::Fake(script, _) => Self::Fake(script, card),
+        }
+    }
+
     pub(crate) fn kind(&self) -> BackendKind {
         match self {
-            Self::Cuda(_) => BackendKind::Cuda,
+            Self::Cuda(..) => BackendKind::Cuda,
             Self::Emu => BackendKind::Emu,
-            Self::Fake(_) => BackendKind::Fake,
+            Self::Fake(..) => BackendKind::Fake,
         }
     }
 
@@ -43,8 +53,9 @@ impl Opening {
     pub(crate) fn words(&self) -> Vec<OsString> {
         let mut words = vec!["--backend".into(), self.kind().as_str().into()];
         match self {
-            Self::Cuda(path) | Self::Fake(path) => {
+            Self::Cuda(path, card) | Self::Fake(path, card) => {
                 words.extend(["--with".into(), path.clone().into_os_string()]);
+                words.extend(["--card".into(), card.to_string().into()]);
             }
             Self::Emu => {}
         }
@@ -53,14 +64,14 @@ impl Opening {
 
     pub(crate) fn open(&self) -> Result<Box<dyn Backend>, String> {
         match self {
-            Self::Cuda(tools) => {
+            Self::Cuda(tools, card) => {
                 let image = Cache::read(tools)
                     .map_err(|e| format!("cannot read the harness's kernels: {e}"))??;
-                let gpu = CudaBackend::open(&image).map_err(|e| e.to_string())?;
+                let gpu = CudaBackend::open(&image, *card).map_err(|e| e.to_string())?;
                 Ok(Box::new(gpu))
             }
             Self::Emu => Ok(Box::new(EmuBackend::default())),
-            Self::Fake(script) => Ok(Box::new(FakeBackend::open(script)?)),
+            Self::Fake(script, card) => Ok(Box::new(FakeBackend::open(script, *card)?)),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, 
 use crate::present::sweep_summary;
 use crate::rank::Ranking;
 use crate::record::schema::Header;
-use crate::sweep::{BackendChoice, Options, Resumed, ShardOf, begun, sweep, verdict_exit};
+use crate::sweep::{BackendChoice, Gpus, Options, Resumed, ShardOf, begun, sweep, verdict_exit};
 
 /// Compile, validate and time a round's contenders, and rank them.
 #[derive(Debug, clap::Args)]
@@ -33,6 +33,10 @@ pub(super) struct Args {
     /// Where to run
     #[arg(long, value_enum, default_value = "auto")]
     backend: BackendChoice,
+    /// Run on these cards of this machine, as 0,1,3 in the order of
+    /// CUDA_VISIBLE_DEVICES, or on all; shapes are dealt out to them
+    #[arg(long, value_name = "LIST")]
+    gpus: Option<Gpus>,
     /// What the fake backend plays
     #[arg(
         long,
@@ -146,6 +150,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         // What is resumed is cut already.
         shard: args.shard.filter(|_| resume.is_none()),
         backend: args.backend,
+        gpus: gpus(&args, resume.as_ref()),
         script: args.script.clone(),
         seed,
         emulation: Emulation {
@@ -166,6 +171,19 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         );
     }
     Ok(swept.exit)
+}
+
+/// A run that was on several cards goes on on all that are seen.
+fn gpus(args: &Args, resume: Option<&Resumed>) -> Gpus {
+    let several = |resumed: &Resumed| {
+        let device = &resumed.header().device;
+        device.timing.sampled() && device.uuid.is_none()
+    };
+    let usual = match resume.is_some_and(several) {
+        true => Gpus::All,
+        false => Gpus::First,
+    };
+    args.gpus.clone().unwrap_or(usual)
 }
 
 /// A seed that every part of a round comes to by itself.

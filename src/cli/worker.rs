@@ -18,6 +18,9 @@ pub(super) struct Args {
     /// What it is opened with: the harness's own kernels, or a script
     #[arg(long, value_name = "PATH")]
     with: Option<PathBuf>,
+    /// Which of several cards, as CUDA_VISIBLE_DEVICES counts them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    card: u32,
     /// Cache folder
     #[arg(long, value_name = "DIR")]
     cache: PathBuf,
@@ -35,7 +38,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
             "`dgx sweep` starts its workers itself",
         )
     })?;
-    let opening = Opening::new(args.backend, args.with)
+    let opening = Opening::new(args.backend, args.with, args.card)
         .map_err(|e| CommandError::new(Exit::Usage, e, "`dgx sweep` starts its workers itself"))?;
     serve(&opening, &args.cache, BufReader::new(requests), replies);
     Ok(Exit::Done)

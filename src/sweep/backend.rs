@@ -1,4 +1,6 @@
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::thread;
 
 use crate::backend::Opening;
 use crate::backend::cuda::{self, Presence};
@@ -25,6 +27,53 @@ pub(crate) enum BackendChoice {
     Fake,
 }
 
+/// Which cards to run on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Gpus {
+    /// The first that is visible.
+    #[default]
+    First,
+    All,
+    /// By number, as CUDA_VISIBLE_DEVICES counts them.
+    These(Vec<u32>),
+}
+
+impl FromStr for Gpus {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all" {
+            return Ok(Self::All);
+        }
+        let numbers: Result<Vec<u32>, _> = text.split(',').map(|n| n.trim().parse()).collect();
+        let numbers = numbers.map_err(|_| "write `all`, or numbers as 0,1,3".to_owned())?;
+        let twice = (1..numbers.len()).find(|i| numbers[..*i].contains(&numbers[*i]));
+        match twice {
+            Some(at) => Err(format!("card {} is listed twice", numbers[at])),
+            None => Ok(Self::These(numbers)),
+        }
+    }
+}
+
+impl Gpus {
+    /// The numbers meant, of so many cards.
+    fn among(&self, count: u32) -> Result<Vec<u32>, CommandError> {
+        let numbers = match self {
+            Self::First => vec![0],
+            Self::All => (0..count).collect(),
+            Self::These(numbers) => numbers.clone(),
+        };
+        match numbers.iter().find(|number| **number >= count) {
+            None => Ok(numbers),
+            Some(number) => Err(CommandError::new(
+                Exit::Usage,
+                format!("there is no card {number}: {count} can be seen, counted from 0"),
+                "CUDA_VISIBLE_DEVICES says which are seen; --gpus all takes every one",
+            )),
+        }
+    }
+}
+
 /// What it takes to start a worker.
 #[derive(Clone, Debug)]
 pub(super) struct Starter {
@@ -38,29 +87,51 @@ impl Starter {
     }
 }
 
-/// The device a sweep runs on, and its supply of fresh workers.
-pub(super) struct Stage {
+/// A card that a sweep runs on, and its supply of fresh workers.
+pub(crate) struct Stage {
     starter: Starter,
     device: Device,
     /// cuBLASLt's version, or why there is none.
     yardstick: Result<String, String>,
     worker: Option<Worker>,
+    /// Why no worker can be had on it any more.
+    lost: Option<String>,
 }
 
 impl Stage {
-    /// Chooses the backend and starts its first worker.
-    pub(super) fn open(
+    /// Chooses the backend and starts a first worker on every card.
+    pub(crate) fn open(
         choice: BackendChoice,
+        gpus: &Gpus,
         script: Option<&Path>,
         compiler: &Compiler,
         cache: &Path,
-    ) -> Result<Self, CommandError> {
-        let gpu = choose(choice)?;
-        let opening = match (choice, gpu) {
+    ) -> Result<Vec<Self>, CommandError> {
+        let (opening, count) = match (choice, choose(choice)?) {
             (BackendChoice::Fake, _) => scripted(script)?,
-            (_, Some(chip)) => Opening::Cuda(compile_tools(compiler, chip)?),
-            (_, None) => Opening::Emu,
+            (_, Some((chip, count))) => (Opening::Cuda(compile_tools(compiler, chip)?, 0), count),
+            (_, None) if matches!(gpus, Gpus::These(_)) => {
+                return Err(no_gpu("--gpus names cards"));
+            }
+            (_, None) => (Opening::Emu, 1),
         };
+        let numbers = gpus.among(count)?;
+        let open = |number: &u32| Self::start(opening.clone().on(*number), cache);
+        let stages: Vec<Result<Self, CommandError>> = thread::scope(|scope| {
+            let starts: Vec<_> = (numbers.iter())
+                .map(|number| scope.spawn(move || open(number)))
+                .collect();
+            let ended = starts.into_iter().map(|start| start.join());
+            ended
+                .map(|opened| opened.unwrap_or_else(|_| Err(could_not_run("no worker starts"))))
+                .collect()
+        });
+        let stages = stages.into_iter().collect::<Result<Vec<_>, _>>()?;
+        alike(&stages, &numbers)?;
+        Ok(stages)
+    }
+
+    fn start(opening: Opening, cache: &Path) -> Result<Self, CommandError> {
         let kind = opening.kind();
         let starter = Starter {
             opening,
@@ -74,6 +145,7 @@ impl Stage {
             device: worker.device().clone(),
             yardstick: worker.yardstick().clone(),
             worker: Some(worker),
+            lost: None,
         })
     }
 
@@ -113,18 +185,71 @@ impl Stage {
             Some(worker) => worker,
             None => {
                 trace(|| "starting a new worker".to_owned());
-                self.starter
+                let fresh = self
+                    .starter
                     .start()
-                    .map_err(|e| could_not_run(&format!("a worker was lost for good: {e}")))?
+                    .and_then(|worker| self.same_card(worker));
+                fresh.map_err(|e| self.lose(&e))?
             }
         };
         Ok(self.worker.insert(worker))
+    }
+
+    /// A card may come back as another.
+    fn same_card(&self, worker: Worker) -> Result<Worker, String> {
+        let uuid = |device: &Device| device.card.as_ref().and_then(|card| card.uuid.clone());
+        match (uuid(&self.device), uuid(worker.device())) {
+            (before, now) if before == now => Ok(worker),
+            (before, now) => Err(format!(
+                "{} was here, and now it is {}",
+                before.unwrap_or_default(),
+                now.unwrap_or_default()
+            )),
+        }
+    }
+
+    fn lose(&mut self, why: &str) -> CommandError {
+        let message = match self.card() {
+            Some(uuid) => format!("card {uuid} is lost: {why}"),
+            None => format!("a worker was lost for good: {why}"),
+        };
+        self.lost = Some(message.clone());
+        could_not_run(&message)
+    }
+
+    /// Why nothing can run on it any more, if so.
+    pub(crate) fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
+    }
+
+    /// The uuid of its card, where it has one.
+    pub(crate) fn card(&self) -> Option<&str> {
+        self.device.card.as_ref()?.uuid.as_deref()
     }
 
     /// Gives up the worker at hand; the next job starts a fresh one.
     pub(super) fn replace(&mut self) {
         self.worker = None;
     }
+}
+
+/// Shapes from several cards stand in one table, so the cards are of one model.
+fn alike(stages: &[Stage], numbers: &[u32]) -> Result<(), CommandError> {
+    let model = |stage: &Stage| (stage.device.name.clone(), stage.device.limits.sms);
+    let first = model(&stages[0]);
+    let Some(other) = (1..stages.len()).find(|i| model(&stages[*i]) != first) else {
+        return Ok(());
+    };
+    let (name, sms) = model(&stages[other]);
+    Err(CommandError::new(
+        Exit::Usage,
+        format!(
+            "card {} is {} with {} SMs, and card {} is {name} with {sms}: shapes from both \
+             cannot stand in one table",
+            numbers[0], first.0, first.1, numbers[other]
+        ),
+        "name cards of one model with --gpus",
+    ))
 }
 
 /// Memory the host can give without swapping, where it says so.
@@ -135,15 +260,15 @@ fn free_memory() -> Option<Bytes> {
     Some(Bytes(kibibytes << 10))
 }
 
-/// The GPU's chip, or nothing where none is used.
-fn choose(choice: BackendChoice) -> Result<Option<Chip>, CommandError> {
+/// The first GPU's chip and how many there are, or nothing where none is used.
+fn choose(choice: BackendChoice) -> Result<Option<(Chip, u32)>, CommandError> {
     let must = match choice {
         BackendChoice::Emu | BackendChoice::Fake => return Ok(None),
         BackendChoice::Auto => false,
         BackendChoice::Cuda => true,
     };
     match cuda::presence() {
-        Presence::Gpu { chip } => Ok(Some(chip)),
+        Presence::Gpu { chip, count } => Ok(Some((chip, count))),
         _ if !must => Ok(None),
         Presence::NoDriver => Err(no_gpu("no NVIDIA driver is installed")),
         Presence::NoGpu(why) => Err(no_gpu(&why)),
@@ -151,12 +276,12 @@ fn choose(choice: BackendChoice) -> Result<Option<Chip>, CommandError> {
 }
 
 /// Read here as well: a mistake in it is the user's, and no worker's.
-fn scripted(script: Option<&Path>) -> Result<Opening, CommandError> {
+fn scripted(script: Option<&Path>) -> Result<(Opening, u32), CommandError> {
     let remedy = "src/backend/fake/ says what a script can say";
     let said = |e| CommandError::new(Exit::Usage, e, remedy);
     let script = script.ok_or_else(|| said("the fake backend needs --script".to_owned()))?;
-    Script::read(script).map_err(said)?;
-    Ok(Opening::Fake(script.to_owned()))
+    let cards = Script::read(script).map_err(said)?.cards.len().max(1);
+    Ok((Opening::Fake(script.to_owned(), 0), cards as u32))
 }
 
 fn no_gpu(why: &str) -> CommandError {
@@ -177,5 +302,23 @@ fn compile_tools(compiler: &Compiler, chip: Chip) -> Result<PathBuf, CommandErro
         Err(message) => Err(could_not_run(&format!(
             "the harness's own kernels do not compile:\n{message}"
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cards_are_named_by_number_or_all() {
+        let parse = |text: &str| text.parse::<Gpus>();
+        assert_eq!(parse("all"), Ok(Gpus::All));
+        assert_eq!(parse("0, 2"), Ok(Gpus::These(vec![0, 2])));
+        assert!(parse("1,1").unwrap_err().contains("card 1 is listed twice"));
+        assert!(parse("").is_err() && parse("0;1").is_err() && parse("-1").is_err());
+        assert_eq!(Gpus::All.among(3).unwrap(), [0, 1, 2]);
+        assert_eq!(Gpus::First.among(3).unwrap(), [0]);
+        let error = parse("0,3").unwrap().among(3).unwrap_err();
+        assert!(error.to_string().contains("there is no card 3"), "{error}");
     }
 }

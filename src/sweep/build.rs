@@ -1,10 +1,9 @@
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::progress::Progress;
 use super::resume::Finished;
-use super::write_error;
-use super::{could_not_run, interrupt};
+use super::{append, could_not_run, interrupt};
 use crate::compile::{Compiled, Compiler, Image, KernelReport, Unit, occupancy, refusal};
 use crate::diagnostic::CommandError;
 use crate::domain::{Bytes, Limits};
@@ -12,8 +11,67 @@ use crate::plan::{BuildSpec, LaunchGeometry, OperatorCall, Plan, Work};
 use crate::record::Writer;
 use crate::record::schema::{Build, KernelResources, Line};
 
-/// Each build's image, or the compiler's message.
-pub(super) type Images = Vec<Result<Built, String>>;
+/// Each build's image, or the compiler's message, once it is there: it is
+/// compiled beside the stages that ask for it.
+pub(super) struct Images {
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+type Outcome = Result<Built, String>;
+
+struct State {
+    built: Vec<Option<Outcome>>,
+    /// No more will come.
+    ended: bool,
+    /// Nobody asks any more.
+    given_up: bool,
+}
+
+impl Images {
+    pub(super) fn of(plan: &Plan) -> Self {
+        Self {
+            state: Mutex::new(State {
+                built: vec![None; plan.builds.len()],
+                ended: false,
+                given_up: false,
+            }),
+            news: Condvar::new(),
+        }
+    }
+
+    /// The image of a build, waited for; none where it will not come.
+    pub(super) fn wait(&self, build: usize) -> Option<Outcome> {
+        let mut state = self.state();
+        while state.built[build].is_none() && !state.ended {
+            state = self.news.wait(state).unwrap_or_else(|e| e.into_inner());
+        }
+        state.built[build].clone()
+    }
+
+    /// Has the compiler stop.
+    pub(super) fn give_up(&self) {
+        self.tell(|state| state.given_up = true);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state());
+        self.news.notify_all();
+    }
+}
+
+/// Tells that no more images will come, however compiling ended.
+struct Last<'a>(&'a Images);
+
+impl Drop for Last<'_> {
+    fn drop(&mut self) {
+        self.0.tell(|state| state.ended = true);
+    }
+}
 
 /// An image that can be run.
 #[derive(Clone, Debug)]
@@ -36,19 +94,45 @@ fn refusal_of(limits: &Limits, kernels: &[KernelReport], call: &OperatorCall) ->
     launches.find_map(|launch| refusal(limits, kernel(&launch.kernel), launch))
 }
 
-/// Compiles what the plan needs and records each build once.
+/// Compiles what the plan needs, records each build once, and hands it out.
 pub(super) fn all(
     compiler: &Compiler,
     plan: &Plan,
     finished: &Finished,
-    writer: &mut Writer,
+    writer: &Mutex<Writer>,
+    images: &Images,
     progress: &Progress,
-) -> Result<Images, CommandError> {
+) -> Result<(), CommandError> {
+    let _last = Last(images);
     let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
     let bar = progress.stage("compile", units.len());
+    let broken = Mutex::new(None);
+    let done = |index: usize, compiled: &Compiled| {
+        let build = record(&plan.builds[index], index, compiled, plan);
+        if let Some(build) = finished.unrecorded(build)
+            && let Err(error) = append(writer, &Line::Build(build))
+        {
+            let mut broken = broken.lock().unwrap_or_else(|e| e.into_inner());
+            broken.get_or_insert(error);
+        }
+        let built = match &compiled.outcome {
+            Ok(image) => Ok(Built {
+                folder: compiler.cache().folder(&image.key),
+                kernels: image.kernels.clone(),
+            }),
+            Err(message) => Err(message.clone()),
+        };
+        images.tell(|state| state.built[index] = Some(built));
+        bar.step(1.0);
+    };
     let compiled = compiler
-        .compile_all(&units, |_, _| bar.step(), interrupt::requested)
+        .compile_all(&units, done, || {
+            interrupt::requested() || images.state().given_up
+        })
         .map_err(|e| could_not_run(&e.to_string()))?;
+    if let Some(error) = broken.into_inner().unwrap_or_else(|e| e.into_inner()) {
+        return Err(error);
+    }
     let cached = compiled.iter().flatten().filter(|c| c.cached).count();
     let ok = compiled.iter().flatten().filter(|c| c.outcome.is_ok());
     let failed = compiled.iter().flatten().filter(|c| c.outcome.is_err());
@@ -56,27 +140,7 @@ pub(super) fn all(
         [units.len(), ok.count(), failed.count()],
         cached,
     ));
-    let mut images = Vec::new();
-    for (index, (spec, compiled)) in plan.builds.iter().zip(&compiled).enumerate() {
-        let Some(compiled) = compiled else {
-            images.push(Err("the sweep was stopped before".to_owned()));
-            continue;
-        };
-        let build = record(spec, index, compiled, plan);
-        if let Some(build) = finished.unrecorded(build) {
-            writer
-                .append(&Line::Build(build))
-                .map_err(|e| write_error(&e))?;
-        }
-        images.push(match &compiled.outcome {
-            Ok(image) => Ok(Built {
-                folder: compiler.cache().folder(&image.key),
-                kernels: image.kernels.clone(),
-            }),
-            Err(message) => Err(message.clone()),
-        });
-    }
-    Ok(images)
+    Ok(())
 }
 
 /// What compiling a plan showed.

@@ -22,10 +22,15 @@ pub(crate) fn stamp() -> String {
 pub(super) fn header(
     plan: &Plan,
     settings: &Settings,
-    stage: &Stage,
+    stages: &[Stage],
     compiler: &Compiler,
 ) -> Header {
-    let round = &plan.round;
+    let (round, stage) = (&plan.round, &stages[0]);
+    let mut device = DeviceRecord::new(stage.kind(), stage.device());
+    if stages.len() > 1 {
+        // Each block says which.
+        device.uuid = None;
+    }
     let project = std::env::current_dir().unwrap_or_default();
     let yardstick = round.yardstick && stage.measures() && stage.yardstick().is_ok();
     Header {
@@ -37,7 +42,7 @@ pub(super) fn header(
         dgx: env!("CARGO_PKG_VERSION").to_owned(),
         git: git_state(),
         host: host(),
-        device: DeviceRecord::new(stage.kind(), stage.device()),
+        device,
         compiler: Some(compiler.version()),
         config: ConfigText {
             path: portable(&round.file.path, &project),

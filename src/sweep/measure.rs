@@ -1,76 +1,54 @@
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::oracles::timing_keys;
-use super::progress::Bar;
 use super::standing::Standing;
 use super::validate::verdict;
-use super::{Session, could_not_run, interrupt, yardstick_id};
+use super::{Session, could_not_run, interrupt, reread, yardstick_id};
 use crate::diagnostic::CommandError;
 use crate::domain::{ContenderId, Shape, Status, Tuning, Verdict};
 use crate::plan::Work;
 use crate::record::schema::Line;
-use crate::record::{Run, Writer};
 use crate::worker::{Lost, MeasureEntry, MeasureJob, Reply, Request, trace};
 
 /// Beyond its time limit, a measuring worker needs this long for operands,
 /// tuning of the yardstick and the check of timed outputs.
 const ALLOWANCE: Duration = Duration::from_secs(300);
 
-/// Times the contenders that passed, every shape in every process. Returns
-/// what is decided, or nothing where the backend has no clock.
-pub(super) fn all(session: &mut Session<'_>) -> Result<String, CommandError> {
+/// Times the contenders that passed, every shape of this card in every process;
+/// nothing where the backend has no clock.
+pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
     if !session.stage.measures() {
-        return Ok(String::new());
+        return Ok(());
     }
-    if session.plan.round.yardstick
-        && let Err(why) = session.stage.yardstick()
-    {
-        session.progress.warn(&format!("no cublas row: {why}"));
-    }
-    // Nothing else may use the machine while it times.
+    // Nothing else may use the card while it times.
     session.oracles.wait_for_all("measure")?;
-    let began = Instant::now();
-    let (progress, finished) = (session.progress, session.finished);
-    let shapes = session.plan.shapes.len();
+    let (finished, bars) = (session.finished, session.field.bars);
     let processes = session.settings.processes;
-    let bar = progress.stage("measure", shapes * processes as usize);
-    let begun = reread(session.writer)?;
+    let begun = reread(&session.field.path())?;
     let tuned = |shape: &Shape| Some((shape.name.clone(), begun.tuning(&shape.name)?.clone()));
     let mut timing = Timing {
         standing: Standing::of(&begun),
         tunings: begun.header.shapes.iter().filter_map(tuned).collect(),
         session: &mut *session,
         blocks: 0,
-        retaken: 0,
     };
     for round in 0..processes {
         timing.session.stage.replace();
-        for shape in 0..shapes {
+        for &shape in timing.session.shapes {
             let name = &timing.session.plan.shapes[shape].name;
             let done = finished.measured(name, timing.share()).len() as u32;
-            if round < processes - processes.min(done) && !interrupt::requested() {
-                bar.at(format!("{name}, process {}", round + 1));
-                timing.shape(shape, finished.next_process(name) + round, &bar)?;
-                bar.step();
+            if round < processes - processes.min(done) && !timing.session.stopped() {
+                bars.measure.at(format!("{name}, process {}", round + 1));
+                timing.shape(shape, finished.next_process(name) + round)?;
+                bars.measure.step(1.0);
             } else {
-                bar.pass_by();
+                bars.measure.pass_by(1.0);
             }
         }
     }
-    bar.done(&format!("{shapes} shapes, {} blocks", timing.blocks));
-    if timing.retaken > 0 {
-        progress.warn(&format!(
-            "{} samples were taken again: the clock had dropped",
-            timing.retaken
-        ));
-    }
-    Ok(reread(session.writer)?.decision(began.elapsed().as_secs_f64()))
-}
-
-fn reread(writer: &Writer) -> Result<Run, CommandError> {
-    crate::record::read(writer.path())
-        .map_err(|e| could_not_run(&format!("the run file cannot be read back: {e}")))
+    Ok(())
 }
 
 struct Timing<'a, 'b> {
@@ -79,7 +57,6 @@ struct Timing<'a, 'b> {
     /// How the yardstick does each shape it was timed on.
     tunings: BTreeMap<String, Tuning>,
     blocks: u32,
-    retaken: u32,
 }
 
 impl Timing<'_, '_> {
@@ -90,16 +67,16 @@ impl Timing<'_, '_> {
 
     /// Times one shape in one process; contenders that fail under timing get a
     /// verdict and the others are timed without them.
-    fn shape(&mut self, shape: usize, process: u32, bar: &Bar<'_>) -> Result<(), CommandError> {
+    fn shape(&mut self, shape: usize, process: u32) -> Result<(), CommandError> {
         let mut process = process;
         let mut lost_before = false;
         loop {
             let before = self.blocks;
-            let job = self.job(shape, process, lost_before);
-            if job.entries.is_empty() || interrupt::requested() {
+            let job = self.job(shape, process, lost_before)?;
+            if job.entries.is_empty() || self.session.stopped() {
                 return Ok(());
             }
-            match self.attempt(&job, bar)? {
+            match self.attempt(&job)? {
                 Attempt::Done => return Ok(()),
                 Attempt::Without(verdict) => self.reject(verdict)?,
                 // Somebody else may have killed it: once is nobody's fault.
@@ -122,7 +99,7 @@ impl Timing<'_, '_> {
         }
     }
 
-    fn job(&self, shape: usize, process: u32, watched: bool) -> MeasureJob {
+    fn job(&self, shape: usize, process: u32, watched: bool) -> Result<MeasureJob, CommandError> {
         let Session {
             plan,
             settings,
@@ -133,11 +110,11 @@ impl Timing<'_, '_> {
         let yardstick = plan.round.yardstick
             && stage.yardstick().is_ok()
             && !self.standing.rejected(&yardstick_id(), name);
-        MeasureJob {
+        Ok(MeasureJob {
             shape: plan.shapes[shape].clone(),
             problems: timing_keys(&plan.shapes[shape], plan, settings),
             tolerance: self.session.tolerance(),
-            entries: self.entries(shape),
+            entries: self.entries(shape)?,
             baseline: plan.baseline.clone(),
             yardstick: yardstick.then(yardstick_id),
             tuning: self.tunings.get(name).cloned(),
@@ -148,32 +125,33 @@ impl Timing<'_, '_> {
             max_seconds: settings.max_seconds / f64::from(settings.processes.max(1)),
             cold_l2: settings.cold_l2,
             watched,
-        }
+        })
     }
 
-    fn entries(&self, shape: usize) -> Vec<MeasureEntry> {
+    fn entries(&self, shape: usize) -> Result<Vec<MeasureEntry>, CommandError> {
         let plan = self.session.plan;
         let name = &plan.shapes[shape].name;
-        let cells = plan.cells.iter().filter(|c| c.shape == shape);
-        cells
-            .filter_map(|cell| {
-                let id = &plan.contenders[cell.contender].id;
-                let Work::Run { build, call } = &cell.work else {
-                    return None;
-                };
-                if !self.standing.passed(id, name) {
-                    return None;
-                }
-                Some(MeasureEntry {
+        let mut entries = Vec::new();
+        for cell in plan.cells.iter().filter(|c| c.shape == shape) {
+            let id = &plan.contenders[cell.contender].id;
+            let Work::Run { build, call } = &cell.work else {
+                continue;
+            };
+            if !self.standing.passed(id, name) {
+                continue;
+            }
+            if let Some(Ok(image)) = self.session.image(*build)? {
+                entries.push(MeasureEntry {
                     contender: id.clone(),
-                    image: self.session.images[*build].as_ref().ok()?.folder.clone(),
+                    image: image.folder,
                     call: call.clone(),
-                })
-            })
-            .collect()
+                });
+            }
+        }
+        Ok(entries)
     }
 
-    fn attempt(&mut self, job: &MeasureJob, bar: &Bar<'_>) -> Result<Attempt, CommandError> {
+    fn attempt(&mut self, job: &MeasureJob) -> Result<Attempt, CommandError> {
         let shape = &job.shape.name;
         let patience = ALLOWANCE + Duration::from_secs_f64(job.max_seconds);
         let worker = self.session.stage.worker()?;
@@ -204,16 +182,20 @@ impl Timing<'_, '_> {
                     self.session.append(&Line::Tuning(tuning.clone()))?;
                     self.tunings.insert(tuning.shape.clone(), tuning);
                 }
-                Reply::Block { block } => {
+                Reply::Block { mut block } => {
                     blocks += 1;
                     self.blocks += 1;
-                    bar.at(format!("{shape}, block {blocks}"));
+                    block.card = self.session.stage.card().map(str::to_owned);
                     self.session.append(&Line::Block(block))?;
+                    let bars = self.session.field.bars;
+                    bars.measure.at(format!("{shape}, block {blocks}"));
+                    bars.blocks.fetch_add(1, Ordering::Relaxed);
                 }
                 Reply::Rejected { verdict } => self.reject(verdict)?,
                 Reply::Measured { decision, retaken } => {
                     trace(|| format!("{shape}: {decision}"));
-                    self.retaken += retaken;
+                    let bars = self.session.field.bars;
+                    bars.retaken.fetch_add(retaken, Ordering::Relaxed);
                     return Ok(Attempt::Done);
                 }
                 Reply::Fault { contender, failure } => {

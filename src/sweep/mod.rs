@@ -7,17 +7,23 @@ mod environment;
 mod interrupt;
 mod measure;
 mod oracles;
+mod pool;
 mod progress;
 mod resume;
 mod shard;
 mod standing;
 mod validate;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Instant;
 
-pub(crate) use backend::BackendChoice;
+pub(crate) use backend::{BackendChoice, Gpus};
 pub(crate) use build::inspect;
 pub(crate) use environment::{argv, host, stamp};
 pub(crate) use resume::Resumed;
@@ -35,8 +41,9 @@ use crate::record::schema::{End, Line, Settings};
 use crate::record::{Run, WriteError, Writer};
 use crate::validate::Tolerance;
 use backend::Stage;
-use build::Images;
+use build::{Built, Images};
 use oracles::Oracles;
+use pool::{Bars, Field, Spent};
 use progress::Progress;
 use resume::Finished;
 
@@ -53,6 +60,8 @@ pub(crate) struct Options {
     /// The part of the round to run.
     pub shard: Option<ShardOf>,
     pub backend: BackendChoice,
+    /// Which cards to run on, where there are several.
+    pub gpus: Gpus,
     /// What the fake backend plays.
     pub script: Option<PathBuf>,
     pub seed: u64,
@@ -71,17 +80,19 @@ pub(crate) struct Swept {
     pub seconds: BTreeMap<String, f64>,
 }
 
-/// What the stages that run contenders work with.
+/// What the stages that run contenders work with on one card.
 struct Session<'a> {
+    field: &'a Field<'a>,
     plan: &'a Plan,
-    images: &'a Images,
     settings: &'a Settings,
-    emulation: Emulation,
     stage: &'a mut Stage,
+    /// The places of those dealt to this card.
+    shapes: &'a [usize],
     oracles: &'a Oracles,
     finished: &'a Finished,
-    writer: &'a mut Writer,
     progress: &'a Progress,
+    /// Seconds it stood waiting for the compiler.
+    waited: Cell<f64>,
 }
 
 impl Session<'_> {
@@ -92,9 +103,32 @@ impl Session<'_> {
         }
     }
 
-    fn append(&mut self, line: &Line) -> Result<(), CommandError> {
-        self.writer.append(line).map_err(|e| write_error(&e))
+    fn append(&self, line: &Line) -> Result<(), CommandError> {
+        append(self.field.writer, line)
     }
+
+    /// The image of a build, or the compiler's message; none if the sweep is
+    /// to stop.
+    fn image(&self, build: usize) -> Result<Option<Result<Built, String>>, CommandError> {
+        let began = Instant::now();
+        let image = self.field.images.wait(build);
+        self.waited
+            .set(self.waited.get() + began.elapsed().as_secs_f64());
+        match image {
+            None if !interrupt::requested() => Err(could_not_run("the compiler ended early")),
+            image => Ok(image),
+        }
+    }
+
+    /// Whether to begin nothing more.
+    fn stopped(&self) -> bool {
+        interrupt::requested() || self.field.failed.load(Ordering::Relaxed)
+    }
+}
+
+fn append(writer: &Mutex<Writer>, line: &Line) -> Result<(), CommandError> {
+    let mut writer = writer.lock().unwrap_or_else(|e| e.into_inner());
+    writer.append(line).map_err(|e| write_error(&e))
 }
 
 /// The name the yardstick has in tables.
@@ -122,28 +156,33 @@ pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     let opened = clock.time("validate", || {
         Stage::open(
             options.backend,
+            &options.gpus,
             options.script.as_deref(),
             &compiler,
             &cache,
         )
     });
-    let mut stage = match opened {
-        Ok(stage) => stage,
+    let mut stages = match opened {
+        Ok(stages) => stages,
         Err(mistake) if mistake.exit() == Exit::Usage => return Err(mistake),
         Err(why) => return Err(compile_only(&options, &catalog, &compiler, &why)),
     };
     let mut round = options.round.clone();
     let shard = match options.shard {
-        Some(shard) => Some(shard.cut(&mut round, stage.kind().timing())?),
+        Some(shard) => Some(shard.cut(&mut round, stages[0].kind().timing())?),
         None => None,
     };
-    let plan = Plan::new(round, &catalog, &stage.machine())?;
+    let plan = Plan::new(round, &catalog, &stages[0].machine())?;
     let settings = settings(&plan.round, options.seed, options.emulation);
-    let mut header = environment::header(&plan, &settings, &stage, &compiler);
+    let mut header = environment::header(&plan, &settings, &stages, &compiler);
     header.departures = std::mem::take(&mut options.departures);
     header.shard = shard;
-    let (mut writer, finished) = match options.resume.take() {
-        Some(resumed) => resumed.go_on(&header)?,
+    let (writer, finished) = match options.resume.take() {
+        Some(resumed) => {
+            let uuid = |stage: &Stage| stage.card().map(str::to_owned);
+            let cards: Vec<Option<String>> = stages.iter().map(uuid).collect();
+            resumed.go_on(&header, &cards)?
+        }
         None => {
             let begun = match &options.into {
                 Some(file) => Writer::begin(file, &header),
@@ -155,35 +194,52 @@ pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     // A resumed run goes on with the data and the emulator it began with.
     let settings = finished.settings.clone().unwrap_or(settings);
     let progress = Progress::new();
-    progress.announce(&plan, &header.device);
+    progress.announce(&plan, &header.device, stages.len());
+    if let (true, Err(why)) = (
+        plan.round.yardstick && stages[0].measures(),
+        stages[0].yardstick(),
+    ) {
+        progress.warn(&format!("no cublas row: {why}"));
+    }
 
-    let oracles = Oracles::start(&cache, &plan, &settings, &stage);
-    let images = clock.time("compile", || {
-        build::all(&compiler, &plan, &finished, &mut writer, &progress)
-    })?;
-    let mut session = Session {
+    let (images, writer) = (Images::of(&plan), Mutex::new(writer));
+    let bars = Bars::new(&progress, &plan, &settings);
+    let field = Field {
         plan: &plan,
-        images: &images,
         settings: &settings,
-        emulation: Emulation {
-            schedule: settings.schedule,
-            exact_sums: settings.exact_sums,
-        },
-        stage: &mut stage,
-        oracles: &oracles,
-        finished: &finished,
-        writer: &mut writer,
+        cache: &cache,
+        images: &images,
+        writer: &writer,
         progress: &progress,
+        bars: &bars,
+        failed: AtomicBool::new(false),
     };
-    let outcome = clock
-        .time("validate", || validate::all(&mut session))
-        .and_then(|()| clock.time("measure", || measure::all(&mut session)));
-    clock.carve("oracle", oracles.waited());
-    let decision = finish(outcome, &mut writer, &clock)?;
+    let outcome = thread::scope(|scope| {
+        let compile = || build::all(&compiler, &plan, &finished, &writer, &images, &progress);
+        let compiling = scope.spawn(compile);
+        let swept = field.sweep(&mut stages, finished.clone());
+        images.give_up();
+        let compiled = compiling
+            .join()
+            .unwrap_or_else(|panic| resume_unwind(panic));
+        compiled.and(swept)
+    });
+    let spent = match &outcome {
+        Ok(spent) => spent.clone(),
+        Err(_) => Spent::default(),
+    };
+    spent.tell(&mut clock);
+    let mut writer = writer.into_inner().unwrap_or_else(|e| e.into_inner());
+    let outcome = outcome.and_then(|spent| {
+        let run = reread(writer.path())?;
+        bars.end(&run);
+        Ok(run.decision(spent.measuring()))
+    });
+    let decision = finish(outcome, &mut writer, &clock)
+        .inspect_err(|_| progress.resume_hint(writer.path()))?;
     progress.summary(&decision, clock.total());
 
-    let run = crate::record::read(writer.path())
-        .map_err(|e| CommandError::new(Exit::Usage, e.to_string(), e.remedy()))?;
+    let run = crate::record::read(writer.path()).map_err(CommandError::from)?;
     let exit = match interrupt::requested() {
         true => {
             progress.resume_hint(writer.path());
@@ -306,6 +362,11 @@ fn write_error(error: &WriteError) -> CommandError {
     error.into()
 }
 
+fn reread(path: &Path) -> Result<Run, CommandError> {
+    crate::record::read(path)
+        .map_err(|e| could_not_run(&format!("the run file cannot be read back: {e}")))
+}
+
 fn could_not_run(message: &str) -> CommandError {
     CommandError::new(
         Exit::CouldNotRun,
@@ -335,13 +396,17 @@ impl StageClock {
         result
     }
 
+    fn add(&mut self, stage: &str, seconds: f64) {
+        *self.stages.entry(stage.to_owned()).or_default() += seconds;
+    }
+
     /// Moves seconds that validating and measuring spent waiting to a stage of their own.
-    fn carve(&mut self, stage: &str, waited: BTreeMap<&'static str, f64>) {
+    fn carve(&mut self, stage: &str, waited: &BTreeMap<&'static str, f64>) {
         for (from, seconds) in waited {
-            if let Some(s) = self.stages.get_mut(from) {
+            if let Some(s) = self.stages.get_mut(*from) {
                 *s = (*s - seconds).max(0.0);
             }
-            *self.stages.entry(stage.to_owned()).or_default() += seconds;
+            self.add(stage, *seconds);
         }
     }
 

@@ -32,12 +32,18 @@ pub(super) struct Oracles {
 }
 
 impl Oracles {
-    pub(super) fn start(cache: &Path, plan: &Plan, settings: &Settings, stage: &Stage) -> Self {
+    /// The answers to the shapes that a card has.
+    pub(super) fn start(
+        cache: &Path,
+        plan: &Plan,
+        settings: &Settings,
+        stage: &Stage,
+        places: &[usize],
+    ) -> Self {
         // Nobody asks for the answer to a shape that nobody runs.
         let shapes = || {
-            (0..plan.shapes.len())
-                .filter(|s| plan.runs(*s))
-                .map(|s| &plan.shapes[s])
+            let run = places.iter().filter(|s| plan.runs(**s));
+            run.map(|s| &plan.shapes[*s])
         };
         let mut keys = Vec::new();
         for shape in shapes() {

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::domain::Timing;
 use crate::plan::Plan;
@@ -12,20 +12,24 @@ use crate::record::schema::DeviceRecord;
 /// What the user sees while a sweep runs, on stderr. Bars only where there is
 /// a terminal to draw them on; the lines that stay are printed either way.
 pub(super) struct Progress {
-    terminal: bool,
+    bars: MultiProgress,
     done: Mutex<Vec<String>>,
 }
 
 impl Progress {
     pub(super) fn new() -> Self {
+        let target = match std::io::stderr().is_terminal() {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        };
         Self {
-            terminal: std::io::stderr().is_terminal(),
+            bars: MultiProgress::with_draw_target(target),
             done: Mutex::new(Vec::new()),
         }
     }
 
     /// Which round, on what.
-    pub(super) fn announce(&self, plan: &Plan, device: &DeviceRecord) {
+    pub(super) fn announce(&self, plan: &Plan, device: &DeviceRecord, cards: usize) {
         let round = &plan.round;
         let place = match device.timing {
             Timing::Measured => format!("{} ({}, measured)", device.name, device.backend),
@@ -42,8 +46,12 @@ impl Progress {
             ),
             Timing::Recorded => device.name.clone(),
         };
+        let cards = match cards {
+            1 => String::new(),
+            n => format!(", {n} cards"),
+        };
         remark!(
-            "{}: {} × {} on {place}",
+            "{}: {} × {} on {place}{cards}",
             round.name,
             count(plan.contenders.len(), "contender"),
             count(plan.shapes.len(), "shape"),
@@ -52,23 +60,19 @@ impl Progress {
 
     /// A stage of so many steps, all alike.
     pub(super) fn stage(&self, name: &'static str, steps: usize) -> Bar<'_> {
-        self.weighed(name, vec![1.0; steps])
+        self.weighed(name, steps, steps as f64)
     }
 
-    /// A stage of steps that take longer the more they weigh.
-    pub(super) fn weighed(&self, name: &'static str, weights: Vec<f64>) -> Bar<'_> {
-        let bar = ProgressBar::new(weights.len() as u64);
-        let left = Arc::new(Mutex::new(Left::new(weights.iter().sum())));
+    /// A stage of steps that take longer the more they weigh: so much together.
+    pub(super) fn weighed(&self, name: &'static str, steps: usize, weight: f64) -> Bar<'_> {
+        let bar = self.bars.add(ProgressBar::new(steps as u64));
+        let left = Arc::new(Mutex::new(Left::new(weight)));
         let shown = Arc::clone(&left);
         let time_left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
             let text = shown.lock().map_or(String::new(), |left| left.text());
             // A bar that cannot be drawn is no reason to stop.
             let _ = out.write_str(&text);
         };
-        bar.set_draw_target(match self.terminal {
-            true => ProgressDrawTarget::stderr(),
-            false => ProgressDrawTarget::hidden(),
-        });
         let style = "{prefix:>8}  {bar:30}  {pos}/{len}  {wide_msg} {left:>11}";
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style.with_key("left", time_left));
@@ -77,7 +81,6 @@ impl Progress {
         Bar {
             bar,
             name,
-            weights,
             left,
             progress: self,
         }
@@ -111,7 +114,8 @@ impl Progress {
 
 /// How much of a stage is done, by weight.
 struct Left {
-    began: Instant,
+    /// When it was first heard of.
+    began: Option<Instant>,
     done: f64,
     total: f64,
 }
@@ -119,18 +123,18 @@ struct Left {
 impl Left {
     fn new(total: f64) -> Self {
         Self {
-            began: Instant::now(),
+            began: None,
             done: 0.0,
             total,
         }
     }
 
     fn text(&self) -> String {
-        if self.done <= 0.0 {
+        let Some(began) = self.began.filter(|_| self.done > 0.0) else {
             return String::new();
-        }
+        };
         let rest = (self.total - self.done).max(0.0) / self.done;
-        spoken(self.began.elapsed().as_secs_f64() * rest)
+        spoken(began.elapsed().as_secs_f64() * rest)
     }
 }
 
@@ -147,39 +151,39 @@ fn spoken(seconds: f64) -> String {
 pub(super) struct Bar<'a> {
     bar: ProgressBar,
     name: &'static str,
-    weights: Vec<f64>,
     left: Arc<Mutex<Left>>,
     progress: &'a Progress,
 }
 
 impl Bar<'_> {
     pub(super) fn at(&self, what: impl Into<String>) {
+        if let Ok(mut left) = self.left.lock() {
+            left.began.get_or_insert_with(Instant::now);
+        }
         self.bar.set_message(what.into());
     }
 
-    pub(super) fn step(&self) {
-        self.count(|left, weight| left.done += weight);
+    pub(super) fn step(&self, weight: f64) {
+        self.count(|left| left.done += weight);
     }
 
     /// A step that took no time, because it was done before: it says nothing
     /// about how long the others take.
-    pub(super) fn pass_by(&self) {
-        self.count(|left, weight| left.total -= weight);
+    pub(super) fn pass_by(&self, weight: f64) {
+        self.count(|left| left.total -= weight);
     }
 
-    fn count(&self, change: impl FnOnce(&mut Left, f64)) {
+    fn count(&self, change: impl FnOnce(&mut Left)) {
         // The bar locks itself, and asks for what is left while it draws: the
         // two locks are never held by the same hand.
-        let at = self.bar.position() as usize;
-        let weight = self.weights.get(at).copied().unwrap_or(0.0);
         if let Ok(mut left) = self.left.lock() {
-            change(&mut left, weight);
+            change(&mut left);
         }
         self.bar.inc(1);
     }
 
     /// Takes the bar away and keeps a few words for the summary.
-    pub(super) fn done(self, words: &str) {
+    pub(super) fn done(&self, words: &str) {
         self.bar.finish_and_clear();
         if let Ok(mut done) = self.progress.done.lock() {
             done.push(format!("{} {words}", self.name));
@@ -209,10 +213,10 @@ mod tests {
     #[test]
     fn steps_done_before_do_not_count() {
         let progress = Progress::new();
-        let bar = progress.weighed("test", vec![5.0, 1.0, 3.0]);
-        bar.pass_by();
+        let bar = progress.weighed("test", 3, 9.0);
+        bar.pass_by(5.0);
         assert_eq!(bar.left.lock().unwrap().text(), "");
-        bar.step();
+        bar.step(1.0);
         let left = bar.left.lock().unwrap();
         assert_eq!((left.done, left.total), (1.0, 4.0));
     }

@@ -67,8 +67,12 @@ impl Resumed {
 
     /// Goes on with the run. Its config, variants and device must be what they
     /// were: otherwise its halves would not belong together.
-    pub(crate) fn go_on(mut self, now: &Header) -> Result<(Writer, Finished), CommandError> {
-        if let Some(why) = changed(&self.run.header, now) {
+    pub(crate) fn go_on(
+        mut self,
+        now: &Header,
+        cards: &[Option<String>],
+    ) -> Result<(Writer, Finished), CommandError> {
+        if let Some(why) = changed(&self.run.header, now, cards) {
             return Err(refused(self.writer.path(), &why));
         }
         if !self.writer.is_locked() {
@@ -99,7 +103,7 @@ fn unfinished(run: &Run) -> bool {
 }
 
 /// What is not as it was when the run began.
-fn changed(then: &Header, now: &Header) -> Option<String> {
+fn changed(then: &Header, now: &Header, cards: &[Option<String>]) -> Option<String> {
     if then.config.text != now.config.text {
         return Some(format!("{} has changed since", now.config.path));
     }
@@ -110,10 +114,20 @@ fn changed(then: &Header, now: &Header) -> Option<String> {
         return Some("its shapes have changed since".to_owned());
     }
     let (then, now) = (&then.device, &now.device);
-    (then.backend != now.backend || then.uuid != now.uuid).then(|| {
+    // A run on several cards may go on on any of their model.
+    let same_card = then.uuid.is_none() || cards.contains(&then.uuid);
+    let same_model = then.backend == now.backend && then.name == now.name;
+    let uuid = |uuid: &Option<String>| uuid.as_deref().unwrap_or("any").to_owned();
+    let here: Vec<String> = cards.iter().map(uuid).collect();
+    (!same_model || !same_card).then(|| {
         format!(
-            "it ran on {} ({}), and this is {} ({})",
-            then.name, then.backend, now.name, now.backend
+            "it ran on {} ({}, {}), and this is {} ({}, {})",
+            then.name,
+            then.backend,
+            uuid(&then.uuid),
+            now.name,
+            now.backend,
+            here.join(", ")
         )
     })
 }
@@ -126,6 +140,8 @@ pub(crate) struct Finished {
     built: BTreeSet<(ContenderId, String)>,
     verdicts: BTreeMap<(ContenderId, String), Verdict>,
     estimates: BTreeSet<(ContenderId, String)>,
+    /// The card that timed a shape, where that is known.
+    cards: BTreeMap<String, Option<String>>,
     /// Blocks on record by shape and process.
     blocks: BTreeMap<(String, u32), u32>,
 }
@@ -159,6 +175,11 @@ impl Finished {
             .collect()
     }
 
+    /// The card a shape was timed on, if it was at all.
+    pub(super) fn card(&self, shape: &str) -> Option<&Option<String>> {
+        self.cards.get(shape)
+    }
+
     /// A process number no block of the shape has: half a process's blocks are
     /// kept as they are, and never continued by another process.
     pub(crate) fn next_process(&self, shape: &str) -> u32 {
@@ -175,7 +196,7 @@ impl Finished {
             .map(|((_, process), count)| (*process, *count))
     }
 
-    fn of(run: &Run) -> Self {
+    pub(super) fn of(run: &Run) -> Self {
         let mut finished = Self {
             settings: Some(run.header.settings.clone()),
             built: (run.builds.iter())
@@ -195,6 +216,10 @@ impl Finished {
             }
         }
         for (index, shape) in run.header.shapes.iter().enumerate() {
+            if run.blocks_of(&shape.name) > 0 {
+                let card = run.card(&shape.name).map(str::to_owned);
+                finished.cards.insert(shape.name.clone(), card);
+            }
             for (process, count) in run.tally.processes(index) {
                 finished.blocks.insert((shape.name.clone(), process), count);
             }
@@ -235,7 +260,10 @@ mod tests {
         let first_block = lines.iter().position(is_block).unwrap();
         // One whole process of the first shape, and half of the next.
         let (path, header) = killed(folder.path(), first_block + 15);
-        let (_, finished) = Resumed::file(&path).unwrap().go_on(&header).unwrap();
+        let (_, finished) = Resumed::file(&path)
+            .unwrap()
+            .go_on(&header, &[None])
+            .unwrap();
         for contender in &header.contenders {
             for shape in &header.shapes {
                 assert!(finished.verdict(&contender.id, &shape.name).is_some());
@@ -259,7 +287,7 @@ mod tests {
         let (path, mut header) = killed(folder.path(), all - 1);
         header.contenders[1].hash = "changed".to_owned();
         let before = std::fs::read(&path).unwrap();
-        let refused = Resumed::file(&path).unwrap().go_on(&header);
+        let refused = Resumed::file(&path).unwrap().go_on(&header, &[None]);
         assert!(refused.unwrap_err().to_string().contains("sources"));
         assert_eq!(std::fs::read(&path).unwrap(), before, "left as it was");
         let (path, _) = killed(folder.path(), all);

@@ -17,57 +17,42 @@ const PREPARATION: Duration = Duration::from_secs(600);
 /// only one that is stuck beyond this is ended with its process.
 const EMULATION_GRACE: Duration = Duration::from_secs(60);
 
-/// Judges every cell that has no verdict yet, shape by shape, so that a
-/// shape's operands are drawn and uploaded once.
+/// Judges every cell of this card that has no verdict yet, shape by shape, so
+/// that a shape's operands are drawn and uploaded once.
 pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
-    let plan = session.plan;
-    let bar = session.progress.weighed("validate", weights(plan));
-    let mut ok = 0;
-    for shape in 0..plan.shapes.len() {
+    let (plan, bar) = (session.plan, &session.field.bars.validate);
+    for &shape in session.shapes {
         for cell in plan.cells.iter().filter(|c| c.shape == shape) {
-            if interrupt::requested() {
-                break;
+            if session.stopped() {
+                return Ok(());
             }
             let contender = &plan.contenders[cell.contender].id;
             let name = &plan.shapes[shape].name;
             bar.at(format!("{contender} on {name}"));
-            let status = match session.finished.verdict(contender, name) {
-                Some(verdict) => {
-                    bar.pass_by();
-                    verdict.status
-                }
-                None => {
-                    let Some((verdict, modelled)) = judge(session, cell)? else {
-                        break;
-                    };
-                    record(session, &verdict, modelled)?;
-                    bar.step();
-                    verdict.status
-                }
+            if session.finished.verdict(contender, name).is_some() {
+                bar.pass_by(weight(plan, cell));
+                continue;
+            }
+            let Some((verdict, modelled)) = judge(session, cell)? else {
+                return Ok(());
             };
-            ok += usize::from(status == Status::Ok);
+            record(session, &verdict, modelled)?;
+            bar.step(weight(plan, cell));
         }
     }
-    bar.done(&format!("{ok}/{} ok", plan.cells.len()));
     Ok(())
 }
 
-/// About how long each cell takes, in the order they are judged.
-fn weights(plan: &Plan) -> Vec<f64> {
-    let weigh = |shape: usize| cost(&plan.shapes[shape], Timing::Modelled);
-    (0..plan.shapes.len())
-        .flat_map(|shape| {
-            let cells = plan.cells.iter().filter(move |c| c.shape == shape);
-            cells.map(move |cell| match cell.work {
-                Work::Run { .. } => weigh(shape),
-                Work::Unsupported { .. } | Work::Broken(_) => 0.0,
-            })
-        })
-        .collect()
+/// About how long a cell takes beside the others.
+pub(super) fn weight(plan: &Plan, cell: &Cell) -> f64 {
+    match cell.work {
+        Work::Run { .. } => cost(&plan.shapes[cell.shape], Timing::Modelled),
+        Work::Unsupported { .. } | Work::Broken(_) => 0.0,
+    }
 }
 
 fn record(
-    session: &mut Session<'_>,
+    session: &Session<'_>,
     verdict: &Verdict,
     modelled: Option<Modelled>,
 ) -> Result<(), CommandError> {
@@ -107,7 +92,10 @@ fn judge(
         }
         Work::Run { build, call } => (*build, call),
     };
-    let image = match &session.images[build] {
+    let Some(image) = session.image(build)? else {
+        return Ok(None);
+    };
+    let image = match &image {
         Ok(built) => match built.refusal(&session.plan.device.limits, call) {
             Some(reason) => return decided(Status::LaunchError, &reason, None),
             None => built.folder.clone(),
@@ -131,7 +119,7 @@ fn judge(
         seed: settings.seed,
         tolerance: session.tolerance(),
         time_limit,
-        emulation: session.emulation,
+        emulation: session.field.emulation(),
     };
     let patience = match session.stage.measures() {
         true => time_limit,

@@ -4,6 +4,7 @@
 mod bad_input;
 mod broken_variants;
 mod browser;
+mod cards;
 mod compiling;
 mod gating;
 mod listing;

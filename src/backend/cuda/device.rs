@@ -9,9 +9,10 @@ use crate::domain::{Bytes, Card, Chip, Device, Limits, Peaks};
 /// Whether a GPU can be used, and if not, why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// There is one, and this is what runs on it.
+    /// There are so many, and this is what runs on the first.
     Gpu {
         chip: Chip,
+        count: u32,
     },
     NoDriver,
     NoGpu(String),
@@ -24,13 +25,13 @@ pub(crate) fn presence() -> Presence {
         return Presence::NoDriver;
     }
     match first_chip() {
-        Ok(Some(chip)) => Presence::Gpu { chip },
+        Ok(Some((chip, count))) => Presence::Gpu { chip, count },
         Ok(None) => Presence::NoGpu("the driver reports no device".to_owned()),
         Err(error) => Presence::NoGpu(error.to_string()),
     }
 }
 
-fn first_chip() -> Result<Option<Chip>> {
+fn first_chip() -> Result<Option<(Chip, u32)>> {
     cu!(cuInit(0))?;
     let (mut count, mut device) = (0, 0);
     cu!(cuDeviceGetCount(&mut count))?;
@@ -38,7 +39,8 @@ fn first_chip() -> Result<Option<Chip>> {
         return Ok(None);
     }
     cu!(cuDeviceGet(&mut device, 0))?;
-    chip(device).map(Some)
+    let count = u32::try_from(count).unwrap_or(1);
+    chip(device).map(|chip| Some((chip, count)))
 }
 
 fn attribute(device: sys::CUdevice, attribute: Attribute) -> Result<u32> {
@@ -55,17 +57,17 @@ fn chip(device: sys::CUdevice) -> Result<Chip> {
     })
 }
 
-/// The first GPU's primary context, current on this thread.
+/// A GPU's primary context, current on this thread.
 #[derive(Debug)]
 pub(super) struct Context {
     device: sys::CUdevice,
 }
 
 impl Context {
-    pub(super) fn open() -> Result<Self> {
+    pub(super) fn open(card: u32) -> Result<Self> {
         cu!(cuInit(0))?;
-        let mut device = 0;
-        cu!(cuDeviceGet(&mut device, 0))?;
+        let (mut device, card) = (0, c_int::try_from(card).unwrap_or(c_int::MAX));
+        cu!(cuDeviceGet(&mut device, card))?;
         let mut context = std::ptr::null_mut();
         cu!(cuDevicePrimaryCtxRetain(&mut context, device))?;
         let opened = Self { device };

@@ -65,9 +65,9 @@ pub(crate) struct CudaBackend {
 }
 
 impl CudaBackend {
-    /// Takes the first GPU; `tools` is the image of [`tools_unit`].
-    pub(crate) fn open(tools: &Image) -> Result<Self, CudaError> {
-        let context = Context::open()?;
+    /// Takes the GPU of this number, as CUDA_VISIBLE_DEVICES counts them; `tools` is the image of [`tools_unit`].
+    pub(crate) fn open(tools: &Image, card: u32) -> Result<Self, CudaError> {
+        let context = Context::open(card)?;
         let device = context.describe()?;
         Ok(Self {
             device,
@@ -79,9 +79,9 @@ impl CudaBackend {
         })
     }
 
-    /// What the GPU is, without loading anything onto it.
+    /// What the first GPU is, without loading anything onto it.
     pub(crate) fn describe() -> Result<Device, CudaError> {
-        Context::open()?.describe()
+        Context::open(0)?.describe()
     }
 
     /// The place of operands like these. A new shape takes the old one's place.

@@ -24,6 +24,12 @@ pub(crate) struct Note {
     /// Events that need not happen again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub once: Vec<usize>,
+    /// Which of the script's cards made it.
+    #[serde(default)]
+    pub card: u32,
+    /// A card that is there no more from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone: Option<u32>,
 }
 
 /// Where all workers of a script write down their calls, one JSON object a line.

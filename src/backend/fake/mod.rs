@@ -27,7 +27,7 @@ use super::{
 };
 use crate::config::target;
 use crate::domain::{
-    ALGORITHM_DIGITS, Algorithm, BackendKind, ContenderId, Device, Group, Micros, Tuning,
+    ALGORITHM_DIGITS, Algorithm, BackendKind, Card, ContenderId, Device, Group, Micros, Tuning,
 };
 use crate::operator::Oracle;
 use crate::validate::{Passed, Subject, Tolerance};
@@ -44,20 +44,28 @@ pub(crate) struct FakeBackend {
     device: Device,
     prompter: Prompter,
     journal: Journal,
+    /// Which of the script's cards it is.
+    card: u32,
 }
 
 impl FakeBackend {
-    pub(crate) fn open(script: &Path) -> Result<Self, String> {
-        Self::play(Script::read(script)?)
+    pub(crate) fn open(script: &Path, card: u32) -> Result<Self, String> {
+        Self::play(Script::read(script)?, card)
     }
 
-    pub(crate) fn play(script: Script) -> Result<Self, String> {
+    pub(crate) fn play(script: Script, card: u32) -> Result<Self, String> {
         let path = script.journal.as_deref();
         let happened = path.map(notes).unwrap_or_default();
+        if card as usize >= script.cards.len().max(1)
+            || happened.iter().any(|n| n.gone == Some(card))
+        {
+            return Err(format!("there is no card {card} (any more)"));
+        }
         let happened = happened.into_iter().flat_map(|note| note.once).collect();
         let journal = Journal::open(path).map_err(|e| format!("the script's journal: {e}"))?;
         Ok(Self {
-            device: device(&script),
+            device: device(&script, card),
+            card,
             prompter: Prompter::new(script, happened),
             journal,
         })
@@ -76,9 +84,11 @@ impl FakeBackend {
             salt: salt.0,
             observed: false,
             once: cue.once.clone(),
+            card: self.card,
+            gone: cue.vanishes.then_some(self.card),
         });
         std::thread::sleep(cue.sleeps);
-        if cue.dies {
+        if cue.dies || cue.vanishes {
             die();
         }
         match cue.fails.clone() {
@@ -95,9 +105,13 @@ fn die() -> ! {
 }
 
 /// The usual device under another name, so that it is never taken for it.
-fn device(script: &Script) -> Device {
+fn device(script: &Script, card: u32) -> Device {
     let mut device = target::usual().clone();
     device.name = "a script".to_owned();
+    device.card = script.cards.get(card as usize).map(|uuid| Card {
+        uuid: Some(uuid.clone()),
+        driver: None,
+    });
     device.peaks.clock_mhz = script.device.clock_mhz;
     device.peaks.bandwidth = script.device.bandwidth;
     device.told("the script", &["peaks.clock_mhz", "peaks.bandwidth"]);
@@ -152,6 +166,7 @@ impl Loaded for Cell<'_> {
     fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
         let groups: Vec<Group> = data.operands.groups.iter().map(|g| g.group).collect();
         let call = Call {
+            card: self.backend.card,
             act: Act::Validation,
             contender: self.contender,
             // The last two words are the distribution and the seed.
@@ -264,6 +279,7 @@ impl FakeBench<'_> {
     fn call(&mut self, act: Act, subject: &Subject, deal: Deal) -> Result<(Cue, bool), RunFailure> {
         let place = self.place(subject)?;
         let call = Call {
+            card: self.backend.card,
             act,
             contender: &subject.contender,
             shape: &self.shape,
@@ -336,6 +352,8 @@ impl Bench for FakeBench<'_> {
             salt: deal.salt.0,
             observed: true,
             once: Vec::new(),
+            card: self.backend.card,
+            gone: None,
         });
         Ok(self.memories[place].read(&self.groups, deal.salt))
     }

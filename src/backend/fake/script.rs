@@ -21,6 +21,9 @@ pub(crate) struct Script {
     pub journal: Option<PathBuf>,
     /// The library that stands for the yardstick; none without.
     pub yardstick: Option<String>,
+    /// The uuids of its cards, where they have one; one card without.
+    #[serde(default)]
+    pub cards: Vec<String>,
     /// Data sets there is room for.
     pub sets: Option<usize>,
     #[serde(default)]
@@ -71,6 +74,7 @@ struct Event {
     contender: Option<String>,
     shape: Option<String>,
     process: Option<u32>,
+    card: Option<u32>,
     #[serde(default, rename = "in")]
     act: Act,
     /// Only the so-manieth of these calls that a worker makes, from 1.
@@ -94,6 +98,9 @@ struct Event {
     /// The worker's process ends.
     #[serde(default)]
     dies: bool,
+    /// The card is gone, and its worker with it.
+    #[serde(default)]
+    vanishes: bool,
     prints: Option<String>,
 }
 
@@ -115,6 +122,7 @@ pub(super) struct Call<'a> {
     pub contender: &'a ContenderId,
     pub shape: &'a str,
     pub process: u32,
+    pub card: u32,
 }
 
 /// What the script has a call do.
@@ -127,6 +135,7 @@ pub(super) struct Cue {
     pub fails: Option<RunFailure>,
     pub sleeps: Duration,
     pub dies: bool,
+    pub vanishes: bool,
     pub prints: String,
     /// Events that happen once, by their places.
     pub once: Vec<usize>,
@@ -159,7 +168,7 @@ impl Script {
         if let Some(place) = silent {
             return Err(format!("event {} says of no call what happens", place + 1));
         }
-        if script.on.iter().any(|e| e.once) && script.journal.is_none() {
+        if script.on.iter().any(|e| e.once || e.vanishes) && script.journal.is_none() {
             return Err("an event that happens once needs a `journal` to be told in".to_owned());
         }
         Ok(script)
@@ -169,7 +178,11 @@ impl Script {
 impl Event {
     fn happens(&self) -> bool {
         let said = self.micros.is_some() || self.clock_mhz.is_some() || self.prints.is_some();
-        said || self.output.is_some() || self.fails.is_some() || self.dies || self.sleeps > 0.0
+        said || self.output.is_some()
+            || self.fails.is_some()
+            || self.dies
+            || self.vanishes
+            || self.sleeps > 0.0
     }
 
     fn is_about(&self, call: &Call<'_>) -> bool {
@@ -178,6 +191,7 @@ impl Event {
             && same(&self.contender, call.contender.as_str())
             && same(&self.shape, call.shape)
             && self.process.is_none_or(|process| process == call.process)
+            && self.card.is_none_or(|card| card == call.card)
     }
 
     /// Whether it happens in the so-manieth call it is about.
@@ -221,6 +235,7 @@ impl Prompter {
             fails: None,
             sleeps: Duration::ZERO,
             dies: false,
+            vanishes: false,
             prints: String::new(),
             once: Vec::new(),
         };
@@ -265,6 +280,7 @@ impl Event {
         cue.unnoticed |= self.unnoticed;
         cue.sleeps += Duration::try_from_secs_f64(self.sleeps).unwrap_or(Duration::MAX);
         cue.dies |= self.dies;
+        cue.vanishes |= self.vanishes;
         cue.prints.push_str(self.prints.as_deref().unwrap_or(""));
         if let Some(status) = self.fails {
             cue.fails = Some(RunFailure {
@@ -291,6 +307,7 @@ mod tests {
             contender,
             shape: "s",
             process: 0,
+            card: 0,
         }
     }
 

@@ -134,7 +134,7 @@ fn measured_as(script: &str, change: impl FnOnce(&mut MeasureJob)) -> Told {
         format!("noise = 0.002\ntimes = {{ a = 100, b = 90, c = 80, cublas = 70 }}\n{script}");
     let mut script = Script::parse(&text).unwrap();
     script.journal = Some(journal.clone());
-    let mut backend = FakeBackend::play(script).unwrap();
+    let mut backend = FakeBackend::play(script, 0).unwrap();
     let mut job = job(&folder);
     change(&mut job);
     let mut problems = Problems::new(folder.path());
@@ -420,7 +420,7 @@ fn the_yardstick_has_some_slack_and_contenders_none() {
     let mut job = job(&folder);
     job.yardstick = Some(ContenderId::from_text("cublas"));
     let say = |_: &Reply| {};
-    let mut backend = FakeBackend::play(Script::parse("").unwrap()).unwrap();
+    let mut backend = FakeBackend::play(Script::parse("").unwrap(), 0).unwrap();
     let mut problems = Problems::new(folder.path());
     let Ok(field) = Field::line_up(&mut backend, &mut problems, &job, &say) else {
         panic!("everybody is right");
