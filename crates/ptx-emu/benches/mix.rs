@@ -1,12 +1,14 @@
 //! Speed on ten kernels of different kinds, as a compiler makes them with fast math: warp
 //! instructions per second on one core. Each is run once and compared with a result computed here
-//! before it is timed. The last lines are the fastest samples and their median.
+//! before it is timed. The last lines are the fastest samples and their median, and how much longer
+//! each takes when all of its warps are traced.
 //!
 //! `MIX_LEVEL=portable|avx2|avx512` picks a vector level below the machine's best.
 
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
+use ptx_emu::trace::Watch;
 use ptx_emu::{Config, DevicePtr, Launch, Level, Memory, Module, Params};
 
 /// A kernel, its memory and how to tell that it was right.
@@ -405,6 +407,22 @@ impl Case {
         (report.counters.total_instructions(), cpu_time() - began)
     }
 
+    /// The same with everything traced: the time it takes.
+    fn trace(&mut self, module: &Module) -> Duration {
+        for (at, before) in &self.outputs {
+            self.memory.write(*at, before).expect("in bounds");
+        }
+        let ctas = self.launch.grid.iter().map(|&n| u64::from(n)).product();
+        let watch = Watch {
+            ctas: (0..ctas).collect(),
+            only: false,
+        };
+        let began = cpu_time();
+        let traced = self.launch.run_traced(module, &mut self.memory, &watch);
+        traced.expect("a correct kernel");
+        cpu_time() - began
+    }
+
     fn check(&self) {
         for ((at, before), expected) in self.outputs.iter().zip(&self.expected) {
             let bytes = self.memory.view(*at, before.len() as u64).expect("bytes");
@@ -438,6 +456,7 @@ fn main() {
     ];
     let mut criterion = Criterion::default().configure_from_args();
     let mut fastest: Vec<(&str, f64)> = Vec::new();
+    let mut slower: Vec<(&str, f64)> = Vec::new();
     for case in cases {
         let mut case = case();
         let module = Module::load(case.ptx).expect("the benchmark's own PTX");
@@ -462,6 +481,12 @@ fn main() {
         });
         group.finish();
         fastest.push((case.name, instructions as f64 / best.as_secs_f64() / 1e6));
+        let traced = (0..5).map(|_| case.trace(&module)).min();
+        let plain = (0..5).map(|_| case.run(&module).1).min();
+        if let (Some(traced), Some(plain)) = (traced, plain) {
+            let times = traced.as_secs_f64() / plain.as_secs_f64();
+            slower.push((case.name, times));
+        }
     }
     criterion.final_summary();
     for (name, speed) in &fastest {
@@ -470,4 +495,7 @@ fn main() {
     fastest.sort_by(|a, b| a.1.total_cmp(&b.1));
     let median = (fastest[4].1 + fastest[5].1) / 2.0;
     println!("{:>10} {median:8.2} M warp instructions/s", "median");
+    for (name, times) in &slower {
+        println!("{name:>10} {times:8.2} times as long when traced");
+    }
 }

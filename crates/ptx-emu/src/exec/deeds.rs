@@ -187,7 +187,13 @@ impl Cluster<'_> {
         let at = self.addresses(w, addr);
         match self.leads_to(space, at[mask.trailing_zeros() as usize]) {
             Some(Place::Global) => out.extend(self.global_deed(mask, &at, touch)),
-            Some(Place::Shared) => shared_deeds(w, mask, &at.map(|a| a as u32), touch, out),
+            Some(Place::Shared) => {
+                let at = std::array::from_fn(|i| at[i] as u32 & masked(mask, i));
+                match at.iter().fold(0, |bits: u32, a| bits | a) >> CLUSTER_RANK_SHIFT {
+                    0 => out.push(own_deed(mask, &at, touch)),
+                    _ => shared_deeds(w, mask, &at, touch, out),
+                }
+            }
             _ => {}
         }
     }
@@ -203,6 +209,26 @@ impl Cluster<'_> {
     }
 
     fn global_deed(&self, mask: u32, at: &[u64; 32], touch: Touch) -> Option<Deed> {
+        let Touch {
+            each,
+            writes,
+            atomic,
+        } = touch;
+        // One behind the other, or all in one place, as most are.
+        let step = at[1].wrapping_sub(at[0]);
+        let mut differs = 0;
+        for (i, a) in at.iter().enumerate() {
+            differs |= a.wrapping_sub(at[0]) ^ step.wrapping_mul(i as u64);
+        }
+        if differs == 0 && mask == u32::MAX && (step == 0 || step == each.into()) {
+            let mut bytes = self.global_piece(at[0], 31 * step + u64::from(each))?;
+            bytes.bytes = 32 * each;
+            return Some(Deed::Global {
+                at: bytes,
+                writes,
+                atomic,
+            });
+        }
         let mut sorted = [0; 32];
         let mut count = 0;
         for lane in lanes(mask) {
@@ -211,15 +237,17 @@ impl Cluster<'_> {
         }
         let (first, sorted) = (sorted[0], &mut sorted[..count]);
         Some(Deed::Global {
-            at: self.global_bytes(first, sorted, touch.each.into())?,
-            writes: touch.writes,
-            atomic: touch.atomic,
+            at: self.global_bytes(first, sorted, each.into())?,
+            writes,
+            atomic,
         })
     }
 
     /// Pieces of `each` bytes, in any order, of which one is in the allocation of `first`.
     fn global_bytes(&self, first: u64, at: &mut [u64], each: u64) -> Option<GlobalBytes> {
-        at.sort_unstable();
+        if !at.is_sorted() {
+            at.sort_unstable();
+        }
         let mut bytes = self.global_piece(first, 0)?;
         let base = self.env.memory.regions()[bytes.region as usize].base;
         bytes.first = at.iter().find(|&&a| a >= base).map_or(0, |a| a - base);
@@ -534,17 +562,39 @@ fn receivers(w: &Warp, lane: usize, multicast: Option<R32>, to: SharedAt) -> u32
     multicast.map_or(1 << to.cta, |mask| w.get(mask)[lane] & 0xffff)
 }
 
+/// All ones for a lane of the mask.
+fn masked(mask: u32, lane: usize) -> u32 {
+    0u32.wrapping_sub(mask >> lane & 1)
+}
+
 /// Passes a shared access takes without conflicts: as many lanes each as fill 128 bytes. One
 /// address for all is one pass.
 fn passes(mask: u32, at: &[u32; 32], each: u32) -> u32 {
-    let first = at[mask.trailing_zeros() as usize & 31];
-    if lanes(mask).all(|lane| at[lane] == first) {
+    if each <= 4 {
         return 1;
     }
-    let per_pass = (128 / each.max(4)).max(1);
+    let first = at[mask.trailing_zeros() as usize & 31];
+    let mut differs = 0;
+    for (i, a) in at.iter().enumerate() {
+        differs |= (a ^ first) & masked(mask, i);
+    }
+    if differs == 0 {
+        return 1;
+    }
+    let per_pass = (128 / each).max(1);
     let all = u32::MAX >> (32 - per_pass);
     let starts = (0..32).step_by(per_pass as usize);
     starts.filter(|start| mask & all << start != 0).count() as u32
+}
+
+/// Lanes that are all in the CTA's own memory.
+fn own_deed(mask: u32, at: &[u32; 32], touch: Touch) -> Deed {
+    Deed::Shared {
+        wavefronts: passes(mask, at, touch.each),
+        bytes: touch.each * mask.count_ones(),
+        writes: touch.writes,
+        atomic: touch.atomic,
+    }
 }
 
 /// Lanes in the CTA's own memory, and in each of the others'.
@@ -553,28 +603,17 @@ fn shared_deeds(w: &Warp, mask: u32, at: &[u32; 32], touch: Touch, out: &mut Vec
         0 => w.cta,
         rank => rank - 1,
     };
-    let Touch {
-        each,
-        writes,
-        atomic,
-    } = touch;
     let mut rest = mask;
     while rest != 0 {
         let of = rank(rest.trailing_zeros() as usize);
         let together = lanes(rest).fold(0, |set, lane| set | u32::from(rank(lane) == of) << lane);
         rest &= !together;
-        let bytes = each * together.count_ones();
         out.push(match of == w.cta {
-            true => Deed::Shared {
-                wavefronts: passes(together, at, each),
-                bytes,
-                writes,
-                atomic,
-            },
+            true => own_deed(together, at, touch),
             false => Deed::Remote {
                 rank: of,
-                bytes,
-                writes,
+                bytes: touch.each * together.count_ones(),
+                writes: touch.writes,
                 barrier: None,
             },
         });

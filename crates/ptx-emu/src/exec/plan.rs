@@ -1,7 +1,7 @@
 //! Where the instructions of a program stand to each other, for those who follow warps.
 
 use super::exchange;
-use crate::op::{NO_RECONVERGENCE, Op, Pc, Program, Space, Unit};
+use crate::op::{Inst, NO_RECONVERGENCE, Op, Pc, Program, Space, Unit};
 
 /// What is known of a program before it runs.
 pub(crate) struct Plan {
@@ -12,6 +12,8 @@ pub(crate) struct Plan {
     straight: Vec<u32>,
     /// The same for warps whose lanes are on several paths: they may leave before an exchange.
     parted: Vec<u32>,
+    /// Those behind an instruction that is to be looked at, which may follow it in one go.
+    behind: Vec<u32>,
 }
 
 impl Plan {
@@ -19,11 +21,24 @@ impl Plan {
         let leaders = leaders(program);
         let straight = stretches(program, &leaders, |_| false);
         let parted = stretches(program, &leaders, |op| exchange::members(op).is_some());
+        let follows = |(pc, inst): (usize, &Inst)| match inst.op {
+            // What they tell would be overwritten.
+            Op::Mbar(_) | Op::Atom(_) => 0,
+            _ if leaders.get(pc + 1).is_none_or(|leads| *leads) => 0,
+            _ => straight[pc + 1],
+        };
+        let behind = program.insts.iter().enumerate().map(follows).collect();
         Self {
             leaders,
             straight,
             parted,
+            behind,
         }
+    }
+
+    /// How many instructions follow one that is looked at, whatever it does.
+    pub(super) fn behind(&self, pc: Pc) -> u32 {
+        self.behind.get(pc as usize).copied().unwrap_or(0)
     }
 
     /// How many instructions can be taken in one go; none if the first is to be looked at.

@@ -85,7 +85,7 @@ impl Cluster<'_> {
         while steps < quantum && matches!(w.state, State::Ready) {
             let pc = w.pc;
             steps += match watched.plan.straight(pc, w.active == w.live) {
-                0 => self.interpret_one(recorder, w)?,
+                0 => self.interpret_deed(recorder, w, &watched.plan, quantum - steps)?,
                 straight => {
                     let taken = self.interpret(w, straight.min(quantum - steps))?;
                     recorder.tape(w).run(pc, pc + taken);
@@ -96,9 +96,16 @@ impl Cluster<'_> {
         Ok(steps)
     }
 
-    /// One instruction that may be a deed.
-    fn interpret_one(&mut self, recorder: &mut Recorder, w: &mut Warp) -> Checked<u32> {
+    /// An instruction that may be a deed, and what follows it whatever it does.
+    fn interpret_deed(
+        &mut self,
+        recorder: &mut Recorder,
+        w: &mut Warp,
+        plan: &Plan,
+        quantum: u32,
+    ) -> Checked<u32> {
         let (pc, active) = (w.pc, w.active);
+        let behind = if active == w.live { plan.behind(pc) } else { 0 };
         let program = self.env.program;
         let Some(inst) = program.insts.get(pc as usize) else {
             return self.interpret(w, 1);
@@ -112,7 +119,7 @@ impl Cluster<'_> {
         }
         let polled = self.polled(w, mask, &inst.op);
         let (conflicts, progress) = (self.counters.bank_conflicts, self.progress);
-        let steps = self.interpret(w, 1)?;
+        let steps = self.interpret(w, quantum.min(1 + behind))?;
         let again = matches!(
             w.state,
             State::Waiting(Wait::Mbar { .. } | Wait::Communication)
@@ -151,6 +158,9 @@ impl Cluster<'_> {
                 *wavefronts += extra;
             }
             tape.did(pc, *deed);
+        }
+        if steps > 1 {
+            tape.run(pc + 1, pc + steps);
         }
         Ok(steps)
     }
