@@ -1,8 +1,10 @@
 //! The host's side of `variants/include/dgx/abi.cuh`.
 
+use bytemuck::{Pod, Zeroable};
+
 /// `dgx::Group`. Addresses are the device's.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Group {
     pub a: u64,
     pub b1: u64,
@@ -25,7 +27,7 @@ pub(crate) struct Group {
 
 /// `dgx::Args`, the one parameter of every kernel.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Args {
     pub groups: u64,
     pub maps: u64,
@@ -42,29 +44,6 @@ pub(crate) const SCRATCH_SLOTS: usize = 8;
 pub(crate) const NEAR_GROUPS: usize = 8;
 /// Bytes of a tensor map in device memory.
 pub(crate) const TENSOR_MAP: usize = 128;
-
-/// The bytes of plain values, as the device will see them.
-pub(crate) fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
-    // SAFETY: `Plain` types have no padding and no invalid byte patterns.
-    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), std::mem::size_of_val(values)) }
-}
-
-/// Types that are nothing but their bytes.
-///
-/// # Safety
-/// The type must be `repr(C)` or primitive, without padding.
-pub(crate) unsafe trait Plain: Copy {}
-
-// SAFETY: repr(C), and the sizes asserted below leave no room for padding.
-unsafe impl Plain for Group {}
-// SAFETY: as above.
-unsafe impl Plain for Args {}
-// SAFETY: primitive.
-unsafe impl Plain for u8 {}
-// SAFETY: primitive.
-unsafe impl Plain for u32 {}
-// SAFETY: primitive.
-unsafe impl Plain for u64 {}
 
 #[cfg(test)]
 mod tests {

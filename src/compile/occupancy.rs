@@ -1,6 +1,11 @@
 use crate::domain::{Bytes, Limits};
 
 const WARP: u32 = 32;
+/// Parts of an SM that a warp's registers must all come from, on every chip
+/// since sm_50.
+const SCHEDULERS: u32 = 4;
+/// Shared memory is handed out to blocks in units of this many bytes.
+const SHARED_UNIT: u64 = 128;
 
 /// How many blocks of a kernel fit on an SM, and what keeps out the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,13 +19,12 @@ pub(crate) fn residency(limits: &Limits, registers: u32, threads: u32, smem: Byt
     let warps = threads.div_ceil(WARP).max(1);
     let warp_registers = (registers.max(1) * WARP).next_multiple_of(limits.register_unit);
     let block_smem = (smem.0 + limits.shared_reserved.0).max(1);
+    let block_smem = block_smem.next_multiple_of(SHARED_UNIT);
+    let warps_by_registers = limits.registers_per_sm / SCHEDULERS / warp_registers * SCHEDULERS;
     let by_smem = u32::try_from(limits.shared_per_sm.0 / block_smem);
     let by_limit = [
         (by_smem.unwrap_or(limits.blocks_per_sm), "shared memory"),
-        (
-            limits.registers_per_sm / warp_registers / warps,
-            "registers",
-        ),
+        (warps_by_registers / warps, "registers"),
         (limits.threads_per_sm / WARP / warps, "warps"),
         (limits.blocks_per_sm, "blocks"),
     ];
@@ -50,6 +54,33 @@ mod tests {
         assert_eq!(occupancy(h200, 32, 1024, Bytes(0)), 1.0);
         assert_eq!(occupancy(h200, 128, 256, Bytes(0)), 16.0 / 64.0);
         assert_eq!(occupancy(h200, 255, 1024, Bytes(0)), 0.0);
+    }
+
+    /// As `cuOccupancyMaxActiveBlocksPerMultiprocessor` counts: 25 warps of 80
+    /// registers would fit in all, but only six in each quarter.
+    #[test]
+    fn the_registers_of_a_warp_come_from_one_scheduler() {
+        let h200 = &usual().limits;
+        let blocks = |registers, threads| residency(h200, registers, threads, Bytes(0)).blocks;
+        assert_eq!(blocks(80, 160), 4);
+        assert_eq!(blocks(80, 768), 1);
+        assert_eq!(blocks(80, 800), 0);
+        assert_eq!(blocks(168, 384), 1);
+        assert_eq!(blocks(168, 416), 0);
+    }
+
+    #[test]
+    fn shared_memory_is_handed_out_in_units() {
+        let h200 = &usual().limits;
+        let half = h200.shared_per_sm.0 / 2 - h200.shared_reserved.0;
+        let blocks = |smem| residency(h200, 32, 128, Bytes(smem)).blocks;
+        assert_eq!(
+            (blocks(half), blocks(half - 127), blocks(half + 1)),
+            (2, 2, 1)
+        );
+        let ninth = h200.shared_per_sm.0 / 9 - h200.shared_reserved.0;
+        assert_eq!((ninth + 1024) % 128, 85);
+        assert_eq!(blocks(ninth), 8);
     }
 
     #[test]

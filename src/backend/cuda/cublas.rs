@@ -51,7 +51,7 @@ pub(crate) fn find() -> Result<String, String> {
 
 /// Mirrors `GateGroup` of tools.cu.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, bytemuck::NoUninit)]
 struct GateGroup {
     products: u64,
     c: u64,
@@ -163,7 +163,7 @@ impl Yardstick {
             handle,
             gemms,
             gate_launch,
-            gate_groups: uploaded(gate_bytes(&gates), &stream).map_err(say)?,
+            gate_groups: uploaded(bytemuck::cast_slice(&gates), &stream).map_err(say)?,
             workspace,
             ground,
             buffers,
@@ -203,11 +203,6 @@ impl Yardstick {
             .launch(&self.stream, &self.gate_launch, &mut parameters)
             .map_err(CudaError::refused)
     }
-}
-
-fn gate_bytes(gates: &[GateGroup]) -> &[u8] {
-    // SAFETY: four u64 each, no padding.
-    unsafe { std::slice::from_raw_parts(gates.as_ptr().cast(), size_of_val(gates)) }
 }
 
 /// fp16 operands and products of one group.

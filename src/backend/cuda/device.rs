@@ -1,8 +1,9 @@
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
 
+use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
 
-use super::driver::{Result, cu};
+use super::driver::{Result, cu, named};
 use crate::config::target;
 use crate::domain::{Bytes, Card, Chip, Device, Limits, Peaks};
 
@@ -32,15 +33,16 @@ pub(crate) fn presence() -> Presence {
 }
 
 fn first_chip() -> Result<Option<(Chip, u32)>> {
-    cu!(cuInit(0))?;
-    let (mut count, mut device) = (0, 0);
-    cu!(cuDeviceGetCount(&mut count))?;
-    if count == 0 {
-        return Ok(None);
+    named("cuInit", result::init())?;
+    match named("cuDeviceGetCount", result::device::get_count())? {
+        0 => Ok(None),
+        count => Ok(Some((chip(device(0)?)?, u32::try_from(count).unwrap_or(1)))),
     }
-    cu!(cuDeviceGet(&mut device, 0))?;
-    let count = u32::try_from(count).unwrap_or(1);
-    chip(device).map(|chip| Some((chip, count)))
+}
+
+fn device(card: u32) -> Result<sys::CUdevice> {
+    let card = c_int::try_from(card).unwrap_or(c_int::MAX);
+    named("cuDeviceGet", result::device::get(card))
 }
 
 fn attribute(device: sys::CUdevice, attribute: Attribute) -> Result<u32> {
@@ -65,9 +67,8 @@ pub(super) struct Context {
 
 impl Context {
     pub(super) fn open(card: u32) -> Result<Self> {
-        cu!(cuInit(0))?;
-        let (mut device, card) = (0, c_int::try_from(card).unwrap_or(c_int::MAX));
-        cu!(cuDeviceGet(&mut device, card))?;
+        named("cuInit", result::init())?;
+        let device = device(card)?;
         let mut context = std::ptr::null_mut();
         cu!(cuDevicePrimaryCtxRetain(&mut context, device))?;
         let opened = Self { device };
@@ -75,22 +76,16 @@ impl Context {
         // What kernels allocate there outlives their call, and a later call
         // could look for it. The driver rounds up to the least it can do.
         let heap = sys::CUlimit_enum::CU_LIMIT_MALLOC_HEAP_SIZE;
-        cu!(cuCtxSetLimit(heap, 1))?;
+        named("cuCtxSetLimit", result::ctx::set_limit(heap, 1))?;
         Ok(opened)
     }
 
     fn name(&self) -> Result<String> {
-        let mut text = [0; 256];
-        cu!(cuDeviceGetName(text.as_mut_ptr(), 256, self.device))?;
-        // SAFETY: the driver terminates the name within the buffer.
-        let name = unsafe { CStr::from_ptr(text.as_ptr()) };
-        Ok(name.to_string_lossy().into_owned())
+        named("cuDeviceGetName", result::device::get_name(self.device))
     }
 
     fn uuid(&self) -> Result<String> {
-        // SAFETY: plain bytes.
-        let mut uuid: sys::CUuuid = unsafe { std::mem::zeroed() };
-        cu!(cuDeviceGetUuid_v2(&mut uuid, self.device))?;
+        let uuid = named("cuDeviceGetUuid", result::device::get_uuid(self.device))?;
         let hex: String = uuid
             .bytes
             .iter()

@@ -1,10 +1,13 @@
 //! The few driver calls dgx makes, each checked and named in its error, and
-//! owners that give back what they took.
+//! owners that give back what they took. cudarc's `result` layer has no name of
+//! the call that failed, and its `safe` layer puts allocations and events of
+//! its own on the streams that are to be timed: so the calls are those of `sys`,
+//! but for what `result` offers without `unsafe`.
 
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::ptr;
 
-use cudarc::driver::sys;
+use cudarc::driver::{DriverError, sys};
 
 use crate::backend::RunFailure;
 
@@ -54,27 +57,23 @@ impl CudaError {
 
 pub(super) type Result<T> = std::result::Result<T, CudaError>;
 
-/// Turns a status into a result that names its call.
-pub(super) fn check(call: &'static str, code: sys::CUresult) -> Result<()> {
-    if code == sys::CUresult::CUDA_SUCCESS {
-        return Ok(());
-    }
-    let say = |ask: unsafe fn(sys::CUresult, *mut *const std::ffi::c_char) -> sys::CUresult| {
-        let mut text = ptr::null();
-        // SAFETY: the driver hands out a static string, or leaves null.
-        unsafe {
-            ask(code, &mut text);
-            match text.is_null() {
-                true => format!("{code:?}"),
-                false => CStr::from_ptr(text).to_string_lossy().into_owned(),
-            }
+/// Names the call in its error.
+pub(super) fn named<T>(
+    call: &'static str,
+    result: std::result::Result<T, DriverError>,
+) -> Result<T> {
+    result.map_err(|error| {
+        let code = error.0;
+        let say = |text: std::result::Result<&CStr, DriverError>| match text {
+            Ok(text) => text.to_string_lossy().into_owned(),
+            Err(_) => format!("{code:?}"),
+        };
+        CudaError {
+            call,
+            code,
+            name: say(error.error_name()),
+            text: say(error.error_string()),
         }
-    };
-    Err(CudaError {
-        call,
-        code,
-        name: say(sys::cuGetErrorName),
-        text: say(sys::cuGetErrorString),
     })
 }
 
@@ -82,8 +81,8 @@ pub(super) fn check(call: &'static str, code: sys::CUresult) -> Result<()> {
 macro_rules! cu {
     ($call:ident($($argument:expr),* $(,)?)) => {
         // SAFETY: arguments are live handles and pointers owned by the caller.
-        $crate::backend::cuda::driver::check(stringify!($call), unsafe {
-            cudarc::driver::sys::$call($($argument),*)
+        $crate::backend::cuda::driver::named(stringify!($call), unsafe {
+            cudarc::driver::sys::$call($($argument),*).result()
         })
     };
 }

@@ -1,5 +1,7 @@
 use std::rc::Rc;
 
+use bytemuck::{NoUninit, cast_slice};
+
 use super::arena::Arena;
 use super::driver::{CudaError, DeviceMemory, Stream};
 use super::instance::{DataSet, Instance};
@@ -11,7 +13,6 @@ use crate::backend::salt::Salt;
 use crate::backend::tables::{self, Private, Tables};
 use crate::backend::zones::Zones;
 use crate::backend::{Observation, RunFailure};
-use crate::compile::abi::{self, Plain};
 
 /// Blocks that judge one group.
 const JUDGING_BLOCKS: u32 = 256;
@@ -70,9 +71,9 @@ impl Ground {
         self.stream
             .upload(arena.address(places.maps_zone), &tables.maps)?;
         self.own = Some(Own {
-            groups: uploaded(abi::bytes_of(&tables.groups), &self.stream)?,
+            groups: uploaded(cast_slice(&tables.groups), &self.stream)?,
             maps: uploaded(&tables.maps, &self.stream)?,
-            deal: uploaded(abi::bytes_of(&tables.deal), &self.stream)?,
+            deal: uploaded(cast_slice(&tables.deal), &self.stream)?,
             arena,
             places,
         });
@@ -160,7 +161,7 @@ impl Ground {
             offset += m * n;
         }
         Ok(Some(Judge {
-            table: uploaded(abi::bytes_of(&table), &self.stream)?,
+            table: uploaded(cast_slice(&table), &self.stream)?,
             groups: table.len() as u32,
             seal: expected.seal,
         }))
@@ -169,7 +170,7 @@ impl Ground {
 
 /// `Judged` of tools.cu.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, NoUninit)]
 pub(super) struct WireJudged {
     pub c: u64,
     pub expected: u64,
@@ -178,9 +179,6 @@ pub(super) struct WireJudged {
     pub offset: u64,
     pub group: u64,
 }
-
-// SAFETY: repr(C), six u64.
-unsafe impl Plain for WireJudged {}
 
 /// Judges one entry's output on one data set, on the device.
 #[derive(Debug)]

@@ -1,3 +1,5 @@
+use bytemuck::cast_slice;
+
 use super::arena::Arena;
 use super::driver::{DeviceMemory, Result, Stream};
 use super::tools::uploaded;
@@ -6,7 +8,6 @@ use crate::backend::salt::mix;
 use crate::backend::tables;
 use crate::backend::zones::Zones;
 use crate::catalog::OperandRef;
-use crate::compile::abi;
 use crate::domain::Group;
 use crate::operator::Operands;
 
@@ -87,7 +88,7 @@ impl DataSet {
 
     /// The same with its answer, the groups' elements one after another.
     pub(super) fn with_answer(self, c: &[f32], seal: u64, stream: &Stream) -> Result<Self> {
-        let memory = uploaded(abi::bytes_of(&sealed(c, seal)), stream)?;
+        let memory = uploaded(cast_slice(&sealed(c, seal)), stream)?;
         Ok(Self {
             expected: Some(Expected { memory, seal }),
             ..self

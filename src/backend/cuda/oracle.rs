@@ -13,7 +13,7 @@ const THREADS: u32 = 256;
 
 /// Parameters of `dgx_products`; keep in step with oracle.cu.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, bytemuck::NoUninit)]
 struct Products {
     a: u64,
     sfa: u64,
@@ -97,12 +97,8 @@ mod tests {
     use super::*;
     use crate::backend::cuda::tools_unit;
     use crate::compile::Nvrtc;
-    use crate::compile::abi::{Plain, bytes_of};
     use crate::domain::Shape;
     use crate::operator::Distribution;
-
-    // SAFETY: repr(C); eight addresses and four words leave no padding.
-    unsafe impl Plain for Products {}
 
     /// The device's kernel, without the device.
     fn solve_emulated(module: &Module, operands: &GroupOperands) -> GroupOracle {
@@ -128,7 +124,7 @@ mod tests {
         Launch::new("dgx_products")
             .grid(grid(group))
             .block([THREADS, 1, 1])
-            .params(Params::new().bytes(bytes_of(&[products])))
+            .params(Params::new().bytes(bytemuck::bytes_of(&products)))
             .run(module, &mut memory)
             .unwrap();
         let fetch = |address: u64| {

@@ -1,15 +1,16 @@
+use bytemuck::{NoUninit, cast_slice};
+
 use super::driver::{DeviceMemory, Result, Stream};
 use super::tools::{Tools, argument, blocks, uploaded};
 use crate::backend::pieces::{Piece, Source, What};
 use crate::backend::salt::Salt;
-use crate::compile::abi::{self, Plain};
 
 /// Bytes a block works on. Keep in step with tools.cu.
 const CHUNK: u64 = 32768;
 
 /// `Piece` of tools.cu.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, NoUninit)]
 pub(super) struct WirePiece {
     pub at: u64,
     pub from: u64,
@@ -19,9 +20,6 @@ pub(super) struct WirePiece {
     pub kind: u32,
     pub group: u32,
 }
-
-// SAFETY: repr(C), five u64 and two u32: no padding.
-unsafe impl Plain for WirePiece {}
 
 /// Pieces as the device reads them, and how many chunks they are in all;
 /// `address` says where a source lies.
@@ -76,7 +74,7 @@ impl Program {
         let pieces = [inputs, own, variables].concat();
         let (table, chunks) = wire(&pieces, &address);
         Ok(Self {
-            table: uploaded(abi::bytes_of(&table), stream)?,
+            table: uploaded(cast_slice(&table), stream)?,
             pieces,
             input_chunks: wire(inputs, &address).1,
             call_chunks: chunks - wire(variables, &address).1,

@@ -36,7 +36,7 @@ pub(super) fn encode(
     ));
     status.map_err(|error| refusal(name, map, &error))?;
     let mut bytes = [0; abi::TENSOR_MAP];
-    bytes.copy_from_slice(abi::bytes_of(&encoded.opaque));
+    bytes.copy_from_slice(bytemuck::cast_slice(&encoded.opaque));
     Ok(bytes)
 }
 

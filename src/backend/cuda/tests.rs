@@ -2,6 +2,7 @@
 //! the host: what lies in memory before a call, what is found after it, and
 //! who is called wrong.
 
+use bytemuck::cast_slice;
 use half::f16;
 use ptx_emu::{DevicePtr, Launch, Memory, Module, Params};
 
@@ -14,7 +15,6 @@ use crate::backend::salt::Salt;
 use crate::backend::tables::{self, Private};
 use crate::backend::zones::Zones;
 use crate::compile::Nvrtc;
-use crate::compile::abi::{self, bytes_of};
 use crate::domain::{Group, Shape};
 use crate::operator::{Distribution, Operands};
 
@@ -106,7 +106,7 @@ impl Laid {
             Source::Input(zone) => inputs[zone],
             _ => groups_at,
         });
-        let table = DevicePtr(put(abi::bytes_of(&wired)));
+        let table = DevicePtr(put(cast_slice(&wired)));
         Self {
             module: tools(),
             memory,
@@ -231,7 +231,7 @@ fn the_device_calls_wrong_what_the_host_does() {
         };
         let halves: Vec<u8> = c.iter().flat_map(|h| h.to_le_bytes()).collect();
         let (seal, c, count) = (99, put(&halves), put(&[0; 8]));
-        let answers = put(bytes_of(&sealed(&expected, seal)));
+        let answers = put(cast_slice(&sealed(&expected, seal)));
         let groups: Vec<WireJudged> = (0..2)
             .map(|group| WireJudged {
                 c: c + group * m * n * 2,
@@ -242,7 +242,7 @@ fn the_device_calls_wrong_what_the_host_does() {
                 group,
             })
             .collect();
-        let table = put(bytes_of(&groups));
+        let table = put(cast_slice(&groups));
         let params = Params::new()
             .u64(table)
             .u64(SALT.0)

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
+use bytemuck::cast_slice;
 use ptx_emu::{
     Class, Config, Counters, DevicePtr, Launch, Memory, MemoryError, MmaMode, Module, Params,
     Profile, Report,
@@ -19,7 +20,7 @@ use super::pieces::{self, Piece, Source};
 use super::tables::{self, Bases, Private, Tables};
 use super::zones::Zones;
 use super::{Backend, Data, Emulation, Job, Loaded, Observation, RunFailure, Trespass};
-use crate::compile::{Image, abi};
+use crate::compile::Image;
 use crate::config::target;
 use crate::domain::{BackendKind, Device, Group, Limits, Status};
 use crate::operator::Operands;
@@ -191,7 +192,7 @@ impl Place {
             .block(geometry.block)
             .shared_bytes(geometry.smem)
             .config(config)
-            .params(Params::new().bytes(abi::bytes_of(&[self.tables.args])));
+            .params(Params::new().bytes(bytemuck::bytes_of(&self.tables.args)));
         if geometry.cluster != [1; 3] {
             launch = launch.cluster(geometry.cluster);
         }
@@ -250,9 +251,9 @@ impl Place {
 fn source<'a>(tables: &'a Tables, tensors: &'a [Cow<'_, [u8]>], piece: &Piece) -> &'a [u8] {
     match piece.what.source() {
         Some(Source::Input(zone)) => &tensors[zone],
-        Some(Source::Groups) => abi::bytes_of(&tables.groups),
+        Some(Source::Groups) => cast_slice(&tables.groups),
         Some(Source::Maps) => &tables.maps,
-        Some(Source::Deal) => abi::bytes_of(&tables.deal),
+        Some(Source::Deal) => cast_slice(&tables.deal),
         // The emulator's modules keep their variables.
         Some(Source::Variable(_)) | None => &[],
     }

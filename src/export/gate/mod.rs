@@ -1,5 +1,7 @@
 //! A gate's report for programs, for test collectors and for pull requests.
 
+use quick_junit::NonSuccessKind::{self, Error, Failure};
+use quick_junit::{Report, TestCase, TestCaseStatus, TestSuite};
 use serde::Serialize;
 use serde_json::json;
 
@@ -58,67 +60,47 @@ pub(crate) fn json(report: &GateReport) -> String {
 /// JUnit XML: a test case per finding; what cannot be judged is an error, and
 /// so is half a run.
 pub(crate) fn junit(report: &GateReport) -> String {
-    let gaps = usize::from(!report.incomplete.is_empty());
-    let errors = report.count(Ruling::Refused) + report.count(Ruling::Undecided) + gaps;
-    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    xml.push_str(&format!(
-        "<testsuites>\n  <testsuite name=\"dgx gate over {}\" tests=\"{}\" failures=\"{}\" errors=\"{errors}\">\n",
-        xml_text(&report.over),
-        report.findings.len() + gaps,
-        report.count(Ruling::Failed),
-    ));
-    if gaps > 0 {
-        xml.push_str(&format!(
-            "    <testcase classname=\"run\" name=\"complete\">\n      \
-             <error type=\"incomplete\" message=\"{}\"/>\n    </testcase>\n",
-            xml_text(&gate_gaps(report).join("; "))
-        ));
+    let mut suite = TestSuite::new(format!("dgx gate over {}", report.over));
+    if !report.incomplete.is_empty() {
+        let gaps = gate_gaps(report).join("; ");
+        suite.add_test_case(case("run", "complete", Some((Error, "incomplete", gaps))));
     }
     for finding in &report.findings {
         let name = match &finding.shape {
             Some(shape) => format!("{} {shape}", finding.rule),
             None => finding.rule.to_string(),
         };
-        let (class, name) = (xml_text(finding.contender.as_str()), xml_text(&name));
-        let open = format!("    <testcase classname=\"{class}\" name=\"{name}\"");
-        let element = match finding.ruling {
-            Ruling::Passed => {
-                xml.push_str(&format!("{open}/>\n"));
-                continue;
-            }
-            Ruling::Failed => "failure",
-            Ruling::Refused | Ruling::Undecided => "error",
-        };
+        let word = ruling_word(finding.ruling);
         let words = finding.reason.as_ref().map(reason);
         let message = format!(
             "wanted {}, found {}: {}",
             wanted(&finding.wanted),
             found(&finding.found),
-            words.as_deref().unwrap_or(ruling_word(finding.ruling))
+            words.as_deref().unwrap_or(word)
         );
-        xml.push_str(&format!(
-            "{open}>\n      <{element} type=\"{}\" message=\"{}\"/>\n    </testcase>\n",
-            ruling_word(finding.ruling).to_lowercase(),
-            xml_text(&message)
-        ));
+        let word = word.to_lowercase();
+        let fault = match finding.ruling {
+            Ruling::Passed => None,
+            Ruling::Failed => Some((Failure, &*word, message)),
+            Ruling::Refused | Ruling::Undecided => Some((Error, &*word, message)),
+        };
+        suite.add_test_case(case(finding.contender.as_str(), &name, fault));
     }
-    xml.push_str("  </testsuite>\n</testsuites>\n");
-    xml
+    let mut all = Report::new("dgx gate");
+    all.add_test_suite(suite);
+    all.to_string().expect("text is written to memory")
 }
 
-fn xml_text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
+/// A test case, and what is wrong with it, of which kind, in words.
+fn case(class: &str, name: &str, fault: Option<(NonSuccessKind, &str, String)>) -> TestCase {
+    let status = fault.map_or_else(TestCaseStatus::success, |(severity, kind, message)| {
+        let mut status = TestCaseStatus::non_success(severity);
+        status.set_type(kind).set_message(message);
+        status
+    });
+    let mut case = TestCase::new(name, status);
+    case.set_classname(class);
+    case
 }
 
 /// A summary for a pull request, in GitHub's Markdown.
