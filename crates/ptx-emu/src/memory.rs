@@ -423,11 +423,19 @@ const NEAR: u32 = 32 << 10;
 #[inline(always)]
 pub(crate) fn words_of(first: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
     let (first, last) = (first / SECTOR, (end - 1) / SECTOR);
-    (first / 64..=last / 64).map(move |word| {
-        let low = first.max(word * 64) - word * 64;
-        let high = last.min(word * 64 + 63) - word * 64;
-        let bits = (u64::MAX >> (63 - high)) & (u64::MAX << low);
-        (word as usize, bits)
+    let (from, to) = ((first / 64) as usize, (last / 64) as usize);
+    (from..to + 1).map(move |word| {
+        let head = if word == from {
+            u64::MAX << (first % 64)
+        } else {
+            u64::MAX
+        };
+        let tail = if word == to {
+            u64::MAX >> (63 - last % 64)
+        } else {
+            u64::MAX
+        };
+        (word, head & tail)
     })
 }
 
@@ -461,22 +469,33 @@ impl Footprint {
     /// `[low, end)` of a region.
     #[inline(always)]
     pub(crate) fn mark_lanes(&self, region: usize, at: &[u32; 32], (low, end): (u32, u32)) {
-        let words = &self.regions[region];
-        let marked = |(word, bits): (usize, u64)| {
-            let cell = &words[word];
-            !cell.load(Ordering::Relaxed) & bits == 0
-        };
+        let words = &self.regions[region][..];
         // Loops come back to what is marked already.
-        if end - low < NEAR && words_of(low.into(), end.into()).all(marked) {
-            return;
-        }
-        for &a in at {
-            let sector = u64::from(a) / SECTOR;
-            let (word, bit) = (sector as usize / 64, 1 << (sector % 64));
-            if !marked((word, bit)) {
-                words[word].fetch_or(bit, Ordering::Relaxed);
+        if end - low < NEAR {
+            let mut missing = 0;
+            for (word, bits) in words_of(low.into(), end.into()) {
+                missing |= !words[word].load(Ordering::Relaxed) & bits;
+            }
+            if missing == 0 {
+                return;
             }
         }
+        let add = |word: usize, bits: u64| {
+            if !words[word].load(Ordering::Relaxed) & bits != 0 {
+                words[word].fetch_or(bits, Ordering::Relaxed);
+            }
+        };
+        // Neighbours often share a word, and writing it is dear.
+        let (mut word, mut bits) = (at[0] as usize / SECTOR as usize / 64, 0);
+        for &a in at {
+            let sector = a as usize / SECTOR as usize;
+            if sector / 64 != word {
+                add(word, bits);
+                (word, bits) = (sector / 64, 0);
+            }
+            bits |= 1 << (sector % 64);
+        }
+        add(word, bits);
     }
 
     /// Bytes of all touched sectors.

@@ -10,6 +10,7 @@ use super::copy::Origin;
 use super::door::{Act, Agent, Bytes, Room, Visit};
 use super::draft::Drafts;
 use super::gather::{gather, scatter};
+use super::pointers::{HostPtr, Pointers};
 use super::warp::{Wait, Warp, each};
 use crate::fault::FaultKind;
 use crate::op::{
@@ -18,44 +19,6 @@ use crate::op::{
 };
 
 type Checked<T> = Result<T, Box<FaultKind>>;
-
-/// Where a lane's bytes lie, within the slice that was checked for it.
-#[derive(Clone, Copy)]
-pub(super) struct HostPtr(*mut u8);
-
-impl Default for HostPtr {
-    #[inline(always)]
-    fn default() -> Self {
-        Self(std::ptr::null_mut())
-    }
-}
-
-impl HostPtr {
-    #[inline(always)]
-    pub(super) fn to(first: *mut u8) -> Self {
-        Self(first)
-    }
-
-    /// So many bytes further on.
-    #[inline(always)]
-    pub(super) fn offset(self, bytes: usize) -> Self {
-        Self(self.0.wrapping_add(bytes))
-    }
-
-    /// So many bytes before, where offsets into a slice are counted from.
-    #[inline(always)]
-    pub(super) fn back(self, bytes: usize) -> Self {
-        Self(self.0.wrapping_sub(bytes))
-    }
-
-    #[inline(always)]
-    pub(super) fn cast<T>(self) -> *mut T {
-        self.0.cast()
-    }
-}
-
-/// Where the lanes of a warp find their bytes; lanes outside the mask repeat a valid place.
-pub(super) struct Pointers(pub(super) [HostPtr; 32]);
 
 /// Where a lane's address leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

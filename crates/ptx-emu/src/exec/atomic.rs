@@ -1,15 +1,17 @@
 //! `atom` and `red`, and the reductions of bulk copies.
 
-use super::access::{Access, HostPtr, Pointers, lanes};
+use super::access::{Access, lanes};
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
 use super::door::Act;
+use super::pointers::HostPtr;
+use super::span::Span;
 use super::warp::{Wait, Warp};
 use crate::fault::FaultKind;
 use crate::numeric::arith::{self, Extremum};
 use crate::numeric::halves::{Half, HalfMode, both};
 use crate::numeric::{FloatMode, Rounding};
-use crate::op::{Atom, AtomOp, Num, R32, Slot};
+use crate::op::{Atom, AtomOp, Num, R32, Slot, Space};
 
 const HALF: HalfMode = HalfMode {
     ftz: false,
@@ -118,13 +120,41 @@ pub(super) unsafe fn write_word(at: HostPtr, bytes: u64, value: u64) {
 }
 
 impl Cluster<'_> {
-    /// Lanes act one after another, lowest first; CTAs in order, at communication points.
-    pub(super) fn atom(
+    /// Lanes act one after another, lowest first; CTAs in order, at communication points. The usual
+    /// operations on 32-bit integers do not ask what they are for every lane.
+    #[inline(always)]
+    pub(super) fn atom<const QUICK: bool>(
         &mut self,
         w: &mut Warp,
         mask: u32,
         atom: &Atom,
     ) -> Result<Flow, Box<FaultKind>> {
+        let alone = w.granted || !self.env.shared_grid || atom.space == Space::Shared;
+        let program = self.env.program;
+        let slots = (pool(program, atom.d), pool(program, atom.b));
+        if let Some(word) = Word::of(atom, slots)
+            && alone
+        {
+            let access = Access {
+                bytes: 4,
+                act: Act::Update,
+                order: atom.order,
+            };
+            let mut at = [0; 32];
+            if let Some(span) = self.span::<QUICK>(w, mask, atom.space, atom.addr, access, &mut at)
+            {
+                self.counters.atomics += u64::from(mask.count_ones());
+                // SAFETY: `span` checked the word of every lane.
+                let changed = unsafe { word.update(w, mask, atom.op, (span, &at)) };
+                self.progress += u64::from(changed);
+                return Ok(Flow::Next);
+            }
+        }
+        self.atom_any(w, mask, atom)
+    }
+
+    #[inline(never)]
+    fn atom_any(&mut self, w: &mut Warp, mask: u32, atom: &Atom) -> Result<Flow, Box<FaultKind>> {
         let addresses = self.addresses(w, atom.addr);
         if self.communicates(w, mask, atom.space, &addresses) {
             return Ok(Flow::Again(Wait::Communication));
@@ -147,23 +177,19 @@ impl Cluster<'_> {
             order: atom.order,
         };
         let usual = access.bytes.is_power_of_two() && access.bytes <= 16;
+        let mut at = [0; 32];
         let span = match usual {
-            true => self.span(w, mask, atom.space, atom.addr, access),
+            true => self.span::<false>(w, mask, atom.space, atom.addr, access, &mut at),
             false => None,
         };
         let pointers = match span {
-            Some(span) => span.pointers(),
+            Some(span) => span.pointers(&at),
             None => self.resolve(w, mask, atom.space, addresses, access)?,
         };
         // The L2 cache adds f32 with subnormals flushed; shared memory keeps them.
         let in_memory = self.is_global(mask, atom.space, &addresses);
         let mut changed = false;
         self.counters.atomics += u64::from(mask.count_ones()) * vector as u64;
-        // SAFETY: `span` and `resolve` checked the word of every lane.
-        if let (1, Some(done)) = (vector, unsafe { words(w, mask, atom, (d, b), &pointers) }) {
-            self.progress += u64::from(done);
-            return Ok(Flow::Next);
-        }
         for lane in lanes(mask) {
             let at = pointers.0[lane];
             if atom.ty == Num::B128 {
@@ -173,7 +199,7 @@ impl Cluster<'_> {
             }
             for i in 0..vector {
                 let at = at.offset(i * each as usize);
-                // SAFETY: `resolve` checked all `vector` elements of this lane.
+                // SAFETY: `span` or `resolve` checked all `vector` elements of this lane.
                 let old = unsafe { read_word(at, each) };
                 let operand = b.get(i).map_or(0, |&s| w.lane(s, lane));
                 let keep = if each == 8 {
@@ -203,80 +229,109 @@ impl Cluster<'_> {
     }
 }
 
-/// The usual operations on 32-bit integers, without asking what they are for every lane; whether
-/// they changed anything. None for all others.
-///
-/// # Safety
-/// The word of every lane of the mask must be valid.
-unsafe fn words(
-    w: &mut Warp,
-    mask: u32,
-    atom: &Atom,
-    (d, b): (&[Slot], &[Slot]),
-    pointers: &Pointers,
-) -> Option<bool> {
-    let d = match d {
-        [] | [Slot::Sink] => None,
-        [Slot::W32(d)] => Some(*d),
-        _ => return None,
-    };
-    let &[Slot::W32(b)] = b else {
-        return None;
-    };
-    // SAFETY: by this function's contract.
-    let each =
-        |w: &mut Warp, op: fn(u32, u32) -> u32| unsafe { each_word(w, mask, (d, b), pointers, op) };
-    let signed = match atom.ty {
-        Num::S32 => true,
-        Num::U32 | Num::B32 => false,
-        _ => return None,
-    };
-    Some(match atom.op {
-        // SAFETY: as above. The commonest is inlined.
-        AtomOp::Add => unsafe { each_word(w, mask, (d, b), pointers, u32::wrapping_add) },
-        AtomOp::Exch => each(w, |_, x| x),
-        AtomOp::And => each(w, |old, x| old & x),
-        AtomOp::Or => each(w, |old, x| old | x),
-        AtomOp::Xor => each(w, |old, x| old ^ x),
-        AtomOp::Min if signed => each(w, |old, x| (old as i32).min(x as i32) as u32),
-        AtomOp::Max if signed => each(w, |old, x| (old as i32).max(x as i32) as u32),
-        AtomOp::Min => each(w, u32::min),
-        AtomOp::Max => each(w, u32::max),
-        AtomOp::Cas | AtomOp::Inc | AtomOp::Dec => return None,
-    })
+/// An operation on one 32-bit integer per lane.
+struct Word {
+    signed: bool,
+    d: Option<R32>,
+    b: R32,
 }
 
-/// # Safety
-/// As for [`words`].
-#[inline(always)]
-unsafe fn each_word(
-    w: &mut Warp,
-    mask: u32,
-    (d, b): (Option<R32>, R32),
-    pointers: &Pointers,
-    op: impl Fn(u32, u32) -> u32,
-) -> bool {
-    let operands = *w.get(b);
-    let mut before = match d {
-        Some(d) => *w.get(d),
-        None => [0; 32],
-    };
-    let mut changed = 0;
-    for lane in lanes(mask) {
-        let at = pointers.0[lane].cast::<u32>();
-        // SAFETY: by this function's contract.
+impl Word {
+    /// None if it is another.
+    #[inline(always)]
+    fn of(atom: &Atom, slots: (&[Slot], &[Slot])) -> Option<Self> {
+        let signed = match atom.ty {
+            Num::S32 => true,
+            Num::U32 | Num::B32 => false,
+            _ => return None,
+        };
+        if let AtomOp::Cas | AtomOp::Inc | AtomOp::Dec = atom.op {
+            return None;
+        }
+        let (d, b) = match slots {
+            ([] | [Slot::Sink], &[Slot::W32(b)]) => (None, b),
+            (&[Slot::W32(d)], &[Slot::W32(b)]) => (Some(d), b),
+            _ => return None,
+        };
+        Some(Self { signed, d, b })
+    }
+
+    /// Whether it changed anything.
+    ///
+    /// # Safety
+    /// The word of every lane must be valid.
+    #[inline(always)]
+    unsafe fn update(
+        &self,
+        w: &mut Warp,
+        mask: u32,
+        op: AtomOp,
+        lanes: (Span, &[u32; 32]),
+    ) -> bool {
+        // SAFETY: by this function's contract. The commonest is inlined.
         unsafe {
-            let old = at.read_unaligned();
-            let new = op(old, operands[lane]);
-            at.write_unaligned(new);
-            before[lane] = old;
-            changed |= old ^ new;
+            match op {
+                AtomOp::Add => self.each(w, mask, lanes, u32::wrapping_add),
+                _ => self.any(w, mask, op, lanes),
+            }
         }
     }
-    if let Some(d) = d {
-        w.r32[d.0 as usize].0 = before;
+
+    /// # Safety
+    /// As for [`Word::update`].
+    #[inline(never)]
+    unsafe fn any(&self, w: &mut Warp, mask: u32, op: AtomOp, lanes: (Span, &[u32; 32])) -> bool {
+        let f: fn(u32, u32) -> u32 = match (op, self.signed) {
+            (AtomOp::And, _) => |old, x| old & x,
+            (AtomOp::Or, _) => |old, x| old | x,
+            (AtomOp::Xor, _) => |old, x| old ^ x,
+            (AtomOp::Min, true) => |old, x| (old as i32).min(x as i32) as u32,
+            (AtomOp::Max, true) => |old, x| (old as i32).max(x as i32) as u32,
+            (AtomOp::Min, false) => u32::min,
+            (AtomOp::Max, false) => u32::max,
+            // What is left of those that `of` lets through.
+            _ => |_, x| x,
+        };
+        // SAFETY: by this function's contract.
+        unsafe { self.each(w, mask, lanes, f) }
     }
-    changed != 0
+
+    /// # Safety
+    /// As for [`Word::update`].
+    #[inline(always)]
+    unsafe fn each(
+        &self,
+        w: &mut Warp,
+        mask: u32,
+        (span, at): (Span, &[u32; 32]),
+        op: impl Fn(u32, u32) -> u32,
+    ) -> bool {
+        let operands = *w.get(self.b);
+        let mut before = match self.d {
+            Some(d) => *w.get(d),
+            None => [0; 32],
+        };
+        let mut changed = 0;
+        let mut one = |lane: usize| {
+            let at = span.host.offset(at[lane] as usize).cast::<u32>();
+            // SAFETY: by this function's contract.
+            unsafe {
+                let old = at.read_unaligned();
+                let new = op(old, operands[lane]);
+                at.write_unaligned(new);
+                before[lane] = old;
+                changed |= old ^ new;
+            }
+        };
+        match mask {
+            u32::MAX => (0..32).for_each(&mut one),
+            _ => lanes(mask).for_each(&mut one),
+        }
+        if let Some(d) = self.d {
+            w.r32[d.0 as usize].0 = before;
+        }
+        changed != 0
+    }
 }
 
 /// As [`combine`], but by the units beside the L2 cache, which flush f32.

@@ -1,47 +1,8 @@
 //! Shared-memory bank conflicts.
 
-use std::cell::RefCell;
-
 use super::access::lanes;
-use super::cluster::Cluster;
-use super::warp::{Warp, each};
-
-/// Entries of the pattern cache.
-const ENTRIES: usize = 1024;
-
-/// Keeps an instruction's entries of different warps apart from its neighbours'.
-const PRIME: u32 = 131;
-
-thread_local! {
-    static CACHE: RefCell<ConflictCache> = RefCell::default();
-}
-
-/// The last access pattern of each instruction of each warp and what it cost: loops and CTAs repeat
-/// themselves, and moving a whole pattern by a multiple of 128 bytes changes nothing. What a
-/// pattern costs depends on nothing else, so a thread keeps it beyond the CTA.
-#[derive(Default)]
-struct ConflictCache {
-    entries: Vec<Entry>,
-    /// A lane for every word of shared memory: scratch of [`count_leaders`].
-    leader: Vec<u8>,
-}
-
-#[derive(Clone)]
-struct Entry {
-    mask: u32,
-    bytes: u32,
-    phase: u32,
-    deltas: [u32; 32],
-    extra: u32,
-}
-
-const EMPTY: Entry = Entry {
-    mask: 0,
-    bytes: 0,
-    phase: 0,
-    deltas: [0; 32],
-    extra: 0,
-};
+#[cfg(target_arch = "x86_64")]
+use super::quick;
 
 /// Wavefronts beyond the least a warp access of `bytes` per lane needs.
 pub(super) fn extra_wavefronts(mask: u32, at: &[u64; 32], bytes: u64) -> u32 {
@@ -71,35 +32,45 @@ pub(super) fn extra_wavefronts(mask: u32, at: &[u64; 32], bytes: u64) -> u32 {
 }
 
 /// As [`extra_wavefronts`] for aligned accesses of a power of two up to 16 bytes in the CTA's own
-/// memory. Of the lanes on one word the last to write its number there is the one that counts.
-fn count_leaders(mask: u32, at: &[u32; 32], bytes: u32, leader: &mut Vec<u8>) -> u32 {
-    let shift = bytes.max(4).trailing_zeros();
-    // A pass takes as many lanes as fill 128 bytes, and there are as many places for them.
-    let lanes_per_pass = 128 >> shift;
-    let place = |lane: usize| (at[lane] >> shift) as usize;
-    let most = lanes(mask).map(place).max().unwrap_or(0);
-    if leader.len() <= most {
-        leader.resize(most + 1, 0);
+/// memory; lanes outside the mask repeat one inside. It is the same wherever the first lane lies,
+/// if its place in a word is.
+#[inline(always)]
+pub(super) fn conflicts<const QUICK: bool>(mask: u32, at: &[u32; 32], bytes: u32) -> u32 {
+    match QUICK {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: quick machines have AVX2.
+        true => unsafe { quick_count(mask, at, bytes) },
+        _ => plain_count(mask, at, bytes),
     }
-    let mut extra = 0;
-    for first in (0..32).step_by(lanes_per_pass) {
-        let all = u32::MAX >> (32 - lanes_per_pass) << first & mask;
-        for lane in lanes(all) {
-            leader[place(lane)] = lane as u8;
-        }
-        let mut per_bank = [0u8; 32];
-        for lane in lanes(all) {
-            let word = place(lane);
-            per_bank[word % lanes_per_pass] += u8::from(leader[word] == lane as u8);
-        }
-        let most = per_bank.into_iter().fold(0, u8::max);
-        extra += u32::from(most.saturating_sub(1));
-    }
-    extra
 }
 
-/// Whether no two lanes of a pass lie in the same banks, for accesses as [`count_leaders`] takes
-/// them. What most kernels have seen to needs no counting.
+#[inline(never)]
+fn plain_count(mask: u32, at: &[u32; 32], bytes: u32) -> u32 {
+    match apart(mask, at, bytes) {
+        // What most kernels have seen to needs no counting.
+        true => 0,
+        false => count(mask, at, bytes),
+    }
+}
+
+/// As [`plain_count`], with the first wavefront of all lanes at once.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline(never)]
+fn quick_count(mask: u32, at: &[u32; 32], bytes: u32) -> u32 {
+    if quick::apart(mask, at, bytes) {
+        return 0;
+    }
+    if bytes > 4 {
+        return count(mask, at, bytes);
+    }
+    match quick::unserved(at) & mask {
+        0 => 0,
+        left => 1 + count(left, at, bytes),
+    }
+}
+
+/// Whether no two lanes of a pass lie in the same banks.
 #[inline(always)]
 fn apart(mask: u32, at: &[u32; 32], bytes: u32) -> bool {
     let shift = bytes.max(4).trailing_zeros();
@@ -112,53 +83,39 @@ fn apart(mask: u32, at: &[u32; 32], bytes: u32) -> bool {
     places.count_ones() == mask.count_ones()
 }
 
-impl Cluster<'_> {
-    /// Counts the conflicts of one shared access in the CTA's own memory.
-    #[inline(always)]
-    pub(super) fn count_conflicts(&mut self, w: &Warp, mask: u32, at: &[u32; 32], bytes: u32) {
-        if apart(mask, at, bytes) {
-            return;
+/// Counts wavefront by wavefront: each serves one word of every bank, and all lanes that want it.
+#[inline(always)]
+fn count(mask: u32, at: &[u32; 32], bytes: u32) -> u32 {
+    let shift = bytes.max(4).trailing_zeros();
+    // A pass takes as many lanes as fill 128 bytes, and there are as many places for them.
+    let lanes_per_pass = 128 >> shift;
+    let within = lanes_per_pass - 1;
+    let mut extra = 0;
+    for first in (0..32).step_by(lanes_per_pass) {
+        let mut left = u32::MAX >> (32 - lanes_per_pass) << first & mask;
+        let mut wavefronts = 0u32;
+        while left != 0 {
+            let mut served = [0; 32];
+            for lane in lanes(left) {
+                let word = at[lane] >> shift;
+                served[word as usize & within] = word;
+            }
+            for lane in lanes(left) {
+                let word = at[lane] >> shift;
+                left &= !(u32::from(served[word as usize & within] == word) << lane);
+            }
+            wavefronts += 1;
         }
-        let extra = CACHE.with_borrow_mut(
-            #[inline(always)]
-            |cache| cache.extra(w.pc + PRIME * w.index, mask, at, bytes),
-        );
-        self.counters.bank_conflicts += u64::from(extra);
+        extra += wavefronts.saturating_sub(1);
     }
-}
-
-impl ConflictCache {
-    #[inline(always)]
-    fn extra(&mut self, place: u32, mask: u32, at: &[u32; 32], bytes: u32) -> u32 {
-        let first = at[0];
-        let deltas: [u32; 32] = each(
-            #[inline(always)]
-            |i| at[i].wrapping_sub(first),
-        );
-        if self.entries.is_empty() {
-            self.entries = vec![EMPTY; ENTRIES];
-        }
-        let entry = &mut self.entries[place as usize % ENTRIES];
-        let mut differs = (entry.mask ^ mask) | (entry.phase ^ (first % 128));
-        for (delta, known) in deltas.iter().zip(&entry.deltas) {
-            differs |= delta ^ known;
-        }
-        if differs | (entry.bytes ^ bytes) != 0 {
-            *entry = Entry {
-                mask,
-                bytes,
-                phase: first % 128,
-                deltas,
-                extra: count_leaders(mask, at, bytes, &mut self.leader),
-            };
-        }
-        entry.extra
-    }
+    extra
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exec::warp::each;
+    use crate::numeric::simd::Level;
 
     #[test]
     fn strides_conflict_and_broadcasts_do_not() {
@@ -178,17 +135,25 @@ mod tests {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             state >> 8
         };
-        let mut leader = Vec::new();
         for round in 0..20_000 {
             let bytes = 1 << (round % 5);
             let span = 4 << (draw() % 14);
             let mask = [u32::MAX, draw() << 8 | 1, 1 << (draw() % 32)][draw() as usize % 3];
-            let at: [u32; 32] = each(|_| 1024 + draw() % span / bytes * bytes);
-            let wide = at.map(u64::from);
-            let plain = extra_wavefronts(mask, &wide, bytes.into());
-            let quick = count_leaders(mask, &at, bytes, &mut leader);
-            assert_eq!(quick, plain, "{bytes} bytes, mask {mask:#x}, {at:?}");
+            let mut at: [u32; 32] = each(|_| 1024 + draw() % span / bytes * bytes);
+            let first = at[mask.trailing_zeros() as usize];
+            at = each(|i| if mask >> i & 1 == 1 { at[i] } else { first });
+            let plain = extra_wavefronts(mask, &at.map(u64::from), bytes.into());
+            assert_eq!(
+                count(mask, &at, bytes),
+                plain,
+                "{bytes} bytes, mask {mask:#x}, {at:?}"
+            );
             assert!(!apart(mask, &at, bytes) || plain == 0);
+            let moved = at.map(|a| a + bytes.max(4) * (round % 64));
+            assert_eq!(conflicts::<false>(mask, &moved, bytes), plain);
+            if Level::best() >= Level::Avx2 {
+                assert_eq!(conflicts::<true>(mask, &moved, bytes), plain);
+            }
             let spread = each(|i| 1024 + i as u32 * bytes.max(4));
             assert!(apart(mask, &spread, bytes));
         }

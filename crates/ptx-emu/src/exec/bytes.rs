@@ -20,6 +20,18 @@ impl AlignedBytes {
             len,
         }
     }
+
+    /// As [`AlignedBytes::filled`], in the place of what is here.
+    pub(crate) fn refill(&mut self, len: usize, byte: u8) {
+        self.lines.clear();
+        self.lines.resize(len.div_ceil(128), Line([byte; 128]));
+        self.len = len;
+    }
+
+    /// Bytes it holds on to.
+    pub(crate) fn storage(&self) -> usize {
+        self.lines.capacity() * size_of::<Line>()
+    }
 }
 
 impl Deref for AlignedBytes {

@@ -24,7 +24,7 @@ use super::warp::{State, Wait, WaitPhase, Warp};
 use crate::counters::Counters;
 use crate::fault::{EarlyRead, Fault, FaultKind};
 use crate::memory::{HostBytes, Memory};
-use crate::op::SHARED_BASE;
+use crate::trace::CtaTrace;
 
 /// What uninitialised and in-flight shared bytes read as: NaN in every float format that has one.
 pub(super) const POISON: u8 = 0xff;
@@ -50,6 +50,7 @@ pub(crate) enum Outcome {
     Parked,
 }
 
+#[derive(Default)]
 pub(crate) struct Cta {
     pub(crate) id: [u32; 3],
     pub(crate) shared: AlignedBytes,
@@ -61,8 +62,32 @@ pub(crate) struct Cta {
     /// Boxed, because a warp is taken out for each of its turns, many of which are short.
     #[expect(clippy::vec_box, reason = "a turn swaps pointers, not warps")]
     pub(crate) warps: Vec<Box<Warp>>,
+    /// Warps that have not ended.
+    pub(crate) running: u32,
+    /// Warps, a bit each, that have ended or wait for others and were looked at since anything
+    /// could have woken them: a barrier clears it.
+    pub(crate) asleep: u64,
     /// Registers per thread times warps not handed out, once `setmaxnreg` is used.
     pub(crate) free_registers: Option<i64>,
+}
+
+impl Cta {
+    /// Bytes it holds on to.
+    pub(super) fn storage(&self) -> usize {
+        let registers = self.warps.iter().map(|w| w.storage());
+        self.shared.storage() + registers.sum::<usize>()
+    }
+}
+
+/// What is left of a cluster that has ended.
+pub(super) struct Remains {
+    /// Place in grid order.
+    pub(super) index: u64,
+    pub(super) counters: Counters,
+    pub(super) drafts: Drafts,
+    pub(super) early: Option<Box<EarlyRead>>,
+    pub(super) printed: Printed,
+    pub(super) traces: Vec<CtaTrace>,
 }
 
 /// The allocation accessed last.
@@ -118,7 +143,8 @@ pub(crate) struct Cluster<'a> {
     pub(crate) adversary: Adversary,
     /// Warps, as (CTA, warp), in the order of their turns.
     order: Vec<(u32, u32)>,
-    /// Since when some warp has stood before an access that other CTAs may see.
+    /// Warps that stand before an access that other CTAs may see, and since when some have.
+    talking: usize,
     parked_since: Option<EventTime>,
     /// Epochs it has seen, and the last one of its pause.
     epochs: u64,
@@ -174,7 +200,7 @@ impl<'a> Cluster<'a> {
             counters: Counters::default(),
             last_region: CachedRegion::default(),
             regions: Default::default(),
-            layouts: vec![super::span::Layout::SAME; super::direct::LAYOUTS],
+            layouts: super::spares::layouts(),
             drafts: Drafts::new(env.clusters().iter().any(|&n| n > 1)),
             printed: Printed::default(),
             clocks: Clocks::default(),
@@ -183,6 +209,7 @@ impl<'a> Cluster<'a> {
             progress: 1,
             adversary: Adversary::new(env.seed, index),
             order: Vec::new(),
+            talking: 0,
             parked_since: None,
             epochs: 0,
             resumes: 0,
@@ -220,8 +247,7 @@ impl<'a> Cluster<'a> {
         let hurries = talks && self.adversary.heads();
         loop {
             let ran = self.round()?;
-            let parked = talks
-                && (!self.ordered.is_empty() || self.any(|w| matches!(w, Wait::Communication)));
+            let parked = talks && (!self.ordered.is_empty() || self.talking > 0);
             if ran {
                 // The others may be spinning on what a parked warp is about to do.
                 let since = *self.parked_since.get_or_insert(self.clocks.now());
@@ -265,11 +291,6 @@ impl<'a> Cluster<'a> {
         self.ctas.iter().flat_map(|cta| &cta.warps).map(|w| &**w)
     }
 
-    fn any(&self, test: impl Fn(&Wait) -> bool) -> bool {
-        self.warps()
-            .any(|w| matches!(&w.state, State::Waiting(wait) if test(wait)))
-    }
-
     /// Gives warps that can run a turn, by priority; false if none could.
     fn round(&mut self) -> Result<bool, Box<Fault>> {
         let mut ran = false;
@@ -279,7 +300,7 @@ impl<'a> Cluster<'a> {
         }
         for &(cta, warp) in &order {
             let (cta, warp) = (cta as usize, warp as usize);
-            if !self.wake(cta, warp)? {
+            if self.ctas[cta].asleep >> warp & 1 == 1 || !self.wake(cta, warp)? {
                 continue;
             }
             ran = true;
@@ -314,6 +335,8 @@ impl<'a> Cluster<'a> {
         };
         let (pc, active) = (w.pc, w.active);
         let done = matches!(w.state, State::Done);
+        let talks = matches!(w.state, State::Waiting(Wait::Communication));
+        self.talking += usize::from(talks);
         self.spare = Some(std::mem::replace(&mut self.ctas[cta].warps[warp], w));
         match outcome {
             Ok(steps) => {
@@ -324,6 +347,7 @@ impl<'a> Cluster<'a> {
         }
         if done {
             self.progress += 1;
+            self.ctas[cta].running -= 1;
             self.thread_exit(cta);
         }
         match self.overdue() {
@@ -382,6 +406,8 @@ impl<'a> Cluster<'a> {
             if matches!(w.state, State::Waiting(Wait::Communication)) {
                 w.state = State::Ready;
                 w.granted = true;
+                self.ctas[cta].asleep &= !(1 << warp);
+                self.talking -= 1;
                 let before = self.progress;
                 self.turn(cta, warp, 1)?;
                 changed |= self.progress != before;
@@ -397,7 +423,10 @@ impl<'a> Cluster<'a> {
     fn wake(&mut self, cta: usize, warp: usize) -> Result<bool, Box<Fault>> {
         let wait = match &self.ctas[cta].warps[warp].state {
             State::Ready => return Ok(true),
-            State::Done => return Ok(false),
+            State::Done => {
+                self.ctas[cta].asleep |= 1 << warp;
+                return Ok(false);
+            }
             State::Waiting(wait) => *wait,
         };
         let w = &self.ctas[cta].warps[warp];
@@ -433,6 +462,8 @@ impl<'a> Cluster<'a> {
             w.state = State::Ready;
             w.waits = w.waits.saturating_add(1);
             w.pace = self.adversary.pace(w.waits);
+        } else if matches!(wait, Wait::Bar { .. } | Wait::Communication) {
+            self.ctas[cta].asleep |= 1 << warp;
         }
         Ok(ready)
     }
@@ -476,14 +507,21 @@ impl<'a> Cluster<'a> {
         Ok(())
     }
 
-    /// What is left of a cluster that has ended, until its results are taken: registers and shared
-    /// memory of a whole wave would be large.
-    pub(super) fn without_registers(mut self) -> Self {
-        for cta in &mut self.ctas {
-            cta.warps = Vec::new();
-            cta.shared = AlignedBytes::default();
+    /// What is left of a cluster that has ended, until its results are taken. Registers and shared
+    /// memory, which would be large for a whole wave, go to the next one.
+    pub(super) fn end(mut self) -> Remains {
+        self.settle();
+        let traces = self.traces();
+        self.ctas.into_iter().for_each(super::spares::leave);
+        super::spares::leave_layouts(self.layouts);
+        Remains {
+            index: self.index,
+            counters: self.counters,
+            drafts: self.drafts,
+            early: self.early,
+            printed: self.printed,
+            traces,
         }
-        self
     }
 
     /// Adds what the warps counted for themselves.
@@ -501,9 +539,4 @@ impl<'a> Cluster<'a> {
             }
         }
     }
-}
-
-/// Shared bytes of a CTA: the reserved first KiB, then static and dynamic variables.
-pub(super) fn shared_memory(end: u32) -> AlignedBytes {
-    AlignedBytes::filled(end.max(SHARED_BASE) as usize, POISON)
 }

@@ -4,11 +4,12 @@
 //! completes; a copy out of shared memory reads its source some time between, and what changes
 //! there meanwhile is poison. When they complete is up to [`super::adversary`].
 
-use super::access::{Access, HostPtr, Place, place_of};
+use super::access::{Access, Place, place_of};
 use super::atomic::combine;
 use super::cluster::{CachedRegion, Cluster, POISON};
 use super::door::{Act, Agent, Bytes, Room, Visit};
 use super::lane_copy::LaneCopy;
+use super::pointers::HostPtr;
 use super::signal::Step;
 use super::tensor_copy::TensorJob;
 use super::warp::Warp;

@@ -1,19 +1,23 @@
 //! The usual loads and stores: all lanes in one allocation, aligned and within bounds.
 //!
-//! Compiled into each vector level of the interpreter. Whatever is unusual (a fault, lanes in
+//! Compiled into each vector level of the interpreter; `QUICK` is that of a machine with AVX2.
+//! Whatever is unusual (a fault, lanes in
 //! several places, a copy under way, an access other CTAs may see) is left to [`super::access`],
 //! before anything has been counted.
 
 use std::ptr::copy_nonoverlapping;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::access::{Access, HostPtr, Place, lanes, place_of};
+use super::access::{Access, Place, lanes, place_of};
 use super::cluster::{CachedRegion, Cluster, Flow};
 use super::convert::pool;
 use super::door::{Bytes, Room};
 use super::draft::Drafts;
 use super::gather::{gather, scatter};
-use super::span::{Layout, Pattern, Span};
+use super::pointers::{HostPtr, Pointers};
+#[cfg(target_arch = "x86_64")]
+use super::quick;
+use super::span::{Pattern, Span};
 use super::warp::{Warp, each};
 use crate::fault::FaultKind;
 use crate::op::{
@@ -26,83 +30,94 @@ type Checked<T> = Result<T, Box<FaultKind>>;
 /// Instructions whose allocation is remembered.
 pub(super) const REMEMBERED: usize = 32;
 /// Instructions whose layout is remembered.
-pub(super) const LAYOUTS: usize = 64;
+pub(super) const LAYOUTS: usize = 256;
 
-/// The low words of 64-bit addresses less `base`, if they all fit.
+/// The low words of 64-bit addresses less `base`; whether they all fit.
 #[inline(always)]
-fn offsets(r: &[u64; 32], offset: i64, base: u64, mask: u32) -> Option<[u32; 32]> {
+fn offsets<const QUICK: bool>(
+    r: &[u64; 32],
+    offset: i64,
+    base: u64,
+    mask: u32,
+    at: &mut [u32; 32],
+) -> bool {
     let base = base.wrapping_sub(offset as u64);
+    #[cfg(target_arch = "x86_64")]
+    if QUICK {
+        // SAFETY: quick machines have AVX2.
+        return unsafe { quick::offsets(r, base, mask, at) };
+    }
     let mut beyond = 0;
     for (i, &a) in r.iter().enumerate() {
-        let high = (a.wrapping_sub(base) >> 32) as u32;
-        beyond |= high & 0u32.wrapping_sub(mask >> i & 1);
+        let chosen = 0u64.wrapping_sub(u64::from(mask >> i & 1));
+        beyond |= (a.wrapping_sub(base) & chosen) >> 32;
     }
-    (beyond == 0).then(|| {
-        each(
-            #[inline(always)]
-            |i| r[i].wrapping_sub(base) as u32,
-        )
-    })
+    for (at, &a) in at.iter_mut().zip(r) {
+        *at = a.wrapping_sub(base) as u32;
+    }
+    beyond == 0
 }
 
 impl Cluster<'_> {
-    /// Finds and counts the lanes of a usual access of `bytes` each.
+    /// Finds and counts the lanes of a usual access of `bytes` each; `at` becomes their offsets.
     #[inline(always)]
-    pub(super) fn span(
+    pub(super) fn span<const QUICK: bool>(
         &mut self,
         w: &Warp,
         mask: u32,
         space: Space,
         addr: Addr,
         access: Access,
+        at: &mut [u32; 32],
     ) -> Option<Span> {
-        let bytes = access.bytes as u32;
         match (space, addr.base) {
             (Space::Global | Space::Const, Base::R64(r)) => {
-                self.global_span(w, mask, (r, addr.offset), access)
+                self.global_span::<QUICK>(w, mask, (r, addr.offset), access, at)
             }
             (Space::Generic, Base::R64(r)) => {
                 let first = w.get64(r)[mask.trailing_zeros() as usize & 31];
-                match place_of(first.wrapping_add_signed(addr.offset)) {
-                    Place::Global => self.global_span(w, mask, (r, addr.offset), access),
-                    Place::Shared => {
-                        let at = offsets(w.get64(r), addr.offset, SHARED_WINDOW, mask)?;
-                        self.shared_span(w, mask, at, access)
+                let (place, window) = match place_of(first.wrapping_add_signed(addr.offset)) {
+                    Place::Global => {
+                        return self.global_span::<QUICK>(w, mask, (r, addr.offset), access, at);
                     }
-                    Place::Local => {
-                        let at = offsets(w.get64(r), addr.offset, LOCAL_WINDOW, mask)?;
-                        self.local_span(w, mask, at, access)
-                    }
-                    Place::Param => None,
+                    Place::Shared => (Place::Shared, SHARED_WINDOW),
+                    Place::Local => (Place::Local, LOCAL_WINDOW),
+                    Place::Param => return None,
+                };
+                let fit = offsets::<QUICK>(w.get64(r), addr.offset, window, mask, at);
+                match (fit, place) {
+                    (true, Place::Shared) => self.shared_span::<QUICK>(w, mask, access, at),
+                    (true, _) => self.local_span::<QUICK>(w, mask, access, at),
+                    (false, _) => None,
                 }
             }
             (Space::Shared, base) => {
-                let at = narrow(w, base, addr.offset)?;
-                self.shared_span(w, mask, at, access)
+                let narrow = narrow::<QUICK>(w, base, addr.offset, at);
+                narrow.then(|| self.shared_span::<QUICK>(w, mask, access, at))?
             }
             (Space::Local, base) => {
-                let at = narrow(w, base, addr.offset)?;
-                self.local_span(w, mask, at, access)
+                let narrow = narrow::<QUICK>(w, base, addr.offset, at);
+                narrow.then(|| self.local_span::<QUICK>(w, mask, access, at))?
             }
             (Space::Param, Base::Abs) if !access.writes() => {
                 let params = &self.env.params;
                 let bounds = (0, params.len() as u64);
-                let at = [addr.offset as u32; 32];
                 let host = HostPtr::to(params.as_ptr().cast_mut());
-                let mut layout = Layout::SAME;
-                Span::within(at, mask, bytes, bounds, host, &mut layout)
+                *at = [addr.offset as u32; 32];
+                Span::at_once(at[0], access.bytes as u32, bounds, host)
             }
             _ => None,
         }
     }
 
     #[inline(always)]
-    fn global_span(
+    fn global_span<const QUICK: bool>(
         &mut self,
         w: &Warp,
         mask: u32,
         (r, offset): (R64, i64),
         access: Access,
+        at: &mut [u32; 32],
     ) -> Option<Span> {
         let (bytes, write) = (access.bytes as u32, access.writes());
         let r = w.get64(r);
@@ -113,11 +128,13 @@ impl Cluster<'_> {
             region = CachedRegion::of(self.env.memory, first)?;
             self.regions[slot] = region;
         }
-        let at = offsets(r, offset, region.base, mask)?;
+        if !offsets::<QUICK>(r, offset, region.base, mask, at) {
+            return None;
+        }
         let bounds = (0, region.end - region.base);
         let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
         let host = HostPtr::to(region.bytes.first());
-        let mut span = Span::within(at, mask, bytes, bounds, host, layout)?;
+        let mut span = Span::within::<QUICK>(at, mask, bytes, bounds, host, layout)?;
         if self.drafts.concern(region.index, write) {
             // Within a page the cluster's own bytes lie as in the allocation.
             if !Drafts::together(span.low.into(), span.high.into()) {
@@ -126,7 +143,7 @@ impl Cluster<'_> {
             let low = u64::from(span.low);
             span.host = match (write, span.pattern) {
                 (true, Pattern::Scattered) => {
-                    let (page, first) = self.drafts.at_lanes(&region, &span.at, bytes);
+                    let (page, first) = self.drafts.at_lanes(&region, at, bytes);
                     HostPtr::to(page.first()).back(first as usize)
                 }
                 (true, _) => {
@@ -143,16 +160,23 @@ impl Cluster<'_> {
         let room = Room::Global {
             region: region.index,
         };
-        self.pass_span(w, mask, &span, room, access);
+        self.pass_span(w, mask, (span, at), room, access);
         Some(span)
     }
 
     /// The lanes of a usual access at the door.
     #[inline(always)]
-    fn pass_span(&mut self, w: &Warp, mask: u32, span: &Span, room: Room, access: Access) {
+    fn pass_span(
+        &mut self,
+        w: &Warp,
+        mask: u32,
+        (span, at): (Span, &[u32; 32]),
+        room: Room,
+        access: Access,
+    ) {
         let each = access.bytes as u32;
         let bytes = Bytes::Lanes {
-            at: &span.at,
+            at,
             each,
             low: span.low,
             end: span.high + each,
@@ -162,23 +186,36 @@ impl Cluster<'_> {
     }
 
     #[inline(always)]
-    fn shared_span(&mut self, w: &Warp, mask: u32, at: [u32; 32], access: Access) -> Option<Span> {
+    fn shared_span<const QUICK: bool>(
+        &mut self,
+        w: &Warp,
+        mask: u32,
+        access: Access,
+        at: &mut [u32; 32],
+    ) -> Option<Span> {
         let bytes = access.bytes as u32;
         let cta = &mut self.ctas[w.cta as usize];
         let host = HostPtr::to(cta.shared.as_mut_ptr());
         let bounds = (SHARED_BASE, cta.shared.len() as u64);
         let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
-        let span = Span::within(at, mask, bytes, bounds, host, layout)?;
-        self.pass_span(w, mask, &span, Room::Shared { cta: w.cta }, access);
+        let span = Span::within::<QUICK>(at, mask, bytes, bounds, host, layout)?;
         // Neighbours lie in different banks, and one word is read once for all.
         if span.pattern == Pattern::Scattered {
-            self.count_conflicts(w, mask, &span.at, bytes);
+            let extra = layout.conflicts::<QUICK>(mask, at, bytes);
+            self.counters.bank_conflicts += u64::from(extra);
         }
+        self.pass_span(w, mask, (span, at), Room::Shared { cta: w.cta }, access);
         Some(span)
     }
 
     #[inline(always)]
-    fn local_span(&mut self, w: &Warp, mask: u32, at: [u32; 32], access: Access) -> Option<Span> {
+    fn local_span<const QUICK: bool>(
+        &mut self,
+        w: &Warp,
+        mask: u32,
+        access: Access,
+        at: &mut [u32; 32],
+    ) -> Option<Span> {
         let (bytes, write) = (access.bytes as u32, access.writes());
         let per_lane = self.env.program.local_bytes.next_multiple_of(16);
         // Touched for the first time, it is made by the slow way.
@@ -187,42 +224,41 @@ impl Cluster<'_> {
             false => HostPtr::to(w.local.as_ptr().cast_mut()),
         };
         let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
-        let mut span = Span::within(at, mask, bytes, (0, per_lane.into()), host, layout)?;
+        let mut span = Span::within::<QUICK>(at, mask, bytes, (0, per_lane.into()), host, layout)?;
         let total = u64::from(bytes) * u64::from(mask.count_ones());
         match write {
             true => self.counters.local_written += total,
             false => self.counters.local_read += total,
         }
         span.pattern = Pattern::Scattered;
-        span.at = each(
-            #[inline(always)]
-            |i| span.at[i] + i as u32 * per_lane,
-        );
+        span.high += 31 * per_lane;
+        for (at, lane) in at.iter_mut().zip(0..) {
+            *at += lane * per_lane;
+        }
         Some(span)
     }
 
     /// The lanes of a load or store of a slot list, if it is a usual one: weak, and of one power
     /// of two of bytes up to 16.
     #[inline(always)]
-    fn usual_span(
+    fn usual_span<const QUICK: bool>(
         &mut self,
         w: &Warp,
         mask: u32,
         (space, order): (Space, Order),
-        (width, slots): (u8, SlotList),
-        addr: Addr,
-        write: bool,
+        bytes: u32,
+        (addr, write): (Addr, bool),
+        at: &mut [u32; 32],
     ) -> Option<Span> {
-        let bytes = u32::from(width) * u32::from(slots.len);
         let usual = order == Order::Weak && bytes.is_power_of_two() && bytes <= 16;
         match usual {
-            true => self.span(w, mask, space, addr, Access::weak(bytes.into(), write)),
+            true => self.span::<QUICK>(w, mask, space, addr, Access::weak(bytes.into(), write), at),
             false => None,
         }
     }
 
     #[inline(always)]
-    pub(super) fn load(
+    pub(super) fn load<const QUICK: bool>(
         &mut self,
         w: &mut Warp,
         mask: u32,
@@ -231,15 +267,24 @@ impl Cluster<'_> {
         d: SlotList,
         addr: Addr,
     ) -> Checked<Flow> {
-        let Some(span) = self.usual_span(w, mask, (space, order), (width, d), addr, false) else {
+        let bytes = u32::from(width) * u32::from(d.len);
+        let mut at = [0; 32];
+        let Some(span) =
+            self.usual_span::<QUICK>(w, mask, (space, order), bytes, (addr, false), &mut at)
+        else {
             return self.load_any(w, mask, (space, order), (width, ext), d, addr);
         };
         let slots = pool(self.env.program, d);
+        if let (&[Slot::W32(d)], 4) = (slots, width) {
+            // SAFETY: `span` checked every lane's bytes and their alignment.
+            unsafe { read_words::<QUICK>(w, mask, d, (span, &at), 0) };
+            return Ok(Flow::Next);
+        }
         if let (&[Slot::W32(x), Slot::W32(y), Slot::W32(z), Slot::W32(last)], 4) = (slots, width)
             && span.pattern != Pattern::Same
         {
             // SAFETY: `span` checked every lane's bytes.
-            let fours = unsafe { read_fours(&span) };
+            let fours = unsafe { read_fours(span, &at) };
             for (d, v) in [x, y, z, last].into_iter().zip(fours) {
                 w.put(mask, d, v);
             }
@@ -250,9 +295,11 @@ impl Cluster<'_> {
             // SAFETY: `span` checked every lane's bytes and their alignment.
             unsafe {
                 match slot {
-                    Slot::W32(d) if width == 4 => read_words(w, mask, d, &span, offset),
-                    Slot::W64(d) if width == 8 => read_doubles(w, mask, d, &span, offset),
-                    _ => read_narrow(w, mask, slot, &span, offset, (width, ext)),
+                    Slot::W32(d) if width == 4 => {
+                        read_words::<QUICK>(w, mask, d, (span, &at), offset)
+                    }
+                    Slot::W64(d) if width == 8 => read_doubles(w, mask, d, (span, &at), offset),
+                    _ => read_narrow(w, mask, slot, &span.pointers(&at), offset, (width, ext)),
                 }
             }
         }
@@ -260,7 +307,7 @@ impl Cluster<'_> {
     }
 
     #[inline(always)]
-    pub(super) fn store(
+    pub(super) fn store<const QUICK: bool>(
         &mut self,
         w: &mut Warp,
         mask: u32,
@@ -269,7 +316,11 @@ impl Cluster<'_> {
         s: SlotList,
         addr: Addr,
     ) -> Checked<Flow> {
-        let Some(span) = self.usual_span(w, mask, (space, order), (width, s), addr, true) else {
+        let bytes = u32::from(width) * u32::from(s.len);
+        let mut at = [0; 32];
+        let Some(span) =
+            self.usual_span::<QUICK>(w, mask, (space, order), bytes, (addr, true), &mut at)
+        else {
             return self.store_any(w, mask, (space, order), width, s, addr);
         };
         self.progress += 1;
@@ -278,7 +329,7 @@ impl Cluster<'_> {
             (slots, width, mask)
         {
             // SAFETY: as in `load`.
-            unsafe { write_fours(w, [x, y, z, last], &span) };
+            unsafe { write_fours(w, [x, y, z, last], span, &at) };
             return Ok(Flow::Next);
         }
         for (i, &slot) in slots.iter().enumerate() {
@@ -286,8 +337,8 @@ impl Cluster<'_> {
             // SAFETY: as in `load`.
             unsafe {
                 match slot {
-                    Slot::W32(s) if width == 4 => write_words(w, mask, s, &span, offset),
-                    _ => write_any(w, mask, slot, &span, offset, width),
+                    Slot::W32(s) if width == 4 => write_words(w, mask, s, (span, &at), offset),
+                    _ => write_any(w, mask, slot, &span.pointers(&at), offset, width),
                 }
             }
         }
@@ -295,33 +346,35 @@ impl Cluster<'_> {
     }
 }
 
-/// Addresses of a 32-bit space.
+/// Addresses of a 32-bit space; false if they are of none.
 #[inline(always)]
-fn narrow(w: &Warp, base: Base, offset: i64) -> Option<[u32; 32]> {
-    Some(match base {
+fn narrow<const QUICK: bool>(w: &Warp, base: Base, offset: i64, at: &mut [u32; 32]) -> bool {
+    match base {
         Base::R32(r) => {
-            let r = w.get(r);
-            each(
-                #[inline(always)]
-                |i| r[i].wrapping_add(offset as u32),
-            )
+            for (at, r) in at.iter_mut().zip(w.get(r)) {
+                *at = r.wrapping_add(offset as u32);
+            }
         }
         Base::R64(r) => {
-            let r = w.get64(r);
-            each(
-                #[inline(always)]
-                |i| r[i].wrapping_add_signed(offset) as u32,
-            )
+            // Shared and local addresses are 32 bits even when they come in 64.
+            offsets::<QUICK>(w.get64(r), offset, 0, u32::MAX, at);
         }
-        Base::Abs => [offset as u32; 32],
-        Base::Global(_) => return None,
-    })
+        Base::Abs => *at = [offset as u32; 32],
+        Base::Global(_) => return false,
+    }
+    true
 }
 
 /// # Safety
 /// The four bytes at `offset` of every lane must be valid and aligned.
 #[inline(always)]
-unsafe fn read_words(w: &mut Warp, mask: u32, d: R32, span: &Span, offset: usize) {
+unsafe fn read_words<const QUICK: bool>(
+    w: &mut Warp,
+    mask: u32,
+    d: R32,
+    (span, at): (Span, &[u32; 32]),
+    offset: usize,
+) {
     let from = span.host.offset(offset);
     // SAFETY: by this function's contract.
     let read =
@@ -336,9 +389,16 @@ unsafe fn read_words(w: &mut Warp, mask: u32, d: R32, span: &Span, offset: usize
             }
             v
         }
+        #[cfg(target_arch = "x86_64")]
+        _ if QUICK && span.high - span.low < 1 << 31 => {
+            let (from, low) = (from.offset(span.low as usize), span.low);
+            let mask = if mask == w.live { u32::MAX } else { mask };
+            // SAFETY: quick machines have AVX2, and the rest is this function's contract.
+            return unsafe { quick::gather(from, low, at, mask, &mut w.r32[d.0 as usize].0) };
+        }
         _ => each(
             #[inline(always)]
-            |i| read(span.at[i]),
+            |i| read(at[i]),
         ),
     };
     w.put(mask, d, v);
@@ -347,7 +407,13 @@ unsafe fn read_words(w: &mut Warp, mask: u32, d: R32, span: &Span, offset: usize
 /// # Safety
 /// As for [`read_words`], with eight bytes.
 #[inline(always)]
-unsafe fn read_doubles(w: &mut Warp, mask: u32, d: R64, span: &Span, offset: usize) {
+unsafe fn read_doubles(
+    w: &mut Warp,
+    mask: u32,
+    d: R64,
+    (span, at): (Span, &[u32; 32]),
+    offset: usize,
+) {
     let from = span.host.offset(offset);
     // SAFETY: by this function's contract.
     let read =
@@ -356,7 +422,7 @@ unsafe fn read_doubles(w: &mut Warp, mask: u32, d: R64, span: &Span, offset: usi
         Pattern::Same => [read(span.low); 32],
         _ => each(
             #[inline(always)]
-            |i| read(span.at[i]),
+            |i| read(at[i]),
         ),
     };
     w.put64(mask, d, v);
@@ -369,12 +435,12 @@ unsafe fn read_narrow(
     w: &mut Warp,
     mask: u32,
     slot: Slot,
-    span: &Span,
+    pointers: &Pointers,
     offset: usize,
     (width, ext): (u8, Extend),
 ) {
     // SAFETY: by this function's contract.
-    unsafe { gather(w, mask, slot, &span.pointers(), offset, width, ext) };
+    unsafe { gather(w, mask, slot, pointers, offset, width, ext) };
 }
 
 /// Writes the lanes of the mask, lowest first.
@@ -382,7 +448,7 @@ unsafe fn read_narrow(
 /// # Safety
 /// As for [`read_words`].
 #[inline(always)]
-unsafe fn write_words(w: &Warp, mask: u32, s: R32, span: &Span, offset: usize) {
+unsafe fn write_words(w: &Warp, mask: u32, s: R32, (span, at): (Span, &[u32; 32]), offset: usize) {
     let s = w.get(s);
     let to = span.host.offset(offset);
     if span.pattern == Pattern::Run && span.high - span.low == 31 * 4 {
@@ -391,9 +457,9 @@ unsafe fn write_words(w: &Warp, mask: u32, s: R32, span: &Span, offset: usize) {
         return;
     }
     let write = |i: usize| {
-        let at = to.offset(span.at[i] as usize).cast();
+        let to = to.offset(at[i] as usize).cast();
         // SAFETY: by this function's contract.
-        unsafe { AtomicU32::from_ptr(at).store(s[i], Relaxed) };
+        unsafe { AtomicU32::from_ptr(to).store(s[i], Relaxed) };
     };
     match mask {
         u32::MAX => (0..32).for_each(write),
@@ -433,9 +499,9 @@ fn transposed(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
 /// # Safety
 /// As for [`read_words`], with sixteen bytes.
 #[inline(always)]
-unsafe fn write_fours(w: &Warp, s: [R32; 4], span: &Span) {
+unsafe fn write_fours(w: &Warp, s: [R32; 4], span: Span, at: &[u32; 32]) {
     let registers = s.map(|s| w.get(s).as_chunks::<4>().0);
-    for (i, at) in span.at.as_chunks::<4>().0.iter().enumerate() {
+    for (i, at) in at.as_chunks::<4>().0.iter().enumerate() {
         let lanes = transposed(registers.map(|register| register[i]));
         for (at, words) in at.iter().zip(lanes) {
             let to = span.host.offset(*at as usize).cast::<[u32; 4]>();
@@ -450,9 +516,9 @@ unsafe fn write_fours(w: &Warp, s: [R32; 4], span: &Span) {
 /// # Safety
 /// As for [`write_fours`].
 #[inline(always)]
-unsafe fn read_fours(span: &Span) -> [[u32; 32]; 4] {
+unsafe fn read_fours(span: Span, at: &[u32; 32]) -> [[u32; 32]; 4] {
     let mut registers = [[0; 32]; 4];
-    for (i, at) in span.at.as_chunks::<4>().0.iter().enumerate() {
+    for (i, at) in at.as_chunks::<4>().0.iter().enumerate() {
         // SAFETY: by this function's contract.
         let lanes = at.map(|at| unsafe { span.host.offset(at as usize).cast::<[u32; 4]>().read() });
         for (register, words) in registers.iter_mut().zip(transposed(lanes)) {
@@ -465,13 +531,21 @@ unsafe fn read_fours(span: &Span) -> [[u32; 32]; 4] {
 /// # Safety
 /// As for [`read_words`], with the width's bytes.
 #[inline(never)]
-unsafe fn write_any(w: &Warp, mask: u32, slot: Slot, span: &Span, offset: usize, width: u8) {
+unsafe fn write_any(
+    w: &Warp,
+    mask: u32,
+    slot: Slot,
+    pointers: &Pointers,
+    offset: usize,
+    width: u8,
+) {
     // SAFETY: by this function's contract.
-    unsafe { scatter(w, mask, slot, &span.pointers(), offset, width) };
+    unsafe { scatter(w, mask, slot, pointers, offset, width) };
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::span::Layout;
     use super::*;
 
     #[test]
@@ -482,14 +556,15 @@ mod tests {
         }
         let mut memory = vec![[0u32; 4]; 64];
         // Every other place, backwards.
-        let at = each(|lane| 16 * (63 - 2 * lane as u32));
+        let mut at = each(|lane| 16 * (63 - 2 * lane as u32));
         let host = HostPtr::to(memory.as_mut_ptr().cast());
         let mut layout = Layout::SAME;
-        let span = Span::within(at, u32::MAX, 16, (0, 1024), host, &mut layout).expect("inside");
+        let span = Span::within::<false>(&mut at, u32::MAX, 16, (0, 1024), host, &mut layout);
+        let span = span.expect("inside");
         // SAFETY: the span lies within `memory`.
         let back = unsafe {
-            write_fours(&w, [R32(0), R32(1), R32(2), R32(3)], &span);
-            read_fours(&span)
+            write_fours(&w, [R32(0), R32(1), R32(2), R32(3)], span, &at);
+            read_fours(span, &at)
         };
         for lane in 0..32 {
             let words: [u32; 4] = std::array::from_fn(|i| 100 * lane as u32 + i as u32);

@@ -9,15 +9,13 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use super::cluster::CachedRegion;
 use crate::memory::{HostBytes, Memory};
 
 /// Bytes of a page: small, because the rows of a tile lie far apart.
 const PAGE: usize = 1024;
-
-/// Pages of one table of the directory.
-const TABLE: usize = 1024;
 
 /// Bits of one word of a page's mask.
 const WORD: usize = u64::BITS as usize;
@@ -30,11 +28,17 @@ struct Page {
 }
 
 impl Page {
-    fn new(bytes: [u8; PAGE]) -> Self {
-        Self {
-            bytes: UnsafeCell::new(bytes),
-            written: [const { Cell::new(0) }; PAGE / WORD],
-        }
+    const EMPTY: Self = Self {
+        bytes: UnsafeCell::new([0; PAGE]),
+        written: [const { Cell::new(0) }; PAGE / WORD],
+    };
+
+    /// Becomes a copy of memory, none of which is written.
+    fn renew(&mut self, source: &[u8]) {
+        let (bytes, beyond) = self.bytes.get_mut().split_at_mut(source.len());
+        bytes.copy_from_slice(source);
+        beyond.fill(0);
+        self.written = [const { Cell::new(0) }; PAGE / WORD];
     }
 
     #[inline(always)]
@@ -98,32 +102,66 @@ impl Page {
     }
 }
 
+/// Pages that no cluster uses now, for the next one: most CTAs write few bytes each, and asking
+/// the host for them would take longer than writing.
+static STOCK: Mutex<Vec<Box<Page>>> = Mutex::new(Vec::new());
+
+/// Pages kept, at most.
+const MOST_STOCK: usize = 1 << 14;
+
+/// Pages a cluster takes at once.
+const HANDFUL: usize = 16;
+
 /// The private pages of one allocation.
 #[derive(Default)]
 struct Draft {
-    /// Place in `pages` plus one, by page number.
-    directory: Vec<Option<Box<[u32; TABLE]>>>,
+    /// Page number plus one and place in `pages`, from the place its number is mixed to on; as
+    /// many as a power of two, and at least half of them free.
+    directory: Vec<(usize, usize)>,
     pages: Vec<(usize, Box<Page>)>,
 }
 
+/// Places of a directory at first.
+const DIRECTORY: usize = 32;
+
 impl Draft {
+    /// Place in `directory` of a page, or where it would be.
+    #[inline]
+    fn place(&self, number: usize) -> usize {
+        let last = self.directory.len() - 1;
+        let mut at = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & last;
+        while ![0, number + 1].contains(&self.directory[at].0) {
+            at = (at + 1) & last;
+        }
+        at
+    }
+
     /// Place in `pages`.
     #[inline]
     fn find(&self, number: usize) -> Option<usize> {
-        let table = self.directory.get(number / TABLE)?.as_ref()?;
-        let place = table[number % TABLE].checked_sub(1)?;
-        Some(place as usize)
+        if self.directory.is_empty() {
+            return None;
+        }
+        let (key, page) = self.directory[self.place(number)];
+        (key != 0).then_some(page)
     }
 
     fn add(&mut self, number: usize, page: Box<Page>) -> usize {
-        let at = number / TABLE;
-        if self.directory.len() <= at {
-            self.directory.resize_with(at + 1, || None);
-        }
-        let table = self.directory[at].get_or_insert_with(|| Box::new([0; TABLE]));
+        let place = self.pages.len();
         self.pages.push((number, page));
-        table[number % TABLE] = self.pages.len() as u32;
-        self.pages.len() - 1
+        if 2 * self.pages.len() > self.directory.len() {
+            let length = DIRECTORY.max(2 * self.directory.len());
+            self.directory.clear();
+            self.directory.resize(length, (0, 0));
+            for (place, &(number, _)) in self.pages.iter().enumerate() {
+                let at = self.place(number);
+                self.directory[at] = (number + 1, place);
+            }
+        } else {
+            let at = self.place(number);
+            self.directory[at] = (number + 1, place);
+        }
+        place
     }
 }
 
@@ -134,6 +172,8 @@ pub(crate) struct Drafts {
     pub(super) on: bool,
     /// By number of the allocation.
     regions: Vec<Option<Draft>>,
+    /// To be used next.
+    stock: Vec<Box<Page>>,
 }
 
 /// Copies of ranges that cross pages, for callers that need them in one piece.
@@ -147,6 +187,7 @@ impl Drafts {
         Self {
             on,
             regions: Vec::new(),
+            stock: Vec::new(),
         }
     }
 
@@ -222,11 +263,11 @@ impl Drafts {
             None => {
                 let start = number * PAGE;
                 let len = ((region.end - region.base) as usize - start).min(PAGE);
-                let mut bytes = [0; PAGE];
                 // SAFETY: memory is only written between waves.
                 let source = unsafe { region.bytes.part(start..start + len).read() };
-                bytes[..len].copy_from_slice(source);
-                draft.add(number, Box::new(Page::new(bytes)))
+                let mut page = fresh(&mut self.stock);
+                page.renew(source);
+                draft.add(number, page)
             }
         };
         &draft.pages[place].1
@@ -347,6 +388,27 @@ impl Drafts {
     }
 }
 
+/// A page to be filled.
+fn fresh(stock: &mut Vec<Box<Page>>) -> Box<Page> {
+    if stock.is_empty() {
+        let mut all = STOCK.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = all.len().saturating_sub(HANDFUL);
+        stock.extend(all.drain(left..));
+    }
+    stock.pop().unwrap_or_else(|| Box::new(Page::EMPTY))
+}
+
+/// Keeps pages nobody uses any more.
+fn keep(drafts: Vec<Drafts>) {
+    let mut all = STOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    for drafts in drafts {
+        let used = drafts.regions.into_iter().flatten();
+        let used = used.flat_map(|draft| draft.pages).map(|(_, page)| page);
+        let room = MOST_STOCK.saturating_sub(all.len());
+        all.extend(drafts.stock.into_iter().chain(used).take(room));
+    }
+}
+
 /// A range cut where pages end.
 fn parts(offset: u64, bytes: usize) -> impl Iterator<Item = Range<usize>> {
     let mut done = 0;
@@ -379,6 +441,7 @@ pub(super) fn publish(memory: &Memory, drafts: Vec<Drafts>) -> bool {
             same.iter().for_each(|(_, page)| page.put(target));
         }
     }
+    keep(drafts);
     any
 }
 
@@ -441,11 +504,11 @@ mod tests {
             (0..PAGE).filter(bit).collect()
         };
         for (from, bytes) in [(0, 1), (63, 2), (5, 59), (64, 64), (100, 500), (0, PAGE)] {
-            let page = Page::new([0; PAGE]);
+            let page = Page::EMPTY;
             page.mark(from, bytes);
             assert_eq!(marked(&page), Vec::from_iter(from..from + bytes));
         }
-        let page = Page::new([0; PAGE]);
+        let page = Page::EMPTY;
         let at = std::array::from_fn(|lane| 4 * PAGE as u32 + 32 * (31 - lane as u32));
         page.mark_lanes(&at, 16);
         let expected = (0..PAGE).filter(|i| i % 32 < 16);

@@ -4,17 +4,17 @@ use std::time::{Duration, Instant};
 
 use super::bytes::AlignedBytes;
 use super::clock::Steps;
-use super::cluster::{Cta, shared_memory};
+use super::cluster::{Cta, POISON};
 use super::door::Listener;
 use super::mbarrier::Mbarriers;
 use super::record::Watched;
 use super::residency::{Demand, Residency};
+use super::spares;
 use super::sync::NamedBarrier;
-use super::touched::Touched;
-use super::warp::{V32, V64, Warp};
+use super::warp::{V32, V64, Warp, each};
 use crate::memory::{Footprint, Memory};
 use crate::numeric::simd::Level;
-use crate::op::{Const64, Program, Special};
+use crate::op::{Const64, Program, R32, R64, SHARED_BASE, Special};
 use crate::profile::Profile;
 use crate::tensor::Numerics as MmaMode;
 
@@ -58,6 +58,9 @@ pub(crate) struct Env<'a> {
     workspace: u64,
     template32: Vec<V32>,
     template64: Vec<V64>,
+    /// Special registers that differ by lane, which no CTA has for itself: for each warp of one.
+    lanes32: Vec<(R32, Vec<V32>)>,
+    lanes64: Vec<(R64, Vec<V64>)>,
 }
 
 /// The launch's own part of an [`Env`].
@@ -124,7 +127,7 @@ impl<'a> Env<'a> {
             };
             template64[slot.0 as usize] = V64([value; 32]);
         }
-        Self {
+        let mut env = Self {
             program,
             listener: setup.listener,
             watched: setup.watched,
@@ -159,7 +162,28 @@ impl<'a> Env<'a> {
             workspace: setup.workspace,
             template32,
             template64,
-        }
+            lanes32: Vec::new(),
+            lanes64: Vec::new(),
+        };
+        let warps = || 0..env.threads().div_ceil(32);
+        let lanes = |special: Special, warp: u32| -> Option<[u64; 32]> {
+            env.of_lane(special, warp, 0)?;
+            Some(each(|lane| {
+                env.of_lane(special, warp, lane as u32).unwrap_or(0)
+            }))
+        };
+        let narrow = |&(slot, special): &(R32, Special)| {
+            let rows = warps().map(|warp| Some(V32(lanes(special, warp)?.map(|x| x as u32))));
+            Some((slot, rows.collect::<Option<_>>()?))
+        };
+        let wide = |&(slot, special): &(R64, Special)| {
+            let rows = warps().map(|warp| Some(V64(lanes(special, warp)?)));
+            Some((slot, rows.collect::<Option<_>>()?))
+        };
+        let lanes32 = program.specials32.iter().filter_map(narrow).collect();
+        let lanes64 = program.specials64.iter().filter_map(wide).collect();
+        (env.lanes32, env.lanes64) = (lanes32, lanes64);
+        env
     }
 
     /// What of this launch fits on the device at once.
@@ -238,19 +262,40 @@ impl<'a> Env<'a> {
             rank,
             warps,
         };
+        let Cta {
+            mut shared,
+            mut touched,
+            mut in_flight,
+            mut named,
+            warps: mut storage,
+            ..
+        } = spares::cta();
+        // The reserved first KiB, then static and dynamic variables.
+        shared.refill(self.shared_end.max(SHARED_BASE) as usize, POISON);
+        touched.renew(self.shared_end);
+        in_flight.clear();
+        named.clear();
+        named.resize(16, NamedBarrier::default());
+        storage.resize_with(warps as usize, || Box::new(Warp::new(0, 0, 0, 0, 0, 0)));
+        for (w, index) in storage.iter_mut().zip(0..) {
+            self.begin(w, &at, index);
+        }
         Cta {
             id,
-            shared: shared_memory(self.shared_end),
-            touched: Touched::new(self.shared_end),
+            shared,
+            touched,
             mbarriers: Mbarriers::default(),
-            in_flight: Vec::new(),
-            named: vec![NamedBarrier::default(); 16],
-            warps: (0..warps).map(|w| Box::new(self.warp(&at, w))).collect(),
+            in_flight,
+            named,
+            warps: storage,
+            running: warps,
+            asleep: 0,
             free_registers: None,
         }
     }
 
-    fn warp(&self, at: &CtaPlace, index: u32) -> Warp {
+    /// Makes a warp out of the storage of another.
+    fn begin(&self, w: &mut Warp, at: &CtaPlace, index: u32) {
         let program = self.program;
         let lanes = (self.threads() - index * 32).min(32);
         let mask = if lanes == 32 {
@@ -258,37 +303,53 @@ impl<'a> Env<'a> {
         } else {
             (1 << lanes) - 1
         };
-        let mut w = Warp::new(0, 0, program.npred as usize, at.rank, index, mask);
-        for (slot, predicate) in w.p.iter_mut().enumerate() {
-            *predicate = mixed(self.seed, slot as u64);
-        }
-        w.r32 = self.template32.clone();
-        w.r64 = self.template64.clone();
+        w.renew(at.rank, index, mask);
+        w.p.clear();
+        let predicates = 0..u64::from(program.npred);
+        w.p.extend(predicates.map(|slot| mixed(self.seed, slot)));
+        w.r32.clone_from(&self.template32);
+        w.r64.clone_from(&self.template64);
         for &(slot, special) in &program.specials32 {
-            w.r32[slot.0 as usize] = match special.differs_by_lane() {
-                true => V32(std::array::from_fn(|l| {
-                    self.special(special, at, index, l as u32) as u32
-                })),
-                false => V32([self.special(special, at, index, 0) as u32; 32]),
-            };
+            w.r32[slot.0 as usize] = V32([self.of_warp(special, at, index) as u32; 32]);
         }
         for &(slot, special) in &program.specials64 {
-            w.r64[slot.0 as usize] = V64(std::array::from_fn(|l| {
-                self.special(special, at, index, l as u32)
-            }));
+            w.r64[slot.0 as usize] = V64([self.of_warp(special, at, index); 32]);
         }
-        w
+        for (slot, warps) in &self.lanes32 {
+            w.r32[slot.0 as usize] = warps[index as usize];
+        }
+        for (slot, warps) in &self.lanes64 {
+            w.r64[slot.0 as usize] = warps[index as usize];
+        }
     }
 
-    fn special(&self, special: Special, at: &CtaPlace, warp: u32, lane: u32) -> u64 {
+    /// A special register that differs by lane; none if it is another.
+    fn of_lane(&self, special: Special, warp: u32, lane: u32) -> Option<u64> {
         let [bx, by, _] = self.block;
-        let thread = warp * 32 + lane;
-        let clusters = self.clusters();
+        let thread = u64::from(warp * 32 + lane);
+        let (bx, by) = (u64::from(bx), u64::from(by));
         let bit = 1u64 << lane;
-        let value = match special {
+        Some(match special {
             Special::TidX => thread % bx,
             Special::TidY => thread / bx % by,
             Special::TidZ => thread / (bx * by),
+            Special::Laneid => lane.into(),
+            Special::LanemaskEq => bit,
+            Special::LanemaskLt => bit - 1,
+            Special::LanemaskLe => bit * 2 - 1,
+            Special::LanemaskGe => !(bit - 1) & 0xffff_ffff,
+            Special::LanemaskGt => !(bit * 2 - 1) & 0xffff_ffff,
+            _ => return None,
+        })
+    }
+
+    /// A special register that is the same in all lanes, and 0 for one that is not.
+    fn of_warp(&self, special: Special, at: &CtaPlace, warp: u32) -> u64 {
+        let clusters = self.clusters();
+        let value = match special {
+            Special::TidX | Special::TidY | Special::TidZ | Special::Laneid => 0,
+            Special::LanemaskEq | Special::LanemaskLt | Special::LanemaskLe => 0,
+            Special::LanemaskGe | Special::LanemaskGt => 0,
             Special::NtidX => self.block[0],
             Special::NtidY => self.block[1],
             Special::NtidZ => self.block[2],
@@ -298,7 +359,6 @@ impl<'a> Env<'a> {
             Special::NctaidX => self.grid[0],
             Special::NctaidY => self.grid[1],
             Special::NctaidZ => self.grid[2],
-            Special::Laneid => lane,
             Special::Warpid => warp,
             Special::Nwarpid => at.warps,
             Special::Smid => {
@@ -322,11 +382,6 @@ impl<'a> Env<'a> {
             Special::ClusterCtarank => at.rank,
             Special::ClusterNctarank => self.cluster.iter().product(),
             Special::IsExplicitCluster => u32::from(self.explicit_cluster),
-            Special::LanemaskEq => return bit,
-            Special::LanemaskLt => return bit - 1,
-            Special::LanemaskLe => return bit * 2 - 1,
-            Special::LanemaskGe => return !(bit - 1) & 0xffff_ffff,
-            Special::LanemaskGt => return !(bit * 2 - 1) & 0xffff_ffff,
             Special::DynamicSmemSize => self.dynamic_shared,
             Special::TotalSmemSize | Special::AggrSmemSize => self.shared_end,
             Special::WorkspaceHigh => return self.workspace >> 32,

@@ -25,28 +25,64 @@ fn shuffle_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
 }
 
 /// `shfl.sync`
-#[allow(clippy::too_many_arguments)]
-pub(super) fn shuffle(
-    w: &mut Warp,
-    mask: u32,
-    mode: ShflMode,
-    d: R32,
-    p: Option<P>,
-    a: R32,
-    b: R32,
-    c: R32,
-) {
-    let (a, b, c) = (*w.get(a), *w.get(b), *w.get(c));
+#[inline(always)]
+fn shuffle(w: &mut Warp, mask: u32, mode: ShflMode, (d, p): (R32, Option<P>), [a, b, c]: [R32; 3]) {
+    let (a, b, c) = (w.get(a), w.get(b), w.get(c));
+    let source: [u32; 32] = each(
+        #[inline(always)]
+        |i| {
+            let (source, ok) = shuffle_source(mode, i as u32, b[i], c[i]);
+            if ok { source & 31 } else { i as u32 }
+        },
+    );
+    let v = each(
+        #[inline(always)]
+        |i| a[source[i] as usize & 31],
+    );
     let mut within = 0;
-    let v = each(|i| {
-        let (source, ok) = shuffle_source(mode, i as u32, b[i], c[i]);
-        within |= u32::from(ok) << i;
-        a[if ok { source as usize & 31 } else { i }]
-    });
+    if p.is_some() {
+        for i in 0..32 {
+            let (_, ok) = shuffle_source(mode, i as u32, b[i], c[i]);
+            within |= u32::from(ok) << i;
+        }
+    }
     w.put(mask, d, v);
     if let Some(p) = p {
         w.put_pred(mask, p, within);
     }
+}
+
+/// A shuffle among all lanes there are, which all say so: nobody has to be waited for. False if it
+/// is not one, and then nothing is done.
+#[inline(always)]
+pub(super) fn quick_shuffle(w: &mut Warp, mask: u32, op: &Op) -> bool {
+    let Op::Shfl {
+        mode,
+        d,
+        p,
+        a,
+        b,
+        c,
+        mask: members,
+    } = *op
+    else {
+        return false;
+    };
+    let named = w.get(members);
+    let mut differs = 0;
+    for lanes in named {
+        differs |= lanes ^ named[0];
+    }
+    if differs != 0 || mask != w.live {
+        return false;
+    }
+    match mode {
+        ShflMode::Up => shuffle(w, mask, ShflMode::Up, (d, p), [a, b, c]),
+        ShflMode::Down => shuffle(w, mask, ShflMode::Down, (d, p), [a, b, c]),
+        ShflMode::Bfly => shuffle(w, mask, ShflMode::Bfly, (d, p), [a, b, c]),
+        ShflMode::Idx => shuffle(w, mask, ShflMode::Idx, (d, p), [a, b, c]),
+    }
+    true
 }
 
 fn reduce(op: Redux, values: impl Iterator<Item = u32>) -> u32 {
@@ -131,7 +167,7 @@ fn exchange_within(w: &mut Warp, mask: u32, op: &Op) {
             b,
             c,
             ..
-        } => shuffle(w, mask, mode, d, p, a, b, c),
+        } => shuffle(w, mask, mode, (d, p), [a, b, c]),
         Op::VotePred {
             vote,
             d,

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::access::{Pointers, lanes};
+use super::access::lanes;
+use super::pointers::Pointers;
 use super::warp::{Warp, each};
 use crate::op::{Extend, R32, Slot};
 

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rayon::prelude::*;
 
 use super::adversary::Adversary;
-use super::cluster::{Cluster, Outcome};
+use super::cluster::{Cluster, Outcome, Remains};
 use super::draft::{self, Drafts};
 use super::env::Env;
 use super::print::Printed;
@@ -42,9 +42,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, mut cluster: Cluster<'_>) {
-        cluster.settle();
-        self.traces.append(&mut cluster.traces());
+    fn add(&mut self, mut cluster: Remains) {
+        self.traces.append(&mut cluster.traces);
         self.counters += &cluster.counters;
         let early = cluster.early.map(|early| (cluster.index, early));
         let both = self.early.take().into_iter().chain(early);
@@ -110,7 +109,7 @@ fn run_wave(env: &Env<'_>, wave: &[u64], total: &mut Tally) -> Result<(), Box<Fa
         if outcome.is_err() {
             lowest.fetch_min(index, Relaxed);
         }
-        (index, Some(outcome.map(|_| cluster.without_registers())))
+        (index, Some(outcome.map(|_| cluster.end())))
     };
     let outcomes: Vec<_> = wave.par_iter().with_max_len(1).map(run).collect();
     let lowest = lowest.into_inner();
@@ -133,18 +132,19 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
     let mut adversary = Adversary::of_grid(env.seed);
     let per_wave = env.residency().clusters;
     let mut total = Tally::default();
-    let mut resident: Vec<Cluster<'_>> = Vec::new();
+    #[expect(clippy::vec_box, reason = "those that stay move up in every epoch")]
+    let mut resident: Vec<Box<Cluster<'_>>> = Vec::new();
     let mut next = 0;
     let mut idle = 0;
     while next < clusters || !resident.is_empty() {
         while next < clusters && (resident.len() as u64) < per_wave {
-            resident.push(Cluster::new(env, env.nth_running(next)));
+            resident.push(Box::new(Cluster::new(env, env.nth_running(next))));
             next += 1;
         }
         let outcomes: Vec<Result<Outcome, Box<Fault>>> = resident
             .par_iter_mut()
             .with_max_len(1)
-            .map(Cluster::run)
+            .map(|cluster| cluster.run())
             .collect();
         let outcomes: Vec<Outcome> = outcomes.into_iter().collect::<Result<_, _>>()?;
         let mut order: Vec<usize> = (0..resident.len()).collect();
@@ -160,7 +160,7 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
             match outcome {
                 Outcome::Done => {
                     changed = true;
-                    total.add(cluster);
+                    total.add(cluster.end());
                 }
                 Outcome::Parked => running.push(cluster),
             }
@@ -175,7 +175,7 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
 }
 
 /// Every resident cluster polls for something that no one will write.
-fn hung(resident: &[Cluster<'_>], env: &Env<'_>, more: bool) -> Box<Fault> {
+fn hung(resident: &[Box<Cluster<'_>>], env: &Env<'_>, more: bool) -> Box<Fault> {
     let residency = env.residency();
     let kind = match more {
         true => FaultKind::NotResident {

@@ -7,7 +7,7 @@
 
 use super::cluster::{Cluster, Flow};
 use super::warp::{State, Warp, each};
-use super::{compare, convert, float, integer, sync};
+use super::{compare, convert, exchange, float, integer, sync};
 use crate::fault::FaultKind;
 use crate::numeric::simd::Level;
 use crate::op::{BoolOp, ICount, IUn, Inst, Op, PrmtMode, R32, Slot, Space, W};
@@ -22,18 +22,18 @@ impl Cluster<'_> {
             // SAFETY: a level is only chosen when the machine has its features, and those of the
             // weaker ones.
             Level::Avx2 | Level::Avx512 => unsafe { self.interpret_avx2(w, quantum) },
-            _ => self.interpret_loop(w, quantum),
+            _ => self.interpret_loop::<false>(w, quantum),
         }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
     fn interpret_avx2(&mut self, w: &mut Warp, quantum: u32) -> Checked<u32> {
-        self.interpret_loop(w, quantum)
+        self.interpret_loop::<true>(w, quantum)
     }
 
     #[inline(always)]
-    fn interpret_loop(&mut self, w: &mut Warp, quantum: u32) -> Checked<u32> {
+    fn interpret_loop<const QUICK: bool>(&mut self, w: &mut Warp, quantum: u32) -> Checked<u32> {
         let env = self.env;
         let insts = &env.program.insts[..];
         let mut steps = 0;
@@ -67,7 +67,7 @@ impl Cluster<'_> {
                 w.advance();
                 continue;
             }
-            match self.execute(w, mask, inst)? {
+            match self.execute::<QUICK>(w, mask, inst)? {
                 Flow::Next => w.advance(),
                 Flow::Jumped => {
                     if matches!(w.state, State::Done) {
@@ -93,12 +93,17 @@ impl Cluster<'_> {
 
     /// One instruction for the lanes of `mask` (at least one) that is not plain.
     #[inline(always)]
-    fn execute(&mut self, w: &mut Warp, mask: u32, inst: &Inst) -> Checked<Flow> {
+    fn execute<const QUICK: bool>(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        inst: &Inst,
+    ) -> Checked<Flow> {
         match inst.op {
             Op::Shfl { .. } | Op::VotePred { .. } | Op::Ballot { .. } => {
                 self.execute_exchange(w, mask, inst)
             }
-            Op::Atom(ref atom) => self.atom(w, mask, atom),
+            Op::Atom(ref atom) => self.atom::<QUICK>(w, mask, atom),
             Op::Wgmma(ref wgmma) => self.wgmma(w, mask, wgmma),
             Op::Mbar(ref mbar) => self.mbar(w, mask, mbar),
             Op::MatrixMove(ref matrix) => self.matrix_move(w, mask, matrix),
@@ -113,14 +118,14 @@ impl Cluster<'_> {
                 ext,
                 d,
                 addr,
-            } => self.load(w, mask, (space, order), (width, ext), d, addr),
+            } => self.load::<QUICK>(w, mask, (space, order), (width, ext), d, addr),
             Op::St {
                 space,
                 order,
                 width,
                 s,
                 addr,
-            } => self.store(w, mask, (space, order), width, s, addr),
+            } => self.store::<QUICK>(w, mask, (space, order), width, s, addr),
             _ => self.execute_rare(w, mask, inst),
         }
     }
@@ -328,6 +333,7 @@ fn plain(w: &mut Warp, mask: u32, inst: &Inst) -> bool {
                 }),
             );
         }
+        Op::Shfl { .. } => return exchange::quick_shuffle(w, mask, &inst.op),
         _ => return false,
     }
     true

@@ -36,12 +36,16 @@ mod matrix;
 mod mbarrier;
 mod paths;
 pub(crate) mod plan;
+mod pointers;
 pub(crate) mod print;
+#[cfg(target_arch = "x86_64")]
+mod quick;
 pub(crate) mod record;
 pub(crate) mod residency;
 mod signal;
 mod sources;
 mod span;
+mod spares;
 mod sync;
 mod tape;
 mod tensor_copy;

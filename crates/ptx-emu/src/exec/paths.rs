@@ -5,6 +5,7 @@ use crate::op::Pc;
 
 impl Warp {
     /// Sends the lanes of `taken` to `target` and the rest of the active ones on.
+    #[inline(always)]
     pub(crate) fn branch(&mut self, taken: u32, target: Pc, reconverge: Pc) {
         let rest = self.active & !taken;
         let next = self.pc + 1;
@@ -20,6 +21,7 @@ impl Warp {
     }
 
     /// Splits the active lanes into several paths that meet at `reconverge`.
+    #[inline(never)]
     pub(crate) fn diverge(&mut self, paths: &[(Pc, u32)], reconverge: Pc) {
         // Paths that meet only at the end of the function still end where this one does.
         let reconverge = match reconverge {
@@ -53,6 +55,7 @@ impl Warp {
     }
 
     /// Takes the next path off the stack; the warp is done when there is none.
+    #[inline(never)]
     pub(crate) fn pop(&mut self) {
         while let Some(path) = self.stack.pop() {
             let mask = path.mask & self.live;

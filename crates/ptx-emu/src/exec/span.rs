@@ -1,6 +1,9 @@
 //! How the lanes of an access lie on the host, within one allocation.
 
-use super::access::{HostPtr, Pointers};
+use super::banks;
+use super::pointers::{HostPtr, Pointers};
+#[cfg(target_arch = "x86_64")]
+use super::quick;
 use super::warp::each;
 
 /// How the lanes of an access lie.
@@ -13,12 +16,12 @@ pub(super) enum Pattern {
     Scattered,
 }
 
-/// The lanes of an access as offsets into one allocation on the host. Lanes outside the mask
-/// repeat one inside.
+/// Where the lanes of an access lie. Their offsets into one allocation on the host stand beside
+/// it, and lanes outside the mask repeat one inside. (In here they would be copied time and again.)
+#[derive(Clone, Copy)]
 pub(super) struct Span {
     /// Offset 0, within or before the slice that holds `low` to `high`.
     pub(super) host: HostPtr,
-    pub(super) at: [u32; 32],
     pub(super) low: u32,
     pub(super) high: u32,
     pub(super) pattern: Pattern,
@@ -37,6 +40,10 @@ pub(super) struct Layout {
     bits: u32,
     /// Bytes from each lane to the next, if that is always the same.
     step: u32,
+    /// Bank conflicts of lanes that lie like this, once they have been counted: for which mask
+    /// (none: not yet), for how many bytes each from which place in a word on, and how many.
+    counted: (u32, u32, u32),
+    extra: u32,
 }
 
 impl Layout {
@@ -47,11 +54,18 @@ impl Layout {
         spread: 0,
         bits: 0,
         step: 0,
+        counted: (0, 0, 0),
+        extra: 0,
     };
 
-    /// Lanes more than 2 GiB apart are found out of bounds, and left to the slow way.
+    /// Takes the deltas of lanes: `low`, `spread` and `bits`, and whether they grow by the second
+    /// one's. Lanes more than 2 GiB apart are found out of bounds, and left to the slow way.
     #[inline(always)]
-    fn of(deltas: [u32; 32]) -> Self {
+    fn extent(at: &[u32; 32], deltas: &mut [u32; 32]) -> (u32, u32, u32, bool) {
+        *deltas = each(
+            #[inline(always)]
+            |i| at[i].wrapping_sub(at[0]),
+        );
         let low = deltas.iter().fold(0, |low, &d| low.min(d as i32)) as u32;
         let above: [u32; 32] = each(
             #[inline(always)]
@@ -62,54 +76,88 @@ impl Layout {
         for (i, &delta) in deltas.iter().enumerate() {
             differs |= delta ^ (i as u32).wrapping_mul(step);
         }
-        Self {
-            deltas,
-            low,
-            spread: above.iter().fold(0, |most, &a| most.max(a)),
-            bits: above.iter().fold(0, |bits, &a| bits | a),
-            step: if differs == 0 { step } else { 0 },
+        let spread = above.iter().fold(0, |most, &a| most.max(a));
+        let bits = above.iter().fold(0, |bits, &a| bits | a);
+        (low, spread, bits, differs == 0)
+    }
+
+    /// Bank conflicts of the access that was followed last.
+    #[inline(always)]
+    pub(super) fn conflicts<const QUICK: bool>(
+        &mut self,
+        mask: u32,
+        at: &[u32; 32],
+        bytes: u32,
+    ) -> u32 {
+        let this = (mask, bytes, at[0] % 4);
+        if self.counted != this {
+            self.extra = banks::conflicts::<QUICK>(mask, at, bytes);
+            self.counted = this;
         }
+        self.extra
     }
 
     /// Makes the layout of the last lanes that of these.
     #[inline(always)]
-    fn follow(&mut self, at: &[u32; 32]) {
-        let deltas: [u32; 32] = each(
-            #[inline(always)]
-            |i| at[i].wrapping_sub(at[0]),
-        );
-        let mut differs = 0;
-        for (delta, known) in deltas.iter().zip(&self.deltas) {
-            differs |= delta ^ known;
-        }
-        if differs != 0 {
-            *self = Self::of(deltas);
+    fn follow<const QUICK: bool>(&mut self, at: &[u32; 32]) {
+        let (low, spread, bits, even) = match QUICK {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: quick machines have AVX2.
+            true => unsafe {
+                if quick::alike(at, &self.deltas) {
+                    return;
+                }
+                quick::extent(at, &mut self.deltas)
+            },
+            _ => {
+                let mut differs = 0;
+                for (lane, delta) in at.iter().zip(&self.deltas) {
+                    differs |= lane.wrapping_sub(at[0]) ^ delta;
+                }
+                if differs == 0 {
+                    return;
+                }
+                Self::extent(at, &mut self.deltas)
+            }
+        };
+        (self.low, self.spread, self.bits) = (low, spread, bits);
+        self.step = if even { self.deltas[1] } else { 0 };
+        self.counted = (0, 0, 0);
+    }
+}
+
+/// Moves lanes outside a mask to its first one.
+#[inline(always)]
+fn confine<const QUICK: bool>(at: &mut [u32; 32], mask: u32) {
+    match QUICK {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: quick machines have AVX2.
+        true => unsafe { quick::confine(at, mask) },
+        _ => {
+            let spare = at[mask.trailing_zeros() as usize & 31];
+            for (i, at) in at.iter_mut().enumerate() {
+                *at = spare ^ ((*at ^ spare) & 0u32.wrapping_sub(mask >> i & 1));
+            }
         }
     }
 }
 
 impl Span {
-    /// None if a lane is not aligned to the `bytes` it accesses or leaves `[first, end)`.
+    /// None if a lane is not aligned to the `bytes` it accesses or leaves `[first, end)`. Lanes
+    /// outside the mask are moved inside.
     #[inline(always)]
-    pub(super) fn within(
-        at: [u32; 32],
+    pub(super) fn within<const QUICK: bool>(
+        at: &mut [u32; 32],
         mask: u32,
         bytes: u32,
         (first, end): (u32, u64),
         host: HostPtr,
         layout: &mut Layout,
     ) -> Option<Self> {
-        let at = match mask {
-            u32::MAX => at,
-            _ => {
-                let spare = at[mask.trailing_zeros() as usize & 31];
-                each(
-                    #[inline(always)]
-                    |i| spare ^ ((at[i] ^ spare) & 0u32.wrapping_sub(mask >> i & 1)),
-                )
-            }
-        };
-        layout.follow(&at);
+        if mask != u32::MAX {
+            confine::<QUICK>(at, mask);
+        }
+        layout.follow::<QUICK>(at);
         let low = at[0].wrapping_add(layout.low);
         // Lanes that lie alike may lie around the end of the address space.
         let high = low.checked_add(layout.spread)?;
@@ -124,18 +172,35 @@ impl Span {
         };
         Some(Self {
             host,
-            at,
             low,
             high,
             pattern,
         })
     }
 
+    /// All lanes at one offset, as [`Span::within`].
     #[inline(always)]
-    pub(super) fn pointers(&self) -> Pointers {
+    pub(super) fn at_once(
+        at: u32,
+        bytes: u32,
+        (first, end): (u32, u64),
+        host: HostPtr,
+    ) -> Option<Self> {
+        let aligned = at & (bytes - 1) == 0;
+        let inside = at >= first && u64::from(at) + u64::from(bytes) <= end;
+        (aligned && inside).then_some(Self {
+            host,
+            low: at,
+            high: at,
+            pattern: Pattern::Same,
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn pointers(&self, at: &[u32; 32]) -> Pointers {
         Pointers(each(
             #[inline(always)]
-            |i| self.host.offset(self.at[i] as usize),
+            |i| self.host.offset(at[i] as usize),
         ))
     }
 }
@@ -144,6 +209,7 @@ impl Span {
 mod tests {
     use super::*;
     use crate::exec::access::lanes;
+    use crate::numeric::simd::Level;
 
     /// What a remembered layout says is what looking anew says, wherever the lanes went.
     #[test]
@@ -156,7 +222,7 @@ mod tests {
         let mut layout = Layout::SAME;
         let mut kinds = [0; 4];
         let mut at = [0u32; 32];
-        for _ in 0..20_000 {
+        for _ in 0..40_000 {
             let bytes = 1 << draw(5);
             let mask = [u32::MAX, draw(1 << 24) << 8 | 1][draw(2) as usize];
             match draw(4) {
@@ -170,7 +236,13 @@ mod tests {
                 }
             }
             let bounds = (256, 3000);
-            let found = Span::within(at, mask, bytes, bounds, HostPtr::default(), &mut layout);
+            let (mut inside, host) = (at, HostPtr::default());
+            let quick = Level::best() >= Level::Avx2 && draw(2) == 0;
+            let within = match quick {
+                true => Span::within::<true>,
+                false => Span::within::<false>,
+            };
+            let found = within(&mut inside, mask, bytes, bounds, host, &mut layout);
             let lanes = || lanes(mask).map(|lane| at[lane]);
             let (low, high) = (lanes().min().unwrap(), lanes().max().unwrap());
             let fits = low >= 256 && u64::from(high) + u64::from(bytes) <= 3000;

@@ -5,7 +5,7 @@ use super::cluster::{Cluster, Flow};
 use super::copy::SharedAt;
 use super::mbarrier::{Arrival, token_pending, token_phase};
 use super::signal::{Signal, Step};
-use super::warp::{State, Wait, WaitPhase, Warp};
+use super::warp::{Wait, WaitPhase, Warp};
 use crate::fault::FaultKind;
 use crate::op::{Addr, BarKind, Base, Mbar, MbarOp, Op, Order, P, Phase, R32, Scope, Slot};
 
@@ -39,11 +39,7 @@ fn threads_of(w: &Warp, mask: u32) -> u32 {
 impl Cluster<'_> {
     pub(super) fn bar_expected(&self, cta: usize, bar: &NamedBarrier) -> u32 {
         match bar.expected {
-            0 => {
-                let running = |w: &&Warp| !matches!(w.state, State::Done);
-                let warps = self.ctas[cta].warps.iter().map(Box::as_ref);
-                warps.filter(running).count() as u32 * 32
-            }
+            0 => self.ctas[cta].running * 32,
             n => n,
         }
     }
@@ -133,6 +129,7 @@ impl Cluster<'_> {
                 bar.arrived
             )));
         }
+        self.ctas[cta].asleep = 0;
         self.ctas[cta].named[id] = NamedBarrier {
             generation: bar.generation + 1,
             last_counted: bar.counted,
@@ -184,15 +181,7 @@ impl Cluster<'_> {
     }
 
     fn complete_cluster_barrier(&mut self) {
-        let running = |w: &&Warp| !matches!(w.state, State::Done);
-        let all = self
-            .ctas
-            .iter()
-            .flat_map(|c| &c.warps)
-            .map(Box::as_ref)
-            .filter(running)
-            .count() as u32
-            * 32;
+        let all = self.ctas.iter().map(|cta| cta.running * 32).sum();
         if self.barrier.arrived > 0 && self.barrier.arrived >= all {
             self.barrier.arrived = 0;
             self.barrier.generation += 1;

@@ -12,6 +12,7 @@ use crate::memory::{SECTOR, words_of};
 use crate::tensor::descriptor::{Major, Matrix};
 
 /// The sectors of one CTA's shared memory that were used.
+#[derive(Default)]
 pub(crate) struct Touched {
     read: Vec<u64>,
     written: Vec<u64>,
@@ -48,13 +49,14 @@ impl Hasher for Mixed {
 }
 
 impl Touched {
-    pub(crate) fn new(bytes: u32) -> Self {
+    /// Nothing of so many bytes.
+    pub(crate) fn renew(&mut self, bytes: u32) {
         let words = u64::from(bytes).div_ceil(SECTOR * 64) as usize;
-        Self {
-            read: vec![0; words],
-            written: vec![0; words],
-            tiles: HashMap::default(),
+        for set in [&mut self.read, &mut self.written] {
+            set.clear();
+            set.resize(words, 0);
         }
+        self.tiles.clear();
     }
 
     /// Marks `[offset, offset + bytes)`, which the caller has checked.
@@ -82,7 +84,11 @@ impl Touched {
             &mut self.read
         };
         // Loops come back to what is marked already.
-        if words_of(low, end).all(|(word, bits)| !words[word] & bits == 0) {
+        let mut missing = 0;
+        for (word, bits) in words_of(low, end) {
+            missing |= !words[word] & bits;
+        }
+        if missing == 0 {
             return;
         }
         for &a in at {
@@ -144,7 +150,8 @@ mod tests {
 
     #[test]
     fn a_sector_counts_once_however_often_it_is_used() {
-        let mut touched = Touched::new(8192);
+        let mut touched = Touched::default();
+        touched.renew(8192);
         touched.mark(0, 4096, true);
         touched.mark(4000, 200, true);
         assert_eq!(touched.bytes(), (0, 4096 + 128));

@@ -241,6 +241,25 @@ impl Warp {
         }
     }
 
+    /// Another warp in the place of one that has ended. What its registers hold is for the caller
+    /// to say.
+    pub(crate) fn renew(&mut self, cta: u32, index: u32, lanes: u32) {
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.clear();
+        *self = Self {
+            r32: std::mem::take(&mut self.r32),
+            r64: std::mem::take(&mut self.r64),
+            p: std::mem::take(&mut self.p),
+            stack,
+            ..Self::new(0, 0, 0, cta, index, lanes)
+        };
+    }
+
+    /// Bytes its registers hold on to.
+    pub(crate) fn storage(&self) -> usize {
+        self.r32.capacity() * size_of::<V32>() + self.r64.capacity() * size_of::<V64>()
+    }
+
     #[inline(always)]
     pub(crate) fn get(&self, r: R32) -> &[u32; 32] {
         &self.r32[r.0 as usize].0

@@ -1,6 +1,7 @@
 //! Launches kernels of a module on emulated memory.
 
 mod check;
+mod crew;
 mod error;
 mod params;
 mod traced;
@@ -221,14 +222,7 @@ impl Launch {
         });
         let tally = match self.config.threads {
             0 => grid::run(&env),
-            threads => rayon::ThreadPoolBuilder::new()
-                .num_threads(threads)
-                .build()
-                .map_err(|e| LaunchError::Threads {
-                    threads,
-                    reason: e.to_string(),
-                })?
-                .install(|| grid::run(&env)),
+            threads => crew::with(threads, || grid::run(&env))?,
         };
         let mut tally = tally.map_err(LaunchError::Fault)?;
         let trace = env.watched.as_ref().map(|watched| {

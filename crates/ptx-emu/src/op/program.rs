@@ -315,26 +315,6 @@ pub(crate) enum Special {
     WorkspaceLow,
 }
 
-impl Special {
-    /// Whether lanes of one warp have different values of it.
-    pub(crate) fn differs_by_lane(self) -> bool {
-        use Special::{
-            Laneid, LanemaskEq, LanemaskGe, LanemaskGt, LanemaskLe, LanemaskLt, TidX, TidY, TidZ,
-        };
-        matches!(
-            self,
-            TidX | TidY
-                | TidZ
-                | Laneid
-                | LanemaskEq
-                | LanemaskGe
-                | LanemaskGt
-                | LanemaskLe
-                | LanemaskLt
-        )
-    }
-}
-
 /// Special registers that change while the kernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
