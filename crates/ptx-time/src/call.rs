@@ -1,0 +1,272 @@
+//! A call: its launches one after the other, each on all SMs.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use ptx_emu::trace::{CtaTrace, Deed, Event, Trace, Way};
+
+use crate::cubin::Code;
+use crate::machine::Machine;
+use crate::sm::{CtaTimes, Replay, Sim, Span, Spent, Stuck, Work};
+
+/// One launch of a call, as far as it was traced.
+#[derive(Debug, Clone, Copy)]
+pub struct Launched<'l> {
+    /// The kernel's code.
+    pub code: &'l Code,
+    /// What some of its CTAs did.
+    pub trace: &'l Trace,
+    /// CTAs of the grid.
+    pub ctas: u64,
+    /// CTAs of a cluster.
+    pub cluster: u32,
+    /// CTAs that fit on an SM.
+    pub resident: u32,
+    /// Whether it may start before the launch before has ended.
+    pub dependent: bool,
+}
+
+/// How long a call takes.
+#[derive(Debug, Clone, Default)]
+pub struct Call {
+    /// Microseconds, from before its first launch to after its last.
+    pub micros: f64,
+    /// MHz.
+    pub clock_mhz: f64,
+    /// Its launches.
+    pub launches: Vec<LaunchTimes>,
+}
+
+/// How long a launch takes.
+#[derive(Debug, Clone, Default)]
+pub struct LaunchTimes {
+    /// Cycles from the first CTA's first instruction to the last one's end.
+    pub cycles: f64,
+    /// Cycles of them in which the tensor cores of an SM work.
+    pub tensor_cycles: f64,
+    /// SMs that have anything to do.
+    pub active_sms: u64,
+    /// CTAs, one after another, of the SM that ends last.
+    pub rounds: u64,
+    /// Instructions the simulated SM issued.
+    pub issued: u64,
+    /// The CTAs of that SM.
+    pub ctas: Vec<CtaTimes>,
+    /// Cycles of warps, by what they went to.
+    pub spent: [f64; Spent::ALL.len()],
+    /// The same piece by piece, if asked for.
+    pub spans: Vec<Span>,
+    /// Cycles between the last two readings of a clock: from the earliest of a warp's to the latest.
+    pub stamped: Option<f64>,
+    /// The part of what warps did for which the cubin has no instruction.
+    pub homeless: f64,
+}
+
+/// Bytes that are asked whether they were used before.
+const PAGE: u32 = 16;
+
+/// What a call finds in L2, and leaves there.
+#[derive(Debug, Default)]
+struct Warmth {
+    pages: HashSet<(u32, u64)>,
+    /// Regions written by a launch of this call.
+    written: HashSet<u32>,
+}
+
+impl Call {
+    /// Replays a call on a machine whose L2 holds none of what the call reads.
+    pub fn replay(
+        machine: &Machine,
+        launches: &[Launched<'_>],
+        keep_spans: bool,
+    ) -> Result<Self, Stuck> {
+        let mut warmth = Warmth::default();
+        let mut times = Vec::new();
+        for launch in launches {
+            let replayed = replay(machine, launch, &warmth, keep_spans)?;
+            warmth.keep(launch);
+            times.push(replayed);
+        }
+        Ok(Self::sum(machine, launches, times))
+    }
+
+    fn sum(machine: &Machine, launches: &[Launched<'_>], times: Vec<LaunchTimes>) -> Self {
+        let cycles: f64 = times.iter().map(|t| t.cycles).sum();
+        let tensor: f64 = times
+            .iter()
+            .map(|t| t.tensor_cycles * t.active_sms as f64 / machine.sms)
+            .sum();
+        let busy = (tensor / cycles.max(1.0)).min(1.0);
+        let clock_mhz = machine.clock_mhz - machine.clock_drop_mhz * busy;
+        let mut micros = machine.launch_micros + machine.spread_micros;
+        for (index, (launch, time)) in launches.iter().zip(&times).enumerate() {
+            micros += time.cycles / clock_mhz;
+            micros += match index {
+                0 => 0.0,
+                _ if launch.dependent => machine.dependent_launch_micros,
+                _ => machine.next_launch_micros,
+            };
+        }
+        Self {
+            micros,
+            clock_mhz,
+            launches: times,
+        }
+    }
+}
+
+impl Warmth {
+    fn keep(&mut self, launch: &Launched<'_>) {
+        each_access(launch.trace, |at, writes| {
+            self.pages.insert((at.0, at.1 >> PAGE));
+            if writes {
+                self.written.insert(at.0);
+            }
+        });
+    }
+}
+
+/// Calls back with region, first byte and bytes of every access to global memory.
+fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u32), bool)) {
+    for cta in &trace.ctas {
+        for event in cta.warps.iter().flatten() {
+            let Event::Did { deed, .. } = event else {
+                continue;
+            };
+            match deed {
+                Deed::Global { at, writes, .. } => call((at.region, at.first, at.bytes), *writes),
+                Deed::LaneCopy { at } => call((at.region, at.first, at.bytes), false),
+                Deed::Bulk {
+                    at: Some(at), way, ..
+                } => call((at.region, at.first, at.bytes), *way == Way::Store),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Clusters that did the same, by the first of them and how many there are.
+fn classes(trace: &Trace) -> Vec<(Vec<usize>, usize)> {
+    let mut clusters: Vec<(u64, Vec<usize>)> = Vec::new();
+    for (index, cta) in trace.ctas.iter().enumerate() {
+        match clusters.iter_mut().find(|c| c.0 == cta.cluster) {
+            Some(cluster) => cluster.1.push(index),
+            None => clusters.push((cta.cluster, vec![index])),
+        }
+    }
+    let mut found: Vec<(u64, Vec<usize>, usize)> = Vec::new();
+    for (_, members) in clusters {
+        let mut hasher = DefaultHasher::new();
+        for &member in &members {
+            hash_cta(&trace.ctas[member], &mut hasher);
+        }
+        let class = hasher.finish();
+        match found.iter_mut().find(|f| f.0 == class) {
+            Some(same) => same.2 += 1,
+            None => found.push((class, members, 1)),
+        }
+    }
+    found.into_iter().map(|f| (f.1, f.2)).collect()
+}
+
+fn hash_cta(cta: &CtaTrace, hasher: &mut DefaultHasher) {
+    for events in &cta.warps {
+        for event in events {
+            match event {
+                Event::Run { first, end } => (first, end).hash(hasher),
+                Event::Did { at, deed } => {
+                    (at, std::mem::discriminant(deed)).hash(hasher);
+                    match deed {
+                        Deed::Wgmma { n, .. } => n.hash(hasher),
+                        Deed::Bulk { bytes, rows, .. } => (bytes, rows).hash(hasher),
+                        Deed::Shared { wavefronts, .. } => wavefronts.hash(hasher),
+                        Deed::Global { at, .. } => at.sectors.hash(hasher),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn replay(
+    machine: &Machine,
+    launch: &Launched<'_>,
+    warmth: &Warmth,
+    keep_spans: bool,
+) -> Result<LaunchTimes, Stuck> {
+    let classes = classes(launch.trace);
+    let cluster = u64::from(launch.cluster.max(1));
+    let clusters = launch.ctas.div_ceil(cluster).max(1);
+    let groups = (machine.sms as u64 / cluster).max(1);
+    let rounds = clusters.div_ceil(groups);
+    let active_sms = launch.ctas.min(groups * cluster).max(1);
+
+    // What is read in all, by region, told from the part that was traced.
+    let traced = launch.trace.ctas.len().max(1) as f64;
+    let mut read: HashMap<u32, f64> = HashMap::new();
+    each_access(launch.trace, |(region, _, bytes), writes| {
+        if !writes {
+            *read.entry(region).or_default() += f64::from(bytes);
+        }
+    });
+    let cold = (0..launch.trace.regions.len() as u32)
+        .map(|region| {
+            if warmth.written.contains(&region) {
+                return 0.0;
+            }
+            let all = read.get(&region).copied().unwrap_or(0.0) * launch.ctas as f64 / traced;
+            let size = launch.trace.regions[region as usize] as f64;
+            (size / all.max(1.0)).min(1.0)
+        })
+        .collect();
+
+    // One SM's clusters: all that come one after the other, or each class for itself.
+    let resident = u64::from(launch.resident.max(1));
+    let lots: Vec<Vec<Vec<usize>>> = match rounds {
+        1 => classes.iter().map(|class| vec![class.0.clone()]).collect(),
+        _ => {
+            let all: Vec<&Vec<usize>> = classes
+                .iter()
+                .flat_map(|(members, count)| std::iter::repeat_n(members, *count))
+                .collect();
+            let pick = |i: u64| all[(i * all.len() as u64 / rounds) as usize % all.len()].clone();
+            vec![(0..rounds).map(pick).collect()]
+        }
+    };
+    let clock = machine.clock_mhz * 1e6;
+    let mut longest: Option<Replay> = None;
+    let mut work = Work {
+        code: launch.code,
+        trace: launch.trace,
+        clusters: Vec::new(),
+        resident: resident as usize,
+        l2_share: machine.l2_bandwidth / clock / active_sms as f64,
+        memory_share: machine.memory_bandwidth / clock / active_sms as f64,
+        cold,
+        warm: &warmth.pages,
+        page: PAGE,
+    };
+    for lot in lots {
+        work.clusters = lot;
+        let replay = Sim::new(machine, &work, keep_spans).run()?;
+        if longest.as_ref().is_none_or(|l| replay.end > l.end) {
+            longest = Some(replay);
+        }
+    }
+    let longest = longest.unwrap_or_default();
+    let stamped = longest.stamps.iter().map(|s| s.1).fold(f64::MIN, f64::max)
+        - longest.stamps.iter().map(|s| s.0).fold(f64::MAX, f64::min);
+    Ok(LaunchTimes {
+        cycles: longest.end,
+        tensor_cycles: longest.tensor,
+        active_sms,
+        rounds,
+        issued: longest.issued,
+        stamped: Some(stamped).filter(|_| !longest.stamps.is_empty()),
+        homeless: longest.homeless as f64 / longest.deeds.max(1) as f64,
+        ctas: longest.ctas,
+        spent: longest.spent,
+        spans: longest.spans,
+    })
+}

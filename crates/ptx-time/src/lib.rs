@@ -1,0 +1,48 @@
+//! How long would a kernel take? Replays on a modelled GPU what `ptx-emu` saw warps do.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (cubin, trace, machine): (Vec<u8>, ptx_emu::trace::Trace, ptx_time::Machine) = todo!();
+//! use ptx_time::{Call, Code, Launched};
+//!
+//! let code = Code::read(&cubin, "gemm")?;
+//! let launch = Launched {
+//!     code: &code,
+//!     trace: &trace,
+//!     ctas: 128,
+//!     cluster: 1,
+//!     resident: 1,
+//!     dependent: false,
+//! };
+//! let call = Call::replay(&machine, &[launch], false)?;
+//! println!("{:.1} µs at {:.0} MHz", call.micros, call.clock_mhz);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Results never depend on time: a launch is executed first, and leaves a trace of some of its
+//! CTAs. Time is found afterwards, in four steps, each a room:
+//!
+//! - `cubin` and `sass` read the instructions that the assembler made of the PTX, with the
+//!   schedule it wrote into them and the line each came from;
+//! - `flow` and `script` tell each warp's trace in those instructions: the compiler moves and
+//!   copies code, but not across the points where warps wait for one another;
+//! - `sm` replays the warps of the CTAs an SM holds, cycle by cycle: who issues when, which unit
+//!   is busy, who waits for which barrier, copy or product;
+//! - `call` makes a call of it: how the CTAs fall to the SMs, what their shares of L2 and memory
+//!   are, which CTAs are alike and need to be replayed only once, and what starting costs.
+//!
+//! A [`Machine`] is nothing but numbers.
+
+mod call;
+mod cubin;
+mod flow;
+mod machine;
+mod sass;
+mod script;
+mod sm;
+
+pub use call::{Call, LaunchTimes, Launched};
+pub use cubin::{Code, CubinError};
+pub use machine::Machine;
+pub use sm::{CtaTimes, Span, Spent, Stuck};

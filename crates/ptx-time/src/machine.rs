@@ -1,0 +1,156 @@
+//! The numbers a GPU is modelled by.
+
+macro_rules! machine {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// What a GPU does in which time. Cycles are of the SM's clock; intervals are the cycles
+        /// a unit of one of the SM's four partitions is taken by a warp's instruction, latencies
+        /// the cycles until its result can be used.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct Machine {
+            $($(#[doc = $doc])+ pub $name: f64,)+
+        }
+
+        impl Machine {
+            /// The names of all numbers.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
+
+            /// Made of a number for every name; the first that is missing otherwise.
+            pub fn from_numbers(
+                mut number: impl FnMut(&'static str) -> Option<f64>,
+            ) -> Result<Self, &'static str> {
+                Ok(Self { $($name: number(stringify!($name)).ok_or(stringify!($name))?,)+ })
+            }
+
+            /// The number of a name.
+            pub fn number(&self, name: &str) -> Option<f64> {
+                match name {
+                    $(stringify!($name) => Some(self.$name),)+
+                    _ => None,
+                }
+            }
+
+            /// The place of a number.
+            pub fn number_mut(&mut self, name: &str) -> Option<&mut f64> {
+                match name {
+                    $(stringify!($name) => Some(&mut self.$name),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+machine! {
+    /// SM clock of a call that does not load the card, MHz.
+    clock_mhz,
+    /// By how much the clock falls, MHz, when the tensor cores are always busy.
+    clock_drop_mhz,
+    /// Multiprocessors.
+    sms,
+    /// Interval of integer logic, adds, shifts, permutes.
+    alu_interval,
+    /// Interval of integer multiply-adds.
+    imad_interval,
+    /// Interval of single-precision operations.
+    fma_interval,
+    /// Interval of half-precision pairs.
+    half_interval,
+    /// Interval of double-precision operations.
+    double_interval,
+    /// Interval of transcendental functions.
+    mufu_interval,
+    /// Their latency.
+    mufu_latency,
+    /// Interval of conversions between packed formats.
+    pack_interval,
+    /// Interval of other conversions.
+    convert_interval,
+    /// Their latency.
+    convert_latency,
+    /// Interval of exchanges between lanes, SM wide.
+    shuffle_interval,
+    /// Their latency.
+    shuffle_latency,
+    /// Latency from vector to uniform registers.
+    to_uniform_latency,
+    /// Latency of loads of constants.
+    constant_latency,
+    /// Latency of special registers.
+    special_latency,
+    /// Cycles of a taken branch.
+    branch_cycles,
+    /// Cycles of a wavefront of 128 bytes of shared memory, SM wide.
+    shared_interval,
+    /// Latency of a load from shared memory.
+    shared_latency,
+    /// Latency of an atomic on shared memory.
+    shared_atomic_latency,
+    /// Latency of a load that L2 answers.
+    l2_latency,
+    /// What a load from memory takes beyond that.
+    memory_latency,
+    /// Sectors of global memory a cycle, per SM.
+    sectors_per_cycle,
+    /// Bytes a cycle an SM gets from L2.
+    l2_port,
+    /// Bytes a second all SMs together get from L2.
+    l2_bandwidth,
+    /// Bytes a second from memory, read cold.
+    memory_bandwidth,
+    /// Cycles of the copy engine for a copy.
+    bulk_interval,
+    /// Cycles of the copy engine for each row of a tensor copy.
+    row_interval,
+    /// Latency of a bulk copy that L2 answers, issue to barrier.
+    bulk_latency,
+    /// Latency of a bulk store, issue to the end of its reading.
+    bulk_store_latency,
+    /// Latency of a test of an mbarrier that is through.
+    phase_latency,
+    /// From the end of a phase to the warp that waits for it.
+    wake_latency,
+    /// From an arrival to the end of the phase it completes.
+    arrive_latency,
+    /// Latency of a barrier of a CTA.
+    barrier_latency,
+    /// Latency of a barrier of a cluster.
+    cluster_latency,
+    /// Latency to another CTA's shared memory.
+    remote_latency,
+    /// Bytes a cycle to another CTA's shared memory.
+    remote_port,
+    /// Latency of a fence within the CTA.
+    fence_latency,
+    /// Latency of a fence beyond the CTA.
+    far_fence_latency,
+    /// Tensor cycles of a wgmma of 16-bit elements per column.
+    wgmma_column,
+    /// Tensor cycles of a wgmma that has hardly any columns.
+    wgmma_least,
+    /// Latency of a wgmma beyond its tensor cycles.
+    wgmma_latency,
+    /// Cycles of its partition a wgmma takes from other work, whatever its width.
+    wgmma_steal,
+    /// The same per column.
+    wgmma_steal_column,
+    /// Cycles of `wgmma.wait_group` beyond the wait itself.
+    wgmma_wait_latency,
+    /// Tensor cycles of an `mma.sync` m16n8k16 of 16-bit elements.
+    mma_interval,
+    /// Its latency.
+    mma_latency,
+    /// Microseconds of a call with one empty kernel, as a sweep times it.
+    launch_micros,
+    /// Microseconds each further launch adds, beside its work.
+    next_launch_micros,
+    /// The same with programmatic dependent launch.
+    dependent_launch_micros,
+    /// Microseconds from the first to the last CTA's start on an empty card.
+    spread_micros,
+    /// Cycles from the end of a CTA to the first instruction of the next in its place.
+    turnover_cycles,
+    /// Cycles of a CTA before its first instruction's effect: cold instructions and parameters.
+    start_cycles,
+    /// Cycles a line of code costs when it is fetched for the first time.
+    cold_code_cycles,
+}

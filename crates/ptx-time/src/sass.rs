@@ -1,0 +1,204 @@
+//! What an instruction of a cubin asks of an SM: the fields of its 128 bits that time depends on.
+//!
+//! The layout is that of compute capability 7.0 and later. Nine bits name the operation; the
+//! compiler's own schedule stands at the top: cycles to the next instruction, the scoreboards it
+//! waits for, and those it releases when its result is there or its operands have been read.
+
+/// One instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sass {
+    pub(crate) kind: Kind,
+    /// Cycles until the warp may issue its next one.
+    pub(crate) stall: u8,
+    /// Scoreboards that must be clear first, by bit.
+    pub(crate) waits: u8,
+    /// Scoreboard that is busy until the result is there.
+    pub(crate) result: Option<u8>,
+    /// Scoreboard that is busy until the operands have been read.
+    pub(crate) operands: Option<u8>,
+    /// Whether a predicate guards it.
+    pub(crate) guarded: bool,
+    /// For branches: where to, in instructions relative to the next.
+    pub(crate) offset: i32,
+}
+
+/// What executes an instruction, or what it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Integer logic, adds, shifts, permutes, selections, comparisons.
+    Alu,
+    /// Integer multiply-add and what the compiler makes of it: moves, shifts.
+    Imad,
+    /// Single precision.
+    Fma,
+    /// Half precision, in pairs.
+    Half,
+    /// Double precision.
+    Double,
+    /// Transcendental functions.
+    Mufu,
+    /// Conversions between packed formats.
+    Pack,
+    /// Other conversions, and bit counting.
+    Convert,
+    /// Exchange between lanes.
+    Shuffle,
+    /// The uniform data path.
+    Uniform,
+    /// From vector to uniform registers.
+    ToUniform,
+    /// Constants by load.
+    Constant,
+    /// Special registers.
+    Special,
+    /// A clock.
+    Clock,
+    Branch,
+    Call,
+    Return,
+    Exit,
+    /// Takes an issue slot and nothing else.
+    Slot,
+    /// Threads at shared memory.
+    Shared,
+    /// Threads at global memory, or at any by generic addresses.
+    Global,
+    /// Threads at their own stack.
+    Local,
+    /// `cp.async`
+    LaneCopy,
+    /// A wait for groups of copies.
+    GroupWait,
+    /// The end of a group of copies.
+    GroupMark,
+    /// Bulk and tensor copies.
+    Bulk,
+    /// Barriers of a CTA.
+    Barrier,
+    /// Mbarriers: init, arrive.
+    Arrive,
+    /// Mbarriers: the test of a phase.
+    Phase,
+    ClusterArrive,
+    ClusterWait,
+    Wgmma,
+    WgmmaFence,
+    WgmmaWait,
+    /// `mma.sync`
+    Mma,
+    Fence,
+    AwaitLaunch,
+    AllowLaunch,
+    /// `setmaxnreg`
+    Registers,
+}
+
+impl Sass {
+    pub(crate) const BYTES: usize = 16;
+
+    pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Self {
+        let word = u128::from_le_bytes(*bytes);
+        let field = |first: u32, bits: u32| (word >> first) as u64 & ((1 << bits) - 1);
+        let scoreboard = |first| Some(field(first, 3) as u8).filter(|&board| board < 6);
+        let kind = Kind::of(field(0, 12) as u16, field(72, 16) as u16);
+        // A quarter of an instruction is the unit: 8 bits here, the rest there.
+        let far = (word >> 34) as u64 as i64;
+        let quarters = (far << 16 >> 16) * 256 + field(16, 8) as i64;
+        Self {
+            kind,
+            stall: field(105, 4) as u8,
+            waits: field(116, 6) as u8,
+            result: scoreboard(110),
+            operands: scoreboard(113),
+            guarded: field(12, 4) != 7,
+            offset: match kind {
+                Kind::Branch => (quarters / 4) as i32,
+                _ => 0,
+            },
+        }
+    }
+}
+
+impl Kind {
+    /// Whether it does what no compiler does twice or leaves out.
+    pub(crate) fn has_effect(self) -> bool {
+        matches!(
+            self,
+            Kind::Shared
+                | Kind::Global
+                | Kind::LaneCopy
+                | Kind::GroupWait
+                | Kind::GroupMark
+                | Kind::Bulk
+                | Kind::Barrier
+                | Kind::Arrive
+                | Kind::Phase
+                | Kind::ClusterArrive
+                | Kind::ClusterWait
+                | Kind::WgmmaFence
+                | Kind::WgmmaWait
+                | Kind::Mma
+        )
+    }
+
+    /// By the operation's twelve bits, of which the upper three are mostly its form, and the
+    /// modifiers that tell a few apart. What is not known takes an issue slot.
+    fn of(operation: u16, modifiers: u16) -> Self {
+        match operation {
+            0x5a7 => return Kind::Phase,
+            0x9c7 => return Kind::ClusterArrive,
+            0xdc7 => return Kind::ClusterWait,
+            _ => {}
+        }
+        match operation & 0x1ff {
+            // MOV, P2R, R2P, SEL, FSEL, FMNMX, FSET, FSETP, ISETP, IADD3, LEA, LOP3, IABS, PRMT,
+            // IMNMX, SHF, PLOP3, VIADD, VIMNMX.
+            0x002..=0x004
+            | 0x007..=0x00c
+            | 0x010..=0x013
+            | 0x016
+            | 0x017
+            | 0x019
+            | 0x01c
+            | 0x036
+            | 0x048 => Kind::Alu,
+            0x005 if modifiers & 0xff == 0xff => Kind::Alu, // CS2R of zero
+            0x005 => Kind::Clock,
+            0x020 | 0x021 | 0x023 => Kind::Fma,
+            0x024..=0x027 => Kind::Imad,
+            0x028..=0x02b => Kind::Double,
+            0x02d => Kind::AllowLaunch,
+            0x02e => Kind::AwaitLaunch,
+            0x030..=0x032 | 0x034 | 0x035 | 0x040 => Kind::Half,
+            0x037..=0x039 | 0x03c | 0x03d | 0x03f => Kind::Mma,
+            0x03e => Kind::Pack,
+            0x0ca => Kind::ToUniform,
+            0x0b9 | 0x0bb | 0x182 => Kind::Constant,
+            0x080..=0x0ff => Kind::Uniform,
+            0x104..=0x107 | 0x109 | 0x110..=0x113 => Kind::Convert,
+            0x108 => Kind::Mufu,
+            0x119 | 0x1c3 => Kind::Special,
+            0x11a => Kind::GroupWait,
+            0x11d => Kind::Barrier,
+            0x143 | 0x144 => Kind::Call,
+            0x141 | 0x145 | 0x148 => Kind::Slot, // BSYNC, BSSY, WARPSYNC
+            0x147 => Kind::Branch,
+            0x14d => Kind::Exit,
+            0x150 => Kind::Return,
+            0x180 | 0x181 | 0x185 | 0x186 | 0x18a | 0x18b | 0x18e | 0x1a8 | 0x1a9 => Kind::Global,
+            0x183 | 0x187 => Kind::Local,
+            0x03b | 0x044 | 0x184 | 0x188 | 0x18c | 0x1bd => Kind::Shared,
+            0x189 | 0x1a2 | 0x1c4 => Kind::Shuffle,
+            0x192 | 0x1ab | 0x1c6 => Kind::Fence,
+            0x1a7 | 0x1b2 => Kind::Arrive,
+            0x1ae => Kind::LaneCopy,
+            0x1af | 0x1b7 => Kind::GroupMark,
+            0x1b4..=0x1b6 | 0x1b8 | 0x1ba..=0x1bc => Kind::Bulk,
+            0x1c5 if modifiers & 0x100 != 0 => Kind::WgmmaWait,
+            0x1c5 => Kind::WgmmaFence,
+            0x1c8 => Kind::Registers,
+            0x1f0..=0x1f7 => Kind::Wgmma,
+            _ => Kind::Slot,
+        }
+    }
+}

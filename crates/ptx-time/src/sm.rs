@@ -1,0 +1,1043 @@
+//! One multiprocessor, or those of one cluster: which warp issues what, when.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+
+use ptx_emu::trace::{BarrierAt, Deed, Event, GlobalBytes, Trace, Way};
+
+use crate::cubin::Code;
+use crate::machine::Machine;
+use crate::sass::Kind;
+use crate::script::{Part, Scribe};
+
+/// Time in parts of a cycle, so that intervals need not be whole.
+type Ticks = u64;
+
+const CYCLE: f64 = 64.0;
+const PARTITIONS: usize = 4;
+const NEVER: Ticks = Ticks::MAX;
+
+fn ticks(cycles: f64) -> Ticks {
+    (cycles * CYCLE).round().max(0.0) as Ticks
+}
+
+/// What the SMs are given to do.
+#[derive(Debug)]
+pub(crate) struct Work<'w> {
+    pub(crate) code: &'w Code,
+    pub(crate) trace: &'w Trace,
+    /// Clusters in the order in which they come, as indices of the trace's CTAs by rank.
+    pub(crate) clusters: Vec<Vec<usize>>,
+    /// CTAs an SM holds at once.
+    pub(crate) resident: usize,
+    /// Bytes a cycle one SM gets of what all get from L2.
+    pub(crate) l2_share: f64,
+    /// Bytes a cycle one SM gets of what all get from memory.
+    pub(crate) memory_share: f64,
+    /// For each region the part of what is read first that comes from memory; others have read
+    /// the rest by then.
+    pub(crate) cold: Vec<f64>,
+    /// Pages of regions that launches before have used, and the bits of an address within one.
+    pub(crate) warm: &'w HashSet<(u32, u64)>,
+    pub(crate) page: u32,
+}
+
+impl Work<'_> {
+    /// The part of these bytes that memory must give if this SM has not read them yet.
+    fn coldness(&self, at: &GlobalBytes) -> f64 {
+        match self.warm.contains(&(at.region, at.first >> self.page)) {
+            true => 0.0,
+            false => self.cold.get(at.region as usize).copied().unwrap_or(0.0),
+        }
+    }
+}
+
+/// What a warp's time went to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Spent {
+    /// Issuing, and the fixed latencies between instructions.
+    Issuing,
+    /// Another warp had the scheduler or the pipe.
+    Contending,
+    /// A result of shared memory, a conversion or the like.
+    Result,
+    /// A result of global memory.
+    Memory,
+    /// An mbarrier.
+    Phase,
+    /// A barrier of the CTA or the cluster.
+    Barrier,
+    /// Wgmmas.
+    Wgmma,
+    /// Copies by groups.
+    Copies,
+    /// The launch before.
+    Launch,
+}
+
+impl Spent {
+    /// All, in the order in which they are told.
+    pub const ALL: [Self; 9] = [
+        Self::Issuing,
+        Self::Contending,
+        Self::Result,
+        Self::Memory,
+        Self::Phase,
+        Self::Barrier,
+        Self::Wgmma,
+        Self::Copies,
+        Self::Launch,
+    ];
+}
+
+/// A piece of a warp's time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Span {
+    /// Which of the CTAs that ran, in order of their start.
+    pub cta: usize,
+    /// Which of its warps.
+    pub warp: usize,
+    /// Cycles.
+    pub from: f64,
+    /// Cycles.
+    pub to: f64,
+    /// What it went to.
+    pub spent: Spent,
+    /// Line of the PTX.
+    pub line: u32,
+}
+
+/// What came of it, in cycles from the start of the first CTA.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Replay {
+    pub(crate) end: f64,
+    pub(crate) issued: u64,
+    /// Cycles the tensor cores of one partition were busy, the mean.
+    pub(crate) tensor: f64,
+    pub(crate) ctas: Vec<CtaTimes>,
+    pub(crate) spent: [f64; Spent::ALL.len()],
+    pub(crate) spans: Vec<Span>,
+    /// First and second last stamp of each warp that read a clock.
+    pub(crate) stamps: Vec<(f64, f64)>,
+    pub(crate) deeds: u64,
+    pub(crate) homeless: u64,
+}
+
+/// When a CTA did what.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CtaTimes {
+    /// Its first instruction.
+    pub start: f64,
+    /// Its first tensor instruction.
+    pub first_mma: Option<f64>,
+    /// The end of its last tensor instruction.
+    pub last_mma: Option<f64>,
+    /// Its last warp's end.
+    pub end: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Item {
+    /// A warp may go on.
+    Warp(usize),
+    /// Arrivals and bytes reach a barrier of a cluster.
+    Reach {
+        cluster: usize,
+        barrier: BarrierAt,
+        arrivals: u32,
+        bytes: u32,
+    },
+}
+
+#[derive(Debug, Default)]
+struct Sm {
+    /// When each scheduler is free.
+    issue: [Ticks; PARTITIONS],
+    pipes: [[Ticks; PIPES]; PARTITIONS],
+    tensor: [Ticks; PARTITIONS],
+    shared: Ticks,
+    shuffle: Ticks,
+    copies: Ticks,
+    l2: Ticks,
+    memory: Ticks,
+    remote: Ticks,
+    /// Pages of regions this SM has read.
+    seen: HashSet<(u32, u64)>,
+    /// Lines of code it has fetched.
+    fetched: HashSet<u32>,
+}
+
+const PIPES: usize = 6;
+
+/// The unit of a partition that executes a kind, and whether there is one.
+fn pipe(kind: Kind) -> Option<usize> {
+    Some(match kind {
+        Kind::Alu => 0,
+        Kind::Imad | Kind::Fma => 1,
+        Kind::Half => 2,
+        Kind::Mufu | Kind::Convert => 3,
+        Kind::Pack => 0,
+        Kind::Double => 4,
+        Kind::Uniform | Kind::ToUniform | Kind::Constant => 5,
+        _ => return None,
+    })
+}
+
+#[derive(Debug)]
+struct Warp<'w> {
+    sm: usize,
+    partition: usize,
+    cta: usize,
+    events: &'w [Event],
+    parts: Vec<Part>,
+    part: usize,
+    step: usize,
+    next: Ticks,
+    boards: [Ticks; 6],
+    /// What each board's result is.
+    board_spent: [Spent; 6],
+    /// Why it stood still, since when.
+    parked: Option<(Spent, Ticks)>,
+    wgmma_open: Ticks,
+    wgmma_groups: VecDeque<Ticks>,
+    copy_open: (Ticks, Ticks),
+    copy_groups: VecDeque<(Ticks, Ticks)>,
+    stamps: Vec<Ticks>,
+}
+
+#[derive(Debug, Default)]
+struct Cta {
+    cluster: usize,
+    rank: u32,
+    warps_left: usize,
+    times: CtaTimes,
+    barriers: HashMap<u32, Gate>,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    arrived: u32,
+    waiting: Vec<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Mbarrier {
+    count: i64,
+    pending: i64,
+    bytes: i64,
+    phase: u32,
+    /// Warps and the boards that wait for the end of a parity.
+    waiting: Vec<(usize, u8, u32)>,
+}
+
+#[derive(Debug, Default)]
+struct ClusterState {
+    mbarriers: HashMap<BarrierAt, Mbarrier>,
+    gate: Gate,
+    /// Arrivals at the cluster's barrier that have been, by phase.
+    opened: Ticks,
+    warps: u32,
+    ctas_left: usize,
+}
+
+pub(crate) struct Sim<'w> {
+    machine: &'w Machine,
+    work: &'w Work<'w>,
+    scribe: Scribe<'w>,
+    scripts: HashMap<usize, Vec<Vec<Part>>>,
+    heap: BinaryHeap<Reverse<(Ticks, u64, Item)>>,
+    order: u64,
+    sms: Vec<Sm>,
+    warps: Vec<Warp<'w>>,
+    ctas: Vec<Cta>,
+    clusters: Vec<ClusterState>,
+    next_cluster: usize,
+    running: usize,
+    keep_spans: bool,
+    spent: [f64; Spent::ALL.len()],
+    spans: Vec<Span>,
+    issued: u64,
+    tensor_busy: Ticks,
+    end: Ticks,
+}
+
+/// A trace that does not end, in the time it is given.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the replay stands still after {cycles} cycles: {waiting} warps wait for what never comes")]
+pub struct Stuck {
+    /// When.
+    pub cycles: u64,
+    /// How many warps.
+    pub waiting: usize,
+}
+
+impl<'w> Sim<'w> {
+    pub(crate) fn new(machine: &'w Machine, work: &'w Work<'w>, keep_spans: bool) -> Self {
+        let ranks = work.clusters.first().map_or(1, Vec::len);
+        Self {
+            machine,
+            work,
+            scribe: Scribe::new(work.code),
+            scripts: HashMap::new(),
+            heap: BinaryHeap::new(),
+            order: 0,
+            sms: (0..ranks).map(|_| Sm::default()).collect(),
+            warps: Vec::new(),
+            ctas: Vec::new(),
+            clusters: Vec::new(),
+            next_cluster: 0,
+            running: 0,
+            keep_spans,
+            spent: Default::default(),
+            spans: Vec::new(),
+            issued: 0,
+            tensor_busy: 0,
+            end: 0,
+        }
+    }
+
+    pub(crate) fn run(mut self) -> Result<Replay, Stuck> {
+        for _ in 0..self.work.resident.max(1) {
+            self.start_cluster(0);
+        }
+        while let Some(Reverse((now, _, item))) = self.heap.pop() {
+            match item {
+                Item::Warp(warp) => self.go_on(warp, now),
+                Item::Reach {
+                    cluster,
+                    barrier,
+                    arrivals,
+                    bytes,
+                } => self.reach(cluster, barrier, arrivals, bytes, now),
+            }
+        }
+        if self.running > 0 {
+            let waiting = self.warps.iter().filter(|w| w.part < w.parts.len());
+            return Err(Stuck {
+                cycles: self.end / CYCLE as u64,
+                waiting: waiting.count(),
+            });
+        }
+        let stamps = self.warps.iter().filter_map(|warp| match warp.stamps[..] {
+            [.., a, b] => Some((a as f64 / CYCLE, b as f64 / CYCLE)),
+            _ => None,
+        });
+        let sms = self.sms.len() as f64;
+        Ok(Replay {
+            end: self.end as f64 / CYCLE,
+            issued: self.issued,
+            tensor: self.tensor_busy as f64 / CYCLE / (PARTITIONS as f64 * sms),
+            stamps: stamps.collect(),
+            ctas: self.ctas.iter().map(|cta| cta.times).collect(),
+            spent: self.spent,
+            spans: self.spans,
+            deeds: self.scribe.deeds,
+            homeless: self.scribe.homeless,
+        })
+    }
+
+    fn push(&mut self, at: Ticks, item: Item) {
+        self.order += 1;
+        self.heap.push(Reverse((at, self.order, item)));
+    }
+
+    /// Starts the next cluster, if there is one.
+    fn start_cluster(&mut self, at: Ticks) {
+        let Some(members) = self.work.clusters.get(self.next_cluster) else {
+            return;
+        };
+        self.next_cluster += 1;
+        let cluster = self.clusters.len();
+        let mut state = ClusterState {
+            ctas_left: members.len(),
+            ..ClusterState::default()
+        };
+        let start = at + ticks(self.machine.start_cycles);
+        for (rank, &index) in members.iter().enumerate() {
+            let trace = &self.work.trace.ctas[index];
+            if !self.scripts.contains_key(&index) {
+                let told = self.scribe.tell(self.work.trace, trace);
+                self.scripts.insert(index, told);
+            }
+            let scripts = self.scripts[&index].clone();
+            let cta = self.ctas.len();
+            state.warps += trace.warps.len() as u32;
+            for (number, (events, parts)) in trace.warps.iter().zip(scripts).enumerate() {
+                let warp = self.warps.len();
+                self.warps.push(Warp {
+                    sm: rank,
+                    partition: number % PARTITIONS,
+                    cta,
+                    events,
+                    parts,
+                    part: 0,
+                    step: 0,
+                    next: start,
+                    boards: [0; 6],
+                    board_spent: [Spent::Result; 6],
+                    parked: None,
+                    wgmma_open: 0,
+                    wgmma_groups: VecDeque::new(),
+                    copy_open: (0, 0),
+                    copy_groups: VecDeque::new(),
+                    stamps: Vec::new(),
+                });
+                self.push(start, Item::Warp(warp));
+            }
+            self.ctas.push(Cta {
+                cluster,
+                rank: rank as u32,
+                warps_left: trace.warps.len(),
+                times: CtaTimes {
+                    start: start as f64 / CYCLE,
+                    ..CtaTimes::default()
+                },
+                barriers: HashMap::new(),
+            });
+            self.running += 1;
+        }
+        self.clusters.push(state);
+    }
+
+    fn spend(&mut self, warp: usize, spent: Spent, from: Ticks, to: Ticks, line: u32) {
+        if to <= from {
+            return;
+        }
+        let cycles = (to - from) as f64 / CYCLE;
+        self.spent[spent as usize] += cycles;
+        if self.keep_spans {
+            let state = &self.warps[warp];
+            let number = self.warps[..warp].iter().rev();
+            let number = number.take_while(|w| w.cta == state.cta).count();
+            self.spans.push(Span {
+                cta: state.cta,
+                warp: number,
+                from: from as f64 / CYCLE,
+                to: to as f64 / CYCLE,
+                spent,
+                line,
+            });
+        }
+    }
+
+    /// Issues the warp's next instruction, or says when to try again.
+    fn go_on(&mut self, index: usize, now: Ticks) {
+        let warp = &self.warps[index];
+        let Some(&part) = warp.parts.get(warp.part) else {
+            return self.leave(index, now);
+        };
+        let steps = &self.scribe.stretch(part).steps;
+        let Some(&step) = steps.get(warp.step) else {
+            let warp = &mut self.warps[index];
+            warp.part += 1;
+            warp.step = 0;
+            return self.go_on(index, now);
+        };
+        let deed = step
+            .deed
+            .map(|at| match warp.events[part.base + at as usize] {
+                Event::Did { deed, .. } => deed,
+                Event::Run { .. } => unreachable!("only deeds are told"),
+            });
+        let Some(op) = step.op else {
+            // Nobody issues it: it happens here.
+            if let Some(deed) = deed
+                && !self.act(index, now, &deed, false, None)
+            {
+                return;
+            }
+            self.warps[index].step += 1;
+            let next = self.warps[index].next.max(now);
+            return self.push(next, Item::Warp(index));
+        };
+        self.issue(index, now, op, deed);
+    }
+
+    fn issue(&mut self, index: usize, now: Ticks, op: u32, deed: Option<Deed>) {
+        let sass = self.work.code.instructions[op as usize];
+        let line = self.work.code.lines[op as usize];
+        let warp = &mut self.warps[index];
+        // Scoreboards.
+        let mut ready = now;
+        let mut board = None;
+        for at in 0..6 {
+            if sass.waits >> at & 1 == 1 && warp.boards[at] > ready {
+                ready = warp.boards[at];
+                board = Some(at);
+            }
+        }
+        if let Some(at) = board {
+            let spent = warp.board_spent[at];
+            if ready == NEVER {
+                warp.parked.get_or_insert((spent, now));
+                return;
+            }
+            self.spend(index, spent, now, ready, line);
+            return self.push(ready, Item::Warp(index));
+        }
+        let (sm, partition) = (warp.sm, warp.partition);
+        if let Some((spent, since)) = warp.parked.take() {
+            self.spend(index, spent, since, now, line);
+        }
+        // Code that is fetched for the first time.
+        let block = op / 8;
+        if self.machine.cold_code_cycles > 0.0 && self.sms[sm].fetched.insert(block) {
+            let late = now + ticks(self.machine.cold_code_cycles);
+            self.spend(index, Spent::Issuing, now, late, line);
+            return self.push(late, Item::Warp(index));
+        }
+        let unit = pipe(sass.kind);
+        let state = &mut self.sms[sm];
+        let mut free = state.issue[partition];
+        if let Some(unit) = unit {
+            free = free.max(state.pipes[partition][unit]);
+        }
+        if sass.kind == Kind::Shuffle {
+            free = free.max(state.shuffle);
+        }
+        if free > now {
+            self.spend(index, Spent::Contending, now, free, line);
+            return self.push(free, Item::Warp(index));
+        }
+        // It issues.
+        self.issued += 1;
+        let m = self.machine;
+        state.issue[partition] = now + ticks(1.0);
+        let interval = match sass.kind {
+            Kind::Alu => m.alu_interval,
+            Kind::Imad => m.imad_interval,
+            Kind::Fma => m.fma_interval,
+            Kind::Half => m.half_interval,
+            Kind::Double => m.double_interval,
+            Kind::Mufu => m.mufu_interval,
+            Kind::Pack => m.pack_interval,
+            Kind::Convert => m.convert_interval,
+            _ => 1.0,
+        };
+        if let Some(unit) = unit {
+            state.pipes[partition][unit] = now + ticks(interval);
+        }
+        if sass.kind == Kind::Shuffle {
+            state.shuffle = now + ticks(m.shuffle_interval);
+        }
+        let (latency, spent) = match sass.kind {
+            Kind::Mufu => (m.mufu_latency, Spent::Result),
+            Kind::Convert => (m.convert_latency, Spent::Result),
+            Kind::Shuffle => (m.shuffle_latency, Spent::Result),
+            Kind::ToUniform => (m.to_uniform_latency, Spent::Result),
+            Kind::Constant => (m.constant_latency, Spent::Result),
+            Kind::Special | Kind::Clock => (m.special_latency, Spent::Result),
+            Kind::Shared => (m.shared_latency, Spent::Result),
+            Kind::Local => (m.shared_latency, Spent::Memory),
+            Kind::Global => (m.l2_latency, Spent::Memory),
+            Kind::Arrive => (m.arrive_latency, Spent::Result),
+            Kind::Phase => (m.phase_latency, Spent::Phase),
+            Kind::Double => (m.double_interval + 16.0, Spent::Result),
+            Kind::Mma => (m.mma_latency, Spent::Wgmma),
+            Kind::Fence => (m.fence_latency, Spent::Memory),
+            _ => (12.0, Spent::Result),
+        };
+        let warp = &mut self.warps[index];
+        let result = now + ticks(latency);
+        for board in [sass.result, sass.operands].into_iter().flatten() {
+            let at = usize::from(board);
+            if warp.boards[at] <= now {
+                warp.board_spent[at] = spent;
+            }
+        }
+        if let Some(board) = sass.result {
+            let at = usize::from(board);
+            warp.boards[at] = warp.boards[at].max(result);
+        }
+        if let Some(board) = sass.operands {
+            let at = usize::from(board);
+            warp.boards[at] = warp.boards[at].max(now + ticks(latency.min(20.0)));
+        }
+        let mut stall = f64::from(sass.stall.max(1));
+        if sass.kind == Kind::Branch {
+            stall += m.branch_cycles;
+        }
+        warp.next = now + ticks(stall);
+        self.spend(index, Spent::Issuing, now, now + ticks(stall), line);
+        if let Some(deed) = deed
+            && !self.act(index, now, &deed, true, sass.result)
+        {
+            return;
+        }
+        let warp = &mut self.warps[index];
+        warp.step += 1;
+        let next = warp.next.max(now);
+        self.push(next, Item::Warp(index));
+    }
+
+    /// Holds the warp until then.
+    fn hold(&mut self, index: usize, from: Ticks, until: Ticks, spent: Spent) {
+        let from = from.max(self.warps[index].next);
+        self.spend(index, spent, from, until, 0);
+        let warp = &mut self.warps[index];
+        warp.next = warp.next.max(until);
+    }
+
+    /// Sets the scoreboard of an instruction that is not done before `until`.
+    fn occupy(&mut self, index: usize, board: Option<u8>, until: Ticks, spent: Spent) {
+        if let Some(board) = board {
+            let warp = &mut self.warps[index];
+            let at = usize::from(board);
+            if until > warp.boards[at] {
+                warp.boards[at] = until;
+                warp.board_spent[at] = spent;
+            }
+        }
+    }
+
+    /// Does a deed. False if the warp stands still until somebody wakes it.
+    fn act(
+        &mut self,
+        index: usize,
+        now: Ticks,
+        deed: &Deed,
+        issued: bool,
+        board: Option<u8>,
+    ) -> bool {
+        let m = self.machine;
+        let (sm, partition, cta) = {
+            let warp = &self.warps[index];
+            (warp.sm, warp.partition, warp.cta)
+        };
+        match *deed {
+            Deed::Shared {
+                wavefronts, atomic, ..
+            } => {
+                let state = &mut self.sms[sm];
+                let start = state.shared.max(now);
+                state.shared = start + ticks(f64::from(wavefronts) * m.shared_interval);
+                let latency = match atomic {
+                    true => m.shared_atomic_latency,
+                    false => m.shared_latency,
+                };
+                let done = state.shared + ticks(latency - m.shared_interval);
+                self.occupy(index, board, done, Spent::Result);
+            }
+            Deed::Remote {
+                bytes,
+                barrier,
+                writes,
+                ..
+            } => {
+                let state = &mut self.sms[sm];
+                let start = state.remote.max(now);
+                state.remote = start + ticks(f64::from(bytes) / m.remote_port);
+                let done = state.remote + ticks(m.remote_latency);
+                if !writes {
+                    self.occupy(index, board, done, Spent::Result);
+                }
+                if let Some(barrier) = barrier {
+                    let cluster = self.ctas[cta].cluster;
+                    self.push(
+                        done,
+                        Item::Reach {
+                            cluster,
+                            barrier,
+                            arrivals: 0,
+                            bytes,
+                        },
+                    );
+                }
+            }
+            Deed::Global { at, writes, atomic } => {
+                let done = self.fetch(sm, now, &at, writes);
+                if !writes || atomic {
+                    self.occupy(index, board, done, Spent::Memory);
+                }
+            }
+            Deed::LaneCopy { at } => {
+                let done = self.fetch(sm, now, &at, false);
+                let warp = &mut self.warps[index];
+                warp.copy_open.0 = warp.copy_open.0.max(done);
+                warp.copy_open.1 = warp.copy_open.1.max(done);
+            }
+            Deed::LaneCommit | Deed::BulkCommit => {
+                let warp = &mut self.warps[index];
+                let open = std::mem::take(&mut warp.copy_open);
+                warp.copy_groups.push_back(open);
+            }
+            Deed::LaneWait(groups) => self.wait_copies(index, now, groups, false),
+            Deed::BulkWait { groups, read } => self.wait_copies(index, now, groups, read),
+            Deed::LaneArrive { barrier, arrivals } => {
+                let open = self.warps[index].copy_open.0;
+                let cluster = self.ctas[cta].cluster;
+                let done = open.max(now) + ticks(m.arrive_latency);
+                self.push(
+                    done,
+                    Item::Reach {
+                        cluster,
+                        barrier,
+                        arrivals,
+                        bytes: 0,
+                    },
+                );
+            }
+            Deed::Bulk {
+                way,
+                at,
+                rows,
+                bytes,
+                to,
+                barrier,
+            } => self.bulk(index, now, way, at, rows, bytes, to, barrier),
+            Deed::Barrier { id, threads, waits } => {
+                return self.meet(index, now, id, threads, waits);
+            }
+            Deed::Init { barrier, count } => {
+                let cluster = self.ctas[cta].cluster;
+                let count = i64::from(count);
+                self.clusters[cluster].mbarriers.insert(
+                    barrier,
+                    Mbarrier {
+                        count,
+                        pending: count,
+                        ..Mbarrier::default()
+                    },
+                );
+            }
+            Deed::Arrive {
+                barrier,
+                arrivals,
+                expects,
+            } => {
+                let state = &self.ctas[cta];
+                let (cluster, far) = (state.cluster, barrier.rank != state.rank);
+                let latency = match far {
+                    true => m.remote_latency,
+                    false => m.arrive_latency,
+                };
+                if expects > 0 {
+                    let of = self.clusters[cluster].mbarriers.entry(barrier).or_default();
+                    of.bytes += i64::from(expects);
+                }
+                self.push(
+                    now + ticks(latency),
+                    Item::Reach {
+                        cluster,
+                        barrier,
+                        arrivals,
+                        bytes: 0,
+                    },
+                );
+            }
+            Deed::Await { barrier, parity } => {
+                let cluster = self.ctas[cta].cluster;
+                let state = self.clusters[cluster].mbarriers.entry(barrier).or_default();
+                if state.phase % 2 == parity % 2 {
+                    match board {
+                        Some(board) => {
+                            state.waiting.push((index, board, parity));
+                            let warp = &mut self.warps[index];
+                            warp.boards[usize::from(board)] = NEVER;
+                            warp.board_spent[usize::from(board)] = Spent::Phase;
+                        }
+                        None => {
+                            state.waiting.push((index, u8::MAX, parity));
+                            self.warps[index].parked = Some((Spent::Phase, now));
+                            self.warps[index].step += 1;
+                            return false;
+                        }
+                    }
+                }
+            }
+            Deed::ClusterArrive => {
+                let cluster = self.ctas[cta].cluster;
+                let state = &mut self.clusters[cluster];
+                state.gate.arrived += 1;
+                if state.gate.arrived == state.warps {
+                    state.gate.arrived = 0;
+                    let open = now + ticks(m.cluster_latency);
+                    state.opened = open;
+                    for waiting in std::mem::take(&mut state.gate.waiting) {
+                        self.wake(waiting, open);
+                    }
+                }
+            }
+            Deed::ClusterWait => {
+                let cluster = self.ctas[cta].cluster;
+                let state = &mut self.clusters[cluster];
+                // Somebody is still to arrive if some have since the last opening.
+                if state.gate.arrived > 0 {
+                    state.gate.waiting.push(index);
+                    self.warps[index].parked = Some((Spent::Barrier, now));
+                    self.warps[index].step += 1;
+                    return false;
+                }
+                let opened = state.opened;
+                self.hold(index, now, opened, Spent::Barrier);
+            }
+            Deed::Wgmma {
+                n,
+                bits,
+                registers,
+                sparse,
+            } => {
+                let columns = f64::from(n) * f64::from(bits) / 16.0;
+                let mut cycles = (columns * m.wgmma_column).max(m.wgmma_least);
+                if sparse {
+                    cycles /= 2.0;
+                }
+                let state = &mut self.sms[sm];
+                let start = state.tensor[partition].max(now);
+                // Operands from shared memory: A for this warp, a quarter of B.
+                let rows = if registers { 0.0 } else { 512.0 };
+                let bytes = rows + f64::from(n) * 8.0;
+                let shared = ticks(bytes / 128.0 * m.shared_interval);
+                state.shared = state.shared.max(start) + shared;
+                let end = (start + ticks(cycles)).max(state.shared);
+                state.tensor[partition] = end;
+                self.tensor_busy += ticks(cycles);
+                let steal = ticks(m.wgmma_steal + m.wgmma_steal_column * f64::from(n));
+                for pipe in &mut state.pipes[partition] {
+                    *pipe = (*pipe).max(now) + steal;
+                }
+                let done = end + ticks(m.wgmma_latency);
+                let warp = &mut self.warps[index];
+                warp.wgmma_open = warp.wgmma_open.max(done);
+                let times = &mut self.ctas[cta].times;
+                times.first_mma.get_or_insert(start as f64 / CYCLE);
+                times.last_mma = Some(done as f64 / CYCLE);
+            }
+            Deed::WgmmaCommit => {
+                let warp = &mut self.warps[index];
+                let open = std::mem::take(&mut warp.wgmma_open);
+                warp.wgmma_groups.push_back(open);
+            }
+            Deed::WgmmaWait(groups) => {
+                let warp = &mut self.warps[index];
+                let mut until = now;
+                while warp.wgmma_groups.len() > groups as usize {
+                    until = until.max(warp.wgmma_groups.pop_front().unwrap_or(0));
+                }
+                self.hold(
+                    index,
+                    now,
+                    until + ticks(m.wgmma_wait_latency),
+                    Spent::Wgmma,
+                );
+            }
+            Deed::WgmmaFence | Deed::AllowLaunch | Deed::Registers(_) => {}
+            Deed::Mma { shape, bits } => {
+                let [rows, columns, depth] = shape.map(f64::from);
+                let share = rows * columns * depth * f64::from(bits) / (16.0 * 8.0 * 16.0 * 16.0);
+                let state = &mut self.sms[sm];
+                let start = state.tensor[partition].max(now);
+                state.tensor[partition] = start + ticks(share * m.mma_interval);
+                self.tensor_busy += ticks(share * m.mma_interval);
+                let done = state.tensor[partition] + ticks(m.mma_latency);
+                self.occupy(index, board, done, Spent::Wgmma);
+                let times = &mut self.ctas[cta].times;
+                times.first_mma.get_or_insert(start as f64 / CYCLE);
+                times.last_mma = Some(done as f64 / CYCLE);
+            }
+            Deed::AwaitLaunch => {}
+            // A fence the compiler has left out costs nothing.
+            Deed::Fence { .. } if !issued => {}
+            Deed::Fence { beyond_cta, .. } => {
+                let latency = match beyond_cta {
+                    true => m.far_fence_latency,
+                    false => m.fence_latency,
+                };
+                self.hold(index, now, now + ticks(latency), Spent::Memory);
+            }
+            Deed::Sleep(nanos) => {
+                let cycles = f64::from(nanos) * m.clock_mhz / 1000.0;
+                self.hold(index, now, now + ticks(cycles), Spent::Issuing);
+            }
+            Deed::Stamp => self.warps[index].stamps.push(now),
+        }
+        true
+    }
+
+    /// When bytes of global memory have come, or have left.
+    fn fetch(&mut self, sm: usize, now: Ticks, at: &GlobalBytes, writes: bool) -> Ticks {
+        let m = self.machine;
+        let (l2_share, memory_share) = (self.work.l2_share, self.work.memory_share);
+        let cold = self.work.coldness(at);
+        let state = &mut self.sms[sm];
+        let bytes = f64::from(at.sectors) * 32.0;
+        let lsu = f64::from(at.sectors) / m.sectors_per_cycle;
+        let start = state.l2.max(now);
+        state.l2 = start + ticks((bytes / l2_share.min(m.l2_port)).max(lsu));
+        let mut done = state.l2 + ticks(m.l2_latency);
+        let first = state.seen.insert((at.region, at.first));
+        if !writes && first && cold > 0.0 {
+            let start = state.memory.max(now);
+            state.memory = start + ticks(bytes * cold / memory_share);
+            done = done.max(state.memory + ticks(m.l2_latency)) + ticks(m.memory_latency);
+        }
+        done
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "they are the deed's")]
+    fn bulk(
+        &mut self,
+        index: usize,
+        now: Ticks,
+        way: Way,
+        at: Option<GlobalBytes>,
+        rows: u32,
+        bytes: u32,
+        to: u32,
+        barrier: Option<BarrierAt>,
+    ) {
+        let m = self.machine;
+        let (sm, cta) = (self.warps[index].sm, self.warps[index].cta);
+        let (l2_share, memory_share) = (self.work.l2_share, self.work.memory_share);
+        let state = &mut self.sms[sm];
+        let engine = state.copies.max(now);
+        state.copies = engine + ticks(m.bulk_interval + m.row_interval * f64::from(rows));
+        let sent = state.copies;
+        let size = at.map_or(0.0, |at| f64::from(at.sectors) * 32.0);
+        let mut done = match way {
+            Way::Exchange => {
+                state.remote = state.remote.max(engine) + ticks(f64::from(bytes) / m.remote_port);
+                state.remote.max(sent) + ticks(m.remote_latency)
+            }
+            Way::Store => {
+                state.l2 = state.l2.max(engine) + ticks(size / l2_share.min(m.l2_port));
+                state.l2.max(sent) + ticks(m.bulk_store_latency)
+            }
+            Way::Load | Way::Prefetch => {
+                state.l2 = state.l2.max(engine) + ticks(size / l2_share.min(m.l2_port));
+                state.l2.max(sent) + ticks(m.bulk_latency)
+            }
+        };
+        if let (Way::Load | Way::Prefetch, Some(at)) = (way, at) {
+            let cold = self.work.coldness(&at);
+            if cold > 0.0 && state.seen.insert((at.region, at.first)) {
+                state.memory = state.memory.max(engine) + ticks(size * cold / memory_share);
+                done = done.max(state.memory + ticks(m.bulk_latency)) + ticks(m.memory_latency);
+            }
+        }
+        match (way, barrier) {
+            (Way::Store, _) | (_, None) => {
+                let warp = &mut self.warps[index];
+                warp.copy_open.0 = warp.copy_open.0.max(done);
+                let read = sent + ticks(m.bulk_store_latency / 2.0);
+                warp.copy_open.1 = warp.copy_open.1.max(read);
+            }
+            (_, Some(barrier)) => {
+                let cluster = self.ctas[cta].cluster;
+                let own = 1 << barrier.rank;
+                let receivers = if to == 0 { own } else { to };
+                for rank in (0..32).filter(|rank| receivers >> rank & 1 == 1) {
+                    let barrier = BarrierAt {
+                        rank,
+                        address: barrier.address,
+                    };
+                    let item = Item::Reach {
+                        cluster,
+                        barrier,
+                        arrivals: 0,
+                        bytes,
+                    };
+                    self.push(done, item);
+                }
+            }
+        }
+    }
+
+    fn wait_copies(&mut self, index: usize, now: Ticks, groups: u32, read: bool) {
+        let warp = &mut self.warps[index];
+        let mut until = now;
+        while warp.copy_groups.len() > groups as usize {
+            let (done, was_read) = warp.copy_groups.pop_front().unwrap_or((0, 0));
+            until = until.max(if read { was_read } else { done });
+        }
+        self.hold(index, now, until, Spent::Copies);
+    }
+
+    /// A barrier of the CTA.
+    fn meet(&mut self, index: usize, now: Ticks, id: u32, threads: u32, waits: bool) -> bool {
+        let cta = self.warps[index].cta;
+        let gate = self.ctas[cta].barriers.entry(id).or_default();
+        gate.arrived += 32;
+        if gate.arrived >= threads {
+            gate.arrived = 0;
+            let open = now + ticks(self.machine.barrier_latency);
+            let waiting = std::mem::take(&mut gate.waiting);
+            for other in waiting {
+                self.wake(other, open);
+            }
+            if waits {
+                self.hold(index, now, open, Spent::Barrier);
+            }
+            return true;
+        }
+        if waits {
+            gate.waiting.push(index);
+            self.warps[index].parked = Some((Spent::Barrier, now));
+            self.warps[index].step += 1;
+            return false;
+        }
+        true
+    }
+
+    /// A warp that stood at a barrier goes on.
+    fn wake(&mut self, index: usize, at: Ticks) {
+        let warp = &mut self.warps[index];
+        warp.next = warp.next.max(at);
+        let next = warp.next;
+        if let Some((spent, since)) = warp.parked.take() {
+            self.spend(index, spent, since, at, 0);
+        }
+        self.push(next, Item::Warp(index));
+    }
+
+    fn reach(&mut self, cluster: usize, barrier: BarrierAt, arrivals: u32, bytes: u32, now: Ticks) {
+        let state = self.clusters[cluster].mbarriers.entry(barrier).or_default();
+        state.pending -= i64::from(arrivals);
+        state.bytes -= i64::from(bytes);
+        if state.pending > 0 || state.bytes != 0 {
+            return;
+        }
+        let ended = state.phase % 2;
+        state.phase += 1;
+        state.pending = state.count;
+        let wake = now + ticks(self.machine.wake_latency);
+        let waiting = std::mem::take(&mut state.waiting);
+        let (through, still): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .partition(|&(_, _, parity)| parity % 2 == ended);
+        state.waiting = still;
+        for (warp, board, _) in through {
+            match board {
+                u8::MAX => self.wake(warp, wake),
+                board => {
+                    let state = &mut self.warps[warp];
+                    state.boards[usize::from(board)] = wake;
+                    if let Some((spent, since)) = state.parked.take() {
+                        let next = state.next.max(wake);
+                        self.spend(warp, spent, since, next, 0);
+                        self.push(next, Item::Warp(warp));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The warp has done all it did.
+    fn leave(&mut self, index: usize, now: Ticks) {
+        let cta = self.warps[index].cta;
+        self.end = self.end.max(now);
+        let state = &mut self.ctas[cta];
+        state.warps_left -= 1;
+        if state.warps_left > 0 {
+            return;
+        }
+        state.times.end = now as f64 / CYCLE;
+        self.running -= 1;
+        let cluster = state.cluster;
+        let left = &mut self.clusters[cluster].ctas_left;
+        *left -= 1;
+        if *left == 0 {
+            self.start_cluster(now + ticks(self.machine.turnover_cycles));
+        }
+    }
+}
