@@ -66,6 +66,8 @@ mod present;
 mod contest;
 mod export;
 
+mod calibrate;
+
 mod report;
 
 mod cli;

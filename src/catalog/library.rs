@@ -53,6 +53,21 @@ impl Library {
         library
     }
 
+    /// Headers that dgx itself carries, by the names they are included by.
+    pub(crate) fn carried(headers: &[(&str, &str)]) -> Self {
+        let header = |(name, text): &(&str, &str)| {
+            let header = Header {
+                path: PathBuf::from(name),
+                text: (*text).to_owned(),
+            };
+            ((*name).to_owned(), header)
+        };
+        Self {
+            files: headers.iter().map(header).collect(),
+            ..Self::default()
+        }
+    }
+
     fn add(&mut self, root: &Path, deep: bool) {
         let Ok(real_root) = root.canonicalize() else {
             return;

@@ -1,6 +1,7 @@
 //! The command line: one file per verb, each an `Args` and a `run` that reads
 //! as the pipeline. Parsing ends here; the modules behind see resolved values.
 
+mod calibrate;
 mod check;
 mod compare;
 mod compile_worker;
@@ -84,6 +85,8 @@ enum Command {
     List(list::Args),
     /// Do everything for a round but run it
     Check(check::Args),
+    /// Ask the GPU what its instructions, memories, barriers and launches cost
+    Calibrate(calibrate::Args),
     /// Say what is here: driver, GPU, compiler, and where each was found
     Doctor(doctor::Args),
     #[command(hide = true)]
@@ -158,6 +161,7 @@ fn obey(cli: Cli) -> Result<Exit, CommandError> {
         Command::Rounds(args) => rounds::run(args, globals),
         Command::List(args) => list::run(args, globals),
         Command::Check(args) => check::run(args, globals),
+        Command::Calibrate(args) => calibrate::run(args, globals),
         Command::Doctor(args) => doctor::run(args, globals),
         Command::Worker(args) => worker::run(args, globals),
         Command::CompileWorker(args) => compile_worker::run(args, globals),

@@ -37,7 +37,7 @@ pub(super) fn header(
         schema: SCHEMA,
         name: round.name.clone(),
         question: round.question.clone(),
-        started: Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+        started: started(),
         argv: argv(),
         dgx: env!("CARGO_PKG_VERSION").to_owned(),
         git: git_state(),
@@ -57,6 +57,11 @@ pub(super) fn header(
         shard: None,
         parts: Vec::new(),
     }
+}
+
+/// Now, as files tell it.
+pub(crate) fn started() -> String {
+    Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
 /// The command line, without where on this machine anything lies.
@@ -92,7 +97,8 @@ fn contender(contender: &Contender) -> ContenderRecord {
     }
 }
 
-fn git_state() -> Option<GitState> {
+/// The commit of the checkout this runs in.
+pub(crate) fn git_state() -> Option<GitState> {
     let ask = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();

@@ -25,7 +25,7 @@ use std::time::Instant;
 
 pub(crate) use backend::{BackendChoice, Gpus};
 pub(crate) use build::inspect;
-pub(crate) use environment::{argv, host, stamp};
+pub(crate) use environment::{argv, git_state, host, stamp, started};
 pub(crate) use resume::Resumed;
 pub(crate) use shard::ShardOf;
 

@@ -11,6 +11,7 @@ mod ground;
 mod instance;
 mod oracle;
 mod prepared;
+mod probing;
 mod program;
 mod tensor_map;
 #[cfg(test)]
@@ -25,6 +26,9 @@ use std::rc::Rc;
 pub(crate) use cublas::find as find_cublas;
 pub(crate) use device::{Presence, presence};
 pub(crate) use driver::CudaError;
+pub(crate) use probing::{ProbeBench, Reading, Trial};
+#[cfg(test)]
+pub(crate) use probing::{REPORT_BYTES, SEED};
 
 use super::{Backend, Bench, Course, Data, Job, Loaded, Observation, RunFailure};
 use crate::compile::{Image, Unit};

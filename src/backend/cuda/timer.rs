@@ -127,6 +127,16 @@ impl Timer {
         micros.map_err(CudaError::crashed)
     }
 
+    /// The same, with the SM clock around it.
+    pub(super) fn clocked_trial(
+        &mut self,
+        graph: &Graph,
+    ) -> Result<(f64, Option<f64>), RunFailure> {
+        let micros = self.trial(graph)?;
+        let (clock_mhz, _) = self.read_back().map_err(CudaError::crashed)?;
+        Ok((micros, clock_mhz))
+    }
+
     fn queue(&mut self, entry: &Entry, deal: Deal) -> Result<(), RunFailure> {
         self.lay(entry, deal, true)?;
         self.queue_timed(entry.graph())?;

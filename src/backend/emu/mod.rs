@@ -4,7 +4,7 @@
 
 mod fault;
 mod model;
-mod tensor_map;
+pub(crate) mod tensor_map;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};

@@ -6,7 +6,7 @@ use crate::compile::abi;
 use crate::plan::MapGeometry;
 
 /// Encodes one tensor map for a tensor at `address`.
-pub(super) fn encode(
+pub(crate) fn encode(
     name: &str,
     map: &MapGeometry,
     address: u64,

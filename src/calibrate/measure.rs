@@ -1,0 +1,171 @@
+use std::collections::HashMap;
+use std::path::Path;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::answers::{Answer, Answers, Asked, SCHEMA};
+use super::probe::{Case, L2, Probe, Read, cases, unit};
+use crate::backend::cuda::{self, Presence, ProbeBench, Reading, Trial, tools_unit};
+use crate::compile::{Compiler, Image, Unit};
+use crate::diagnostic::CommandError;
+use crate::domain::{BackendKind, Chip, Exit};
+use crate::export;
+use crate::record::schema::DeviceRecord;
+use crate::sweep::{argv, git_state, host, started};
+
+/// How often each case is called.
+const TIMES: u32 = 5;
+/// What probes read: any bits do, but the same in every run.
+const DATA_SEED: u64 = 0x0d67;
+
+/// Puts the cases whose names contain `only` to the GPU, and writes what it
+/// answers to `path`, whole or not at all.
+pub(crate) fn measure(
+    path: &Path,
+    only: Option<&str>,
+    compiler: &Compiler,
+) -> Result<usize, CommandError> {
+    let chip = present()?;
+    let chosen = chosen(only)?;
+    let images = compiled(&chosen, compiler)?;
+    let tools = tools(chip, compiler)?;
+    let (data, scratch) = memory(&chosen);
+    let mut bench =
+        ProbeBench::open(&tools, &data, scratch).map_err(|e| could_not_run(&e.to_string()))?;
+    let asked = Asked {
+        schema: SCHEMA,
+        started: started(),
+        argv: argv(),
+        dgx: env!("CARGO_PKG_VERSION").to_owned(),
+        git: git_state(),
+        host: host(),
+        device: DeviceRecord::new(BackendKind::Cuda, bench.device()),
+        compiler: compiler.version(),
+        times: TIMES,
+    };
+    let mut answers = Vec::with_capacity(chosen.len());
+    for ((_, case), image) in chosen.iter().zip(&images) {
+        let readings = bench.run(&trial(case, image), TIMES);
+        let readings = readings.map_err(|e| failed(case, &e.message))?;
+        answers.push(answer(case, image, &readings)?);
+    }
+    let text = Answers { asked, answers }.to_text();
+    export::write(path, &text.map_err(|e| could_not_run(&e.to_string()))?)?;
+    Ok(chosen.len())
+}
+
+/// The chip of the GPU here; there must be one that runs the probes.
+fn present() -> Result<Chip, CommandError> {
+    match cuda::presence() {
+        Presence::Gpu { chip, .. } if (chip.major, chip.minor) == (9, 0) => Ok(chip),
+        Presence::Gpu { chip, .. } => Err(could_not_run(&format!(
+            "the probes are for sm_90a, and the GPU here is {chip}"
+        ))),
+        Presence::NoDriver => Err(no_gpu("no NVIDIA driver is installed")),
+        Presence::NoGpu(why) => Err(no_gpu(&why)),
+    }
+}
+
+type Chosen = Vec<(&'static Probe, &'static Case)>;
+
+fn chosen(only: Option<&str>) -> Result<Chosen, CommandError> {
+    let wanted = |case: &Case| only.is_none_or(|text| case.name.contains(text));
+    let chosen: Chosen = cases().filter(|(_, case)| wanted(case)).collect();
+    match chosen.is_empty() {
+        false => Ok(chosen),
+        true => Err(CommandError::new(
+            Exit::Usage,
+            format!("no case has `{}` in its name", only.unwrap_or_default()),
+            "dgx calibrate --list names them all",
+        )),
+    }
+}
+
+/// An image for each case; those of one unit share it.
+fn compiled(chosen: &Chosen, compiler: &Compiler) -> Result<Vec<Image>, CommandError> {
+    let mut units: Vec<Unit> = Vec::new();
+    let mut places = HashMap::new();
+    let mut of_case = Vec::new();
+    for (probe, case) in chosen {
+        let place = *places
+            .entry((probe.name, &case.defines))
+            .or_insert_with(|| {
+                units.push(unit(probe, case));
+                units.len() - 1
+            });
+        of_case.push(place);
+    }
+    let compiled = compiler.compile_all(&units, |_, _| (), || false);
+    let compiled = compiled.map_err(|e| could_not_run(&e.to_string()))?;
+    let take = |place: usize| match compiled[place].as_ref().map(|c| &c.outcome) {
+        Some(Ok(image)) => Ok(image.clone()),
+        Some(Err(message)) => Err(could_not_run(message)),
+        None => Err(could_not_run("compiling was stopped")),
+    };
+    of_case.into_iter().map(take).collect()
+}
+
+fn tools(chip: Chip, compiler: &Compiler) -> Result<Image, CommandError> {
+    let compiled = compiler.compile(&tools_unit(&chip.target()));
+    let compiled = compiled.map_err(|e| could_not_run(&e.to_string()))?;
+    compiled.outcome.map_err(|message| could_not_run(&message))
+}
+
+/// Enough for every case: random data, and so many bytes of scratch.
+fn memory(chosen: &Chosen) -> (Vec<u8>, u64) {
+    let most = |of: fn(&Case) -> u64| chosen.iter().map(|(_, case)| of(case)).max();
+    let mut data = vec![0; most(|case| case.data).unwrap_or(0) as usize];
+    ChaCha8Rng::seed_from_u64(DATA_SEED).fill(&mut data[..]);
+    (data, most(|case| case.scratch).unwrap_or(0))
+}
+
+fn trial<'a>(case: &'a Case, image: &'a Image) -> Trial<'a> {
+    let map = case.map.as_ref();
+    Trial {
+        image,
+        grid: case.grid,
+        block: case.block,
+        cluster: case.cluster,
+        smem: case.smem,
+        launches: case.launches,
+        overlap: case.overlap,
+        cold: case.l2 == L2::Cold,
+        map: map.map(|map| (map.into_scratch, map.offset, &map.geometry)),
+    }
+}
+
+fn answer(case: &Case, image: &Image, readings: &[Reading]) -> Result<Answer, CommandError> {
+    let registers = image.kernels.first().map_or(0, |kernel| kernel.registers);
+    let mut answer = Answer::to(case, registers);
+    for reading in readings {
+        let value = match case.read {
+            Read::Cycles => reading.cycles,
+            Read::Nanos => reading.nanos,
+            Read::Micros => Some(reading.micros),
+        };
+        let value = value.ok_or_else(|| failed(case, "its kernel reported no time"))?;
+        answer.values.push(value);
+        answer.cycles.extend(reading.cycles);
+        answer.nanos.extend(reading.nanos);
+        answer.micros.push(reading.micros);
+        answer.mhz.extend(reading.mhz);
+    }
+    Ok(answer)
+}
+
+fn failed(case: &Case, why: &str) -> CommandError {
+    could_not_run(&format!("{}: {why}", case.name))
+}
+
+fn no_gpu(why: &str) -> CommandError {
+    CommandError::new(
+        Exit::CouldNotRun,
+        format!("there is no GPU to ask: {why}"),
+        "run this on a machine with one; dgx doctor says what is here",
+    )
+}
+
+fn could_not_run(message: &str) -> CommandError {
+    CommandError::new(Exit::CouldNotRun, message, "dgx doctor says what is here")
+}

@@ -1,0 +1,84 @@
+/*probe
+question = "How fast does the SM clock run, idle and under tensor load?"
+
+# About 20 us, 200 us and 2 ms of wgmmas on all SMs; `spin` waits as long.
+[[case]]
+name = "wgmma/{STEPS}"
+each = { STEPS = [32, 320, 3200] }
+define = { FORM = "multiply" }
+grid = 132
+block = 256
+smem = 50176
+data = 65536
+long = true
+[[case]]
+name = "zeros/{STEPS}"
+each = { STEPS = [320] }
+define = { FORM = "multiply", MASK = 0 }
+grid = 132
+block = 256
+smem = 50176
+data = 65536
+long = true
+[[case]]
+name = "spin/{STEPS}"
+each = { STEPS = [32, 320, 3200] }
+define = { FORM = "spin" }
+grid = 132
+block = 256
+smem = 50176
+data = 65536
+long = true
+*/
+#include <probe.cuh>
+#include <dgx/ptx/barrier.cuh>
+#include <dgx/ptx/wgmma.cuh>
+
+#ifndef MASK
+#define MASK 0xbfffbfffu
+#endif
+
+__device__ __forceinline__ void multiply(float (&d)[128], u64 a, u64 b) {
+  wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < 4; ++k) Wgmma<256>::ss(d, a + 2 * k, b + 2 * k, 1);
+  wgmma_commit();
+  wgmma_wait<1>();
+}
+
+// As long as two warpgroups' multiply.
+__device__ __forceinline__ void spin(float (&d)[128], u64, u64) {
+  u32 x = threadIdx.x;
+#pragma unroll 1
+  for (int i = 0; i < 16; ++i) {
+#pragma unroll
+    for (int j = 0; j < 16; ++j) asm volatile("mad.lo.s32 %0, %0, %0, %0;" : "+r"(x));
+  }
+  if (x == 77) d[0] = 1;
+}
+
+// Both clocks: the case's own time is their ratio.
+PROBE __launch_bounds__(256) probe(ARGUMENTS) {
+  extern __shared__ __align__(1024) u8 memory[];
+  const u32 base = (shared_address(memory) + 1023) / 1024 * 1024;
+  const u32* source = reinterpret_cast<const u32*>(data);
+  for (u32 i = threadIdx.x; i < 49152 / 4; i += blockDim.x) store_shared_u32(base + 4 * i, source[i] & MASK);
+  fence_proxy_async_shared();
+  __syncthreads();
+  float d[128];
+#pragma unroll
+  for (int i = 0; i < 128; ++i) d[i] = 0;
+  const u64 a = swizzled_descriptor(base), b = swizzled_descriptor(base + 8192);
+  const u64 start_nanos = nanos(), start = cycles();
+#pragma unroll 1
+  for (int i = 0; i < STEPS; ++i) FORM(d, a, b);
+  wgmma_wait<0>();
+  const u64 end_nanos = nanos(), end = cycles();
+  u32 sum = 0;
+  for (int i = 0; i < 128; ++i) sum ^= __float_as_uint(d[i]);
+  need(scratch, sum);
+  if (threadIdx.x != 0) return;
+  out[WARP_STAMPS + 2 * blockIdx.x] = start_nanos;
+  out[WARP_STAMPS + 2 * blockIdx.x + 1] = end_nanos;
+  if (blockIdx.x == 0) out[0] = start, out[1] = end;
+}

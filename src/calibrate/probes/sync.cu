@@ -1,0 +1,169 @@
+/*probe
+question = "What does it cost warps of a CTA to wait for one another, and what does a fence cost?"
+
+# bar.sync by all warps.
+[[case]]
+name = "bar/{block}"
+define = { DEED = "bar" }
+block = 32
+[[case]]
+name = "bar/{block}"
+define = { DEED = "bar" }
+block = 128
+[[case]]
+name = "bar/{block}"
+define = { DEED = "bar" }
+block = 256
+[[case]]
+name = "bar/{block}"
+define = { DEED = "bar" }
+block = 384
+[[case]]
+name = "bar/{block}"
+define = { DEED = "bar" }
+block = 512
+[[case]]
+name = "bar/{block}"
+define = { DEED = "bar" }
+block = 1024
+
+# Named barriers: two halves of the CTA take turns.
+[[case]]
+name = "turns/{block}"
+define = { DEED = "turns" }
+block = 64
+[[case]]
+name = "turns/{block}"
+define = { DEED = "turns" }
+block = 256
+
+# mbarriers: arrivals nobody waits for; waits for a phase that is over; two
+# warps that answer one another; all threads, or one lane of each warp, arrive
+# and all wait.
+[[case]]
+name = "{DEED}"
+each = { DEED = ["arrive", "passed", "ping_pong"] }
+block = 64
+[[case]]
+name = "meet/{block}"
+define = { DEED = "meet" }
+block = 128
+[[case]]
+name = "meet/{block}"
+define = { DEED = "meet" }
+block = 512
+[[case]]
+name = "meet_warps/{block}"
+define = { DEED = "meet_warps" }
+block = 128
+[[case]]
+name = "meet_warps/{block}"
+define = { DEED = "meet_warps" }
+block = 512
+
+# Every warp by itself.
+[[case]]
+name = "{DEED}"
+each = { DEED = ["fence_proxy", "fence_cta", "syncwarp", "wgmma_fence", "wgmma_empty", "atomic_shared"] }
+block = 128
+[[case]]
+name = "registers"
+define = { DEED = "registers", BOUND = 384 }
+block = 384
+*/
+#include <probe.cuh>
+#include <dgx/ptx/barrier.cuh>
+#include <dgx/ptx/mbarrier.cuh>
+#include <dgx/ptx/wgmma.cuh>
+
+// What registers move between depends on the bounds of the launch.
+#ifndef BOUND
+#define BOUND 1024
+#endif
+
+struct Barriers {
+  u64 ping, pong, never, all, warps;
+  u32 word;
+};
+
+__device__ __forceinline__ void bar(Barriers&, u32) { __syncthreads(); }
+
+__device__ __forceinline__ void turns(Barriers&, u32) {
+  const u32 threads = blockDim.x;
+  if (threadIdx.x < threads / 2) {
+    asm volatile("bar.arrive 1, %0;" ::"r"(threads) : "memory");
+    asm volatile("bar.sync 2, %0;" ::"r"(threads) : "memory");
+  } else {
+    asm volatile("bar.sync 1, %0;" ::"r"(threads) : "memory");
+    asm volatile("bar.arrive 2, %0;" ::"r"(threads) : "memory");
+  }
+}
+
+__device__ __forceinline__ void arrive(Barriers& b, u32) { mbarrier_arrive(b.never); }
+
+// A fresh barrier's parity 1 counts as over.
+__device__ __forceinline__ void passed(Barriers& b, u32) { mbarrier_wait(b.never, 1); }
+
+__device__ __forceinline__ void ping_pong(Barriers& b, u32 i) {
+  if (threadIdx.x == 0) {
+    mbarrier_arrive(b.ping);
+    mbarrier_wait(b.pong, i & 1);
+  } else if (threadIdx.x == 32) {
+    mbarrier_wait(b.ping, i & 1);
+    mbarrier_arrive(b.pong);
+  }
+}
+
+__device__ __forceinline__ void meet(Barriers& b, u32 i) {
+  mbarrier_arrive(b.all);
+  mbarrier_wait(b.all, i & 1);
+}
+
+__device__ __forceinline__ void meet_warps(Barriers& b, u32 i) {
+  if (lane() == 0) mbarrier_arrive(b.warps);
+  mbarrier_wait(b.warps, i & 1);
+}
+
+__device__ __forceinline__ void fence_proxy(Barriers&, u32) { fence_proxy_async_shared(); }
+__device__ __forceinline__ void fence_cta(Barriers&, u32) { asm volatile("fence.acq_rel.cta;" ::: "memory"); }
+__device__ __forceinline__ void syncwarp(Barriers&, u32) { __syncwarp(); }
+__device__ __forceinline__ void wgmma_fence(Barriers&, u32) { ptx::wgmma_fence(); }
+
+__device__ __forceinline__ void wgmma_empty(Barriers&, u32) {
+  ptx::wgmma_fence();
+  wgmma_commit();
+  wgmma_wait<0>();
+}
+
+__device__ __forceinline__ void registers(Barriers&, u32) {
+  registers_shrink<40>();
+  registers_grow<168>();
+}
+
+__device__ __forceinline__ void atomic_shared(Barriers& b, u32) {
+  if (lane() == 0) atomicAdd(&b.word, 1);
+}
+
+PROBE __launch_bounds__(BOUND, 1) probe(ARGUMENTS) {
+  __shared__ Barriers b;
+  if (threadIdx.x == 0) {
+    mbarrier_init(b.ping, 1);
+    mbarrier_init(b.pong, 1);
+    mbarrier_init(b.never, 1 << 19);
+    mbarrier_init(b.all, blockDim.x);
+    mbarrier_init(b.warps, blockDim.x / 32);
+    mbarrier_init_fence();
+    b.word = 0;
+  }
+  u64 start = 0, end = 0;
+  u32 i = 0;
+#pragma unroll 1
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    __syncthreads();
+    start = now();
+#pragma unroll 8
+    for (int j = 0; j < 64; ++j, ++i) DEED(b, i);
+    end = now();
+  }
+  report(out, start, end);
+}
