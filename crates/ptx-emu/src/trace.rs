@@ -131,7 +131,8 @@ pub enum Deed {
     LaneArrive {
         /// The barrier.
         barrier: BarrierAt,
-        /// Arrivals, one a lane.
+        /// Arrivals the barrier counts on: one a lane with `.noinc`. Otherwise none, because
+        /// each is added to what the phase expects before it is taken off.
         arrivals: u32,
     },
     /// A bulk or tensor copy; each lane's is a deed of its own.

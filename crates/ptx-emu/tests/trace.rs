@@ -517,3 +517,42 @@ fn products_are_told_warp_by_warp() {
         assert_eq!(told(&trace, 0, warp), events);
     }
 }
+
+#[test]
+fn copies_of_lanes_tell_their_barrier() {
+    let body = "mov.u32 %r3, tile;
+        mov.u32 %r5, bars;
+        shl.b32 %r4, %r1, 2;
+        add.u32 %r3, %r3, %r4;
+        setp.ne.u32 %p1, %r1, 0;
+        @!%p1 mbarrier.init.shared.b64 [%r5], 32;
+        bar.warp.sync 0xffffffff;
+        cp.async.ca.shared.global [%r3], [%rd3], 4;
+        cp.async.mbarrier.arrive.shared.b64 [%r5];
+        cp.async.mbarrier.arrive.noinc.shared.b64 [%r5];
+WAIT:
+        mbarrier.try_wait.parity.shared.b64 %p3, [%r5], 0;
+        @!%p3 bra WAIT;
+        cp.async.wait_all;";
+    for seed in 0..4 {
+        let config = Config {
+            seed,
+            ..Config::default()
+        };
+        let (_, trace, _) = run(body, warp().config(config), &watch(&[0]));
+        let events = [
+            "0-5",
+            "6 Init { barrier: { 1024 }, count: 32 }",
+            "7-7",
+            "8 LaneCopy { at: GlobalBytes { region: 0, first: 0, bytes: 128, sectors: 4 } }",
+            "9 LaneArrive { barrier: { 1024 }, arrivals: 0 }",
+            "10 LaneArrive { barrier: { 1024 }, arrivals: 32 }",
+            "12 Await { barrier: { 1024 }, parity: 0 }",
+            "13-13",
+            "14 LaneCommit",
+            "14 LaneWait(0)",
+            "15-15",
+        ];
+        assert_eq!(told(&trace, 0, 0), events, "seed {seed}");
+    }
+}

@@ -91,10 +91,10 @@ impl Cluster<'_> {
                 }
                 Deed::LaneWait(*n)
             }
-            Op::CpAsyncMbarArrive { addr, .. } => {
+            Op::CpAsyncMbarArrive { addr, noinc, .. } => {
                 return self.per_barrier(w, mask, *addr, out, |barrier, lanes| Deed::LaneArrive {
                     barrier,
-                    arrivals: lanes.count_ones(),
+                    arrivals: u32::from(*noinc) * lanes.count_ones(),
                 });
             }
             Op::Bulk(bulk) => {
