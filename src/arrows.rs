@@ -197,7 +197,7 @@ fn right_of_the_run_file_nobody_knows_the_stages_left_of_it() {
     let place = |name: &str| order.iter().position(|m| m == name).unwrap();
     let stages = place("catalog")..place("record");
     let stages: Vec<&str> = order[stages].iter().map(String::as_str).collect();
-    let right = place("rank")..place("cli");
+    let right = place("merge")..place("cli");
     for (path, source) in sources() {
         let module = module_of(&path);
         if !order[right.clone()].contains(&module[0]) {

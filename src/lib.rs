@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! config + catalog → plan → compile → backend → validate → measure → record ‖
-//!     rank → claims → gate → present → export, contest, report
+//!     merge → rank → claims → gate → present → export, contest, report
 //! ```
 //!
 //! Left of ‖ only `sweep` knows all the stages. Right of ‖ nothing touches a
@@ -50,11 +50,10 @@ mod worker;
 
 mod record;
 
-mod merge;
-
 mod explain;
 mod sweep;
 
+mod merge;
 mod rank;
 
 mod claims;

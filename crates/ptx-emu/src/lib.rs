@@ -22,7 +22,8 @@
 //!   tensors in it;
 //! - a [`Launch`] runs one kernel with [`Params`] as a [`Config`] says, on the device of a
 //!   [`Profile`];
-//! - a [`Report`] with [`Counters`] comes back, or a [`LaunchError`]; a [`Fault`] is the kernel's.
+//! - a [`Report`] with [`Counters`] comes back, or a [`LaunchError`]; a [`Fault`] is the kernel's;
+//! - [`Launch::run_traced`] also says what warps did, in the words of [`trace`].
 //!
 //! Behind it, each room with one job: `front` reads PTX into a syntax tree that remembers lines
 //! and inlining; `lower` checks the tree and turns it into the predecoded program of `op`; `exec`

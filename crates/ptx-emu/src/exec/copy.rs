@@ -471,7 +471,7 @@ impl<'a> Cluster<'a> {
 }
 
 /// What a copy does to its target.
-fn act_of(reduce: Option<(AtomOp, Num)>) -> Act {
+pub(super) fn act_of(reduce: Option<(AtomOp, Num)>) -> Act {
     if reduce.is_some() {
         Act::Update
     } else {
@@ -480,7 +480,7 @@ fn act_of(reduce: Option<(AtomOp, Num)>) -> Act {
 }
 
 /// Stores or reduces bytes into memory.
-fn merge(target: &mut [u8], data: &[u8], reduce: Option<(AtomOp, Num)>) {
+pub(super) fn merge(target: &mut [u8], data: &[u8], reduce: Option<(AtomOp, Num)>) {
     let Some((op, ty)) = reduce else {
         target.copy_from_slice(data);
         return;

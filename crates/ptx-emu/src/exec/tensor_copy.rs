@@ -3,15 +3,14 @@
 use super::access::{Access, lanes};
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
-use super::copy::{Job, Latency, Origin, SharedAt, SharedSource};
+use super::copy::{Job, Latency, Origin, SharedAt, SharedSource, act_of, merge};
 use super::door::{Act, Agent};
 use super::draft::Pieced;
 use super::sync::illegal;
 use super::warp::Warp;
 use crate::fault::FaultKind;
-use crate::op::{Addr, AtomOp, BulkDir, MapField, Slot, Space, TensorCopy};
-use crate::tensor::reduce::{ReduceOp, ReduceType, Reduction};
-use crate::tensor::tensormap::{Field, MAP_ALIGN, MAP_BYTES, MapElement, TensorMap};
+use crate::op::{Addr, AtomOp, BulkDir, MapField, Num, Slot, Space, TensorCopy};
+use crate::tensor::tensormap::{MAP_ALIGN, MAP_BYTES, MapElement, TensorMap};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -24,48 +23,44 @@ pub(crate) struct TensorJob {
     pub(super) targets: Vec<(SharedAt, SharedAt)>,
     /// Stores: from where, in which bulk group.
     pub(super) source: Option<(SharedSource, u64)>,
-    pub(crate) reduce: Option<Reduction>,
+    pub(crate) reduce: Option<(AtomOp, Num)>,
 }
 
 fn map_error(error: impl std::fmt::Display) -> Box<FaultKind> {
     illegal(error.to_string())
 }
 
-fn reduction(op: AtomOp, element: MapElement) -> Checked<Reduction> {
-    let op = match op {
-        AtomOp::Add => ReduceOp::Add,
-        AtomOp::Min => ReduceOp::Min,
-        AtomOp::Max => ReduceOp::Max,
-        AtomOp::Inc => ReduceOp::Inc,
-        AtomOp::Dec => ReduceOp::Dec,
-        AtomOp::And => ReduceOp::And,
-        AtomOp::Or => ReduceOp::Or,
-        AtomOp::Xor => ReduceOp::Xor,
-        AtomOp::Exch | AtomOp::Cas => {
-            return Err(illegal("cp.reduce.async.bulk.tensor has no exchange"));
-        }
-    };
-    let logic = matches!(op, ReduceOp::And | ReduceOp::Or | ReduceOp::Xor);
-    let element = match element {
-        MapElement::U32 | MapElement::S32 if logic => ReduceType::B32,
-        MapElement::U64 | MapElement::S64 if logic => ReduceType::B64,
-        MapElement::U32 => ReduceType::U32,
-        MapElement::S32 => ReduceType::S32,
-        MapElement::U64 => ReduceType::U64,
-        MapElement::S64 => ReduceType::S64,
-        MapElement::F16 => ReduceType::F16,
-        MapElement::Bf16 => ReduceType::Bf16,
-        MapElement::F64 => ReduceType::F64,
-        MapElement::F32 | MapElement::F32Ftz | MapElement::Tf32 | MapElement::Tf32Ftz => {
-            ReduceType::F32
-        }
+/// The type a reduction takes the elements of a map for, if there is one.
+fn reduction(op: AtomOp, element: MapElement) -> Checked<(AtomOp, Num)> {
+    use AtomOp::{Add, And, Cas, Dec, Exch, Inc, Max, Min, Or, Xor};
+    let ty = match element {
+        MapElement::U32 => Num::U32,
+        MapElement::S32 => Num::S32,
+        MapElement::U64 => Num::U64,
+        MapElement::S64 => Num::S64,
+        MapElement::F16 => Num::F16,
+        MapElement::Bf16 => Num::Bf16,
+        MapElement::F64 => Num::F64,
+        MapElement::F32 | MapElement::F32Ftz | MapElement::Tf32 | MapElement::Tf32Ftz => Num::F32,
         other => {
             return Err(illegal(format!(
                 "tensor reductions of {other:?} do not exist"
             )));
         }
     };
-    Reduction::new(op, element).map_err(map_error)
+    let exists = match op {
+        Add => true,
+        Min | Max => !matches!(ty, Num::F32 | Num::F64),
+        Inc | Dec => ty == Num::U32,
+        And | Or | Xor => ty.is_integer(),
+        Exch | Cas => false,
+    };
+    match exists {
+        true => Ok((op, ty)),
+        false => Err(illegal(format!(
+            "there is no bulk reduction {op:?} on {ty:?}"
+        ))),
+    }
 }
 
 /// The shared ranges a box at `to` fills: one, or the swizzled chunks of rows that are padded.
@@ -83,22 +78,6 @@ fn pieces(map: &TensorMap, to: SharedAt) -> Vec<(SharedAt, u32)> {
         .flat_map(|row| (0..map.row_bytes() / 16).map(move |i| (row, i)))
         .map(|(row, i)| (chunk(row, i), 16))
         .collect()
-}
-
-fn field(field: MapField) -> Field {
-    match field {
-        MapField::GlobalAddress => Field::GlobalAddress,
-        MapField::Rank => Field::Rank,
-        MapField::BoxDim(d) => Field::BoxDim(d),
-        MapField::GlobalDim(d) => Field::GlobalDim(d),
-        MapField::GlobalStride(d) => Field::GlobalStride(d),
-        MapField::ElementStride(d) => Field::ElementStride(d),
-        MapField::ElemType => Field::ElementType,
-        MapField::InterleaveLayout => Field::InterleaveLayout,
-        MapField::SwizzleMode => Field::SwizzleMode,
-        MapField::SwizzleAtomicity => Field::SwizzleAtomicity,
-        MapField::FillMode => Field::FillMode,
-    }
 }
 
 impl Cluster<'_> {
@@ -190,10 +169,9 @@ impl Cluster<'_> {
             .map_err(map_error)?;
         let write = job.source.is_some();
         let who = (Agent::BulkCopy, from);
-        let act = match (write, job.reduce) {
-            (false, _) => Act::Read,
-            (true, None) => Act::Write,
-            (true, Some(_)) => Act::Update,
+        let act = match write {
+            false => Act::Read,
+            true => act_of(job.reduce),
         };
         for inside in rows.clone().filter_map(|row| row.inside) {
             let bytes = u64::from(inside.len);
@@ -216,10 +194,8 @@ impl Cluster<'_> {
             };
             // SAFETY: the ranges are the cluster's to write, or it is alone.
             let done = unsafe {
-                match job.reduce {
-                    None => job.map.store(rows, shared, at, resolve),
-                    Some(reduction) => job.map.reduce(reduction, rows, shared, at, resolve),
-                }
+                let merge = |to: &mut [u8], bytes: &[u8]| merge(to, bytes, job.reduce);
+                job.map.store(rows, shared, at, resolve, merge)
             };
             done.map_err(vanished)?;
             self.drafts.put_back(memory, pieced);
@@ -259,7 +235,7 @@ impl Cluster<'_> {
             let address = self.address(w, addr, lane);
             let mut bytes =
                 self.read_block::<MAP_BYTES>(Agent::MapEdit, w, lane, space, address)?;
-            TensorMap::replace(&mut bytes, field(which), w.lane(value, lane)).map_err(map_error)?;
+            TensorMap::replace(&mut bytes, which, w.lane(value, lane)).map_err(map_error)?;
             self.write_map(w.origin(1 << lane), space, address, &bytes)?;
         }
         Ok(Flow::Next)

@@ -68,20 +68,3 @@ pub(crate) enum TensorMode {
     Tile,
     Im2col,
 }
-
-/// Fields of `tensormap.replace`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub(crate) enum MapField {
-    GlobalAddress,
-    Rank,
-    BoxDim(u8),
-    GlobalDim(u8),
-    GlobalStride(u8),
-    ElementStride(u8),
-    ElemType,
-    InterleaveLayout,
-    SwizzleMode,
-    SwizzleAtomicity,
-    FillMode,
-}

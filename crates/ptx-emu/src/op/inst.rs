@@ -199,7 +199,7 @@ instructions! {
     Bfi32 {} [d: R32] = [a: R32, e: R32, b: R32, c: R32] => Int, Bits;
     /// 64-bit form
     Bfi64 {} [d: R64] = [a: R64, e: R64, b: R32, c: R32] => Int, Bits;
-    /// `bmsk`: c − mask of b bits from position a
+    /// `bmsk`: d = mask of b bits from position a
     Bmsk { clamp: bool } [d: R32] = [a: R32, b: R32] => Int, Bits;
     /// `szext`: sign- or zero-extend a at bit b
     Szext { signed: bool, clamp: bool } [d: R32] = [a: R32, b: R32] => Int, Bits;
@@ -238,9 +238,9 @@ instructions! {
     HUn { fmt: HFmt, op: FUn, m: FMods } [d: R32] = [a: R32] => unary(*op), Float;
     /// mixed precision `add/sub/fma.f32.{f16,bf16}`: a (and b) are 16-bit, c is f32
     FmaMixed { from: Num, m: FMods } [d: R32] = [a: R32, b: R32, c: R32] => Float, Float;
-    /// three-input min/max `min.f32 d,a,b,c` uses two F32Bin; testp
+    /// `testp.f32`; three-input `min.f32` and `max.f32` are two [`Op::F32Bin`]
     Testp32 { test: FTest } [d: P] = [a: R32] => Float, Compare;
-    /// testp.f64
+    /// `testp.f64`
     Testp64 { test: FTest } [d: P] = [a: R64] => Double, Compare;
 
     // ---- compare and select ----
@@ -322,7 +322,7 @@ instructions! {
         = [s: SlotList, addr: Addr] => memory(*space), Memory, tells ordered(*space, *order);
     /// atom and red
     Atom(atom: Atom) => memory(atom.space), Memory, tells beyond_cta(atom.space);
-    /// prefetch, discard, applypriority, createpolicy-less hints: checked address only
+    /// `prefetch`, `discard`, `applypriority`: changes nothing here, wherever it points
     Prefetch { space: Space } [] = [addr: Addr] => memory(*space), Hint;
     /// `createpolicy.*`: d = an opaque policy
     CreatePolicy {} [d: R64] = [] => Int, Warp;
@@ -358,7 +358,7 @@ instructions! {
     AssertFail {} [] = [message: R64, file: R64, line: R32, function: R64] => Control, Report;
     /// `vprintf(format, args)`; d = number of arguments read
     Printf {} [d: R32] = [format: R64, args: R64] => Control, Report;
-    /// no effect (`pmevent`, `nanosleep`, hints)
+    /// no effect (`pmevent` and other hints)
     Nop => Control, Hint;
     /// give other warps a turn
     Nanosleep {} [] = [nanos: R32] => Control, Warp;
@@ -414,7 +414,7 @@ instructions! {
         = [addr: Addr, value: Slot] => Async, Copy, tells false;
     /// `tensormap.cp_fenceproxy`: copy 128 bytes shared → global and release them as a tensor map
     TensormapCp { scope: Scope, bytes: u32 } [] = [dst: Addr, src: Addr] => Async, Copy, tells false;
-    /// `prefetch.tensormap`: map address checked only
+    /// `prefetch.tensormap`: changes nothing here
     PrefetchTensormap {} [] = [addr: Addr] => Async, Hint;
 
     // ---- tensor cores ----

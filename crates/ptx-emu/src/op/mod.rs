@@ -24,7 +24,8 @@ mod sync;
 mod tensor;
 mod video;
 
-pub(crate) use copies::{BulkCopy, BulkDir, MapField, TensorCopy, TensorMode};
+pub(crate) use crate::tensor::tensormap::Field as MapField;
+pub(crate) use copies::{BulkCopy, BulkDir, TensorCopy, TensorMode};
 pub(crate) use inst::Op;
 #[cfg(test)]
 pub(crate) use inst::ROWS;

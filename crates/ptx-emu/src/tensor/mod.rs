@@ -8,7 +8,6 @@ pub(crate) mod element;
 pub(crate) mod fused;
 pub(crate) mod matrix;
 pub(crate) mod mma;
-pub(crate) mod reduce;
 pub(crate) mod sparse;
 pub(crate) mod swizzle;
 pub(crate) mod tensormap;

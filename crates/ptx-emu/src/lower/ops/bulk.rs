@@ -368,7 +368,7 @@ const FIELDS: &[(&str, Field)] = &[
         "element_stride",
         Field::Indexed(MapField::ElementStride, Num::B32),
     ),
-    ("elemtype", Field::Plain(MapField::ElemType, Num::B32)),
+    ("elemtype", Field::Plain(MapField::ElementType, Num::B32)),
     (
         "interleave_layout",
         Field::Plain(MapField::InterleaveLayout, Num::B32),

@@ -8,7 +8,6 @@ use crate::memory::HostBytes;
 use crate::numeric::Format;
 use crate::numeric::convert::{Cvt, float_to_float};
 use crate::tensor::Swizzle;
-use crate::tensor::reduce::Reduction;
 
 /// One row of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -281,8 +280,8 @@ impl TensorMap {
         Ok(())
     }
 
-    /// Stores the box from `shared` at address `at`; what lies outside the tensor is dropped.
-    /// `resolve` as for [`TensorMap::load`].
+    /// Merges the box from `shared` at address `at` into global memory, row by row; what lies outside
+    /// the tensor is dropped. `resolve` as for [`TensorMap::load`].
     ///
     /// # Safety
     /// Nobody else may reach meanwhile what `resolve` returns.
@@ -291,43 +290,8 @@ impl TensorMap {
         rows: Rows<'_>,
         shared: &[u8],
         at: u32,
-        resolve: impl FnMut(u64, u64) -> Result<HostBytes<'m>, E>,
-    ) -> Result<(), E> {
-        // SAFETY: by the caller's promise.
-        unsafe {
-            self.each_stored(rows, shared, at, resolve, |to, bytes| {
-                to.copy_from_slice(bytes);
-            })
-        }
-    }
-
-    /// Combines the box from `shared` with global memory, element by element.
-    ///
-    /// # Safety
-    /// What `resolve` returns must be readable and writable for the length it was asked for.
-    pub(crate) unsafe fn reduce<'m, E>(
-        &self,
-        reduction: Reduction,
-        rows: Rows<'_>,
-        shared: &[u8],
-        at: u32,
-        resolve: impl FnMut(u64, u64) -> Result<HostBytes<'m>, E>,
-    ) -> Result<(), E> {
-        // SAFETY: by the caller's promise.
-        unsafe {
-            self.each_stored(rows, shared, at, resolve, |to, bytes| {
-                reduction.apply(to, bytes);
-            })
-        }
-    }
-
-    unsafe fn each_stored<'m, E>(
-        &self,
-        rows: Rows<'_>,
-        shared: &[u8],
-        at: u32,
         mut resolve: impl FnMut(u64, u64) -> Result<HostBytes<'m>, E>,
-        mut each: impl FnMut(&mut [u8], &[u8]),
+        merge: impl Fn(&mut [u8], &[u8]),
     ) -> Result<(), E> {
         let whole =
             Self::extent(&rows).and_then(|(low, len)| Some((low, len, resolve(low, len).ok()?)));
@@ -349,7 +313,7 @@ impl TensorMap {
                 at + row.shared,
                 &mut buffer[..row_bytes],
             );
-            each(
+            merge(
                 target,
                 &buffer[inside.skip as usize..][..inside.len as usize],
             );
