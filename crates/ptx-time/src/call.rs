@@ -24,6 +24,8 @@ pub struct Launched<'l> {
     pub resident: u32,
     /// Whether it may start before the launch before has ended.
     pub dependent: bool,
+    /// Whether its CTAs find room on an SM beside those of the launch before.
+    pub beside: bool,
 }
 
 /// How long a call takes.
@@ -40,7 +42,9 @@ pub struct Call {
 /// How long a launch takes.
 #[derive(Debug, Clone, Default)]
 pub struct LaunchTimes {
-    /// Cycles from the first CTA's first instruction to the last one's end.
+    /// Cycles after the start of the call's first CTA.
+    pub start: f64,
+    /// Cycles from the first CTA's start to the last one's end.
     pub cycles: f64,
     /// Cycles of them in which the tensor cores of an SM work.
     pub tensor_cycles: f64,
@@ -81,36 +85,45 @@ impl Call {
         keep_spans: bool,
     ) -> Result<Self, Stuck> {
         let mut warmth = Warmth::default();
-        let mut times = Vec::new();
+        let mut times: Vec<LaunchTimes> = Vec::new();
+        let mhz = machine.clock_mhz - machine.clock_drop_mhz / 2.0;
         for launch in launches {
-            let replayed = replay(machine, launch, &warmth, keep_spans)?;
+            // When it starts, in cycles after the call's first CTA, and how long after that the
+            // launch before has ended.
+            let (start, gate) = match times.last() {
+                None => (0.0, 0.0),
+                Some(before) => {
+                    let end = before.start + before.cycles;
+                    let early = before.start + machine.dependent_start_micros * mhz;
+                    let start = match (launch.dependent, launch.beside) {
+                        (true, true) => early.min(end),
+                        (true, false) => end,
+                        (false, _) => end + machine.next_launch_micros * mhz,
+                    };
+                    let open = end + machine.dependent_wait_micros * mhz;
+                    (start, (open - start).max(0.0))
+                }
+            };
+            let mut replayed = replay(machine, launch, gate, &warmth, keep_spans)?;
+            replayed.start = start;
             warmth.keep(launch);
             times.push(replayed);
         }
-        Ok(Self::sum(machine, launches, times))
+        Ok(Self::sum(machine, times))
     }
 
-    fn sum(machine: &Machine, launches: &[Launched<'_>], times: Vec<LaunchTimes>) -> Self {
-        let cycles: f64 = times.iter().map(|t| t.cycles).sum();
-        let tensor: f64 = times
+    fn sum(machine: &Machine, launches: Vec<LaunchTimes>) -> Self {
+        let end = launches.iter().map(|l| l.start + l.cycles);
+        let cycles = end.fold(0.0, f64::max);
+        let tensor = launches
             .iter()
-            .map(|t| t.tensor_cycles * t.active_sms as f64 / machine.sms)
-            .sum();
-        let busy = (tensor / cycles.max(1.0)).min(1.0);
-        let clock_mhz = machine.clock_mhz - machine.clock_drop_mhz * busy;
-        let mut micros = machine.launch_micros + machine.spread_micros;
-        for (index, (launch, time)) in launches.iter().zip(&times).enumerate() {
-            micros += time.cycles / clock_mhz;
-            micros += match index {
-                0 => 0.0,
-                _ if launch.dependent => machine.dependent_launch_micros,
-                _ => machine.next_launch_micros,
-            };
-        }
+            .map(|l| l.tensor_cycles * l.active_sms as f64);
+        let busy = tensor.sum::<f64>() / machine.sms / cycles.max(1.0);
+        let clock_mhz = machine.clock_mhz - machine.clock_drop_mhz * busy.min(1.0);
         Self {
-            micros,
+            micros: machine.launch_micros + machine.spread_micros + cycles / clock_mhz,
             clock_mhz,
-            launches: times,
+            launches,
         }
     }
 }
@@ -192,6 +205,7 @@ fn hash_cta(cta: &CtaTrace, hasher: &mut DefaultHasher) {
 fn replay(
     machine: &Machine,
     launch: &Launched<'_>,
+    gate: f64,
     warmth: &Warmth,
     keep_spans: bool,
 ) -> Result<LaunchTimes, Stuck> {
@@ -241,6 +255,7 @@ fn replay(
         trace: launch.trace,
         clusters: Vec::new(),
         resident: resident as usize,
+        gate,
         l2_share: machine.l2_bandwidth / clock / active_sms as f64,
         memory_share: machine.memory_bandwidth / clock / active_sms as f64,
         cold,
@@ -258,6 +273,7 @@ fn replay(
     let stamped = longest.stamps.iter().map(|s| s.1).fold(f64::MIN, f64::max)
         - longest.stamps.iter().map(|s| s.0).fold(f64::MAX, f64::min);
     Ok(LaunchTimes {
+        start: 0.0,
         cycles: longest.end,
         tensor_cycles: longest.tensor,
         active_sms,

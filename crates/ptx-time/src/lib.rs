@@ -13,6 +13,7 @@
 //!     cluster: 1,
 //!     resident: 1,
 //!     dependent: false,
+//!     beside: false,
 //! };
 //! let call = Call::replay(&machine, &[launch], false)?;
 //! println!("{:.1} µs at {:.0} MHz", call.micros, call.clock_mhz);

@@ -85,6 +85,8 @@ machine! {
     shared_latency,
     /// Latency of an atomic on shared memory.
     shared_atomic_latency,
+    /// Latency of a load from global memory that the SM's own cache answers.
+    l1_latency,
     /// Latency of a load that L2 answers.
     l2_latency,
     /// What a load from memory takes beyond that.
@@ -141,10 +143,12 @@ machine! {
     mma_latency,
     /// Microseconds of a call with one empty kernel, as a sweep times it.
     launch_micros,
-    /// Microseconds each further launch adds, beside its work.
+    /// Microseconds from the end of a launch to the first CTA of the next.
     next_launch_micros,
-    /// The same with programmatic dependent launch.
-    dependent_launch_micros,
+    /// Microseconds from the first CTA of a launch to the first of one that need not wait for it.
+    dependent_start_micros,
+    /// Microseconds from the end of a launch to a warp of the next that waits for it.
+    dependent_wait_micros,
     /// Microseconds from the first to the last CTA's start on an empty card.
     spread_micros,
     /// Cycles from the end of a CTA to the first instruction of the next in its place.

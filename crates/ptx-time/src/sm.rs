@@ -15,6 +15,9 @@ type Ticks = u64;
 
 const CYCLE: f64 = 64.0;
 const PARTITIONS: usize = 4;
+/// Bytes of a sector, and of a line of the first-level cache.
+const SECTOR: f64 = 32.0;
+const LINE: u64 = 128;
 const NEVER: Ticks = Ticks::MAX;
 
 fn ticks(cycles: f64) -> Ticks {
@@ -30,6 +33,8 @@ pub(crate) struct Work<'w> {
     pub(crate) clusters: Vec<Vec<usize>>,
     /// CTAs an SM holds at once.
     pub(crate) resident: usize,
+    /// Cycles after the start of this launch at which the one before has ended.
+    pub(crate) gate: f64,
     /// Bytes a cycle one SM gets of what all get from L2.
     pub(crate) l2_share: f64,
     /// Bytes a cycle one SM gets of what all get from memory.
@@ -161,8 +166,10 @@ struct Sm {
     l2: Ticks,
     memory: Ticks,
     remote: Ticks,
-    /// Pages of regions this SM has read.
+    /// Bulk copies of regions this SM has asked for, by their first byte.
     seen: HashSet<(u32, u64)>,
+    /// Lines of regions its threads have read.
+    lines: HashSet<(u32, u64)>,
     /// Lines of code it has fetched.
     fetched: HashSet<u32>,
 }
@@ -527,13 +534,14 @@ impl<'w> Sim<'w> {
             Kind::ToUniform => (m.to_uniform_latency, Spent::Result),
             Kind::Constant => (m.constant_latency, Spent::Result),
             Kind::Special | Kind::Clock => (m.special_latency, Spent::Result),
-            Kind::Shared => (m.shared_latency, Spent::Result),
-            Kind::Local => (m.shared_latency, Spent::Memory),
-            Kind::Global => (m.l2_latency, Spent::Memory),
+            // What a deed says, it says itself; without one no lane took part.
+            Kind::Shared => (1.0, Spent::Result),
+            Kind::Global => (1.0, Spent::Memory),
+            Kind::Local => (m.l1_latency, Spent::Memory),
             Kind::Arrive => (m.arrive_latency, Spent::Result),
             Kind::Phase => (m.phase_latency, Spent::Phase),
             Kind::Double => (m.double_interval + 16.0, Spent::Result),
-            Kind::Mma => (m.mma_latency, Spent::Wgmma),
+            Kind::Mma => (1.0, Spent::Wgmma),
             Kind::Fence => (m.fence_latency, Spent::Memory),
             _ => (12.0, Spent::Result),
         };
@@ -835,7 +843,10 @@ impl<'w> Sim<'w> {
                 times.first_mma.get_or_insert(start as f64 / CYCLE);
                 times.last_mma = Some(done as f64 / CYCLE);
             }
-            Deed::AwaitLaunch => {}
+            Deed::AwaitLaunch => {
+                let gate = ticks(self.work.gate);
+                self.hold(index, now, gate, Spent::Launch);
+            }
             // A fence the compiler has left out costs nothing.
             Deed::Fence { .. } if !issued => {}
             Deed::Fence { beyond_cta, .. } => {
@@ -860,13 +871,15 @@ impl<'w> Sim<'w> {
         let (l2_share, memory_share) = (self.work.l2_share, self.work.memory_share);
         let cold = self.work.coldness(at);
         let state = &mut self.sms[sm];
-        let bytes = f64::from(at.sectors) * 32.0;
+        if !writes && !state.lines.insert((at.region, at.first / LINE)) {
+            return now + ticks(m.l1_latency);
+        }
+        let bytes = f64::from(at.sectors) * SECTOR;
         let lsu = f64::from(at.sectors) / m.sectors_per_cycle;
         let start = state.l2.max(now);
         state.l2 = start + ticks((bytes / l2_share.min(m.l2_port)).max(lsu));
         let mut done = state.l2 + ticks(m.l2_latency);
-        let first = state.seen.insert((at.region, at.first));
-        if !writes && first && cold > 0.0 {
+        if !writes && cold > 0.0 {
             let start = state.memory.max(now);
             state.memory = start + ticks(bytes * cold / memory_share);
             done = done.max(state.memory + ticks(m.l2_latency)) + ticks(m.memory_latency);
@@ -893,7 +906,7 @@ impl<'w> Sim<'w> {
         let engine = state.copies.max(now);
         state.copies = engine + ticks(m.bulk_interval + m.row_interval * f64::from(rows));
         let sent = state.copies;
-        let size = at.map_or(0.0, |at| f64::from(at.sectors) * 32.0);
+        let size = at.map_or(0.0, |at| f64::from(at.sectors) * SECTOR);
         let mut done = match way {
             Way::Exchange => {
                 state.remote = state.remote.max(engine) + ticks(f64::from(bytes) / m.remote_port);
