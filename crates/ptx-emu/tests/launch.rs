@@ -79,6 +79,36 @@ fn diverged_lanes_meet_again() {
     assert_eq!(words(&memory, out, 32), expected);
 }
 
+/// Host threads keep the storage of CTAs for the next ones, which must not find anything in it.
+#[test]
+fn a_cta_finds_nothing_of_those_before_it() {
+    let place = "shl.b32 %r6, %r1, 2; mov.u32 %r7, tile; add.u32 %r6, %r6, %r7;
+         mov.u32 %r8, %ctaid.x; mul.wide.u32 %rd4, %r8, 1024; add.s64 %rd3, %rd3, %rd4;";
+    let tidy = kernel(&format!(
+        "{place} ld.shared.u32 %r2, [%r6]; xor.b32 %r2, %r2, %r9; selp.u32 %r3, 1, 0, %p5;
+         add.u32 %r2, %r2, %r3; and.b32 %r4, %r1, 1; setp.eq.u32 %p1, %r4, 0;
+         @%p1 st.global.u32 [%rd3], %r2;"
+    ));
+    let untidy = kernel(&format!(
+        "{place} mov.u32 %r2, 77; mov.u32 %r9, 77; setp.eq.u32 %p1, %r1, %r1; mov.u32 %r3, %r9;
+         setp.ne.u32 %p5, %r1, %r2; selp.u32 %r4, %r2, %r3, %p5; st.shared.u32 [%r6], %r4;
+         @%p1 st.global.u32 [%rd3], %r9;"
+    ));
+    let config = Config {
+        threads: 1,
+        ..Config::default()
+    };
+    let launch = || Launch::new("k").grid([4, 1, 1]).block([256, 1, 1]);
+    let result = |module: &Module| {
+        let (memory, out) = run(module, launch().config(config)).unwrap();
+        words(&memory, out, 1024)
+    };
+    let before = result(&tidy);
+    assert!(before.iter().skip(1).step_by(2).all(|&word| word == 0));
+    assert_eq!(result(&untidy), [77; 1024]);
+    assert_eq!(result(&tidy), before);
+}
+
 #[test]
 fn tickets_are_the_same_on_any_number_of_threads() {
     let module = kernel(

@@ -7,6 +7,11 @@
 //! the seed, each byte from the last one that wrote it. A kernel whose CTAs race by plain accesses
 //! thus has one answer per seed, and only CTAs that write parts of a word can mix it.
 
+#![expect(
+    clippy::vec_box,
+    reason = "accesses point into pages, which must not move"
+)]
+
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -28,10 +33,12 @@ struct Page {
 }
 
 impl Page {
-    const EMPTY: Self = Self {
-        bytes: UnsafeCell::new([0; PAGE]),
-        written: [const { Cell::new(0) }; PAGE / WORD],
-    };
+    fn empty() -> Self {
+        Self {
+            bytes: UnsafeCell::new([0; PAGE]),
+            written: [const { Cell::new(0) }; PAGE / WORD],
+        }
+    }
 
     /// Becomes a copy of memory, none of which is written.
     fn renew(&mut self, source: &[u8]) {
@@ -395,7 +402,7 @@ fn fresh(stock: &mut Vec<Box<Page>>) -> Box<Page> {
         let left = all.len().saturating_sub(HANDFUL);
         stock.extend(all.drain(left..));
     }
-    stock.pop().unwrap_or_else(|| Box::new(Page::EMPTY))
+    stock.pop().unwrap_or_else(|| Box::new(Page::empty()))
 }
 
 /// Keeps pages nobody uses any more.
@@ -504,11 +511,11 @@ mod tests {
             (0..PAGE).filter(bit).collect()
         };
         for (from, bytes) in [(0, 1), (63, 2), (5, 59), (64, 64), (100, 500), (0, PAGE)] {
-            let page = Page::EMPTY;
+            let page = Page::empty();
             page.mark(from, bytes);
             assert_eq!(marked(&page), Vec::from_iter(from..from + bytes));
         }
-        let page = Page::EMPTY;
+        let page = Page::empty();
         let at = std::array::from_fn(|lane| 4 * PAGE as u32 + 32 * (31 - lane as u32));
         page.mark_lanes(&at, 16);
         let expected = (0..PAGE).filter(|i| i % 32 < 16);

@@ -132,7 +132,7 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
     let mut adversary = Adversary::of_grid(env.seed);
     let per_wave = env.residency().clusters;
     let mut total = Tally::default();
-    #[expect(clippy::vec_box, reason = "those that stay move up in every epoch")]
+    // Boxed, because those that stay move up in every epoch.
     let mut resident: Vec<Box<Cluster<'_>>> = Vec::new();
     let mut next = 0;
     let mut idle = 0;
