@@ -3,12 +3,14 @@
 //!
 //! The blocks of the committed final, over and over under new numbers, make
 //! runs of 10⁴, 10⁵ and 10⁶ blocks; a field of 500 contenders on 50 shapes
-//! makes tables that are large themselves. Give sizes to run only those:
-//! `cargo bench --bench reading -- 10000 field`.
+//! makes tables that are large themselves. Each of the former is also merged
+//! from a shard for every shape, and a round of 10⁴ cells is dealt out to 64
+//! cards. Give sizes to run only those:
+//! `cargo bench --bench reading -- 10000 field deal`.
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -30,6 +32,7 @@ fn main() {
             let path = folder.path().join(format!("{blocks}.jsonl"));
             repeated(&path, blocks);
             all_commands(&format!("{blocks} blocks"), &path);
+            merging(&format!("{blocks} blocks"), &path);
             std::fs::remove_file(path).expect("the run goes again");
         }
     }
@@ -38,6 +41,76 @@ fn main() {
         field(&path, 500, 50);
         all_commands("500 × 50", &path);
     }
+    if asked("deal") {
+        dealing();
+    }
+}
+
+/// The run in a shard for every shape, put together again.
+fn merging(name: &str, run: &Path) {
+    let folder = tempfile::tempdir_in(run.parent().expect("a folder")).expect("a folder");
+    let reader = BufReader::new(File::open(run).expect("a run"));
+    let (mut shards, mut names) = (Vec::new(), Vec::new());
+    for line in reader.lines().map(|line| line.expect("text")) {
+        if line.starts_with("{\"type\":\"header\"") {
+            let header: Value = serde_json::from_str(&line).expect("a header");
+            let shapes = header["shapes"].as_array().expect("shapes").clone();
+            for (index, shape) in shapes.iter().enumerate() {
+                let mut part = header.clone();
+                part["shapes"] = json!([shape]);
+                part["shard"] = json!({"number": index + 1, "of": shapes.len(), "shapes": shapes});
+                let path = folder.path().join(format!("shard-{index}.jsonl"));
+                let mut file = BufWriter::new(File::create(path).expect("a shard"));
+                writeln!(file, "{part}").expect("space for the run");
+                shards.push(file);
+                names.push(shape["name"].as_str().expect("a name").to_owned());
+            }
+            continue;
+        }
+        if line.starts_with("{\"type\":\"build\"") {
+            continue;
+        }
+        let of = |name: &String| line.contains(&format!("\"shape\":\"{name}\""));
+        match names.iter().position(of) {
+            Some(index) => writeln!(shards[index], "{line}").expect("space for the run"),
+            None => shards
+                .iter_mut()
+                .for_each(|shard| writeln!(shard, "{line}").expect("space for the run")),
+        }
+    }
+    drop(shards);
+    let (parts, whole) = (folder.path().to_owned(), run.with_extension("merged"));
+    let [parts, output] = [&parts, &whole].map(|path| path.to_str().expect("a plain path"));
+    told(name, "merge", timed(&["merge", parts, "-o", output]));
+    std::fs::remove_file(&whole).expect("the merged run goes again");
+}
+
+/// A round of 1000 shapes and 10 contenders, dealt out to 64 cards.
+fn dealing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let round = folder.path().join("wide.toml");
+    let text = "question = \"Who gets what?\"\n\
+        contenders = [\"two-pass\", \"sequential\", \"interleaved\", \"pipelined\", \"tma-store\", \
+        \"ping-pong\", \"swap-ab\"]\n\
+        baseline = \"two-pass\"\n\
+        [[grid]]\n\
+        m = [1, 7, 32, 64, 96, 128, 256, 512, 1024, 4096]\n\
+        n = [128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096, 7168]\n\
+        k = [256, 512, 768, 1024, 1536, 2048, 3072, 4096, 7168, 8192]\n";
+    std::fs::write(&round, text).expect("a round");
+    let began = Instant::now();
+    let output = Command::new(env!("CARGO_BIN_EXE_dgx"))
+        .arg("sweep")
+        .arg(&round)
+        .args(["--shard", "1/64", "--dry-run"])
+        .output()
+        .expect("dgx runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let first = said.lines().next().unwrap_or_default();
+    println!(
+        "10 × 1000      deal       {:>7.2}                    {first}",
+        began.elapsed().as_secs_f64()
+    );
 }
 
 fn all_commands(name: &str, run: &Path) {
@@ -53,13 +126,16 @@ fn all_commands(name: &str, run: &Path) {
         ),
     ];
     for (command, args) in commands {
-        let (wall, cpu, peak) = timed(&args);
-        println!(
-            "{name:<14} {command:<10} {:>7.2} {:>7.2} {peak:>10}",
-            wall.as_secs_f64(),
-            cpu.as_secs_f64()
-        );
+        told(name, command, timed(&args));
     }
+}
+
+fn told(name: &str, command: &str, (wall, cpu, peak): (Duration, Duration, u64)) {
+    println!(
+        "{name:<14} {command:<10} {:>7.2} {:>7.2} {peak:>10}",
+        wall.as_secs_f64(),
+        cpu.as_secs_f64()
+    );
 }
 
 /// Wall time, processor time and peak memory in MiB, as the system counts them.

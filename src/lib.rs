@@ -8,6 +8,9 @@
 //!     merge → rank → claims → gate → present → export, contest, report
 //! ```
 //!
+//! A round may be swept in parts, on many cards: `merge` makes one run file of
+//! several, `cluster` has Slurm run the parts.
+//!
 //! Left of ‖ only `sweep` knows all the stages. Right of ‖ nothing touches a
 //! backend: every table, gate and report is made from a run file alone. What
 //! both sides need (statuses, devices, blocks, the roofline, the statistics with
@@ -54,6 +57,9 @@ mod explain;
 mod sweep;
 
 mod merge;
+
+mod cluster;
+
 mod rank;
 
 mod claims;

@@ -65,7 +65,7 @@ impl Opening {
     pub(crate) fn open(&self) -> Result<Box<dyn Backend>, String> {
         match self {
             Self::Cuda(tools, card) => {
-                let image = Cache::read(tools)
+                let image = Cache::fetch(tools)
                     .map_err(|e| format!("cannot read the harness's kernels: {e}"))??;
                 let gpu = CudaBackend::open(&image, *card).map_err(|e| e.to_string())?;
                 Ok(Box::new(gpu))

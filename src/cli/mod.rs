@@ -1,8 +1,10 @@
 //! The command line: one file per verb, each an `Args` and a `run` that reads
 //! as the pipeline. Parsing ends here; the modules behind see resolved values.
 
+mod attach;
 mod calibrate;
 mod check;
+mod cluster;
 mod compare;
 mod compile_worker;
 mod dispatch;
@@ -63,6 +65,8 @@ pub(crate) struct Globals {
 enum Command {
     /// Compile, validate and time a round's contenders, and rank them
     Sweep(sweep::Args),
+    /// Follow the jobs of a sweep on a cluster again, and submit what is not done
+    Attach(attach::Args),
     /// Join the run files of a round that was swept in parts
     Merge(merge::Args),
     /// Print the tables of a run again, on any machine
@@ -150,6 +154,7 @@ fn obey(cli: Cli) -> Result<Exit, CommandError> {
     let globals = &cli.globals;
     match cli.command {
         Command::Sweep(args) => sweep::run(args, globals),
+        Command::Attach(args) => attach::run(args, globals),
         Command::Merge(args) => merge::run(args, globals),
         Command::Show(args) => show::run(args, globals),
         Command::Compare(args) => compare::run(args, globals),

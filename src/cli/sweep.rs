@@ -3,11 +3,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::Globals;
+use super::cluster::SlurmFlags;
 use super::runs::{self, Exports};
 use crate::backend::Emulation;
 use crate::catalog::Catalog;
+use crate::cluster::{Order, submit};
 use crate::config::target::usual;
-use crate::config::{Baseline, Measurement, Round, Selection};
+use crate::config::{Array, Baseline, Measurement, Round, Selection, Slurm};
 use crate::contest::rounds;
 use crate::diagnostic::{CommandError, SourceFile};
 use crate::domain::{Exit, Timing, content_hash};
@@ -15,8 +17,11 @@ use crate::export::Document;
 use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
 use crate::present::sweep_summary;
 use crate::rank::Ranking;
+use crate::record::portable;
 use crate::record::schema::Header;
-use crate::sweep::{BackendChoice, Gpus, Options, Resumed, ShardOf, begun, sweep, verdict_exit};
+use crate::sweep::{
+    BackendChoice, Gpus, Options, Resumed, ShardOf, begun, stamp, sweep, verdict_exit,
+};
 
 /// Compile, validate and time a round's contenders, and rank them.
 #[derive(Debug, clap::Args)]
@@ -73,6 +78,18 @@ pub(super) struct Args {
     /// are dealt out to; `dgx merge` joins them
     #[arg(long, value_name = "I/N")]
     shard: Option<ShardOf>,
+    /// Where the shards of a round run: here, or as jobs of a cluster
+    #[arg(long, value_enum, default_value = "local")]
+    engine: Engine,
+    /// Slurm: number of shards, and how many at once, as 16 or 16%4
+    /// [default: one a shape, 16 at most]
+    #[arg(long, value_name = "N[%M]")]
+    array: Option<Array>,
+    #[command(flatten)]
+    slurm: SlurmFlags,
+    /// A baseline that was settled before
+    #[arg(long, value_name = "CONTENDER", hide = true)]
+    settled: Option<String>,
     /// Write the run into this file, and go on with it if it is begun
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     into: Option<PathBuf>,
@@ -90,6 +107,18 @@ pub(super) struct Args {
     #[command(flatten)]
     exports: Exports,
 }
+
+/// Who runs the shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Engine {
+    /// This machine
+    Local,
+    /// An array of Slurm jobs
+    Slurm,
+}
+
+/// Shards of a round that says nothing about them.
+const SHARDS: u32 = 16;
 
 /// Contenders given as one word.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,6 +145,7 @@ fn names(list: &str) -> Result<Names, String> {
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let began = Instant::now();
+    check_engine(&args)?;
     let resume = match (&args.resume, &args.into) {
         (Some(Some(file)), _) => Some(Resumed::file(file)?),
         (Some(None), _) => Some(Resumed::newest(&args.results)?),
@@ -129,6 +159,9 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         (None, _) => None,
     };
     let round = round(&args, resume.as_ref())?;
+    if args.engine == Engine::Slurm {
+        return on_slurm(&round, &args, globals);
+    }
     if args.dry_run {
         return dry_run(round, &args, globals);
     }
@@ -171,6 +204,142 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         );
     }
     Ok(swept.exit)
+}
+
+/// Flags that need the other engine.
+fn check_engine(args: &Args) -> Result<(), CommandError> {
+    let given = |flags: &[(&str, bool)]| {
+        let flags = flags.iter().filter(|(_, given)| *given);
+        flags.map(|(flag, _)| *flag).collect::<Vec<_>>().join(" ")
+    };
+    let (odd, remedy) = match args.engine {
+        Engine::Local => (
+            given(&[
+                ("--array", args.array.is_some()),
+                (
+                    "--partition, --gres, --time, --retries or --sbatch-arg",
+                    !args.slurm.is_empty(),
+                ),
+            ]),
+            "say --engine slurm as well",
+        ),
+        Engine::Slurm => (
+            given(&[
+                ("--resume", args.resume.is_some()),
+                ("--shard", args.shard.is_some()),
+                ("--into", args.into.is_some()),
+            ]),
+            "leave it out: shards and files are the engine's; `dgx attach RUN` goes on with a run",
+        ),
+    };
+    match odd.is_empty() {
+        true => Ok(()),
+        false => Err(CommandError::new(
+            Exit::Usage,
+            format!("{odd} is not for this engine"),
+            remedy,
+        )),
+    }
+}
+
+/// Submits the round as an array of shards and follows it.
+fn on_slurm(round: &Round, args: &Args, globals: &Globals) -> Result<Exit, CommandError> {
+    // What is wrong with the round is found before anything waits in a queue.
+    let catalog = Catalog::open(&globals.variants)?;
+    let plan = Plan::new(round.clone(), &catalog, &Machine::of(usual()))?;
+    args.exports.probe(args.config.as_deref())?;
+    let slurm = args.slurm.slurm(args.array);
+    let mut slurm = slurm.over(round.slurm.clone()).over(Slurm::of_user()?);
+    let shapes = round.shapes.len() as u32;
+    let asked = slurm.array.map_or(SHARDS, |array| array.shards);
+    if slurm.array.is_some() && asked > shapes {
+        remark!("{shapes} shards, not {asked}: the round has no more shapes");
+    }
+    let emulated = matches!(args.backend, BackendChoice::Emu | BackendChoice::Fake);
+    if !emulated {
+        slurm.gres.get_or_insert_with(|| "gpu:1".to_owned());
+    }
+    let shards_of_it = asked.min(shapes);
+    let timing = match args.backend {
+        BackendChoice::Emu => Timing::Modelled,
+        _ => Timing::Measured,
+    };
+    let parts = shards(&round.shapes, shards_of_it as usize, timing);
+    remark!(
+        "{}: {shapes} shapes in {shards_of_it} shards; the longest over the mean: {:.2}",
+        round.name,
+        imbalance(&round.shapes, &parts, timing)
+    );
+    if args.dry_run {
+        super::check::summarise(&plan);
+        return Ok(super::check::tell_mistakes(&plan));
+    }
+    let project = std::env::current_dir().unwrap_or_default();
+    let followed = submit(Order {
+        name: round.name.clone(),
+        text: round.file.text.to_string(),
+        config: portable(&round.file.path, &project),
+        results: args.results.clone(),
+        stamp: stamp(),
+        shards: shards_of_it,
+        slurm,
+        words: passed_on(args, round, &plan, globals),
+    })?;
+    super::cluster::ending(&followed, &args.exports, globals)
+}
+
+/// What the tasks sweep with: all that was asked for here, and what was
+/// settled or drawn for all of them.
+fn passed_on(args: &Args, round: &Round, plan: &Plan, globals: &Globals) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut say = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
+    // A task that finds no GPU has not what it was to run on.
+    let backend = match args.backend {
+        BackendChoice::Auto | BackendChoice::Cuda => "cuda",
+        BackendChoice::Emu => "emu",
+        BackendChoice::Fake => "fake",
+    };
+    say("--backend", backend.to_owned());
+    if let Some(script) = &args.script {
+        say("--script", script.display().to_string());
+    }
+    for name in args.only.iter().flat_map(|list| &list.0) {
+        say("--only", name.clone());
+    }
+    match &args.baseline {
+        Some(baseline) => say("--baseline", baseline.clone()),
+        None => say("--settled", plan.baseline.to_string()),
+    }
+    let seed = args
+        .seed
+        .or(round.validation.seed)
+        .unwrap_or_else(rand::random);
+    say("--seed", seed.to_string());
+    let numbers = [
+        ("--min-samples", args.min_samples.map(|n| n.to_string())),
+        ("--timeout", args.timeout.map(|s| s.to_string())),
+        ("--schedule", args.schedule.map(|s| s.to_string())),
+        (
+            "--compile-timeout",
+            Some(args.compile.compile_timeout.to_string()),
+        ),
+    ];
+    for (flag, value) in numbers {
+        if let Some(value) = value {
+            say(flag, value);
+        }
+    }
+    for folder in &globals.variants {
+        say("--variants", folder.display().to_string());
+    }
+    let flags = [
+        ("--quick", args.quick),
+        ("--thorough", args.thorough),
+        ("--exact-sums", args.exact_sums),
+    ];
+    let flags = flags.iter().filter(|(_, given)| *given);
+    words.extend(flags.map(|(flag, _)| (*flag).to_owned()));
+    words
 }
 
 /// A run that was on several cards goes on on all that are seen.
@@ -258,7 +427,7 @@ fn round(args: &Args, resume: Option<&Resumed>) -> Result<Round, CommandError> {
         let names = args.only.iter().flat_map(|list| &list.0);
         round.contenders = names.map(|t| selection(t)).collect::<Result<_, _>>()?;
     }
-    match &args.baseline {
+    match args.baseline.as_ref().or(args.settled.as_ref()) {
         Some(baseline) => round.baseline = Baseline::Contender(selection(baseline)?),
         None => rounds::settle_baseline(&mut round, &args.results)?,
     }

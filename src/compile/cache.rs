@@ -1,8 +1,11 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use tempfile::TempDir;
 
 use super::{Error, Image, KernelReport};
 use crate::domain::content_hash;
@@ -38,6 +41,10 @@ fn is_checkout(folder: &Path) -> bool {
 /// Compiled images by content key, one folder each. An entry appears whole, by
 /// rename, and carries a checksum over its key and all its parts: one that was
 /// torn, edited or moved is made again and never used.
+///
+/// Any number of nodes may write to one on a shared file system. Nobody takes
+/// a lock, which a dead node would keep: whoever finds no entry makes it, and
+/// of several who do the first is kept, since all made the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     root: PathBuf,
@@ -106,6 +113,7 @@ impl Cache {
             path: root.clone(),
             source,
         })?;
+        clear_away(&root);
         Ok(Self { root })
     }
 
@@ -122,6 +130,18 @@ impl Cache {
             Err(_) if fs::symlink_metadata(&folder).is_err() => Entry::Absent,
             Err(_) => Entry::Damaged,
         }
+    }
+
+    /// Reads an entry that was seen before. Where it is being replaced, or a
+    /// network file system has not heard of it yet, it is there a moment later.
+    pub(crate) fn fetch(folder: &Path) -> io::Result<Result<Image, String>> {
+        for pause in PAUSES {
+            if let Ok(entry) = Self::read(folder) {
+                return Ok(entry);
+            }
+            std::thread::sleep(pause);
+        }
+        Self::read(folder)
     }
 
     /// Reads one entry's folder.
@@ -159,9 +179,10 @@ impl Cache {
         })
     }
 
-    fn write(&self, key: &str, outcome: &Result<Image, String>) -> io::Result<()> {
+    /// An entry that is nowhere yet.
+    fn staged(&self, key: &str, outcome: &Result<Image, String>) -> io::Result<TempDir> {
         let staging = tempfile::Builder::new()
-            .prefix(".new-")
+            .prefix(STAGING)
             .tempdir_in(&self.root)?;
         if let Ok(image) = outcome {
             fs::write(staging.path().join("image.cubin"), &image.cubin)?;
@@ -172,40 +193,81 @@ impl Cache {
             staging.path().join("report.json"),
             serde_json::to_vec(&report)?,
         )?;
+        Ok(staging)
+    }
+
+    fn write(&self, key: &str, outcome: &Result<Image, String>) -> io::Result<()> {
+        let staging = self.staged(key, outcome)?;
         let target = self.folder(key);
         if fs::rename(staging.path(), &target).is_ok() {
             let _published = staging.keep();
             return Ok(());
         }
-        // Another process published the same content first, or what is there
-        // is damaged: only then it gives way, in one step where the file
-        // system knows how, so that nobody meets a gap.
+        // Another process published the same content first (or this one did,
+        // and a network file system lost the answer), or what is there is
+        // damaged: only then it gives way, in one step where the file system
+        // knows how, so that nobody meets a gap.
         if Self::read(&target).is_ok() || exchange(staging.path(), &target).is_ok() {
             return Ok(());
         }
-        discard(&target)?;
-        fs::rename(staging.path(), &target)?;
-        let _published = staging.keep();
-        Ok(())
+        self.set_aside(staging, &target)
+    }
+
+    /// In two steps where there is no exchange, as on NFS. Nothing is removed
+    /// in its place: files that somebody has open would keep the folder there.
+    fn set_aside(&self, staging: TempDir, target: &Path) -> io::Result<()> {
+        let aside = tempfile::Builder::new()
+            .prefix(STAGING)
+            .tempdir_in(&self.root)?;
+        for _ in 0..ATTEMPTS {
+            // What is not there any more need not go.
+            let _ = fs::rename(
+                target,
+                aside.path().join(format!("{:x}", rand::random::<u64>())),
+            );
+            if fs::rename(staging.path(), target).is_ok() {
+                let _published = staging.keep();
+                return Ok(());
+            }
+            // Somebody else was faster, which is as good.
+            if Self::read(target).is_ok() {
+                return Ok(());
+            }
+        }
+        fs::rename(staging.path(), target)
+    }
+}
+
+/// What is being written begins so; nobody looks for it.
+const STAGING: &str = ".new-";
+/// Tries to replace a damaged entry while others do as well.
+const ATTEMPTS: usize = 10;
+/// Before an entry that was seen is looked for again.
+const PAUSES: [Duration; 3] = [
+    Duration::from_millis(10),
+    Duration::from_millis(100),
+    Duration::from_secs(1),
+];
+/// Nobody takes so long to write an entry, by whatever clock.
+const ABANDONED: Duration = Duration::from_secs(2 * 86_400);
+
+/// Removes what somebody who was killed has left half written.
+fn clear_away(root: &Path) {
+    let old = |entry: &fs::DirEntry| {
+        let written = entry.metadata().and_then(|about| about.modified());
+        let age = written.ok().and_then(|at| at.elapsed().ok());
+        age.is_some_and(|age| age > ABANDONED)
+    };
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let staged = entries.filter(|e| e.file_name().to_string_lossy().starts_with(STAGING));
+    for entry in staged.filter(old) {
+        let _ = fs::remove_dir_all(entry.path());
     }
 }
 
 fn exchange(a: &Path, b: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     Ok(renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
-}
-
-/// Clears the way for a new entry.
-fn discard(target: &Path) -> io::Result<()> {
-    let gone = match fs::symlink_metadata(target) {
-        Ok(about) if about.is_dir() => fs::remove_dir_all(target),
-        Ok(_) => fs::remove_file(target),
-        Err(error) => Err(error),
-    };
-    match gone {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]
@@ -297,5 +359,47 @@ mod tests {
         });
         assert_eq!(cache.load("k"), Entry::Whole(Ok(image("k"))));
         assert_eq!(fs::read_dir(root.path().join("images")).unwrap().count(), 1);
+    }
+
+    /// As where the file system cannot exchange two folders in one step.
+    #[test]
+    fn a_damaged_entry_is_replaced_by_many_at_once_without_an_exchange() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::open(root.path()).unwrap();
+        let folder = cache.folder("k");
+        for _ in 0..20 {
+            cache.publish("k", &Ok(image("k"))).unwrap();
+            fs::write(folder.join("image.ptx"), "torn").unwrap();
+            // Somebody reads it all the while.
+            let _open = fs::File::open(folder.join("image.cubin")).unwrap();
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        let staging = cache.staged("k", &Ok(image("k"))).unwrap();
+                        cache.set_aside(staging, &folder).unwrap();
+                        assert!(Cache::fetch(&folder).unwrap().is_ok());
+                    });
+                }
+            });
+            assert_eq!(cache.load("k"), Entry::Whole(Ok(image("k"))));
+        }
+        assert_eq!(fs::read_dir(root.path().join("images")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_the_killed_left_half_written_goes_in_time() {
+        let root = tempfile::tempdir().unwrap();
+        Cache::open(root.path()).unwrap();
+        let [old, new] = [".new-old", ".new-new"].map(|n| root.path().join("images").join(n));
+        for folder in [&old, &new] {
+            fs::create_dir(folder).unwrap();
+        }
+        let long_ago = std::time::SystemTime::now() - 2 * ABANDONED;
+        fs::File::open(&old)
+            .unwrap()
+            .set_modified(long_ago)
+            .unwrap();
+        Cache::open(root.path()).unwrap();
+        assert!(!old.exists() && new.exists());
     }
 }

@@ -5,10 +5,12 @@ mod jury;
 mod read;
 mod round;
 mod shapes;
+mod slurm;
 pub(crate) mod target;
 mod wire;
 
 pub(crate) use round::{Baseline, Gate, Juror, Jury, Measurement, Pitch, Round, Selection};
+pub(crate) use slurm::{Array, Slurm};
 
 /// Names that go into tables and file names.
 fn is_plain(name: &str) -> bool {

@@ -8,7 +8,7 @@ use std::path::Path;
 use toml::Spanned;
 
 use super::round::{Baseline, Gate, Measurement, Pitch, Round, Selection, Validation};
-use super::{is_plain, jury, shapes, wire};
+use super::{is_plain, jury, shapes, slurm, wire};
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::Document;
 use crate::domain::bounds::{self, CLAIM};
@@ -47,6 +47,7 @@ impl Round {
             shape_spans,
             validation: reader.validation(wire.validate)?,
             measurement: reader.measurement(wire.measure)?,
+            slurm: slurm::read(&document, wire.slurm)?,
             gate: wire.gate.map(|gate| reader.gate(gate)).transpose()?,
             jury: wire.jury.map(|j| jury::read(&document, j)).transpose()?,
             pitches: reader.pitches(wire.pitch)?,

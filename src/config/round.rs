@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::Slurm;
 use crate::diagnostic::SourceFile;
 use crate::domain::{Bytes, Counter, Shape};
 
@@ -22,6 +23,8 @@ pub(crate) struct Round {
     pub shape_spans: Vec<Range<usize>>,
     pub validation: Validation,
     pub measurement: Measurement,
+    /// How its shards are submitted, where it says.
+    pub slurm: Slurm,
     pub gate: Option<Gate>,
     pub jury: Option<Jury>,
     /// Designs pitched in this round, built or not.

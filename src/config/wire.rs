@@ -29,6 +29,7 @@ pub(super) struct RoundFile {
     pub validate: Validate,
     #[serde(default)]
     pub measure: Measure,
+    pub slurm: Option<Slurm>,
     pub gate: Option<Gate>,
     pub jury: Option<Jury>,
     #[serde(default)]
@@ -109,6 +110,26 @@ pub(super) struct Gate {
     pub claims_met: bool,
     #[serde(default)]
     pub counters: Table<Spanned<f64>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Slurm {
+    /// A number, or text, as `time` is.
+    pub array: Option<Spanned<toml::Value>>,
+    pub partition: Option<Spanned<String>>,
+    pub gres: Option<Spanned<String>>,
+    pub time: Option<Spanned<toml::Value>>,
+    pub retries: Option<Spanned<i64>>,
+    #[serde(default)]
+    pub sbatch_args: Vec<Spanned<String>>,
+}
+
+/// What a user keeps for all rounds.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UserFile {
+    pub slurm: Option<Slurm>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -5,7 +5,7 @@
 use std::fs::{File, TryLockError};
 
 /// Whether the file is ours alone now.
-pub(super) enum Claim {
+pub(crate) enum Claim {
     Ours,
     /// By this process, where the system says which.
     Taken(Option<u32>),
@@ -13,7 +13,7 @@ pub(super) enum Claim {
     Unknown,
 }
 
-pub(super) fn claim(file: &File) -> Claim {
+pub(crate) fn claim(file: &File) -> Claim {
     match file.try_lock() {
         Ok(()) => Claim::Ours,
         Err(TryLockError::WouldBlock) => Claim::Taken(holder(file)),

@@ -294,6 +294,24 @@ fn starts_a_header(file: &mut File) -> bool {
     read.is_ok() && HEADER.starts_with(&first)
 }
 
+/// Whether a run file says at its end that it is complete, without reading the
+/// rest of it.
+pub(crate) fn ended(path: &Path) -> bool {
+    const TAIL: u64 = 64 << 10;
+    let last = || -> std::io::Result<Vec<u8>> {
+        let mut file = files::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+        let mut tail = Vec::new();
+        file.take(TAIL).read_to_end(&mut tail)?;
+        Ok(tail)
+    };
+    let tail = last().unwrap_or_default();
+    let mut lines = tail.trim_ascii_end().rsplit(|b| *b == b'\n');
+    let line = lines.next().map(serde_json::from_slice::<Line>);
+    matches!(line, Some(Ok(Line::End(end))) if end.complete)
+}
+
 /// A file that was not there: two sweeps in one minute must not share one.
 pub(super) fn fresh(folder: &Path, stem: &str) -> std::io::Result<(PathBuf, File)> {
     let mut number = 1;

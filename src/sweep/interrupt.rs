@@ -1,22 +1,41 @@
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use nix::sys::signal::{SigHandler, Signal, signal};
 
 use crate::domain::Exit;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
+static WORDS: Mutex<Words> = Mutex::new(Words {
+    first: "",
+    second: "",
+});
 
-/// The first Ctrl-C, SIGTERM or SIGHUP asks the sweep to end after what is
+/// What is said at the first signal and at the second.
+#[derive(Clone, Copy)]
+pub(crate) struct Words {
+    pub first: &'static str,
+    pub second: &'static str,
+}
+
+pub(super) const SWEEPING: Words = Words {
+    first: "stopping after what is under way; Ctrl-C again ends at once",
+    second: "ended at once; finished cells are kept: dgx sweep --resume",
+};
+
+/// The first Ctrl-C, SIGTERM or SIGHUP asks the command to end after what is
 /// under way; the second ends the process. Installing twice, or where signals
 /// cannot be had, is harmless.
-pub(super) fn install() {
+pub(crate) fn install(words: Words) {
+    *WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
     let undisturbed = hangup_is_ignored();
     let _ = ctrlc::set_handler(|| {
+        let words = *WORDS.lock().unwrap_or_else(PoisonError::into_inner);
         if REQUESTED.swap(true, Ordering::SeqCst) {
-            remark!("\nended at once; finished cells are kept: dgx sweep --resume");
+            remark!("\n{}", words.second);
             std::process::exit(Exit::CouldNotRun as i32);
         }
-        remark!("\nstopping after what is under way; Ctrl-C again ends at once");
+        remark!("\n{}", words.first);
     });
     if undisturbed {
         ignore_hangup();
@@ -36,6 +55,11 @@ fn ignore_hangup() {
 }
 
 /// Whether the user asked to stop.
-pub(super) fn requested() -> bool {
+pub(crate) fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
+}
+
+/// The user thought better of it.
+pub(crate) fn forget() {
+    REQUESTED.store(false, Ordering::SeqCst);
 }

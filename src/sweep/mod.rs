@@ -4,7 +4,7 @@
 mod backend;
 mod build;
 mod environment;
-mod interrupt;
+pub(crate) mod interrupt;
 mod measure;
 mod oracles;
 mod pool;
@@ -138,7 +138,7 @@ pub(crate) fn yardstick_id() -> ContenderId {
 
 /// Runs a round, or what is left of one.
 pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
-    interrupt::install();
+    interrupt::install(interrupt::SWEEPING);
     let folder = match options.into.as_deref().map(Path::parent) {
         Some(Some(folder)) if folder.as_os_str().is_empty() => Path::new("."),
         Some(Some(folder)) => folder,

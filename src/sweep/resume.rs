@@ -114,21 +114,18 @@ fn changed(then: &Header, now: &Header, cards: &[Option<String>]) -> Option<Stri
         return Some("its shapes have changed since".to_owned());
     }
     let (then, now) = (&then.device, &now.device);
+    if then.backend != now.backend || then.name != now.name {
+        return Some(format!(
+            "it ran on {} ({}), and this is {} ({})",
+            then.name, then.backend, now.name, now.backend
+        ));
+    }
     // A run on several cards may go on on any of their model.
-    let same_card = then.uuid.is_none() || cards.contains(&then.uuid);
-    let same_model = then.backend == now.backend && then.name == now.name;
-    let uuid = |uuid: &Option<String>| uuid.as_deref().unwrap_or("any").to_owned();
-    let here: Vec<String> = cards.iter().map(uuid).collect();
-    (!same_model || !same_card).then(|| {
-        format!(
-            "it ran on {} ({}, {}), and this is {} ({}, {})",
-            then.name,
-            then.backend,
-            uuid(&then.uuid),
-            now.name,
-            now.backend,
-            here.join(", ")
-        )
+    let uuid = then.uuid.as_ref()?;
+    let here = cards.iter().flatten().cloned().collect::<Vec<_>>();
+    (!here.contains(uuid)).then(|| {
+        let here = here.join(", ");
+        format!("it ran on card {uuid}, and here is {here}")
     })
 }
 

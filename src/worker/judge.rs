@@ -44,7 +44,7 @@ pub(super) fn judge(
     job: &ValidateJob,
     send: &mut dyn FnMut(&Reply),
 ) -> bool {
-    let image = match Cache::read(&job.image) {
+    let image = match Cache::fetch(&job.image) {
         Ok(Ok(image)) => image,
         Ok(Err(message)) => return unreadable(job, &message, send),
         Err(error) => return unreadable(job, &error.to_string(), send),

@@ -208,7 +208,7 @@ impl Watch<'_> {
     /// A contender ready to be called.
     fn ready(&mut self, wanted: &MeasureEntry) -> Result<Subject, Trouble> {
         let contender = &wanted.contender;
-        let image = Cache::read(&wanted.image)
+        let image = Cache::fetch(&wanted.image)
             .map_err(|e| e.to_string())
             .and_then(|image| image)
             .map_err(|e| Trouble::Harness(format!("cannot read the image of {contender}: {e}")))?;

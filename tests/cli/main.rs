@@ -14,6 +14,7 @@ mod odd_files;
 mod odd_runs;
 mod reading;
 mod resuming;
+mod slurm;
 mod speech;
 mod stage;
 mod sweep;

@@ -1,0 +1,26 @@
+use std::path::PathBuf;
+
+use super::Globals;
+use super::cluster::{self, SlurmFlags};
+use super::runs::Exports;
+use crate::cluster::attach;
+use crate::diagnostic::CommandError;
+use crate::domain::Exit;
+
+/// Follow the jobs of a sweep on a cluster again, and submit what is not done.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Run file that `dgx sweep --engine slurm` named
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    #[command(flatten)]
+    slurm: SlurmFlags,
+    #[command(flatten)]
+    exports: Exports,
+}
+
+pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    args.exports.probe([args.run.as_path()])?;
+    let followed = attach(&args.run, args.slurm.slurm(None))?;
+    cluster::ending(&followed, &args.exports, globals)
+}

@@ -1,0 +1,345 @@
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Order, could_not};
+use crate::config::Slurm;
+use crate::diagnostic::CommandError;
+use crate::domain::Exit;
+use crate::files;
+use crate::record::{Claim, claim};
+
+const VERSION: u32 = 1;
+const STATE: &str = "campaign.json";
+/// How often a task that failed is submitted again, unless somebody says.
+const RETRIES: u32 = 3;
+
+/// What was submitted, and how: everything a follower must know. It lies in a
+/// folder of its own beside the run file, `NAME-TIME.slurm`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Campaign {
+    version: u32,
+    /// Of all its jobs, and of no other's.
+    pub(super) job_name: String,
+    /// Where the round lies, as run files write it.
+    pub(super) config: String,
+    pub(super) shards: u32,
+    pub(super) at_once: Option<u32>,
+    pub(super) retries: u32,
+    pub(super) partition: Option<String>,
+    pub(super) gres: Option<String>,
+    pub(super) time: Option<String>,
+    pub(super) sbatch_args: Vec<String>,
+    /// The latest last.
+    pub(super) submissions: Vec<Submission>,
+}
+
+/// One array of tasks, each a shard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Submission {
+    /// None while `sbatch` has not answered: a follower that died then may
+    /// have left a job all the same.
+    pub job: Option<String>,
+    pub shards: Vec<u32>,
+}
+
+/// A campaign that nobody else follows.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub folder: PathBuf,
+    pub campaign: Campaign,
+    _lock: File,
+}
+
+impl Campaign {
+    /// Writes down all that the jobs need; nothing is submitted yet.
+    pub(super) fn begin(order: Order) -> Result<Held, CommandError> {
+        let folder = fresh_folder(&order)?;
+        let Slurm {
+            array,
+            partition,
+            gres,
+            time,
+            retries,
+            sbatch_args,
+        } = order.slurm;
+        let campaign = Self {
+            version: VERSION,
+            job_name: format!("dgx-{}-{:08x}", order.name, rand::random::<u32>()),
+            config: order.config,
+            shards: order.shards,
+            at_once: array.and_then(|array| array.at_once),
+            retries: retries.unwrap_or(RETRIES),
+            partition,
+            gres: gres.filter(|gres| !gres.is_empty()),
+            time,
+            sbatch_args,
+            submissions: Vec::new(),
+        };
+        let round = folder.join(format!("{}.toml", order.name));
+        write(&round, order.text.as_bytes())?;
+        let script = task_script(&folder, &round, order.shards, &order.words)?;
+        write(&folder.join("task.sh"), script.as_bytes())?;
+        let held = Held {
+            _lock: lock(&folder)?,
+            folder,
+            campaign,
+        };
+        held.save()?;
+        Ok(held)
+    }
+}
+
+impl Held {
+    /// The campaign of a run file, by its name or by that of the folder.
+    pub(super) fn open(run: &Path) -> Result<Self, CommandError> {
+        let folder = match run.join(STATE).is_file() {
+            true => run.to_owned(),
+            false => run.with_extension("slurm"),
+        };
+        let state = folder.join(STATE);
+        let unknown = |why: String| {
+            CommandError::new(
+                Exit::Usage,
+                format!("nothing is known of jobs for {}: {why}", run.display()),
+                "name a run that `dgx sweep --engine slurm` began, e.g. results/NAME-TIME.jsonl",
+            )
+        };
+        let lock = lock(&folder).map_err(|error| match state.exists() {
+            true => error,
+            false => unknown(format!("there is no {}", state.display())),
+        })?;
+        let text = files::read_text(&state, files::LARGEST).map_err(&unknown)?;
+        let campaign: Campaign = serde_json::from_str(&text)
+            .map_err(|e| unknown(format!("{}: {e}", state.display())))?;
+        if campaign.version != VERSION {
+            return Err(unknown(format!("it is of version {}", campaign.version)));
+        }
+        Ok(Self {
+            folder,
+            campaign,
+            _lock: lock,
+        })
+    }
+
+    /// What is asked for differently from now on.
+    pub(super) fn change(&mut self, slurm: Slurm) -> Result<(), CommandError> {
+        let campaign = &mut self.campaign;
+        campaign.partition = slurm.partition.or(campaign.partition.take());
+        campaign.gres = slurm
+            .gres
+            .or(campaign.gres.take())
+            .filter(|g| !g.is_empty());
+        campaign.time = slurm.time.or(campaign.time.take());
+        campaign.retries = slurm.retries.unwrap_or(campaign.retries);
+        campaign.sbatch_args.extend(slurm.sbatch_args);
+        self.save()
+    }
+
+    /// The run file the shards are merged into.
+    pub(super) fn run(&self) -> PathBuf {
+        self.folder.with_extension("jsonl")
+    }
+
+    pub(super) fn shard(&self, number: u32) -> PathBuf {
+        self.folder.join(format!("shard-{number}.jsonl"))
+    }
+
+    pub(super) fn log(&self, number: u32) -> PathBuf {
+        self.folder.join(format!("task-{number}.log"))
+    }
+
+    /// What the last task of a shard ended with, where it got to say so.
+    pub(super) fn code(&self, number: u32, job: &str) -> Option<i32> {
+        let text = fs::read_to_string(self.folder.join(format!("task-{number}.code"))).ok()?;
+        let (of, code) = text.trim().split_once(' ')?;
+        code.parse().ok().filter(|_| of == job)
+    }
+
+    /// Written beside its place and renamed: whoever attaches reads the whole.
+    pub(super) fn save(&self) -> Result<(), CommandError> {
+        let path = self.folder.join(STATE);
+        let text = serde_json::to_vec_pretty(&self.campaign).unwrap_or_default();
+        let beside = tempfile::NamedTempFile::new_in(&self.folder);
+        let saved = beside.and_then(|mut file| {
+            file.write_all(&text)?;
+            file.as_file().sync_all()?;
+            file.persist(&path).map(drop).map_err(|e| e.error)
+        });
+        saved.map_err(|e| unwritable(&path, &e))
+    }
+
+    pub(super) fn jobs(&self) -> Vec<String> {
+        let submissions = self.campaign.submissions.iter();
+        submissions.filter_map(|s| s.job.clone()).collect()
+    }
+
+    /// The job a shard was last submitted with.
+    pub(super) fn job_of(&self, shard: u32) -> Option<&str> {
+        let mut latest = self.campaign.submissions.iter().rev();
+        latest.find(|s| s.shards.contains(&shard))?.job.as_deref()
+    }
+}
+
+fn fresh_folder(order: &Order) -> Result<PathBuf, CommandError> {
+    let results = &order.results;
+    fs::create_dir_all(results).map_err(|e| unwritable(results, &e))?;
+    let results = results
+        .canonicalize()
+        .map_err(|e| unwritable(results, &e))?;
+    let stem = format!("{}-{}", order.name, order.stamp);
+    for number in 1..1000 {
+        let name = match number {
+            1 => stem.clone(),
+            n => format!("{stem}-{n}"),
+        };
+        let folder = results.join(format!("{name}.slurm"));
+        if results.join(format!("{name}.jsonl")).exists() {
+            continue;
+        }
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(unwritable(&folder, &e)),
+        }
+    }
+    Err(could_not(
+        format!("{} is full of runs of this minute", results.display()),
+        "wait a minute",
+    ))
+}
+
+/// Followed by one at a time, or tasks would be submitted twice.
+fn lock(folder: &Path) -> Result<File, CommandError> {
+    let path = folder.join("lock");
+    let mut options = OpenOptions::new();
+    let file = options.append(true).create(true).open(&path);
+    let file = file.map_err(|e| unwritable(&path, &e))?;
+    match claim(&file) {
+        Claim::Ours | Claim::Unknown => Ok(file),
+        Claim::Taken(holder) => Err(could_not(
+            match holder {
+                Some(pid) => format!("{} is followed by process {pid}", folder.display()),
+                None => format!("{} is followed by another process", folder.display()),
+            },
+            "`dgx show` tells how far it is; stop the other to follow it here",
+        )),
+    }
+}
+
+fn write(path: &Path, text: &[u8]) -> Result<(), CommandError> {
+    fs::write(path, text).map_err(|e| unwritable(path, &e))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> CommandError {
+    CommandError::new(
+        Exit::Usage,
+        format!("cannot write {}: {error}", path.display()),
+        "name a folder that can be written, and that all nodes see, with --results",
+    )
+}
+
+/// What each task runs. A signal to all of a job is for dgx to act on; the
+/// shell waits for it, and leaves word how it ended.
+fn task_script(
+    folder: &Path,
+    round: &Path,
+    shards: u32,
+    words: &[String],
+) -> Result<String, CommandError> {
+    let here = std::env::current_dir().map_err(|e| unwritable(Path::new("."), &e))?;
+    let dgx = std::env::current_exe().map_err(|e| unwritable(Path::new("dgx"), &e))?;
+    let quoted = |path: &Path| quote(&path.display().to_string());
+    let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
+    Ok(format!(
+        "#!/bin/sh\n\
+         # One task is one shard. Written by dgx; started again, it goes on.\n\
+         trap : TERM INT HUP\n\
+         cd {here} || exit 4\n\
+         folder={folder}\n\
+         task=$SLURM_ARRAY_TASK_ID\n\
+         rm -f \"$folder/task-$task.code\"\n\
+         {dgx} sweep {round} --shard \"$task/{shards}\" --into \"$folder/shard-$task.jsonl\" {words}\n\
+         code=$?\n\
+         echo \"$SLURM_ARRAY_JOB_ID $code\" > \"$folder/task-$task.code\"\n\
+         exit $code\n",
+        here = quoted(&here),
+        folder = quoted(folder),
+        dgx = quoted(&dgx),
+        round = quoted(round),
+        words = words.join(" "),
+    ))
+}
+
+/// As one word of a shell.
+fn quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(results: &Path) -> Order {
+        Order {
+            name: "round".to_owned(),
+            text: "question".to_owned(),
+            config: "configs/round.toml".to_owned(),
+            results: results.to_owned(),
+            stamp: "now".to_owned(),
+            shards: 4,
+            slurm: Slurm::default(),
+            words: vec!["--only".to_owned(), "it's[X=1]; rm -rf /".to_owned()],
+        }
+    }
+
+    #[test]
+    fn one_follower_at_a_time_finds_all_that_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut held = Campaign::begin(order(folder.path())).unwrap();
+        held.campaign.submissions.push(Submission {
+            job: Some("7".to_owned()),
+            shards: vec![1, 2, 3, 4],
+        });
+        held.save().unwrap();
+        let (run, campaign) = (held.run(), held.campaign.clone());
+        let error = Held::open(&run).unwrap_err();
+        assert!(
+            error.to_string().contains("is followed by process"),
+            "{error}"
+        );
+        drop(held);
+        for way in [&run, &run.with_extension("slurm")] {
+            let again = Held::open(way).unwrap();
+            assert_eq!(again.campaign, campaign);
+            assert_eq!(again.job_of(3), Some("7"));
+        }
+        let second = Campaign::begin(order(folder.path())).unwrap();
+        assert_ne!(second.run(), run);
+        let error = Held::open(&folder.path().join("other.jsonl")).unwrap_err();
+        assert!(
+            error.to_string().contains("nothing is known of jobs"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_task_goes_on_with_its_shard_and_no_word_is_taken_for_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = Campaign::begin(order(folder.path())).unwrap();
+        let script = fs::read_to_string(held.folder.join("task.sh")).unwrap();
+        assert!(script.contains("--shard \"$task/4\""), "{script}");
+        assert!(
+            script.contains(r"'--only' 'it'\''s[X=1]; rm -rf /'"),
+            "{script}"
+        );
+        assert_eq!(held.code(2, "7"), None);
+        fs::write(held.folder.join("task-2.code"), "7 4\n").unwrap();
+        assert_eq!(held.code(2, "7"), Some(4));
+        assert_eq!(held.code(2, "8"), None, "that was another try");
+    }
+}

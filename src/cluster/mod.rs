@@ -1,0 +1,63 @@
+//! A round on a cluster: its shards as an array of Slurm jobs, followed until
+//! the last is done, merged as they finish. All there is to know lies in a
+//! folder beside the run file, so that whoever follows may die and another
+//! attach.
+
+mod campaign;
+mod follow;
+mod question;
+mod slurm;
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use campaign::Campaign;
+use campaign::Held;
+pub(crate) use follow::Followed;
+use follow::Follower;
+
+use crate::config::Slurm;
+use crate::diagnostic::CommandError;
+use crate::domain::Exit;
+use crate::sweep::interrupt::{self, Words};
+
+/// What a round becomes jobs from.
+#[derive(Debug)]
+pub(crate) struct Order {
+    /// The round's name and the text of its file.
+    pub name: String,
+    pub text: String,
+    /// Where that lies, as run files write it.
+    pub config: String,
+    pub results: PathBuf,
+    pub stamp: String,
+    pub shards: u32,
+    pub slurm: Slurm,
+    /// What each task sweeps with, besides its shard.
+    pub words: Vec<String>,
+}
+
+const FOLLOWING: Words = Words {
+    first: "no longer following",
+    second: "the jobs go on; `dgx attach` follows them again",
+};
+
+/// Submits the shards and follows them to their end.
+pub(crate) fn submit(order: Order) -> Result<Followed, CommandError> {
+    slurm::present()?;
+    let held = Campaign::begin(order)?;
+    interrupt::install(FOLLOWING);
+    Follower::new(held).follow()
+}
+
+/// Follows what was submitted before, and submits again what is not done.
+pub(crate) fn attach(run: &Path, changed: Slurm) -> Result<Followed, CommandError> {
+    slurm::present()?;
+    let mut held = Held::open(run)?;
+    held.change(changed)?;
+    interrupt::install(FOLLOWING);
+    Follower::new(held).follow()
+}
+
+fn could_not(message: impl Into<String>, remedy: impl Into<String>) -> CommandError {
+    CommandError::new(Exit::CouldNotRun, message, remedy)
+}

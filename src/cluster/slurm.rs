@@ -1,0 +1,287 @@
+//! Slurm's commands, and what their words mean.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use super::campaign::Campaign;
+use super::could_not;
+use crate::diagnostic::CommandError;
+
+/// How a task stands with Slurm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// With why, where Slurm says.
+    Waiting(String),
+    Running,
+    /// By the name Slurm has for it, e.g. `TIMEOUT`.
+    Ended(String),
+}
+
+/// Tasks by job and place in its array.
+pub(super) type States = BTreeMap<(String, u32), State>;
+
+/// Why a command of Slurm's did not do its work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    Missing,
+    /// What it said.
+    Refused(String),
+}
+
+/// Whether there is a Slurm to talk to.
+pub(super) fn present() -> Result<(), CommandError> {
+    match ask("sbatch", ["--version"]) {
+        Err(Trouble::Missing) => Err(could_not(
+            "there is no Slurm here: `sbatch` is not on PATH",
+            "run it on a login node of the cluster; with another scheduler, --shard I/N and \
+             `dgx merge` do the same",
+        )),
+        // It may be there and not answer for the moment.
+        _ => Ok(()),
+    }
+}
+
+fn ask<S: AsRef<std::ffi::OsStr>>(
+    program: &str,
+    words: impl IntoIterator<Item = S>,
+) -> Result<String, Trouble> {
+    let output = Command::new(program)
+        .args(words)
+        .stdin(std::process::Stdio::null())
+        .output();
+    match output {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(Trouble::Missing),
+        Err(e) => Err(Trouble::Refused(e.to_string())),
+        Ok(output) => {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+            match output.status.success() {
+                true => Ok(text(&output.stdout)),
+                false => Err(Trouble::Refused(text(&output.stderr))),
+            }
+        }
+    }
+}
+
+/// The words `sbatch` is given for these shards.
+pub(super) fn words(campaign: &Campaign, folder: &Path, shards: &[u32]) -> Vec<String> {
+    let list = ranges(shards);
+    let limit = campaign.at_once.map_or(String::new(), |n| format!("%{n}"));
+    let mut words = vec![
+        "--parsable".to_owned(),
+        format!("--array={list}{limit}"),
+        format!("--job-name={}", campaign.job_name),
+        format!("--output={}/task-%a.log", folder.display()),
+        "--open-mode=append".to_owned(),
+    ];
+    let named = [
+        ("partition", &campaign.partition),
+        ("gres", &campaign.gres),
+        ("time", &campaign.time),
+    ];
+    let named = named.into_iter().filter_map(|(flag, value)| {
+        let value = value.as_ref()?;
+        Some(format!("--{flag}={value}"))
+    });
+    words.extend(named);
+    words.extend(campaign.sbatch_args.iter().cloned());
+    words.push(folder.join("task.sh").display().to_string());
+    words
+}
+
+/// Submits an array; the number of its job.
+pub(super) fn submit(words: &[String]) -> Result<String, Trouble> {
+    let answer = ask("sbatch", words)?;
+    // `NUMBER`, or `NUMBER;CLUSTER`.
+    let job = answer.lines().last().unwrap_or_default();
+    let job = job.split(';').next().unwrap_or_default().trim();
+    match job.is_empty() || !job.bytes().all(|b| b.is_ascii_digit()) {
+        true => Err(Trouble::Refused(format!("sbatch answered {answer:?}"))),
+        false => Ok(job.to_owned()),
+    }
+}
+
+/// What to do about a submission that was refused.
+pub(super) fn remedy(words: &str) -> &'static str {
+    let lower = words.to_lowercase();
+    let says = |hints: &[&str]| hints.iter().any(|hint| lower.contains(hint));
+    if says(&["partition"]) {
+        "`sinfo -o %P` lists the partitions; name one with --partition"
+    } else if says(&["gres", "generic resource"]) {
+        "`sinfo -o '%P %G'` lists what there is; ask for it with --gres, or with --gres '' for none"
+    } else if full(words) {
+        "the queue is full: wait, or ask for fewer at once with --array N%M"
+    } else if says(&["time limit", "timelimit", "time specification"]) {
+        "`sinfo -o '%P %l'` lists the time limits; ask for less with --time"
+    } else if says(&["account", "qos"]) {
+        "name an account or QOS you have with --sbatch-arg=--account=… or --sbatch-arg=--qos=…"
+    } else if says(&["contact", "connection", "controller"]) {
+        "the controller does not answer: try again when `sinfo` does"
+    } else {
+        "mend what sbatch says, e.g. with --sbatch-arg"
+    }
+}
+
+/// Whether there is no room for more tasks now.
+pub(super) fn full(words: &str) -> bool {
+    let lower = words.to_lowercase();
+    let hints = [
+        "limit on number of jobs",
+        "submit limit",
+        "maxsubmit",
+        "maxjobs",
+        "job count limit",
+        "temporarily unable to accept",
+        "violates accounting",
+        "resource temporarily unavailable",
+    ];
+    hints.iter().any(|hint| lower.contains(hint))
+}
+
+/// The tasks of all jobs of this name: those Slurm still has in its queue or
+/// its memory, and those its accounting knows, where there is one.
+pub(super) fn states(job_name: &str, jobs: &[String]) -> Result<States, Trouble> {
+    let queue = ask(
+        "squeue",
+        [
+            "--noheader",
+            "--array",
+            "--states=all",
+            &format!("--name={job_name}"),
+            "--format=%F|%K|%T|%r",
+        ],
+    )?;
+    let mut states = accounted(jobs);
+    states.extend(queue.lines().filter_map(queued));
+    Ok(states)
+}
+
+/// `7|3|PENDING|Resources`.
+fn queued(line: &str) -> Option<((String, u32), State)> {
+    let mut fields = line.trim().splitn(4, '|');
+    let (job, task) = (fields.next()?.to_owned(), fields.next()?.parse().ok()?);
+    let (state, reason) = (fields.next()?, fields.next().unwrap_or_default());
+    Some(((job, task), State::of(state, reason)))
+}
+
+/// What accounting says, if it is there to be asked.
+fn accounted(jobs: &[String]) -> States {
+    if jobs.is_empty() {
+        return States::new();
+    }
+    let list = format!("--jobs={}", jobs.join(","));
+    let words = ["--noheader", "--parsable2", "--format=JobID,State", &list];
+    let answer = ask("sacct", words).unwrap_or_default();
+    answer.lines().filter_map(recorded).collect()
+}
+
+/// `7_3|CANCELLED by 1000`; steps of a task (`7_3.batch`) are passed over.
+fn recorded(line: &str) -> Option<((String, u32), State)> {
+    let (id, state) = line.trim().split_once('|')?;
+    let (job, task) = id.split_once('_')?;
+    Some(((job.to_owned(), task.parse().ok()?), State::of(state, "")))
+}
+
+impl State {
+    fn of(name: &str, reason: &str) -> Self {
+        let name = name.split_whitespace().next().unwrap_or_default();
+        match name {
+            "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT"
+            | "RESV_DEL_HOLD" => Self::Waiting(reason.to_owned()),
+            "RUNNING" | "CONFIGURING" | "COMPLETING" | "RESIZING" | "SIGNALING" | "STAGE_OUT"
+            | "STOPPED" | "SUSPENDED" => Self::Running,
+            ended => Self::Ended(ended.to_owned()),
+        }
+    }
+}
+
+pub(super) fn cancel(jobs: &[String]) -> Result<(), Trouble> {
+    ask("scancel", jobs).map(drop)
+}
+
+/// `1-4,7`.
+fn ranges(shards: &[u32]) -> String {
+    let mut sorted = shards.to_vec();
+    sorted.sort_unstable();
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for number in sorted {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let text = |(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    runs.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_shards_are_short() {
+        assert_eq!(ranges(&[3, 1, 2, 7]), "1-3,7");
+        assert_eq!(ranges(&[5]), "5");
+    }
+
+    #[test]
+    fn what_slurm_says_of_tasks() {
+        let state = |line: &str| queued(line).unwrap();
+        let waiting = State::Waiting("Resources".to_owned());
+        assert_eq!(
+            state("7|3|PENDING|Resources"),
+            (("7".to_owned(), 3), waiting)
+        );
+        assert_eq!(state("7|1|COMPLETING|None").1, State::Running);
+        assert_eq!(
+            state("7|2|TIMEOUT|None").1,
+            State::Ended("TIMEOUT".to_owned())
+        );
+        // An array of which nothing has begun is one line of ranges otherwise.
+        assert_eq!(queued("7|1-4|PENDING|Priority"), None);
+        let cancelled = State::Ended("CANCELLED".to_owned());
+        assert_eq!(
+            recorded("7_3|CANCELLED by 1000"),
+            Some((("7".to_owned(), 3), cancelled))
+        );
+        assert_eq!(recorded("7_3.batch|FAILED"), None);
+        assert_eq!(recorded("7_[4-8]|PENDING"), None);
+    }
+
+    #[test]
+    fn a_refusal_comes_with_what_to_do() {
+        for (said, remedied) in [
+            (
+                "sbatch: error: invalid partition specified: x",
+                "--partition",
+            ),
+            (
+                "error: Invalid generic resource (gres) specification",
+                "--gres",
+            ),
+            ("error: QOSMaxSubmitJobPerUserLimit", "queue is full"),
+            (
+                "Batch job submission failed: Job violates accounting/QOS policy",
+                "queue is full",
+            ),
+            (
+                "Requested time limit is invalid (missing or exceeds some limit)",
+                "--time",
+            ),
+            (
+                "Invalid account or account/partition combination specified",
+                "--partition",
+            ),
+            (
+                "Unable to contact slurm controller (connect failure)",
+                "does not answer",
+            ),
+            ("something else", "--sbatch-arg"),
+        ] {
+            assert!(remedy(said).contains(remedied), "{said}: {}", remedy(said));
+        }
+    }
+}
