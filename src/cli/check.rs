@@ -4,7 +4,9 @@ use tabled::builder::Builder;
 
 use super::list::plain;
 use super::{Globals, runs};
+use crate::backend::emu::map_refusal;
 use crate::catalog::Catalog;
+use crate::compile::geometry;
 use crate::config::target;
 use crate::diagnostic::{CommandError, nearest};
 use crate::domain::{Bytes, ContenderId, Exit, Status};
@@ -55,12 +57,14 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     for plan in &plans {
         summarise(plan);
         refused |= tell_mistakes(plan) != Exit::Done;
+        let mut unlaunchable = unlaunchable(plan);
         if let Some(compiler) = &compiler {
             let inspection = inspect(compiler, plan)?;
             say!("{}", resources(&inspection.builds));
             surprised |= report_failures(plan, &inspection.builds);
-            refused |= report_refusals(plan, &inspection.refused);
+            unlaunchable.extend(inspection.refused);
         }
+        refused |= report_refusals(plan, &unlaunchable);
     }
     Ok(match (refused, surprised) {
         (true, _) => Exit::Usage,
@@ -133,6 +137,25 @@ fn report_failures(plan: &Plan, builds: &[Build]) -> bool {
         }
     }
     surprised
+}
+
+/// What a device would refuse, as far as the plan alone tells: contender, shape
+/// and reason.
+fn unlaunchable(plan: &Plan) -> Vec<(usize, usize, String)> {
+    let limits = &plan.device.limits;
+    let cells = plan.cells.iter().filter_map(|cell| match &cell.work {
+        Work::Run { call, .. } => Some((cell, call)),
+        Work::Unsupported { .. } | Work::Broken(_) => None,
+    });
+    cells
+        .filter_map(|(cell, call)| {
+            let mut launches = call.launches.iter();
+            let reason = launches
+                .find_map(|launch| geometry(limits, launch))
+                .or_else(|| map_refusal(call))?;
+            Some((cell.contender, cell.shape, reason))
+        })
+        .collect()
 }
 
 /// Prints what a device would refuse to launch, once for each contender and

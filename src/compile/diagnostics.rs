@@ -87,7 +87,26 @@ pub(super) fn error_message(log: &str, ptx: &str, name: &str, headers: &Headers)
             false => text.replace(&here, ""),
         });
     }
+    if !lines.iter().any(|line| says_error(line)) {
+        lines.insert(0, unexplained(log, name));
+    }
     printable(&lines.join("\n"))
+}
+
+/// Whether a line of a compiler's log says what is wrong, and does not only warn.
+pub(crate) fn says_error(line: &str) -> bool {
+    let mild = |word| line.contains(word);
+    line.contains("error") && !["warning", "remark", "Remark"].iter().any(mild)
+}
+
+/// ptxas can refuse a kernel, say one with too much shared memory, and leave
+/// only what it uses in the log.
+fn unexplained(log: &str, name: &str) -> String {
+    let used = log.lines().find_map(|line| line.split_once("Used "));
+    let uses = used.map_or(String::new(), |(_, uses)| {
+        format!("; a kernel uses {}", uses.trim())
+    });
+    format!("{name}: error: no code came of it, and the compiler gives no reason{uses}")
 }
 
 /// A complaint about a file that cannot be included, without the reason the
@@ -156,6 +175,17 @@ ptxas info    : Used 20 registers, used 0 barriers";
             message.contains("nothing can be included here"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn a_refusal_without_a_reason_is_not_told_by_a_warning() {
+        let log = "x.cu(18): warning #550-D: variable \"error\" was set but never used\n\
+            ptxas info    : Used 40 registers, used 0 barriers, 300000 bytes smem\n";
+        let message = error_message(log, "", "x.cu", &Headers::default());
+        let first = message.lines().next().unwrap();
+        assert!(says_error(first), "{first}");
+        assert!(first.ends_with("a kernel uses 40 registers, used 0 barriers, 300000 bytes smem"));
+        assert_eq!(message.lines().filter(|l| says_error(l)).count(), 1);
     }
 
     #[test]

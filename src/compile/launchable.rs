@@ -28,7 +28,8 @@ pub(crate) fn refusal(
     })
 }
 
-fn geometry(limits: &Limits, launch: &LaunchGeometry) -> Option<String> {
+/// As far as it can be told without the compiled kernel.
+pub(crate) fn geometry(limits: &Limits, launch: &LaunchGeometry) -> Option<String> {
     let LaunchGeometry {
         grid,
         block,

@@ -33,7 +33,8 @@ use process::{Lost, Process};
 use serve::{Delivery, Order};
 
 pub(crate) use cache::{Cache, Entry, cache_root};
-pub(crate) use launchable::refusal;
+pub(crate) use diagnostics::says_error;
+pub(crate) use launchable::{geometry, refusal};
 pub(crate) use locate::{
     file_or_folder, preload, python_library_folders, search, system_library_folders,
 };

@@ -4,6 +4,7 @@ use super::backend::Stage;
 use super::oracles::validation_key;
 use super::{Session, could_not_run, interrupt};
 use crate::backend::Modelled;
+use crate::compile::says_error;
 use crate::diagnostic::{CommandError, render};
 use crate::domain::{ContenderId, Status, Timing, Verdict};
 use crate::plan::{Cell, OperatorCall, Plan, Work, cost};
@@ -285,7 +286,7 @@ pub(super) fn verdict(
 fn first_error(message: &str) -> &str {
     let lines = || message.lines().filter(|l| !l.trim().is_empty());
     lines()
-        .find(|l| l.contains("error"))
+        .find(|l| says_error(l))
         .or_else(|| lines().next())
         .unwrap_or("the compiler gave no message")
 }

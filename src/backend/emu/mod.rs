@@ -25,6 +25,7 @@ use crate::config::target;
 use crate::domain::{BackendKind, Device, Group, Limits, Status};
 use crate::operator::Operands;
 use crate::plan::LaunchGeometry;
+pub(crate) use tensor_map::refusal as map_refusal;
 
 /// An emulated device.
 pub(crate) struct EmuBackend {

@@ -3,7 +3,10 @@ use ptx_emu::{Fill as EmuFill, MapElement, Swizzle as EmuSwizzle, TensorMap, Til
 use crate::backend::RunFailure;
 use crate::catalog::{Fill, MapType, Swizzle};
 use crate::compile::abi;
-use crate::plan::MapGeometry;
+use crate::plan::{MapGeometry, OperatorCall};
+
+/// Tensors lie on such boundaries.
+const SOMEWHERE: u64 = 1 << 20;
 
 /// Encodes one tensor map for a tensor at `address`.
 pub(crate) fn encode(
@@ -31,6 +34,14 @@ pub(crate) fn encode(
     });
     made.map(|map| map.encode())
         .map_err(|error| RunFailure::refused(format!("map {name}: {error}")))
+}
+
+/// Why a tensor map of the call could not be made, wherever its tensor lies.
+pub(crate) fn refusal(call: &OperatorCall) -> Option<String> {
+    call.maps.iter().find_map(|map| {
+        let refusal = |geometry| encode(&map.name, geometry, SOMEWHERE).err();
+        Some(map.groups.iter().find_map(refusal)?.message)
+    })
 }
 
 fn element(dtype: MapType) -> MapElement {
