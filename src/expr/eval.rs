@@ -13,17 +13,29 @@ pub(crate) struct Steps(Cell<u64>);
 impl Steps {
     /// Far more than the expressions of one contender on one shape need.
     pub(crate) const MOST: u64 = 20_000_000;
+    /// The same over all shapes of a round.
+    pub(crate) const MOST_IN_ALL: u64 = 200_000_000;
 
     pub(crate) fn new(most: u64) -> Self {
         Self(Cell::new(most))
     }
 
+    pub(crate) fn left(&self) -> u64 {
+        self.0.get()
+    }
+
     fn take(&self, node: &Node) -> Result<(), ExprError> {
-        let left = self.0.get().checked_sub(1).ok_or_else(|| {
+        self.take_many(1, node.span.clone())
+    }
+
+    /// For work that an expression asks for beside its own evaluation.
+    pub(crate) fn take_many(&self, steps: u64, span: Range<usize>) -> Result<(), ExprError> {
+        let left = self.0.get().checked_sub(steps).ok_or_else(|| {
             ExprError::new(
-                node.span.clone(),
-                format!("evaluating takes more than {} steps", Self::MOST),
-                "do not nest sum, most, least and bits: name inner ones as constants",
+                span,
+                "evaluating takes more steps than a contender may",
+                "do not nest sum, most, least and bits, name inner ones as constants; \
+                 choose among fewer values, or use larger tiles",
             )
         })?;
         self.0.set(left);

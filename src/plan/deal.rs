@@ -20,6 +20,8 @@ pub(super) struct Hands {
     pub(super) makespan: u64,
     /// Of all tiles.
     pub(super) cost: u64,
+    /// Exchanges that were looked at.
+    pub(super) looked_at: usize,
 }
 
 /// Tile i takes `costs[i]`.
@@ -28,9 +30,10 @@ pub(super) fn deal(costs: &[u64], workers: usize) -> Hands {
         .map(|tile| Hand::new(tile, costs))
         .collect();
     longest_first(&mut hands, costs);
-    if costs.len() <= FEW * workers {
-        even_out(&mut hands, costs);
-    }
+    let looked_at = match costs.len() <= FEW.saturating_mul(workers) {
+        true => even_out(&mut hands, costs),
+        false => 0,
+    };
     let makespan = hands.iter().map(|hand| hand.load).max().unwrap_or(0);
     let tiles = hands.into_iter().map(|mut hand| {
         hand.tiles.sort_unstable();
@@ -40,6 +43,7 @@ pub(super) fn deal(costs: &[u64], workers: usize) -> Hands {
         tiles: tiles.collect(),
         makespan,
         cost: costs.iter().copied().fold(0, u64::saturating_add),
+        looked_at,
     }
 }
 
@@ -75,15 +79,15 @@ fn longest_first(hands: &mut [Hand], costs: &[u64]) {
 }
 
 /// Moves a tile of the busiest worker elsewhere, or exchanges it for a shorter
-/// one, as long as that helps.
-fn even_out(hands: &mut [Hand], costs: &[u64]) {
+/// one, as long as that helps. How many exchanges that looked at.
+fn even_out(hands: &mut [Hand], costs: &[u64]) -> usize {
     let mut looked_at = 0;
     while looked_at < PATIENCE {
         let Some(busiest) = (0..hands.len()).max_by_key(|w| hands[*w].load) else {
-            return;
+            break;
         };
         let Some(trade) = best_trade(hands, costs, busiest, &mut looked_at) else {
-            return;
+            break;
         };
         let given = hands[busiest].tiles.swap_remove(trade.given);
         hands[trade.to].tiles.push(given);
@@ -96,6 +100,7 @@ fn even_out(hands: &mut [Hand], costs: &[u64]) {
             hands[w].load = loads.fold(0, u64::saturating_add);
         }
     }
+    looked_at
 }
 
 /// Places among the tiles of the two workers.
@@ -148,6 +153,7 @@ mod tests {
             tiles,
             makespan,
             cost,
+            ..
         } = deal(&costs, 132);
         assert_eq!(cost, costs.iter().sum::<u64>());
         let mut all: Vec<u32> = tiles.concat();

@@ -19,6 +19,8 @@ use crate::expr::{ExprError, Scope, Steps};
 /// Tiles that are dealt out one by one, and entries of the table that says how.
 const MAX_DEALT: usize = 1 << 20;
 const MAX_TABLE: usize = 1 << 24;
+/// Looking at so many exchanges takes about as long as a step of evaluating.
+const EXCHANGES_A_STEP: usize = 32;
 
 type Constants = BTreeMap<String, i64>;
 
@@ -345,6 +347,10 @@ impl<'a> Evaluator<'a> {
             costs.extend(std::iter::repeat_n(cost, tiles[*group] as usize));
         }
         let hands = deal(&costs, workers as usize);
+        let work = costs.len() + hands.looked_at / EXCHANGES_A_STEP;
+        let span = 0..formulas.workers.text.len();
+        let taken = self.steps.take_many(work as u64, span);
+        taken.map_err(|error| self.at(&formulas.workers, error))?;
         let most = hands.tiles.iter().map(Vec::len).max().unwrap_or(0);
         if most.saturating_mul(hands.tiles.len()) > MAX_TABLE {
             let message = format!("one of {workers} workers is dealt {most} tiles");

@@ -100,6 +100,16 @@ impl Plan {
         catalog: &Catalog,
         machine: &Machine,
     ) -> Result<Self, InputError> {
+        Self::within(round, catalog, machine, Steps::MOST_IN_ALL)
+    }
+
+    /// Evaluating may take every contender so many steps over all shapes.
+    fn within(
+        round: Round,
+        catalog: &Catalog,
+        machine: &Machine,
+        steps: u64,
+    ) -> Result<Self, InputError> {
         let (contenders, baseline) = resolve::contenders(&round, catalog)?;
         resolve::check_memory(&round, machine)?;
         resolve::check_size(&round, contenders.len())?;
@@ -113,8 +123,13 @@ impl Plan {
             round,
         };
         for contender in 0..plan.contenders.len() {
+            let mut left = steps;
             for shape in 0..plan.shapes.len() {
-                let work = match plan.work(contender, shape, machine) {
+                let granted = left.min(Steps::MOST);
+                let steps = Steps::new(granted);
+                let found = plan.work(contender, shape, machine, &steps);
+                left -= granted - steps.left();
+                let work = match found {
                     Ok(work) => work,
                     Err(why) if plan.contenders[contender].id == plan.baseline => return Err(why),
                     Err(why) => Work::Broken(why),
@@ -157,21 +172,21 @@ impl Plan {
         contender: usize,
         shape: usize,
         machine: &Machine,
+        steps: &Steps,
     ) -> Result<Work, InputError> {
         let (entrant, shape) = (&self.contenders[contender], &self.shapes[shape]);
         if let Some(why) = &entrant.variant.broken {
             return Err(why.clone());
         }
-        let steps = Steps::default();
-        let Some(contender) = evaluate::picked(entrant, shape, machine, &steps)? else {
+        let Some(contender) = evaluate::picked(entrant, shape, machine, steps)? else {
             let reason = "none of its picks applies".to_owned();
             return Ok(Work::Unsupported { reason });
         };
         if let Some(reason) = machine.device.chip.refuses(&contender.variant.arch) {
             return Ok(Work::Unsupported { reason });
         }
-        let values = evaluate::values(contender, shape, machine, &steps)?;
-        let call = match evaluate::call(&contender.variant, shape, machine, &values, &steps)? {
+        let values = evaluate::values(contender, shape, machine, steps)?;
+        let call = match evaluate::call(&contender.variant, shape, machine, &values, steps)? {
             Ok(call) => call,
             Err(reason) => return Ok(Work::Unsupported { reason }),
         };

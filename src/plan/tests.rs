@@ -48,6 +48,16 @@ fn plan_of(
     contenders: &str,
     machine: Machine,
 ) -> Result<Plan, InputError> {
+    plan_within(variant, shapes, contenders, machine, Steps::MOST_IN_ALL)
+}
+
+fn plan_within(
+    variant: &str,
+    shapes: &str,
+    contenders: &str,
+    machine: Machine,
+    steps: u64,
+) -> Result<Plan, InputError> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.cu"), variant).unwrap();
     let catalog = Catalog::open(&[PathBuf::from(folder.path())]).unwrap();
@@ -58,7 +68,7 @@ fn plan_of(
         path: "r.toml".into(),
         text: text.into(),
     };
-    Plan::new(Round::from_source(file)?, &catalog, &machine)
+    Plan::within(Round::from_source(file)?, &catalog, &machine, steps)
 }
 
 const RAGGED: &str = "[[shapes]]\nname = \"r\"\nm = [40, 300]\nn = 256\nk = 512\n";
@@ -120,6 +130,41 @@ fn tiles_are_dealt_by_their_cost() {
     };
     assert!((deal.evenness() - 680.0 / 900.0).abs() < 1e-9);
     assert_eq!(call.deal, Some(deal));
+}
+
+/// Dealing a million tiles once is nothing; a variant that asks for it again
+/// and again costs itself its cells, and not the user an evening.
+#[test]
+fn dealing_counts_as_steps() {
+    let dealt = VARIANT
+        .replacen("tune ", "deal = { workers = 3, cost = 1 }\ntune ", 1)
+        .replacen("cdiv(sum(tiles), sms) * BN", "makespan", 1)
+        .replacen("\"cdiv(m, BM) * (n / BN)\"", "5000", 1);
+    // Two groups, for two choices and once more for the better one.
+    let plan = |steps| plan_within(&dealt, RAGGED, "[\"x\"]", Machine::of(usual()), steps);
+    assert!(plan(40_000).is_ok());
+    let failure = plan(25_000).map(|_| ()).unwrap_err();
+    assert!(failure.message().contains("more steps"), "{failure}");
+}
+
+#[test]
+fn a_contender_has_so_many_steps_over_all_shapes() {
+    let shapes = |count: usize| -> String {
+        let shape = |n| format!("[[shapes]]\nm = {n}\nn = 256\nk = 512\n");
+        (1..=count).map(shape).collect()
+    };
+    let plan = |count| {
+        plan_within(
+            VARIANT,
+            &shapes(count),
+            "[\"x\"]",
+            Machine::of(usual()),
+            2000,
+        )
+    };
+    assert!(plan(1).is_ok());
+    let failure = plan(100).map(|_| ()).unwrap_err();
+    assert!(failure.message().contains("more steps"), "{failure}");
 }
 
 #[test]
