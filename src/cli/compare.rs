@@ -42,7 +42,14 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         runs::is_run_file(&args.base),
         runs::is_run_file(&args.candidate),
     ) {
-        (true, true) => two_runs(&args, &style),
+        (true, true) => match &args.run {
+            Some(third) => Err(InputError::new(
+                format!("`{}` is a third run file", third.display()),
+                "two are compared at a time; `dgx report` sets several side by side",
+            )
+            .into()),
+            None => two_runs(&args, &style),
+        },
         (false, false) => two_contenders(&args, &style),
         _ => Err(InputError::new(
             format!(
@@ -87,6 +94,12 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     }
     print_counters(sides, &comparison, style);
     say!("\n{}", can_tell(&run, &ranking));
+    if let Some(lacks) = present::lacks(&run, &ranking) {
+        say!(
+            "{}",
+            style.fold(&format!("The run is not complete: {lacks}."), 2)
+        );
+    }
     written?;
     Ok(Exit::Done)
 }
@@ -197,6 +210,12 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
         let card = run.header.device.uuid.as_deref();
         let card = card.map_or(String::new(), |uuid| format!("  {uuid}"));
         say!("{name}  {}  {}{card}", run.path.display(), describe(run));
+    }
+    for (name, (run, ranking)) in ["A", "B"].iter().zip(sides) {
+        if let Some(lacks) = present::lacks(run, ranking) {
+            let told = style.doubtful(&format!("{name} is not complete: {lacks}"));
+            say!("{}", style.fold(&told, 2));
+        }
     }
     if difference.is_some() {
         say!(

@@ -5,6 +5,8 @@ use crate::catalog::Catalog;
 use crate::contest::dispatch::dispatch_among;
 use crate::diagnostic::CommandError;
 use crate::domain::{ContenderId, Exit};
+use crate::gate;
+use crate::present;
 use crate::rank::Ranking;
 
 #[derive(Debug, clap::Args)]
@@ -33,6 +35,15 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         }
     }
     let ranking = Ranking::of(&run);
+    let gaps = gate::gaps(&run, &ranking);
+    if !gaps.is_empty() {
+        let lacks: Vec<String> = gaps.iter().map(present::gap).collect();
+        return Err(CommandError::new(
+            Exit::Inconclusive,
+            format!("{} is incomplete: {}", run.path.display(), lacks.join("; ")),
+            "who wins where is known when it is whole: `dgx sweep --resume`",
+        ));
+    }
     let table = dispatch_among(&run, &ranking, |id| own_work.contains(id));
     let table = table.ok_or_else(|| {
         CommandError::new(

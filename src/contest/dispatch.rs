@@ -1,7 +1,7 @@
 //! The oracle-dispatch gap: what would be gained by calling, on each shape,
 //! the contender that is best there, over calling the best one everywhere.
 
-use crate::domain::{ContenderId, Micros, Shape};
+use crate::domain::{ContenderId, Micros, Shape, Timing};
 use crate::rank::Ranking;
 use crate::record::Run;
 use crate::stats::{CONFIDENCE, LogEstimate};
@@ -15,6 +15,7 @@ pub(crate) struct Dispatch {
     /// Geometric-mean speedup of dispatching over the single contender.
     pub gap: f64,
     pub source: String,
+    pub timing: Timing,
 }
 
 #[derive(Clone, Debug)]
@@ -78,6 +79,7 @@ pub(crate) fn dispatch_among(
         single,
         choices,
         source: run.path.display().to_string(),
+        timing: run.timing(),
     })
 }
 
@@ -91,10 +93,11 @@ impl Dispatch {
     pub(crate) fn toml(&self) -> String {
         let mut text = format!(
             "# Which contender to call on which shape; everything else calls `default`.\n\
-             # From {}.\n\
+             # From {}; its times are {}.\n\
              default = {}\n\
              gap = {:.4}  # speedup of this table over `default` alone, geometric mean\n",
             self.source.replace('\n', " "),
+            self.timing.as_str(),
             quoted(self.single.as_str()),
             self.gap
         );
@@ -118,10 +121,11 @@ impl Dispatch {
     pub(crate) fn picks(&self, arch: &str) -> String {
         let mut text = format!(
             "/*dgx\n\
-             summary = \"Whoever was fastest on the shape when it was measured\"\n\
+             summary = \"Whoever was fastest on the shape by {} times\"\n\
              arch    = {}\n\n\
              # Made by `dgx dispatch` from {}:\n\
              # {:.4} times as fast as {} alone, in geometric mean.\n",
+            self.timing.as_str(),
             quoted(arch),
             self.source.replace(['\n', '*'], " "),
             self.gap,

@@ -1,7 +1,11 @@
 //! A gate's findings in words, for a terminal and for every export of them.
 
 use super::{Align, Column, Grid, Style, count, interval, percent, speedup, threshold};
-use crate::gate::{Finding, Found, GRAVE, Gap, GateReport, Note, Reason, Ruling, Wanted, Whose};
+use crate::gate::{
+    self, Finding, Found, GRAVE, Gap, GateReport, Note, Reason, Ruling, Wanted, Whose,
+};
+use crate::rank::Ranking;
+use crate::record::Run;
 
 /// The report as a table and a last line that says the outcome.
 pub(crate) fn gate_report(report: &GateReport, style: &Style) -> String {
@@ -86,6 +90,15 @@ pub(crate) fn ruling_word(ruling: Ruling) -> &'static str {
         Ruling::Refused => "refused",
         Ruling::Undecided => "undecided",
     }
+}
+
+/// What a run lacks to be a whole one, if anything.
+pub(crate) fn lacks(run: &Run, ranking: &Ranking) -> Option<String> {
+    let gaps = gate::gaps(run, ranking);
+    // Scripted times are called so in every table.
+    let told = gaps.iter().filter(|g| !matches!(g, Gap::Scripted));
+    let told: Vec<String> = told.map(gap).collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 /// Why a run is not whole.

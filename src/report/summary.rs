@@ -1,7 +1,7 @@
 use super::Subject;
 use crate::claims::ClaimVerdict;
 use crate::domain::{Status, Timing};
-use crate::present::{interval, percent};
+use crate::present::{self, interval, percent};
 use crate::rank::{Kind, describe};
 
 /// What ran where, when.
@@ -18,9 +18,13 @@ pub(super) fn place(subject: &Subject) -> String {
     )
 }
 
-/// The run in three sentences: who won, who was right, how sure.
-pub(super) fn sentences(subject: &Subject) -> [String; 3] {
-    [winner(subject), rightness(subject), certainty(subject)]
+/// The run in three sentences: who won, who was right, how sure. Of half a run
+/// that comes first.
+pub(super) fn sentences(subject: &Subject) -> Vec<String> {
+    let lacks = present::lacks(&subject.run, &subject.ranking);
+    let lacks = lacks.map(|lacks| format!("This run is not complete: {lacks}."));
+    let told = [winner(subject), rightness(subject), certainty(subject)];
+    lacks.into_iter().chain(told).collect()
 }
 
 fn winner(subject: &Subject) -> String {

@@ -300,7 +300,7 @@ fn expression_of_twenty_sums() {
     workspace.edit("round.toml", "m = 256", "m = [1, 2, 3, 4]\nname = \"four\"");
     let text = workspace.run(&["check", "round.toml"]);
     assert!(text.ends_with("[exit 2]"), "{text}");
-    assert!(text.contains("evaluating takes more than"), "{text}");
+    assert!(text.contains("evaluating takes more steps than"), "{text}");
 }
 
 #[test]
@@ -378,4 +378,54 @@ fn a_product_nobody_meant() {
     let text = workspace.run(&["check", "--no-compile", "round.toml"]);
     assert!(text.contains("1048576 calls, 1000000 at most"), "{text}");
     assert!(text.ends_with("[exit 2]"), "{text}");
+}
+
+/// What the plan alone shows needs no compiler to be found.
+#[test]
+fn what_no_device_launches_is_told_without_compiling() {
+    let map = |edit: &str| {
+        let geometry = format!("[[map]]\nname = \"A\"\ntensor = \"a\"\n{edit}\n*/");
+        ("*/", geometry)
+    };
+    let cases = [
+        (
+            ("block  = 128", "block  = 1025".to_owned()),
+            "a block of 1025×1×1",
+        ),
+        (("\"sum(tiles)\"", "0".to_owned()), "a grid of 0×1×1"),
+        (
+            map("box = [0, 1]\nswizzle = \"none\""),
+            "map A: box extent 0",
+        ),
+        (
+            map("box = [512, 1]\nswizzle = \"none\""),
+            "map A: box extent 512",
+        ),
+        (
+            map("box = [128, 1]\nswizzle = \"32B\""),
+            "exceeds the 32 bytes",
+        ),
+        (
+            map("box = [17, 1]\nswizzle = \"none\""),
+            "not a multiple of",
+        ),
+    ];
+    for ((from, to), expected) in cases {
+        let workspace = Workspace::new();
+        workspace.edit("variants/one.cu", from, &to);
+        let text = workspace.run(&["check", "--no-compile", "round.toml"]);
+        assert!(text.ends_with("[exit 2]"), "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn a_third_run_file_is_not_passed_over() {
+    let workspace = Workspace::new();
+    for name in ["a", "b", "c"] {
+        workspace.write(&format!("{name}.jsonl"), "{}");
+    }
+    let text = workspace.run(&["compare", "a.jsonl", "b.jsonl", "c.jsonl"]);
+    assert!(text.ends_with("[exit 2]"), "{text}");
+    assert!(text.contains("`c.jsonl` is a third run file"), "{text}");
 }

@@ -275,3 +275,47 @@ fn explain_says_what_bounds_a_contender() {
         explain(&["interleaved", "nowhere.jsonl"])
     );
 }
+
+/// The committed final, and a file with its first half.
+fn half_a_run(folder: &tempfile::TempDir) -> (&'static str, String) {
+    let whole = "results/baselines/final-20261115-1823.jsonl";
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(whole);
+    let text = std::fs::read_to_string(file).expect("the committed final");
+    let half = folder.path().join("half.jsonl");
+    std::fs::write(&half, &text[..text.len() / 2]).expect("half a run");
+    (whole, half.to_str().expect("a plain path").to_owned())
+}
+
+/// A variant that picks the winners of half a run would pick whoever came first.
+#[test]
+fn a_dispatch_needs_a_whole_run_and_says_what_its_times_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (whole, half) = half_a_run(&folder);
+    let told = in_repository(&["dispatch", &half]);
+    assert!(told.ends_with("[exit 5]"), "{told}");
+    assert!(told.contains("is incomplete: it did not end"), "{told}");
+    for (run, timing) in [
+        (whole, "by measured times"),
+        ("results/baselines/smoke-emu.jsonl", "by modelled times"),
+    ] {
+        let told = in_repository(&["dispatch", run]);
+        assert!(told.ends_with("[exit 0]"), "{told}");
+        assert!(told.contains(timing), "{told}");
+    }
+}
+
+/// Half a run looks like a whole one in every table: it must be said.
+#[test]
+fn half_a_run_is_said_to_be_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (whole, half) = half_a_run(&folder);
+    let told = in_repository(&["compare", whole, &half]);
+    assert!(told.contains("B is not complete: it did not end"), "{told}");
+    assert!(!told.contains("A is not complete"), "{told}");
+    let told = in_repository(&["compare", "swap-ab", "two-pass", &half]);
+    assert!(told.contains("not complete: it did not end"), "{told}");
+    let page = folder.path().join("half.html");
+    in_repository(&["report", &half, "-o", page.to_str().expect("a plain path")]);
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(page.contains("This run is not complete: it did not end"));
+}
