@@ -246,6 +246,8 @@ impl Reader<'_> {
         let pairs = [
             ("limits.shared_per_block", &limits.shared_per_block),
             ("limits.shared_per_sm", &limits.shared_per_sm),
+            ("limits.shared_reserved", &limits.shared_reserved),
+            ("limits.shared_per_sm", &limits.shared_per_sm),
             ("limits.threads_per_block", &limits.threads_per_block),
             ("limits.threads_per_sm", &limits.threads_per_sm),
             ("limits.register_unit", &limits.register_unit),
@@ -279,9 +281,14 @@ impl Reader<'_> {
     ) -> Result<f64, InputError> {
         let value = *figure.value.get_ref();
         if !range.contains(&value) {
+            // 1e308 has three hundred digits.
+            let shown = match value.is_finite() && value.abs() >= 1e16 {
+                true => format!("{value:e}"),
+                false => value.to_string(),
+            };
             return Err(self.document.error(
                 figure.value.span(),
-                format!("{key} = {value} is out of range"),
+                format!("{key} = {shown} is out of range"),
                 format!("give between {} and {:e}", range.start(), range.end()),
             ));
         }
@@ -393,7 +400,18 @@ mod tests {
                 "limits.sms = NaN",
                 "between",
             ),
-            ("value = 132,", "value = 1e99,", "out of range", "between"),
+            (
+                "value = 132,",
+                "value = 1e99,",
+                "limits.sms = 1e99 is out of range",
+                "between",
+            ),
+            (
+                "value = 1024, from = \"guide\" }\nregisters",
+                "value = 999_999, from = \"guide\" }\nregisters",
+                "limits.shared_reserved = 999999 is more than limits.shared_per_sm",
+                "one of the two",
+            ),
             (
                 "value = 132,",
                 "value = \"x\",",
