@@ -106,7 +106,8 @@ impl Contrast {
     /// to all shapes must meet in one sum. (A process that was lost is replaced
     /// by one of another number.)
     fn led_by(&self, common: &[u32]) -> impl Iterator<Item = &Moments> {
-        let everywhere = |id: &u32| common.binary_search(id).is_ok();
+        let all = common.len() == self.processes.len();
+        let everywhere = move |id: &u32| all || common.binary_search(id).is_ok();
         let first = self.processes.iter().filter(move |(id, _)| everywhere(id));
         let then = self.processes.iter().filter(move |(id, _)| !everywhere(id));
         first.chain(then).map(|(_, moments)| moments)
@@ -123,17 +124,17 @@ impl Contrast {
 /// geometric mean: independent draws, whatever a process does to its blocks
 /// or to all shapes at once, and however long it went on sampling.
 fn by_process(contrasts: &[Contrast], fewest: usize) -> Estimates {
-    let student = |mean: f64, numbers: &[f64], noise: f64, blocks: usize| LogEstimate {
+    let student = |mean: f64, numbers: Moments, noise: f64, blocks: usize| LogEstimate {
         mean,
-        se: Some(mean_variance(numbers).max(FLOOR * noise).sqrt()),
-        df: numbers.len() as f64 - 1.0,
+        se: Some(numbers.mean_variance().max(FLOOR * noise).sqrt()),
+        df: numbers.count as f64 - 1.0,
         blocks,
-        processes: numbers.len(),
+        processes: numbers.count as usize,
     };
     let one = |contrast: &Contrast| {
-        let means: Vec<f64> = contrast.each().map(|m| m.mean).collect();
+        let means: Moments = contrast.each().map(|m| m.mean).collect();
         let blocks = contrast.block_count();
-        student(contrast.centre(), &means, contrast.noise(), blocks)
+        student(contrast.centre(), means, contrast.noise(), blocks)
     };
     let shapes: Vec<LogEstimate> = contrasts.iter().map(one).collect();
     let count = shapes.len() as f64;
@@ -149,7 +150,7 @@ fn by_process(contrasts: &[Contrast], fewest: usize) -> Estimates {
     let noise = contrasts.iter().map(Contrast::noise).sum::<f64>() / count.powi(2);
     let blocks = shapes.iter().map(|s| s.blocks).sum();
     Estimates {
-        geomean: student(mean, &sums, noise, blocks),
+        geomean: student(mean, sums.into_iter().collect(), noise, blocks),
         shapes,
     }
 }
@@ -161,6 +162,9 @@ fn common(contrasts: &[Contrast]) -> Vec<u32> {
     };
     let mut common: Vec<u32> = first.processes.iter().map(|(id, _)| *id).collect();
     for other in others {
+        if other.processes.iter().map(|(id, _)| id).eq(&common) {
+            continue;
+        }
         common.retain(|id| {
             other
                 .processes
@@ -169,11 +173,6 @@ fn common(contrasts: &[Contrast]) -> Vec<u32> {
         });
     }
     common
-}
-
-/// Of the mean of independent numbers, two or more.
-fn mean_variance(numbers: &[f64]) -> f64 {
-    numbers.iter().copied().collect::<Moments>().mean_variance()
 }
 
 /// Blocks are the observations; how much more the process means scatter than
