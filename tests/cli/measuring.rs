@@ -279,6 +279,21 @@ fn who_loses_two_workers_is_crashed_and_the_others_are_timed() {
     assert_eq!(stage.verdict("odd", "small").0, "ok");
 }
 
+/// That one contender lost two workers is held against nobody else: who loses
+/// one after it may have been hit from outside, as everybody.
+#[test]
+fn a_worker_lost_after_somebody_was_crashed_is_nobodys_fault_again() {
+    let stage = Stage::new(
+        "[[on]]\ncontender = \"odd\"\nshape = \"large\"\ncall = 4\ndies = true\n\
+         [[on]]\ncontender = \"quick\"\nshape = \"large\"\nprocess = 4\ncall = 4\ndies = true\n",
+    );
+    let said = stage.sweep(3);
+    assert_eq!(said.matches("it is timed once more").count(), 2, "{said}");
+    assert_eq!(stage.verdict("odd", "large").0, "crashed");
+    assert_eq!(stage.verdict("quick", "large").0, "ok");
+    stage.blocks_are_sound();
+}
+
 #[test]
 fn a_failure_under_timing_costs_its_contender_a_verdict() {
     for (status, process) in [("crashed", 2), ("launch-error", 2)] {
