@@ -25,6 +25,8 @@ const COMMANDS: [(&str, i32); 20] = [
     ),
     ("report round4.jsonl -o page.html", 0),
     ("dispatch round4.jsonl", 0),
+    ("merge round4.jsonl -o merged.jsonl", 0),
+    ("calibrate --list", 0),
     ("explain one round.toml", 0),
     ("jury round4.toml round4.jsonl", 0),
     ("rounds --configs .", 0),
