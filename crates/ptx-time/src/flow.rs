@@ -85,44 +85,52 @@ impl Flow {
             true => 1.0,
             false => -1.0,
         };
-        let start = from.map_or(0, |at| at + 1);
+        // Who passes a goal has reached it, unless a predicate kept him from it.
+        let ends = |at: usize| goals.contains(&at) && !code.instructions[at].guarded;
         let ways = goals
             .iter()
-            .flat_map(|&goal| self.ways(start, goal, &worth));
-        // Who passes a goal has reached it, unless a predicate kept him from it.
-        let reached = |at: &usize| goals.contains(at) && !code.instructions[*at].guarded;
-        let passes = |way: &[usize]| way[..way.len() - 1].iter().any(reached);
-        let scored = ways.map(|way| {
-            let late = if passes(&way) { 1e6 } else { 0.0 };
-            (judge(code, &way, executed) - late, way)
-        });
+            .flat_map(|&goal| self.ways(from, goal, &worth, &ends));
+        let scored = ways.map(|way| (judge(code, &way, executed), way));
         scored
             .max_by(|a, b| a.0.total_cmp(&b.0))
             .map(|(_, way)| way)
     }
 
-    /// The best way from `start` to `goal` with no turn back, with one, and so on.
-    fn ways(&self, start: usize, goal: usize, worth: &dyn Fn(usize) -> f64) -> Vec<Vec<usize>> {
-        if start >= self.block_of.len() {
-            return Vec::new();
-        }
-        let sum = |range: Range<usize>| range.map(worth).sum::<f64>();
-        let (first, last) = (self.block_of[start], self.block_of[goal]);
+    /// The best way to `goal` with no turn back, with one, and so on.
+    fn ways(
+        &self,
+        from: Option<usize>,
+        goal: usize,
+        worth: &dyn Fn(usize) -> f64,
+        ends: &dyn Fn(usize) -> bool,
+    ) -> Vec<Vec<usize>> {
+        // The worth of passing instructions, if nobody ends there.
+        let sum = |range: Range<usize>| match range.clone().any(ends) {
+            true => None,
+            false => Some(range.map(worth).sum::<f64>()),
+        };
+        // What is left of the block one stands in: nothing, after a jump.
+        let start = from.map_or(0, |at| at + 1);
+        let (first, last) = (self.block_of[from.unwrap_or(0)], self.block_of[goal]);
         let mut ways = Vec::new();
         if first == last && start <= goal {
             ways.push((start..=goal).collect());
         }
         let mut best = Best::new(self.blocks.len());
-        let leave = sum(start..self.blocks[first].end);
-        for &next in &self.successors[first] {
-            best.offer((usize::from(next <= first), next), leave, None);
+        if let Some(leave) = sum(start..self.blocks[first].end) {
+            for &next in &self.successors[first] {
+                best.offer((usize::from(next <= first), next), leave, None);
+            }
         }
         for turn in 0..=TURNS {
             for (block, range) in self.blocks.iter().enumerate() {
                 let Some((score, _)) = best.0[turn][block] else {
                     continue;
                 };
-                let score = score + sum(range.clone());
+                let Some(passing) = sum(range.clone()) else {
+                    continue;
+                };
+                let score = score + passing;
                 for &next in &self.successors[block] {
                     let turns = turn + usize::from(next <= block);
                     if turns <= TURNS {
@@ -178,26 +186,31 @@ fn ends_block(sass: &Sass) -> bool {
 }
 
 /// How well a way fits what was executed: the lines it covers, and the memory accesses and waits
-/// among them, which are as many in the machine's code as in the PTX.
+/// among them, which are as many in the machine's code as in the PTX. What it passes more often
+/// than its line was executed is too much.
 fn judge(code: &Code, way: &[usize], executed: &Lines) -> f64 {
-    let mut met: HashMap<u32, (bool, u32)> = HashMap::new();
+    let mut lines: HashMap<u32, u32> = HashMap::new();
+    let mut visits: HashMap<usize, u32> = HashMap::new();
     let mut score = 0.0;
     for &at in way {
         let (sass, line) = (&code.instructions[at], code.lines[at]);
+        let effect = sass.kind.has_effect();
         let Some(&times) = executed.get(&line) else {
-            score -= match sass.kind.has_effect() && !sass.guarded {
-                true => 4.0,
-                false => 0.5,
-            };
+            score -= if effect && !sass.guarded { 4.0 } else { 0.5 };
             continue;
         };
-        let seen = met.entry(line).or_default();
-        if !std::mem::replace(&mut seen.0, true) {
-            score += 1.0;
+        let visit = visits.entry(at).or_default();
+        *visit += 1;
+        if *visit > times {
+            score -= 1.0;
         }
-        if sass.kind.has_effect() {
-            seen.1 += 1;
-            score += if seen.1 <= times { 4.0 } else { -4.0 };
+        let met = lines.entry(line).or_insert_with(|| {
+            score += 1.0;
+            0
+        });
+        if effect {
+            *met += 1;
+            score += if *met <= times { 4.0 } else { -4.0 };
         }
     }
     score

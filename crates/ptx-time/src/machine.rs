@@ -51,6 +51,8 @@ machine! {
     alu_interval,
     /// Interval of integer multiply-adds.
     imad_interval,
+    /// Interval of the upper half of an integer product.
+    imad_high_interval,
     /// Interval of single-precision operations.
     fma_interval,
     /// Interval of half-precision pairs.
@@ -81,6 +83,8 @@ machine! {
     branch_cycles,
     /// Cycles of a wavefront of 128 bytes of shared memory, SM wide.
     shared_interval,
+    /// Cycles of work that wait at shared memory, or at the way to L2, before a warp has to wait.
+    queue_cycles,
     /// Latency of a load from shared memory.
     shared_latency,
     /// Latency of an atomic on shared memory.

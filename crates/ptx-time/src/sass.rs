@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     Alu,
     /// Integer multiply-add and what the compiler makes of it: moves, shifts.
     Imad,
+    /// The upper half of an integer product.
+    ImadHigh,
     /// Single precision.
     Fma,
     /// Half precision, in pairs.
@@ -152,7 +154,7 @@ impl Kind {
         }
         match operation & 0x1ff {
             // MOV, P2R, R2P, SEL, FSEL, FMNMX, FSET, FSETP, ISETP, IADD3, LEA, LOP3, IABS, PRMT,
-            // IMNMX, SHF, PLOP3, VIADD, VIMNMX.
+            // IMNMX, SHF, PLOP3, VIADD, I2FP, VIMNMX.
             0x002..=0x004
             | 0x007..=0x00c
             | 0x010..=0x013
@@ -165,7 +167,8 @@ impl Kind {
             0x005 if modifiers & 0xff == 0xff => Kind::Alu, // CS2R of zero
             0x005 => Kind::Clock,
             0x020 | 0x021 | 0x023 => Kind::Fma,
-            0x024..=0x027 => Kind::Imad,
+            0x024..=0x026 => Kind::Imad,
+            0x027 => Kind::ImadHigh,
             0x028..=0x02b => Kind::Double,
             0x02d => Kind::AllowLaunch,
             0x02e => Kind::AwaitLaunch,

@@ -161,6 +161,7 @@ struct Sm {
     pipes: [[Ticks; PIPES]; PARTITIONS],
     tensor: [Ticks; PARTITIONS],
     shared: Ticks,
+    lsu: Ticks,
     shuffle: Ticks,
     copies: Ticks,
     l2: Ticks,
@@ -174,20 +175,25 @@ struct Sm {
     fetched: HashSet<u32>,
 }
 
-const PIPES: usize = 6;
+const PIPES: usize = 5;
 
-/// The unit of a partition that executes a kind, and whether there is one.
-fn pipe(kind: Kind) -> Option<usize> {
-    Some(match kind {
-        Kind::Alu => 0,
-        Kind::Imad | Kind::Fma => 1,
-        Kind::Half => 2,
-        Kind::Mufu | Kind::Convert => 3,
-        Kind::Pack => 0,
-        Kind::Double => 4,
-        Kind::Uniform | Kind::ToUniform | Kind::Constant => 5,
-        _ => return None,
-    })
+/// The units of a partition that a kind takes, each for its interval. Half precision is done by
+/// both halves of the arithmetic at once.
+fn pipes(kind: Kind) -> &'static [usize] {
+    const ALU: usize = 0;
+    const FMA: usize = 1;
+    const MUFU: usize = 2;
+    const DOUBLE: usize = 3;
+    const UNIFORM: usize = 4;
+    match kind {
+        Kind::Alu | Kind::Pack => &[ALU],
+        Kind::Imad | Kind::ImadHigh | Kind::Fma => &[FMA],
+        Kind::Half => &[ALU, FMA],
+        Kind::Mufu | Kind::Convert => &[MUFU],
+        Kind::Double => &[DOUBLE],
+        Kind::Uniform | Kind::ToUniform | Kind::Constant => &[UNIFORM],
+        _ => &[],
+    }
 }
 
 #[derive(Debug)]
@@ -493,14 +499,21 @@ impl<'w> Sim<'w> {
             self.spend(index, Spent::Issuing, now, late, line);
             return self.push(late, Item::Warp(index));
         }
-        let unit = pipe(sass.kind);
+        let units = pipes(sass.kind);
         let state = &mut self.sms[sm];
         let mut free = state.issue[partition];
-        if let Some(unit) = unit {
+        for &unit in units {
             free = free.max(state.pipes[partition][unit]);
         }
         if sass.kind == Kind::Shuffle {
             free = free.max(state.shuffle);
+        }
+        // Memory takes so much ahead, and no more.
+        let ahead = ticks(self.machine.queue_cycles);
+        match sass.kind {
+            Kind::Shared => free = free.max(state.shared.saturating_sub(ahead)),
+            Kind::Global => free = free.max(state.lsu.saturating_sub(ahead)),
+            _ => {}
         }
         if free > now {
             self.spend(index, Spent::Contending, now, free, line);
@@ -513,6 +526,7 @@ impl<'w> Sim<'w> {
         let interval = match sass.kind {
             Kind::Alu => m.alu_interval,
             Kind::Imad => m.imad_interval,
+            Kind::ImadHigh => m.imad_high_interval,
             Kind::Fma => m.fma_interval,
             Kind::Half => m.half_interval,
             Kind::Double => m.double_interval,
@@ -521,7 +535,7 @@ impl<'w> Sim<'w> {
             Kind::Convert => m.convert_interval,
             _ => 1.0,
         };
-        if let Some(unit) = unit {
+        for &unit in units {
             state.pipes[partition][unit] = now + ticks(interval);
         }
         if sass.kind == Kind::Shuffle {
@@ -875,10 +889,10 @@ impl<'w> Sim<'w> {
             return now + ticks(m.l1_latency);
         }
         let bytes = f64::from(at.sectors) * SECTOR;
-        let lsu = f64::from(at.sectors) / m.sectors_per_cycle;
-        let start = state.l2.max(now);
-        state.l2 = start + ticks((bytes / l2_share.min(m.l2_port)).max(lsu));
-        let mut done = state.l2 + ticks(m.l2_latency);
+        let sectors = f64::from(at.sectors) / m.sectors_per_cycle;
+        state.lsu = state.lsu.max(now) + ticks(sectors);
+        state.l2 = state.l2.max(now) + ticks(bytes / l2_share.min(m.l2_port));
+        let mut done = state.l2.max(state.lsu) + ticks(m.l2_latency);
         if !writes && cold > 0.0 {
             let start = state.memory.max(now);
             state.memory = start + ticks(bytes * cold / memory_share);
