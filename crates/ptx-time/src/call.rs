@@ -72,6 +72,8 @@ const PAGE: u32 = 16;
 /// What a call finds in L2, and leaves there.
 #[derive(Debug, Default)]
 struct Warmth {
+    /// Everything is there.
+    all: bool,
     pages: HashSet<(u32, u64)>,
     /// Regions written by a launch of this call.
     written: HashSet<u32>,
@@ -84,7 +86,28 @@ impl Call {
         launches: &[Launched<'_>],
         keep_spans: bool,
     ) -> Result<Self, Stuck> {
-        let mut warmth = Warmth::default();
+        Self::replay_after(machine, launches, Warmth::default(), keep_spans)
+    }
+
+    /// Replays a call that finds in L2 what the same call has left there.
+    pub fn replay_warm(
+        machine: &Machine,
+        launches: &[Launched<'_>],
+        keep_spans: bool,
+    ) -> Result<Self, Stuck> {
+        let warmth = Warmth {
+            all: true,
+            ..Warmth::default()
+        };
+        Self::replay_after(machine, launches, warmth, keep_spans)
+    }
+
+    fn replay_after(
+        machine: &Machine,
+        launches: &[Launched<'_>],
+        mut warmth: Warmth,
+        keep_spans: bool,
+    ) -> Result<Self, Stuck> {
         let mut times: Vec<LaunchTimes> = Vec::new();
         let mhz = machine.clock_mhz - machine.clock_drop_mhz / 2.0;
         for launch in launches {
@@ -109,7 +132,11 @@ impl Call {
             warmth.keep(launch);
             times.push(replayed);
         }
-        Ok(Self::sum(machine, times))
+        let mut call = Self::sum(machine, times);
+        if !warmth.all {
+            call.micros += machine.cold_start_micros;
+        }
+        Ok(call)
     }
 
     fn sum(machine: &Machine, launches: Vec<LaunchTimes>) -> Self {
@@ -224,15 +251,21 @@ fn replay(
             *read.entry(region).or_default() += f64::from(bytes);
         }
     });
-    let cold = (0..launch.trace.regions.len() as u32)
-        .map(|region| {
-            if warmth.written.contains(&region) {
-                return 0.0;
-            }
+    let alone: Vec<f64> = (0..)
+        .zip(&launch.trace.regions)
+        .map(|(region, &size)| {
             let all = read.get(&region).copied().unwrap_or(0.0) * launch.ctas as f64 / traced;
-            let size = launch.trace.regions[region as usize] as f64;
-            (size / all.max(1.0)).min(1.0)
+            (size as f64 / all.max(1.0)).min(1.0)
         })
+        .collect();
+    let cold = (0..)
+        .zip(&alone)
+        .map(
+            |(region, &part)| match warmth.all || warmth.written.contains(&region) {
+                true => 0.0,
+                false => part,
+            },
+        )
         .collect();
 
     // One SM's clusters: all that come one after the other, or each class for itself.
@@ -259,6 +292,8 @@ fn replay(
         l2_share: machine.l2_bandwidth / clock / active_sms as f64,
         memory_share: machine.memory_bandwidth / clock / active_sms as f64,
         cold,
+        alone,
+        cold_maps: !warmth.all,
         warm: &warmth.pages,
         page: PAGE,
     };

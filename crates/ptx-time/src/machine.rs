@@ -83,8 +83,10 @@ machine! {
     branch_cycles,
     /// Cycles of a wavefront of 128 bytes of shared memory, SM wide.
     shared_interval,
-    /// Cycles of work that wait at shared memory, or at the way to L2, before a warp has to wait.
+    /// Cycles of work that shared memory, or the way to L2, has ahead of it before warps must wait.
     queue_cycles,
+    /// The same for the way through L2.
+    l2_queue_cycles,
     /// Latency of a load from shared memory.
     shared_latency,
     /// Latency of an atomic on shared memory.
@@ -101,6 +103,8 @@ machine! {
     l2_port,
     /// Bytes a second all SMs together get from L2.
     l2_bandwidth,
+    /// The part of L2's time that bytes take which all SMs read alike.
+    l2_same,
     /// Bytes a second from memory, read cold.
     memory_bandwidth,
     /// Cycles of the copy engine for a copy.
@@ -109,6 +113,8 @@ machine! {
     row_interval,
     /// Latency of a bulk copy that L2 answers, issue to barrier.
     bulk_latency,
+    /// Latency of the first reading of a tensor map.
+    map_latency,
     /// Latency of a bulk store, issue to the end of its reading.
     bulk_store_latency,
     /// Latency of a test of an mbarrier that is through.
@@ -117,6 +123,10 @@ machine! {
     wake_latency,
     /// From an arrival to the end of the phase it completes.
     arrive_latency,
+    /// Interval of tests and arrivals at mbarriers, SM wide.
+    syncs_interval,
+    /// Interval of warps at barriers of CTAs, SM wide.
+    barrier_interval,
     /// Latency of a barrier of a CTA.
     barrier_latency,
     /// Latency of a barrier of a cluster.
@@ -147,6 +157,8 @@ machine! {
     mma_latency,
     /// Microseconds of a call with one empty kernel, as a sweep times it.
     launch_micros,
+    /// What a call takes more whose code and parameters are not in L2, microseconds.
+    cold_start_micros,
     /// Microseconds from the end of a launch to the first CTA of the next.
     next_launch_micros,
     /// Microseconds from the first CTA of a launch to the first of one that need not wait for it.
@@ -159,6 +171,4 @@ machine! {
     turnover_cycles,
     /// Cycles of a CTA before its first instruction's effect: cold instructions and parameters.
     start_cycles,
-    /// Cycles a line of code costs when it is fetched for the first time.
-    cold_code_cycles,
 }

@@ -73,8 +73,10 @@ pub(crate) enum Kind {
     GroupWait,
     /// The end of a group of copies.
     GroupMark,
-    /// Bulk and tensor copies.
+    /// Bulk copies.
     Bulk,
+    /// Tensor copies, which read a map first.
+    Tensor,
     /// Barriers of a CTA.
     Barrier,
     /// Mbarriers: init, arrive.
@@ -132,6 +134,7 @@ impl Kind {
                 | Kind::GroupWait
                 | Kind::GroupMark
                 | Kind::Bulk
+                | Kind::Tensor
                 | Kind::Barrier
                 | Kind::Arrive
                 | Kind::Phase
@@ -196,7 +199,8 @@ impl Kind {
             0x1a7 | 0x1b2 => Kind::Arrive,
             0x1ae => Kind::LaneCopy,
             0x1af | 0x1b7 => Kind::GroupMark,
-            0x1b4..=0x1b6 | 0x1b8 | 0x1ba..=0x1bc => Kind::Bulk,
+            0x1b4..=0x1b6 | 0x1b8 => Kind::Tensor, // UTMALDG, UTMASTG, UTMAREDG, UTMAPF
+            0x1ba..=0x1bc => Kind::Bulk,
             0x1c5 if modifiers & 0x100 != 0 => Kind::WgmmaWait,
             0x1c5 => Kind::WgmmaFence,
             0x1c8 => Kind::Registers,

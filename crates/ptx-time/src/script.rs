@@ -275,7 +275,7 @@ fn fits(kind: Kind, deed: &Deed) -> bool {
         Deed::LaneCommit | Deed::BulkCommit => kind == Kind::GroupMark,
         Deed::LaneWait(_) | Deed::BulkWait { .. } => kind == Kind::GroupWait,
         Deed::LaneArrive { .. } => kind == Kind::Arrive,
-        Deed::Bulk { .. } => kind == Kind::Bulk,
+        Deed::Bulk { .. } => matches!(kind, Kind::Bulk | Kind::Tensor),
         Deed::Barrier { .. } => kind == Kind::Barrier,
         Deed::Init { .. } | Deed::Arrive { .. } => kind == Kind::Arrive,
         Deed::Await { .. } => kind == Kind::Phase,

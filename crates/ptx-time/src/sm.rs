@@ -42,12 +42,23 @@ pub(crate) struct Work<'w> {
     /// For each region the part of what is read first that comes from memory; others have read
     /// the rest by then.
     pub(crate) cold: Vec<f64>,
+    /// For each region the part of what is read that no other SM reads.
+    pub(crate) alone: Vec<f64>,
+    /// Whether tensor maps come from memory.
+    pub(crate) cold_maps: bool,
     /// Pages of regions that launches before have used, and the bits of an address within one.
     pub(crate) warm: &'w HashSet<(u32, u64)>,
     pub(crate) page: u32,
 }
 
 impl Work<'_> {
+    /// Bytes a cycle that L2 gives one SM of these: more of what many ask for.
+    fn l2_rate(&self, at: &GlobalBytes, machine: &Machine) -> f64 {
+        let alone = self.alone.get(at.region as usize).copied().unwrap_or(1.0);
+        let cost = machine.l2_same + (1.0 - machine.l2_same) * alone;
+        (self.l2_share / cost).min(machine.l2_port)
+    }
+
     /// The part of these bytes that memory must give if this SM has not read them yet.
     fn coldness(&self, at: &GlobalBytes) -> f64 {
         match self.warm.contains(&(at.region, at.first >> self.page)) {
@@ -163,16 +174,18 @@ struct Sm {
     shared: Ticks,
     lsu: Ticks,
     shuffle: Ticks,
+    syncs: Ticks,
+    barrier: Ticks,
     copies: Ticks,
     l2: Ticks,
     memory: Ticks,
     remote: Ticks,
     /// Bulk copies of regions this SM has asked for, by their first byte.
     seen: HashSet<(u32, u64)>,
+    /// Instructions that have read their tensor maps.
+    maps: HashSet<u32>,
     /// Lines of regions its threads have read.
     lines: HashSet<(u32, u64)>,
-    /// Lines of code it has fetched.
-    fetched: HashSet<u32>,
 }
 
 const PIPES: usize = 5;
@@ -455,7 +468,7 @@ impl<'w> Sim<'w> {
         let Some(op) = step.op else {
             // Nobody issues it: it happens here.
             if let Some(deed) = deed
-                && !self.act(index, now, &deed, false, None)
+                && !self.act(index, now, &deed, None, None)
             {
                 return;
             }
@@ -492,13 +505,6 @@ impl<'w> Sim<'w> {
         if let Some((spent, since)) = warp.parked.take() {
             self.spend(index, spent, since, now, line);
         }
-        // Code that is fetched for the first time.
-        let block = op / 8;
-        if self.machine.cold_code_cycles > 0.0 && self.sms[sm].fetched.insert(block) {
-            let late = now + ticks(self.machine.cold_code_cycles);
-            self.spend(index, Spent::Issuing, now, late, line);
-            return self.push(late, Item::Warp(index));
-        }
         let units = pipes(sass.kind);
         let state = &mut self.sms[sm];
         let mut free = state.issue[partition];
@@ -512,7 +518,14 @@ impl<'w> Sim<'w> {
         let ahead = ticks(self.machine.queue_cycles);
         match sass.kind {
             Kind::Shared => free = free.max(state.shared.saturating_sub(ahead)),
-            Kind::Global => free = free.max(state.lsu.saturating_sub(ahead)),
+            Kind::Global => {
+                let far = ticks(self.machine.l2_queue_cycles);
+                free = free.max(state.lsu.saturating_sub(ahead));
+                free = free.max(state.l2.saturating_sub(far));
+            }
+            Kind::Arrive | Kind::Phase => free = free.max(state.syncs),
+            Kind::Barrier => free = free.max(state.barrier),
+            Kind::Mma => free = free.max(state.tensor[partition]),
             _ => {}
         }
         if free > now {
@@ -538,8 +551,11 @@ impl<'w> Sim<'w> {
         for &unit in units {
             state.pipes[partition][unit] = now + ticks(interval);
         }
-        if sass.kind == Kind::Shuffle {
-            state.shuffle = now + ticks(m.shuffle_interval);
+        match sass.kind {
+            Kind::Shuffle => state.shuffle = now + ticks(m.shuffle_interval),
+            Kind::Arrive | Kind::Phase => state.syncs = now + ticks(m.syncs_interval),
+            Kind::Barrier => state.barrier = now + ticks(m.barrier_interval),
+            _ => {}
         }
         let (latency, spent) = match sass.kind {
             Kind::Mufu => (m.mufu_latency, Spent::Result),
@@ -582,7 +598,7 @@ impl<'w> Sim<'w> {
         warp.next = now + ticks(stall);
         self.spend(index, Spent::Issuing, now, now + ticks(stall), line);
         if let Some(deed) = deed
-            && !self.act(index, now, &deed, true, sass.result)
+            && !self.act(index, now, &deed, Some(op), sass.result)
         {
             return;
         }
@@ -618,7 +634,7 @@ impl<'w> Sim<'w> {
         index: usize,
         now: Ticks,
         deed: &Deed,
-        issued: bool,
+        issued: Option<u32>,
         board: Option<u8>,
     ) -> bool {
         let m = self.machine;
@@ -706,7 +722,10 @@ impl<'w> Sim<'w> {
                 bytes,
                 to,
                 barrier,
-            } => self.bulk(index, now, way, at, rows, bytes, to, barrier),
+            } => {
+                let start = now.max(self.map_read(sm, now, issued));
+                self.bulk(index, start, way, at, rows, bytes, to, barrier);
+            }
             Deed::Barrier { id, threads, waits } => {
                 return self.meet(index, now, id, threads, waits);
             }
@@ -862,7 +881,7 @@ impl<'w> Sim<'w> {
                 self.hold(index, now, gate, Spent::Launch);
             }
             // A fence the compiler has left out costs nothing.
-            Deed::Fence { .. } if !issued => {}
+            Deed::Fence { .. } if issued.is_none() => {}
             Deed::Fence { beyond_cta, .. } => {
                 let latency = match beyond_cta {
                     true => m.far_fence_latency,
@@ -882,8 +901,9 @@ impl<'w> Sim<'w> {
     /// When bytes of global memory have come, or have left.
     fn fetch(&mut self, sm: usize, now: Ticks, at: &GlobalBytes, writes: bool) -> Ticks {
         let m = self.machine;
-        let (l2_share, memory_share) = (self.work.l2_share, self.work.memory_share);
+        let memory_share = self.work.memory_share;
         let cold = self.work.coldness(at);
+        let rate = self.work.l2_rate(at, m);
         let state = &mut self.sms[sm];
         if !writes && !state.lines.insert((at.region, at.first / LINE)) {
             return now + ticks(m.l1_latency);
@@ -891,7 +911,7 @@ impl<'w> Sim<'w> {
         let bytes = f64::from(at.sectors) * SECTOR;
         let sectors = f64::from(at.sectors) / m.sectors_per_cycle;
         state.lsu = state.lsu.max(now) + ticks(sectors);
-        state.l2 = state.l2.max(now) + ticks(bytes / l2_share.min(m.l2_port));
+        state.l2 = state.l2.max(now) + ticks(bytes / rate);
         let mut done = state.l2.max(state.lsu) + ticks(m.l2_latency);
         if !writes && cold > 0.0 {
             let start = state.memory.max(now);
@@ -899,6 +919,17 @@ impl<'w> Sim<'w> {
             done = done.max(state.memory + ticks(m.l2_latency)) + ticks(m.memory_latency);
         }
         done
+    }
+
+    /// When a tensor copy knows its map: the first of an instruction finds it in memory.
+    fn map_read(&mut self, sm: usize, now: Ticks, op: Option<u32>) -> Ticks {
+        let tensor = |op: &u32| self.work.code.instructions[*op as usize].kind == Kind::Tensor;
+        match op.filter(tensor) {
+            Some(op) if self.work.cold_maps && self.sms[sm].maps.insert(op) => {
+                now + ticks(self.machine.map_latency)
+            }
+            _ => now,
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "they are the deed's")]
@@ -915,7 +946,8 @@ impl<'w> Sim<'w> {
     ) {
         let m = self.machine;
         let (sm, cta) = (self.warps[index].sm, self.warps[index].cta);
-        let (l2_share, memory_share) = (self.work.l2_share, self.work.memory_share);
+        let memory_share = self.work.memory_share;
+        let rate = at.map_or(m.l2_port, |at| self.work.l2_rate(&at, m));
         let state = &mut self.sms[sm];
         let engine = state.copies.max(now);
         state.copies = engine + ticks(m.bulk_interval + m.row_interval * f64::from(rows));
@@ -927,11 +959,11 @@ impl<'w> Sim<'w> {
                 state.remote.max(sent) + ticks(m.remote_latency)
             }
             Way::Store => {
-                state.l2 = state.l2.max(engine) + ticks(size / l2_share.min(m.l2_port));
+                state.l2 = state.l2.max(engine) + ticks(size / rate);
                 state.l2.max(sent) + ticks(m.bulk_store_latency)
             }
             Way::Load | Way::Prefetch => {
-                state.l2 = state.l2.max(engine) + ticks(size / l2_share.min(m.l2_port));
+                state.l2 = state.l2.max(engine) + ticks(size / rate);
                 state.l2.max(sent) + ticks(m.bulk_latency)
             }
         };
