@@ -209,3 +209,55 @@ impl Kind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sass(low: u64, high: u64) -> Sass {
+        let word = u128::from(high) << 64 | u128::from(low);
+        Sass::decode(&word.to_le_bytes())
+    }
+
+    #[test]
+    fn branches_know_where_to() {
+        // @!P0 BRA, 64 bytes back from the next; @P0 BRA, 14,240 bytes on.
+        let back = sass(0xffff_fffc_00f0_8947, 0x000f_ea00_0383_ffff);
+        let on = sass(0x0000_0034_00e8_0947, 0x000f_ea00_0380_0000);
+        assert_eq!(
+            (back.kind, back.offset, back.guarded),
+            (Kind::Branch, -4, true)
+        );
+        assert_eq!((on.kind, on.offset, on.guarded), (Kind::Branch, 890, true));
+    }
+
+    #[test]
+    fn the_schedule_is_read_from_the_top_bits() {
+        // LDS.128 with a result on scoreboard 1, no wait; HMUL2 that waits for it.
+        let load = sass(0x0000_0000_1204_7984, 0x000e_6800_0000_0c00);
+        assert_eq!(load.kind, Kind::Shared);
+        assert_eq!((load.stall, load.waits), (4, 0));
+        assert_eq!((load.result, load.operands), (Some(1), None));
+        let wait = sass(0x2000_005b_0d78_7232, 0x002f_e400_0000_0800);
+        assert_eq!((wait.kind, wait.waits, wait.stall), (Kind::Half, 0b10, 2));
+        assert_eq!((wait.result, wait.operands), (None, None));
+    }
+
+    #[test]
+    fn operations_are_known_in_all_their_forms() {
+        let kind = |operation: u64, high: u64| sass(0x7000 | operation, high).kind;
+        for form in [0x212, 0x412, 0x812, 0xc12] {
+            assert_eq!(kind(form, 0), Kind::Alu, "LOP3 {form:x}");
+        }
+        assert_eq!(kind(0xdf0, 0), Kind::Wgmma);
+        assert_eq!(kind(0x5a7, 0x100), Kind::Phase);
+        assert_eq!(kind(0x9a7, 0), Kind::Arrive);
+        assert_eq!(kind(0x9c5, 0), Kind::WgmmaFence);
+        assert_eq!(kind(0x9c5, 0x1_0000), Kind::WgmmaWait);
+        assert_eq!(kind(0x5b4, 0x8000), Kind::Tensor);
+        assert_eq!(kind(0x3ba, 0x200), Kind::Bulk);
+        assert_eq!(kind(0x805, 0xff00), Kind::Alu, "CS2R of zero");
+        assert_eq!(kind(0x805, 0x5000), Kind::Clock);
+        assert_eq!(kind(0x844, 0x4200), Kind::Shared, "STSM");
+    }
+}

@@ -1,0 +1,201 @@
+//! A launch that was executed, told in the instructions of its cubin and replayed.
+//!
+//! `data/relay.cubin` and `.ptx` are what NVRTC 13.0 makes of `data/relay.cu` with
+//! `--gpu-architecture=sm_90a -lineinfo`.
+
+use ptx_emu::trace::{Deed, Event, Trace, Watch};
+use ptx_emu::{Launch, Memory, Module, Params};
+use ptx_time::{Call, Code, CubinError, Launched, Machine, Spent};
+
+const CUBIN: &[u8] = include_bytes!("data/relay.cubin");
+const PTX: &str = include_str!("data/relay.ptx");
+
+/// Words the producer hands on.
+const STEPS: u32 = 40;
+
+/// A machine on which everything takes a little.
+fn machine() -> Machine {
+    let number = |name: &str| match name {
+        "clock_mhz" => 1000.0,
+        "clock_drop_mhz" => 100.0,
+        "sms" => 4.0,
+        "l2_bandwidth" | "memory_bandwidth" => 1e12,
+        "l2_same" => 0.5,
+        _ if name.ends_with("_micros") => 1.0,
+        _ if name.ends_with("_interval") => 2.0,
+        _ => 20.0,
+    };
+    Machine::from_numbers(|name| Some(number(name))).expect("a number for every name")
+}
+
+fn trace(grid: u32, watched: &[u64]) -> Trace {
+    let module = Module::load(PTX).expect("PTX the emulator knows");
+    let mut memory = Memory::new();
+    let bytes = u64::from(STEPS) * 128;
+    let (input, output) = (memory.alloc(bytes), memory.alloc(128 * u64::from(grid)));
+    let (input, output) = (input.expect("room"), output.expect("room"));
+    memory
+        .write(input, &vec![7; bytes as usize])
+        .expect("in it");
+    let launch = Launch::new("relay")
+        .grid([grid, 1, 1])
+        .block([64, 1, 1])
+        .params(Params::new().pointer(input).pointer(output).u32(STEPS));
+    let watch = Watch {
+        ctas: watched.to_vec(),
+        only: true,
+    };
+    let run = launch.run_traced(&module, &mut memory, &watch);
+    run.unwrap_or_else(|e| panic!("{e}")).1
+}
+
+fn launched<'l>(code: &'l Code, trace: &'l Trace, ctas: u64) -> Launched<'l> {
+    Launched {
+        code,
+        trace,
+        ctas,
+        cluster: 1,
+        resident: 1,
+        dependent: false,
+        beside: false,
+    }
+}
+
+fn replay(machine: &Machine, trace: &Trace, ctas: u64) -> Call {
+    let code = Code::read(CUBIN, "relay").expect("its code");
+    let launch = launched(&code, trace, ctas);
+    Call::replay(machine, &[launch], true).expect("an end")
+}
+
+#[test]
+fn every_deed_finds_the_instruction_that_did_it() {
+    let call = replay(&machine(), &trace(1, &[0]), 1);
+    let launch = &call.launches[0];
+    assert_eq!(launch.homeless, 0.0);
+    // Two loops of about twenty instructions, and not one turn of them lost or doubled.
+    let turns = f64::from(2 * STEPS);
+    let each = launch.issued as f64 / turns;
+    assert!((14.0..30.0).contains(&each), "{each} instructions a turn");
+}
+
+#[test]
+fn the_same_trace_takes_the_same_time() {
+    let trace = trace(1, &[0]);
+    let (one, two) = (replay(&machine(), &trace, 1), replay(&machine(), &trace, 1));
+    assert_eq!(one.micros, two.micros);
+    assert_eq!(one.launches[0].spans, two.launches[0].spans);
+}
+
+#[test]
+fn what_is_slower_never_makes_it_faster() {
+    let trace = trace(1, &[0]);
+    let base = replay(&machine(), &trace, 1).micros;
+    let mut moved = 0;
+    for name in Machine::NAMES {
+        let mut slower = machine();
+        let number = slower.number_mut(name).expect("its own name");
+        let fast_is_large = [
+            "clock_mhz",
+            "sms",
+            "sectors_per_cycle",
+            "l2_port",
+            "remote_port",
+        ];
+        let queues = ["queue_cycles", "l2_queue_cycles"];
+        *number *= match () {
+            () if fast_is_large.contains(name) || queues.contains(name) => 0.5,
+            () if name.ends_with("_bandwidth") => 0.5,
+            () => 2.0,
+        };
+        let micros = replay(&slower, &trace, 1).micros;
+        assert!(micros >= base - 1e-9, "{name}: {micros} after {base}");
+        moved += u32::from(micros > base);
+    }
+    assert!(moved > 12, "only {moved} numbers matter to it");
+}
+
+#[test]
+fn a_consumer_waits_for_what_its_producer_waits_for() {
+    let trace = trace(1, &[0]);
+    let mut far = machine();
+    far.l2_latency = 500.0;
+    let (near, far) = (replay(&machine(), &trace, 1), replay(&far, &trace, 1));
+    let phase = |call: &Call| call.launches[0].spent[Spent::Phase as usize];
+    assert!(phase(&far) > 5.0 * phase(&near));
+    // Forty loads one after the other, each 480 cycles later.
+    let later = (far.micros - near.micros) * near.clock_mhz;
+    assert!((0.8..1.1).contains(&(later / (40.0 * 480.0))), "{later}");
+}
+
+#[test]
+fn more_ctas_than_sms_come_one_after_the_other() {
+    let trace = trace(8, &[0, 7]);
+    let (one, two) = (replay(&machine(), &trace, 4), replay(&machine(), &trace, 8));
+    assert_eq!((one.launches[0].rounds, two.launches[0].rounds), (1, 2));
+    let ratio = two.launches[0].cycles / one.launches[0].cycles;
+    assert!((1.9..2.1).contains(&ratio), "{ratio}");
+    // A hundred times as many cost no more to replay: alike is replayed once.
+    assert_eq!(one.launches[0].ctas.len(), 1);
+}
+
+#[test]
+fn a_call_finds_warm_what_it_left_there() {
+    let trace = trace(1, &[0]);
+    let code = Code::read(CUBIN, "relay").expect("its code");
+    let launches = [launched(&code, &trace, 1)];
+    let cold = Call::replay(&machine(), &launches, false).expect("an end");
+    let warm = Call::replay_warm(&machine(), &launches, false).expect("an end");
+    assert!(warm.micros < cold.micros);
+}
+
+#[test]
+fn a_trace_that_lacks_an_arrival_stands_still_and_says_so() {
+    let mut trace = trace(1, &[0]);
+    let producer = &mut trace.ctas[0].warps[0];
+    let arrives = |event: &Event| {
+        matches!(
+            event,
+            Event::Did {
+                deed: Deed::Arrive { .. },
+                ..
+            }
+        )
+    };
+    let last = producer.iter().rposition(arrives).expect("an arrival");
+    producer.remove(last);
+    let code = Code::read(CUBIN, "relay").expect("its code");
+    let stuck = Call::replay(&machine(), &[launched(&code, &trace, 1)], false);
+    let stuck = stuck.expect_err("a consumer that waits for ever");
+    assert_eq!(stuck.waiting, 1);
+    assert!(stuck.to_string().contains("1 warps wait"), "{stuck}");
+}
+
+#[test]
+fn cubins_that_cannot_be_read_are_named() {
+    let refused = |cubin: &[u8], kernel| Code::read(cubin, kernel).expect_err("refused");
+    assert_eq!(
+        refused(CUBIN, "other"),
+        CubinError::NoKernel("other".into())
+    );
+    assert!(matches!(refused(b"", "relay"), CubinError::Broken(_)));
+    assert!(matches!(
+        refused(&CUBIN[..700], "relay"),
+        CubinError::Broken(_)
+    ));
+    // Torn anywhere, it is refused or read, and nothing panics.
+    for cut in (0..CUBIN.len()).step_by(97) {
+        let _ = Code::read(&CUBIN[..cut], "relay");
+        let mut torn = CUBIN.to_vec();
+        torn[cut] ^= 0xff;
+        let _ = Code::read(&torn, "relay");
+    }
+    // Without its table of lines.
+    let mut bare = CUBIN.to_vec();
+    let name = b".nv_debug_line_sass";
+    let found = bare
+        .windows(name.len())
+        .position(|w| w == name)
+        .expect("its name");
+    bare[found + 1] = b'x';
+    assert_eq!(refused(&bare, "relay"), CubinError::NoLines);
+}
