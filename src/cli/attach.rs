@@ -6,6 +6,7 @@ use super::runs::Exports;
 use crate::cluster::attach;
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
+use crate::sweep::argv;
 
 /// Follow the jobs of a sweep on a cluster again, and submit what is not done.
 #[derive(Debug, clap::Args)]
@@ -21,6 +22,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     args.exports.probe([args.run.as_path()])?;
-    let followed = attach(&args.run, args.slurm.slurm(None))?;
+    let followed = attach(&args.run, args.slurm.slurm(None), argv())?;
     cluster::ending(&followed, &args.exports, globals)
 }

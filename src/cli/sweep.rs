@@ -20,7 +20,7 @@ use crate::rank::Ranking;
 use crate::record::portable;
 use crate::record::schema::Header;
 use crate::sweep::{
-    BackendChoice, Gpus, Options, Resumed, ShardOf, begun, stamp, sweep, verdict_exit,
+    BackendChoice, Gpus, Options, Resumed, ShardOf, argv, begun, stamp, sweep, verdict_exit,
 };
 
 /// Compile, validate and time a round's contenders, and rank them.
@@ -280,6 +280,7 @@ fn on_slurm(round: &Round, args: &Args, globals: &Globals) -> Result<Exit, Comma
         text: round.file.text.to_string(),
         config: portable(&round.file.path, &project),
         results: args.results.clone(),
+        argv: argv(),
         stamp: stamp(),
         shards: shards_of_it,
         slurm,

@@ -290,6 +290,7 @@ mod tests {
             text: "question".to_owned(),
             config: "configs/round.toml".to_owned(),
             results: results.to_owned(),
+            argv: Vec::new(),
             stamp: "now".to_owned(),
             shards: 4,
             slurm: Slurm::default(),

@@ -10,9 +10,9 @@ use super::question::{self, Wish};
 use super::slurm::{self, State, States, Trouble};
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
+use crate::interrupt;
 use crate::merge::{self, Title};
 use crate::record::{Run, Slot, ended, read};
-use crate::sweep::{argv, interrupt};
 
 /// Between two looks at the queue: often while things happen, then seldom.
 const SOON: Duration = Duration::from_secs(1);
@@ -50,6 +50,7 @@ struct Shard {
 
 pub(super) struct Follower {
     held: Held,
+    argv: Vec<String>,
     shards: BTreeMap<u32, Shard>,
     bar: ProgressBar,
     /// Shards in the run file already.
@@ -63,7 +64,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(held: Held) -> Self {
+    pub(super) fn new(held: Held, argv: Vec<String>) -> Self {
         let count = held.campaign.shards;
         let bar = ProgressBar::new(u64::from(count));
         bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -75,6 +76,7 @@ impl Follower {
         Self {
             shards: (1..=count).map(|n| (n, Shard::default())).collect(),
             held,
+            argv,
             bar,
             merged: 0,
             merge_due: Instant::now(),
@@ -203,12 +205,15 @@ impl Follower {
                 self.save()
             }
             Err(trouble) => {
-                submissions.pop();
+                // What timed out may have been taken all the same.
+                let before = submissions.len();
+                self.recover();
                 self.save()?;
-                Err(match trouble {
-                    Trouble::Missing => "sbatch is not on PATH any more".to_owned(),
-                    Trouble::Refused(words) => words,
-                })
+                match trouble {
+                    _ if self.held.campaign.submissions.len() == before => Ok(()),
+                    Trouble::Missing => Err("sbatch is not on PATH any more".to_owned()),
+                    Trouble::Refused(words) => Err(words),
+                }
             }
         }
     }
@@ -384,7 +389,7 @@ impl Follower {
         }
         let slot = Slot::at(&self.held.run()).map_err(|e| CommandError::from(&e))?;
         let title = Title {
-            argv: argv(),
+            argv: self.argv.clone(),
             config: Some(self.held.campaign.config.clone()),
         };
         merge::merge(&files, slot, title).map(|merged| Some(merged.run))

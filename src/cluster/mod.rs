@@ -18,7 +18,7 @@ use follow::Follower;
 use crate::config::Slurm;
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
-use crate::sweep::interrupt::{self, Words};
+use crate::interrupt::{self, Words};
 
 /// What a round becomes jobs from.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(crate) struct Order {
     /// Where that lies, as run files write it.
     pub config: String,
     pub results: PathBuf,
+    /// The command line, for the header of the whole.
+    pub argv: Vec<String>,
     pub stamp: String,
     pub shards: u32,
     pub slurm: Slurm,
@@ -44,18 +46,23 @@ const FOLLOWING: Words = Words {
 /// Submits the shards and follows them to their end.
 pub(crate) fn submit(order: Order) -> Result<Followed, CommandError> {
     slurm::present()?;
+    let argv = order.argv.clone();
     let held = Campaign::begin(order)?;
     interrupt::install(FOLLOWING);
-    Follower::new(held).follow()
+    Follower::new(held, argv).follow()
 }
 
 /// Follows what was submitted before, and submits again what is not done.
-pub(crate) fn attach(run: &Path, changed: Slurm) -> Result<Followed, CommandError> {
+pub(crate) fn attach(
+    run: &Path,
+    changed: Slurm,
+    argv: Vec<String>,
+) -> Result<Followed, CommandError> {
     slurm::present()?;
     let mut held = Held::open(run)?;
     held.change(changed)?;
     interrupt::install(FOLLOWING);
-    Follower::new(held).follow()
+    Follower::new(held, argv).follow()
 }
 
 fn could_not(message: impl Into<String>, remedy: impl Into<String>) -> CommandError {

@@ -1,6 +1,7 @@
 //! Slurm's commands, and what their words mean.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -49,6 +50,8 @@ fn ask<S: AsRef<std::ffi::OsStr>>(
     let output = Command::new(program)
         .args(words)
         .stdin(std::process::Stdio::null())
+        // Ctrl-C is for dgx: a submission that is ended half-way may leave a job.
+        .process_group(0)
         .output();
     match output {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(Trouble::Missing),
@@ -71,7 +74,11 @@ pub(super) fn words(campaign: &Campaign, folder: &Path, shards: &[u32]) -> Vec<S
         "--parsable".to_owned(),
         format!("--array={list}{limit}"),
         format!("--job-name={}", campaign.job_name),
-        format!("--output={}/task-%a.log", folder.display()),
+        // A percent sign begins a pattern there.
+        format!(
+            "--output={}/task-%a.log",
+            folder.display().to_string().replace('%', "%%")
+        ),
         "--open-mode=append".to_owned(),
     ];
     let named = [

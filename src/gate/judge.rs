@@ -127,8 +127,8 @@ fn other_card(over: Over, run: &Run) -> bool {
     let Over::Run(base, _) = over else {
         return false;
     };
-    let cards = (&base.header.device.uuid, &run.header.device.uuid);
-    matches!(cards, (Some(one), Some(other)) if one != other)
+    let (one, other) = (base.cards(), run.cards());
+    !one.is_empty() && !other.is_empty() && one != other
 }
 
 /// The contenders the rules are about.

@@ -37,13 +37,13 @@ pub(crate) fn describe(run: &Run) -> String {
     format!("{} ({}, {timing})", device.name, device.backend)
 }
 
-/// Whether two runs timed one and the same card; `None` where it is not on
+/// Whether two runs timed the very same cards; `None` where it is not on
 /// record, or nothing was timed.
 pub(crate) fn same_card(base: &Run, candidate: &Run) -> Option<bool> {
-    let card = |run: &Run| {
-        let device = &run.header.device;
-        let timed = device.timing == Timing::Measured;
-        device.uuid.clone().filter(|_| timed)
+    let cards = |run: &Run| {
+        let timed = run.timing() == Timing::Measured;
+        let cards: Vec<String> = run.cards().into_iter().map(str::to_owned).collect();
+        (timed && !cards.is_empty()).then_some(cards)
     };
-    Some(card(base)? == card(candidate)?)
+    Some(cards(base)? == cards(candidate)?)
 }

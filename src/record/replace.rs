@@ -44,6 +44,11 @@ impl Slot {
             path: path.to_owned(),
             source,
         };
+        // A pipe would wait for somebody to read it.
+        let odd = path.metadata().is_ok_and(|about| !about.is_file());
+        if odd {
+            return Err(error(std::io::Error::other("it is no regular file")));
+        }
         loop {
             let held = OpenOptions::new()
                 .append(true)

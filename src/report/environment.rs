@@ -32,6 +32,12 @@ fn one(subject: &Subject, several: bool) -> Markup {
             @if let Some(compiler) = &header.compiler { dt { "compiler" } dd { (compiler) } }
             dt { "device" } dd { (device.name) " (" (device.backend) "), " (device.sms) " SMs, " (device.clock_mhz) " MHz at most, " (device.l2) " L2" }
             @if let Some(uuid) = &device.uuid { dt { "card" } dd { code { (uuid) } } }
+            @if subject.run.cards().len() > 1 {
+                dt { "cards" } dd {
+                    @for card in subject.run.cards() { code { (card) } " " }
+                    "(each shape on one of them)"
+                }
+            }
             @if let Some(driver) = &device.driver { dt { "driver" } dd { (driver) } }
             dt { "host" } dd { (header.host.cpu) ", " (header.host.cores) " cores, " (header.host.os) " " (header.host.arch) }
             dt { "tolerance" } dd { "rtol " (settings.rtol) ", atol " (settings.atol) " on " (settings.distributions.join(", ")) ", seed " (settings.seed) }

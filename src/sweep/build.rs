@@ -3,10 +3,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::progress::Progress;
 use super::resume::Finished;
-use super::{append, could_not_run, interrupt};
+use super::{append, could_not_run};
 use crate::compile::{Compiled, Compiler, Image, KernelReport, Unit, occupancy, refusal};
 use crate::diagnostic::CommandError;
 use crate::domain::{Bytes, Limits};
+use crate::interrupt;
 use crate::plan::{BuildSpec, LaunchGeometry, OperatorCall, Plan, Work};
 use crate::record::Writer;
 use crate::record::schema::{Build, KernelResources, Line};

@@ -4,7 +4,6 @@
 mod backend;
 mod build;
 mod environment;
-pub(crate) mod interrupt;
 mod measure;
 mod oracles;
 mod pool;
@@ -36,6 +35,7 @@ use crate::config::Round;
 use crate::config::target::usual;
 use crate::diagnostic::CommandError;
 use crate::domain::{ContenderId, Exit, Status};
+use crate::interrupt::{self, Words};
 use crate::plan::{Machine, Plan};
 use crate::record::schema::{End, Line, Settings};
 use crate::record::{Run, WriteError, Writer};
@@ -46,6 +46,11 @@ use oracles::Oracles;
 use pool::{Bars, Field, Spent};
 use progress::Progress;
 use resume::Finished;
+
+const SWEEPING: Words = Words {
+    first: "stopping after what is under way; Ctrl-C again ends at once",
+    second: "ended at once; finished cells are kept: dgx sweep --resume",
+};
 
 /// Everything a sweep is told, resolved.
 #[derive(Debug)]
@@ -138,7 +143,7 @@ pub(crate) fn yardstick_id() -> ContenderId {
 
 /// Runs a round, or what is left of one.
 pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
-    interrupt::install(interrupt::SWEEPING);
+    interrupt::install(SWEEPING);
     let folder = match options.into.as_deref().map(Path::parent) {
         Some(Some(folder)) if folder.as_os_str().is_empty() => Path::new("."),
         Some(Some(folder)) => folder,

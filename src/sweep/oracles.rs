@@ -6,9 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::backend::{Stage, Starter};
-use super::{could_not_run, interrupt};
+use super::could_not_run;
 use crate::diagnostic::CommandError;
 use crate::domain::Shape;
+use crate::interrupt;
 use crate::operator::{Distribution, Operands, OracleCache};
 use crate::plan::Plan;
 use crate::record::schema::Settings;

@@ -2,11 +2,12 @@ use std::time::{Duration, Instant};
 
 use super::backend::Stage;
 use super::oracles::validation_key;
-use super::{Session, could_not_run, interrupt};
+use super::{Session, could_not_run};
 use crate::backend::Modelled;
 use crate::compile::says_error;
 use crate::diagnostic::{CommandError, render};
 use crate::domain::{ContenderId, Status, Timing, Verdict};
+use crate::interrupt;
 use crate::plan::{Cell, OperatorCall, Plan, Work, cost};
 use crate::record::schema::{Estimate, Line};
 use crate::worker::{Lost, Reply, Request, ValidateJob, Worker, trace};

@@ -1,3 +1,6 @@
+//! Ctrl-C and its like: asked once, a command ends as it should; asked twice,
+//! at once.
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -17,11 +20,6 @@ pub(crate) struct Words {
     pub first: &'static str,
     pub second: &'static str,
 }
-
-pub(super) const SWEEPING: Words = Words {
-    first: "stopping after what is under way; Ctrl-C again ends at once",
-    second: "ended at once; finished cells are kept: dgx sweep --resume",
-};
 
 /// The first Ctrl-C, SIGTERM or SIGHUP asks the command to end after what is
 /// under way; the second ends the process. Installing twice, or where signals
