@@ -823,14 +823,15 @@ impl<'w> Sim<'w> {
                 if sparse {
                     cycles /= 2.0;
                 }
-                let state = &mut self.sms[sm];
-                let start = state.tensor[partition].max(now);
-                // Operands from shared memory: A for this warp, a quarter of B.
+                // Operands from shared memory: A for this warp, a quarter of B; the port is that
+                // of all four.
                 let rows = if registers { 0.0 } else { 512.0 };
-                let bytes = rows + f64::from(n) * 8.0;
-                let shared = ticks(bytes / 128.0 * m.shared_interval);
-                state.shared = state.shared.max(start) + shared;
-                let end = (start + ticks(cycles)).max(state.shared);
+                let port = (rows + f64::from(n) * 8.0) / 128.0 * m.shared_interval;
+                cycles = cycles.max(port * PARTITIONS as f64);
+                let state = &mut self.sms[sm];
+                state.shared = state.shared.max(now) + ticks(port);
+                let start = state.tensor[partition].max(now);
+                let end = start + ticks(cycles);
                 state.tensor[partition] = end;
                 self.tensor_busy += ticks(cycles);
                 let steal = ticks(m.wgmma_steal + m.wgmma_steal_column * f64::from(n));
