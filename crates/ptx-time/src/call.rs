@@ -291,6 +291,8 @@ fn replay(
         gate,
         l2_share: machine.l2_bandwidth / clock / active_sms as f64,
         memory_share: machine.memory_bandwidth / clock / active_sms as f64,
+        dirty_share: machine.dirty_bandwidth / clock / active_sms as f64,
+        dirty_bytes: machine.dirty_bytes / active_sms as f64,
         cold,
         alone,
         cold_maps: !warmth.all,

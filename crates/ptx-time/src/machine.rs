@@ -107,6 +107,10 @@ machine! {
     l2_same,
     /// Bytes a second from memory, read cold.
     memory_bandwidth,
+    /// The same as long as what is read drives out of L2 what was written before.
+    dirty_bandwidth,
+    /// How many bytes that are.
+    dirty_bytes,
     /// Cycles of the copy engine for a copy.
     bulk_interval,
     /// Cycles of the copy engine for each row of a tensor copy.

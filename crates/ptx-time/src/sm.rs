@@ -39,6 +39,10 @@ pub(crate) struct Work<'w> {
     pub(crate) l2_share: f64,
     /// Bytes a cycle one SM gets of what all get from memory.
     pub(crate) memory_share: f64,
+    /// The same while what is read drives out what others have written, and for how many bytes
+    /// of one SM that is so.
+    pub(crate) dirty_share: f64,
+    pub(crate) dirty_bytes: f64,
     /// For each region the part of what is read first that comes from memory; others have read
     /// the rest by then.
     pub(crate) cold: Vec<f64>,
@@ -179,6 +183,8 @@ struct Sm {
     copies: Ticks,
     l2: Ticks,
     memory: Ticks,
+    /// Bytes it has got from memory.
+    drawn: f64,
     remote: Ticks,
     /// Bulk copies of regions this SM has asked for, by their first byte.
     seen: HashSet<(u32, u64)>,
@@ -186,6 +192,18 @@ struct Sm {
     maps: HashSet<u32>,
     /// Lines of regions its threads have read.
     lines: HashSet<(u32, u64)>,
+}
+
+impl Sm {
+    /// Gets bytes from memory.
+    fn draw(&mut self, now: Ticks, bytes: f64, work: &Work<'_>) {
+        let share = match self.drawn < work.dirty_bytes {
+            true => work.dirty_share,
+            false => work.memory_share,
+        };
+        self.drawn += bytes;
+        self.memory = self.memory.max(now) + ticks(bytes / share);
+    }
 }
 
 const PIPES: usize = 5;
@@ -902,7 +920,6 @@ impl<'w> Sim<'w> {
     /// When bytes of global memory have come, or have left.
     fn fetch(&mut self, sm: usize, now: Ticks, at: &GlobalBytes, writes: bool) -> Ticks {
         let m = self.machine;
-        let memory_share = self.work.memory_share;
         let cold = self.work.coldness(at);
         let rate = self.work.l2_rate(at, m);
         let state = &mut self.sms[sm];
@@ -915,8 +932,7 @@ impl<'w> Sim<'w> {
         state.l2 = state.l2.max(now) + ticks(bytes / rate);
         let mut done = state.l2.max(state.lsu) + ticks(m.l2_latency);
         if !writes && cold > 0.0 {
-            let start = state.memory.max(now);
-            state.memory = start + ticks(bytes * cold / memory_share);
+            state.draw(now, bytes * cold, self.work);
             done = done.max(state.memory + ticks(m.l2_latency)) + ticks(m.memory_latency);
         }
         done
@@ -947,7 +963,6 @@ impl<'w> Sim<'w> {
     ) {
         let m = self.machine;
         let (sm, cta) = (self.warps[index].sm, self.warps[index].cta);
-        let memory_share = self.work.memory_share;
         let rate = at.map_or(m.l2_port, |at| self.work.l2_rate(&at, m));
         let state = &mut self.sms[sm];
         let engine = state.copies.max(now);
@@ -971,7 +986,7 @@ impl<'w> Sim<'w> {
         if let (Way::Load | Way::Prefetch, Some(at)) = (way, at) {
             let cold = self.work.coldness(&at);
             if cold > 0.0 && state.seen.insert((at.region, at.first)) {
-                state.memory = state.memory.max(engine) + ticks(size * cold / memory_share);
+                state.draw(engine, size * cold, self.work);
                 done = done.max(state.memory + ticks(m.bulk_latency)) + ticks(m.memory_latency);
             }
         }
