@@ -7,7 +7,7 @@ use ptx_emu::trace::{CtaTrace, Deed, Event, Trace, Way};
 
 use crate::cubin::Code;
 use crate::machine::Machine;
-use crate::sm::{CtaTimes, Replay, Sim, Span, Spent, Stuck, Work};
+use crate::sm::{CtaTimes, Epilogue, Replay, Sim, Span, Spent, Stuck, Work};
 
 /// One launch of a call, as far as it was traced.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +60,8 @@ pub struct LaunchTimes {
     pub spent: [f64; Spent::ALL.len()],
     /// The same piece by piece, if asked for.
     pub spans: Vec<Span>,
+    /// When the warps that multiply were between tiles, or after their last.
+    pub epilogues: Vec<Epilogue>,
     /// Cycles between the last two readings of a clock: from the earliest of a warp's to the latest.
     pub stamped: Option<f64>,
     /// The part of what warps did for which the cubin has no instruction.
@@ -321,5 +323,107 @@ fn replay(
         ctas: longest.ctas,
         spent: longest.spent,
         spans: longest.spans,
+        epilogues: longest.epilogues,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sass::{Kind, Sass};
+    use ptx_emu::trace::GlobalBytes;
+
+    /// Two warps meet at a barrier, then do two tiles each: a product and a store.
+    fn two_tiles() -> (Code, Trace) {
+        let kinds = [
+            Kind::Barrier,
+            Kind::Mma,
+            Kind::Global,
+            Kind::Mma,
+            Kind::Global,
+            Kind::Exit,
+        ];
+        let instruction = |kind| Sass {
+            kind,
+            stall: 2,
+            waits: 0,
+            result: None,
+            operands: None,
+            guarded: false,
+            offset: 0,
+        };
+        let code = Code {
+            instructions: kinds.map(instruction).to_vec(),
+            lines: (1..=6).collect(),
+        };
+        let barrier = Deed::Barrier {
+            id: 0,
+            threads: 64,
+            waits: true,
+        };
+        let product = Deed::Mma {
+            shape: [16, 8, 16],
+            bits: 16,
+        };
+        let store = Deed::Global {
+            at: GlobalBytes {
+                region: 0,
+                first: 0,
+                bytes: 128,
+                sectors: 4,
+            },
+            writes: true,
+            atomic: false,
+        };
+        let deeds = [barrier, product, store, product, store];
+        let did = (0..).zip(deeds).map(|(at, deed)| Event::Did { at, deed });
+        let warp: Vec<Event> = did.chain([Event::Run { first: 5, end: 6 }]).collect();
+        let trace = Trace {
+            lines: (1..=6).collect(),
+            leaders: vec![true, false, false, false, false, false],
+            regions: vec![1 << 20],
+            ctas: vec![CtaTrace {
+                cta: 7,
+                cluster: 7,
+                rank: 0,
+                warps: vec![warp.clone(), warp],
+            }],
+        };
+        (code, trace)
+    }
+
+    #[test]
+    fn a_warps_time_is_told_once_and_where_it_went() {
+        let (code, trace) = two_tiles();
+        let machine = Machine::from_numbers(|_| Some(8.0)).unwrap();
+        let launch = Launched {
+            code: &code,
+            trace: &trace,
+            ctas: 1,
+            cluster: 1,
+            resident: 1,
+            dependent: false,
+            beside: false,
+        };
+        let call = Call::replay(&machine, &[launch], true).unwrap();
+        let times = &call.launches[0];
+        assert_eq!(times.ctas[0].cta, 7);
+        for warp in 0..2 {
+            let spans: Vec<&Span> = times.spans.iter().filter(|s| s.warp == warp).collect();
+            for pair in spans.windows(2) {
+                assert!(pair[0].to <= pair[1].from, "{pair:?}");
+            }
+            let told: f64 = spans.iter().map(|s| s.to - s.from).sum();
+            assert!(told <= times.cycles, "{told} of {}", times.cycles);
+            let tiles = times.epilogues.iter().filter(|e| e.warp == warp);
+            assert!(tiles.clone().all(|e| e.from <= e.to));
+            assert_eq!(tiles.count(), 2);
+        }
+        let waits = times.spans.iter().filter(|s| s.spent == Spent::Barrier);
+        let lines: Vec<u32> = waits.map(|s| s.line).collect();
+        assert!(
+            !lines.is_empty() && lines.iter().all(|&line| line == 1),
+            "{lines:?}"
+        );
+    }
 }

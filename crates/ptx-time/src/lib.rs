@@ -46,4 +46,4 @@ mod sm;
 pub use call::{Call, LaunchTimes, Launched};
 pub use cubin::{Code, CubinError};
 pub use machine::Machine;
-pub use sm::{CtaTimes, Span, Spent, Stuck};
+pub use sm::{CtaTimes, Epilogue, Span, Spent, Stuck};

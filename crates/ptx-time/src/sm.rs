@@ -127,6 +127,19 @@ pub struct Span {
     pub line: u32,
 }
 
+/// A warp's way from its last product of a tile to its last store of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Epilogue {
+    /// Which of the CTAs that ran, in order of their start.
+    pub cta: usize,
+    /// Which of its warps.
+    pub warp: usize,
+    /// Cycles: the end of the product.
+    pub from: f64,
+    /// Cycles: the store, or the end of the warp after its last product.
+    pub to: f64,
+}
+
 /// What came of it, in cycles from the start of the first CTA.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Replay {
@@ -137,6 +150,7 @@ pub(crate) struct Replay {
     pub(crate) ctas: Vec<CtaTimes>,
     pub(crate) spent: [f64; Spent::ALL.len()],
     pub(crate) spans: Vec<Span>,
+    pub(crate) epilogues: Vec<Epilogue>,
     /// First and second last stamp of each warp that read a clock.
     pub(crate) stamps: Vec<(f64, f64)>,
     pub(crate) deeds: u64,
@@ -146,6 +160,8 @@ pub(crate) struct Replay {
 /// When a CTA did what.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CtaTimes {
+    /// Its number in the grid.
+    pub cta: u64,
     /// Its first instruction.
     pub start: f64,
     /// Its first tensor instruction.
@@ -247,6 +263,15 @@ struct Warp<'w> {
     copy_open: (Ticks, Ticks),
     copy_groups: VecDeque<(Ticks, Ticks)>,
     stamps: Vec<Ticks>,
+    /// Which of its CTA.
+    number: usize,
+    /// Line of the PTX it came to last.
+    line: u32,
+    /// Up to where its time is told.
+    told: Ticks,
+    /// The end of its last product, and its last store since.
+    product: Option<Ticks>,
+    stored: Option<Ticks>,
 }
 
 #[derive(Debug, Default)]
@@ -300,6 +325,7 @@ pub(crate) struct Sim<'w> {
     keep_spans: bool,
     spent: [f64; Spent::ALL.len()],
     spans: Vec<Span>,
+    epilogues: Vec<Epilogue>,
     issued: u64,
     tensor_busy: Ticks,
     end: Ticks,
@@ -334,6 +360,7 @@ impl<'w> Sim<'w> {
             keep_spans,
             spent: Default::default(),
             spans: Vec::new(),
+            epilogues: Vec::new(),
             issued: 0,
             tensor_busy: 0,
             end: 0,
@@ -375,6 +402,7 @@ impl<'w> Sim<'w> {
             ctas: self.ctas.iter().map(|cta| cta.times).collect(),
             spent: self.spent,
             spans: self.spans,
+            epilogues: self.epilogues,
             deeds: self.scribe.deeds,
             homeless: self.scribe.homeless,
         })
@@ -425,6 +453,11 @@ impl<'w> Sim<'w> {
                     copy_open: (0, 0),
                     copy_groups: VecDeque::new(),
                     stamps: Vec::new(),
+                    number,
+                    line: 0,
+                    told: start,
+                    product: None,
+                    stored: None,
                 });
                 self.push(start, Item::Warp(warp));
             }
@@ -433,6 +466,7 @@ impl<'w> Sim<'w> {
                 rank: rank as u32,
                 warps_left: trace.warps.len(),
                 times: CtaTimes {
+                    cta: trace.cta,
                     start: start as f64 / CYCLE,
                     ..CtaTimes::default()
                 },
@@ -443,25 +477,49 @@ impl<'w> Sim<'w> {
         self.clusters.push(state);
     }
 
-    fn spend(&mut self, warp: usize, spent: Spent, from: Ticks, to: Ticks, line: u32) {
+    /// Tells what a piece of a warp's time went to; what was told of it before stands.
+    fn spend(&mut self, index: usize, spent: Spent, from: Ticks, to: Ticks) {
+        let warp = &mut self.warps[index];
+        let from = from.max(warp.told);
         if to <= from {
             return;
         }
-        let cycles = (to - from) as f64 / CYCLE;
-        self.spent[spent as usize] += cycles;
+        warp.told = to;
+        let (from, to) = (from as f64 / CYCLE, to as f64 / CYCLE);
+        self.spent[spent as usize] += to - from;
         if self.keep_spans {
-            let state = &self.warps[warp];
-            let number = self.warps[..warp].iter().rev();
-            let number = number.take_while(|w| w.cta == state.cta).count();
             self.spans.push(Span {
-                cta: state.cta,
-                warp: number,
-                from: from as f64 / CYCLE,
-                to: to as f64 / CYCLE,
+                cta: warp.cta,
+                warp: warp.number,
+                from,
+                to,
                 spent,
-                line,
+                line: warp.line,
             });
         }
+    }
+
+    /// A product of a warp ends then; if it has stored since the last, a tile was done.
+    fn multiply(&mut self, index: usize, start: Ticks, done: Ticks) {
+        let warp = &mut self.warps[index];
+        let times = &mut self.ctas[warp.cta].times;
+        times.first_mma.get_or_insert(start as f64 / CYCLE);
+        times.last_mma = Some(done as f64 / CYCLE);
+        let stored = warp.stored.take();
+        let before = warp.product.replace(done);
+        if let (Some(from), Some(to)) = (before, stored) {
+            self.end_tile(index, from, to);
+        }
+    }
+
+    fn end_tile(&mut self, index: usize, from: Ticks, to: Ticks) {
+        let warp = &self.warps[index];
+        self.epilogues.push(Epilogue {
+            cta: warp.cta,
+            warp: warp.number,
+            from: from as f64 / CYCLE,
+            to: to.max(from) as f64 / CYCLE,
+        });
     }
 
     /// Issues the warp's next instruction, or says when to try again.
@@ -501,6 +559,10 @@ impl<'w> Sim<'w> {
         let sass = self.work.code.instructions[op as usize];
         let line = self.work.code.lines[op as usize];
         let warp = &mut self.warps[index];
+        // The assembler's own instructions stand for the line before them.
+        if line != 0 {
+            warp.line = line;
+        }
         // Scoreboards.
         let mut ready = now;
         let mut board = None;
@@ -516,12 +578,12 @@ impl<'w> Sim<'w> {
                 warp.parked.get_or_insert((spent, now));
                 return;
             }
-            self.spend(index, spent, now, ready, line);
+            self.spend(index, spent, now, ready);
             return self.push(ready, Item::Warp(index));
         }
         let (sm, partition) = (warp.sm, warp.partition);
         if let Some((spent, since)) = warp.parked.take() {
-            self.spend(index, spent, since, now, line);
+            self.spend(index, spent, since, now);
         }
         let units = pipes(sass.kind);
         let state = &mut self.sms[sm];
@@ -547,7 +609,7 @@ impl<'w> Sim<'w> {
             _ => {}
         }
         if free > now {
-            self.spend(index, Spent::Contending, now, free, line);
+            self.spend(index, Spent::Contending, now, free);
             return self.push(free, Item::Warp(index));
         }
         // It issues.
@@ -614,7 +676,7 @@ impl<'w> Sim<'w> {
             stall += m.branch_cycles;
         }
         warp.next = now + ticks(stall);
-        self.spend(index, Spent::Issuing, now, now + ticks(stall), line);
+        self.spend(index, Spent::Issuing, now, now + ticks(stall));
         if let Some(deed) = deed
             && !self.act(index, now, &deed, Some(op), sass.result)
         {
@@ -629,7 +691,7 @@ impl<'w> Sim<'w> {
     /// Holds the warp until then.
     fn hold(&mut self, index: usize, from: Ticks, until: Ticks, spent: Spent) {
         let from = from.max(self.warps[index].next);
-        self.spend(index, spent, from, until, 0);
+        self.spend(index, spent, from, until);
         let warp = &mut self.warps[index];
         warp.next = warp.next.max(until);
     }
@@ -702,6 +764,9 @@ impl<'w> Sim<'w> {
             }
             Deed::Global { at, writes, atomic } => {
                 let done = self.fetch(sm, now, &at, writes);
+                if writes {
+                    self.warps[index].stored = Some(now);
+                }
                 if !writes || atomic {
                     self.occupy(index, board, done, Spent::Memory);
                 }
@@ -859,9 +924,7 @@ impl<'w> Sim<'w> {
                 let done = end + ticks(m.wgmma_latency);
                 let warp = &mut self.warps[index];
                 warp.wgmma_open = warp.wgmma_open.max(done);
-                let times = &mut self.ctas[cta].times;
-                times.first_mma.get_or_insert(start as f64 / CYCLE);
-                times.last_mma = Some(done as f64 / CYCLE);
+                self.multiply(index, start, done);
             }
             Deed::WgmmaCommit => {
                 let warp = &mut self.warps[index];
@@ -891,9 +954,7 @@ impl<'w> Sim<'w> {
                 self.tensor_busy += ticks(share * m.mma_interval);
                 let done = state.tensor[partition] + ticks(m.mma_latency);
                 self.occupy(index, board, done, Spent::Wgmma);
-                let times = &mut self.ctas[cta].times;
-                times.first_mma.get_or_insert(start as f64 / CYCLE);
-                times.last_mma = Some(done as f64 / CYCLE);
+                self.multiply(index, start, done);
             }
             Deed::AwaitLaunch => {
                 let gate = ticks(self.work.gate);
@@ -993,6 +1054,9 @@ impl<'w> Sim<'w> {
         match (way, barrier) {
             (Way::Store, _) | (_, None) => {
                 let warp = &mut self.warps[index];
+                if way == Way::Store {
+                    warp.stored = Some(now);
+                }
                 warp.copy_open.0 = warp.copy_open.0.max(done);
                 let read = sent + ticks(m.bulk_store_latency / 2.0);
                 warp.copy_open.1 = warp.copy_open.1.max(read);
@@ -1060,7 +1124,7 @@ impl<'w> Sim<'w> {
         warp.next = warp.next.max(at);
         let next = warp.next;
         if let Some((spent, since)) = warp.parked.take() {
-            self.spend(index, spent, since, at, 0);
+            self.spend(index, spent, since, at);
         }
         self.push(next, Item::Warp(index));
     }
@@ -1089,7 +1153,7 @@ impl<'w> Sim<'w> {
                     state.boards[usize::from(board)] = wake;
                     if let Some((spent, since)) = state.parked.take() {
                         let next = state.next.max(wake);
-                        self.spend(warp, spent, since, next, 0);
+                        self.spend(warp, spent, since, next);
                         self.push(next, Item::Warp(warp));
                     }
                 }
@@ -1099,6 +1163,9 @@ impl<'w> Sim<'w> {
 
     /// The warp has done all it did.
     fn leave(&mut self, index: usize, now: Ticks) {
+        if let Some(from) = self.warps[index].product {
+            self.end_tile(index, from, now);
+        }
         let cta = self.warps[index].cta;
         self.end = self.end.max(now);
         let state = &mut self.ctas[cta];
