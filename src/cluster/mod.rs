@@ -58,8 +58,8 @@ pub(crate) fn attach(
     changed: Slurm,
     argv: Vec<String>,
 ) -> Result<Followed, CommandError> {
-    slurm::present()?;
     let mut held = Held::open(run)?;
+    slurm::present()?;
     held.change(changed)?;
     interrupt::install(FOLLOWING);
     Follower::new(held, argv).follow()

@@ -241,10 +241,10 @@ fn write(
         }
         out.flush().map_err(io)?;
     }
-    let so_far = read(draft.path()).map_err(CommandError::from)?;
+    let mut run = read(draft.path()).map_err(CommandError::from)?;
     for (index, source) in sources.iter().enumerate() {
         let mut taken = choice.shapes_from(index).iter();
-        if let Some(shape) = taken.find(|shape| !source.is_in(&so_far, shape)) {
+        if let Some(shape) = taken.find(|shape| !source.is_in(&run, shape)) {
             return Err(CommandError::new(
                 Exit::CouldNotRun,
                 format!(
@@ -256,17 +256,18 @@ fn write(
         }
     }
     let what: Vec<&str> = missing.iter().map(|m| m.what.as_str()).collect();
-    let decision = so_far.decision(seconds.get("measure").copied().unwrap_or_default());
+    let decision = run.decision(seconds.get("measure").copied().unwrap_or_default());
     let end = End {
         complete: missing.is_empty(),
         reason: (!missing.is_empty()).then(|| what.join("; ")),
         seconds,
         decision: Some(decision).filter(|d| !d.is_empty()),
     };
-    drop(so_far);
-    line(draft.as_file_mut(), &Line::End(end)).map_err(io)?;
-    let path = slot.fill(draft).map_err(|e| CommandError::from(&e))?;
-    read(&path).map_err(CommandError::from)
+    line(draft.as_file_mut(), &Line::End(end.clone())).map_err(io)?;
+    // As it would be read again.
+    run.path = slot.fill(draft).map_err(|e| CommandError::from(&e))?;
+    run.end = Some(end);
+    Ok(run)
 }
 
 fn line(out: &mut impl Write, line: &Line) -> std::io::Result<()> {

@@ -11,7 +11,7 @@ const MEASURED: &str = include_str!("../fixtures/runs/round4.jsonl");
 const JURY: &str = include_str!("../../configs/round4.toml");
 
 /// Every command, at least once, and how it ends where it can speak.
-const COMMANDS: [(&str, i32); 20] = [
+const COMMANDS: [(&str, i32); 23] = [
     ("sweep round.toml --backend emu --timings", 3),
     ("sweep round.toml --dry-run", 0),
     ("show round4.jsonl", 0),
@@ -26,6 +26,7 @@ const COMMANDS: [(&str, i32); 20] = [
     ("report round4.jsonl -o page.html", 0),
     ("dispatch round4.jsonl", 0),
     ("merge round4.jsonl -o merged.jsonl", 0),
+    ("attach --help", 0),
     ("calibrate --list", 0),
     ("explain one round.toml", 0),
     ("jury round4.toml round4.jsonl", 0),
