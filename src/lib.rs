@@ -57,6 +57,8 @@ mod record;
 mod explain;
 mod sweep;
 
+mod calibrate;
+
 mod merge;
 
 mod cluster;
@@ -71,8 +73,6 @@ mod present;
 
 mod contest;
 mod export;
-
-mod calibrate;
 
 mod report;
 

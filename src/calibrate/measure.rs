@@ -1,5 +1,4 @@
 use std::collections::HashMap;
-use std::path::Path;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -10,7 +9,6 @@ use crate::backend::cuda::{self, Presence, ProbeBench, Reading, Trial, tools_uni
 use crate::compile::{Compiler, Image, Unit};
 use crate::diagnostic::CommandError;
 use crate::domain::{BackendKind, Chip, Exit};
-use crate::export;
 use crate::record::schema::DeviceRecord;
 use crate::sweep::{argv, git_state, host, started};
 
@@ -19,13 +17,8 @@ const TIMES: u32 = 5;
 /// What probes read: any bits do, but the same in every run.
 const DATA_SEED: u64 = 0x0d67;
 
-/// Puts the cases whose names contain `only` to the GPU, and writes what it
-/// answers to `path`, whole or not at all.
-pub(crate) fn measure(
-    path: &Path,
-    only: Option<&str>,
-    compiler: &Compiler,
-) -> Result<usize, CommandError> {
+/// What the GPU answers to the cases whose names contain `only`.
+pub(crate) fn measure(only: Option<&str>, compiler: &Compiler) -> Result<Answers, CommandError> {
     let chip = present()?;
     let chosen = chosen(only)?;
     let images = compiled(&chosen, compiler)?;
@@ -50,9 +43,7 @@ pub(crate) fn measure(
         let readings = readings.map_err(|e| failed(case, &e.message))?;
         answers.push(answer(case, image, &readings)?);
     }
-    let text = Answers { asked, answers }.to_text();
-    export::write(path, &text.map_err(|e| could_not_run(&e.to_string()))?)?;
-    Ok(chosen.len())
+    Ok(Answers { asked, answers })
 }
 
 /// The chip of the GPU here; there must be one that runs the probes.
@@ -120,7 +111,7 @@ fn memory(chosen: &Chosen) -> (Vec<u8>, u64) {
     (data, most(|case| case.scratch).unwrap_or(0))
 }
 
-fn trial<'a>(case: &'a Case, image: &'a Image) -> Trial<'a> {
+pub(super) fn trial<'a>(case: &'a Case, image: &'a Image) -> Trial<'a> {
     let map = case.map.as_ref();
     Trial {
         image,

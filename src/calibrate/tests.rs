@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use ptx_emu::{Launch, Memory, Module, Params};
 use rayon::prelude::*;
 
 use super::answers::{Answer, Answers};
+use super::measure::trial;
 use super::probe::{Case, Probe, Read, cases, probes, unit};
-use crate::backend::cuda::{REPORT_BYTES, Reading, SEED};
-use crate::backend::emu::tensor_map;
-use crate::compile::Nvrtc;
+use crate::backend::cuda::WARP_STAMPS;
+use crate::backend::emu::probing::stamps;
+use crate::compile::{Image, Nvrtc};
 
 #[test]
 fn every_case_has_a_name_of_its_own_and_fits_a_card() {
@@ -24,7 +24,7 @@ fn every_case_has_a_name_of_its_own_and_fits_a_card() {
     assert!(names.len() < 450, "{} cases", names.len());
 }
 
-/// Calls one cluster of a case.
+/// Compiles a case and calls one cluster of it.
 fn call(probe: &Probe, case: &Case) -> Result<(), String> {
     let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
     let unit = unit(probe, case);
@@ -36,44 +36,24 @@ fn call(probe: &Probe, case: &Case) -> Result<(), String> {
     let compiled = compiler
         .compile(&unit.name, &unit.source, &unit.flags(), &headers)
         .map_err(|e| e.to_string())?;
-    if compiled.cubin.is_none() || compiled.log.contains("Potential Performance Loss") {
+    if compiled.log.contains("Potential Performance Loss") {
         return Err(compiled.log);
     }
-    let module = Module::load(&compiled.ptx).map_err(|e| e.to_string())?;
-    let mut memory = Memory::new();
-    let mut room = |bytes: u64| memory.alloc(bytes).map_err(|e| e.to_string());
-    let (out, data, scratch) = (
-        room(REPORT_BYTES as u64)?,
-        room(case.data)?,
-        room(case.scratch)?,
-    );
-    if let Some(map) = &case.map {
-        let base = if map.into_scratch { scratch } else { data };
-        let encoded = tensor_map::encode("map", &map.geometry, base.0 + map.offset);
-        let encoded = encoded.map_err(|e| e.message)?;
-        memory.write(scratch, &encoded).map_err(|e| e.to_string())?;
-    }
-    let params = Params::new().pointer(out).pointer(data).pointer(scratch);
-    let launch = Launch::new("probe")
-        .grid([case.cluster, 1, 1])
-        .block([case.block, 1, 1])
-        .cluster([case.cluster, 1, 1])
-        .shared_bytes(case.smem)
-        .params(params.u32(SEED));
-    launch
-        .run(&module, &mut memory)
-        .map_err(|e| e.to_string())?;
-    let mut report = vec![0; REPORT_BYTES];
-    memory.read(out, &mut report).map_err(|e| e.to_string())?;
-    let reading = Reading::of(&report, 1.0, None);
-    let read = match case.read {
-        Read::Cycles => reading.cycles,
-        Read::Nanos => reading.nanos,
-        Read::Micros => Some(1.0),
+    let image = Image {
+        key: String::new(),
+        cubin: compiled.cubin.ok_or(compiled.log)?,
+        ptx: compiled.ptx,
+        kernels: Vec::new(),
+        remarks: Vec::new(),
     };
-    read.filter(|time| *time > 0.0)
-        .map(drop)
-        .ok_or_else(|| "no time".to_owned())
+    let place = match case.read {
+        Read::Cycles | Read::Micros => 0,
+        Read::Nanos => WARP_STAMPS,
+    };
+    match stamps(&trial(case, &image), [case.data, case.scratch], place)? {
+        true => Ok(()),
+        false => Err("it reported no time".to_owned()),
+    }
 }
 
 #[test]

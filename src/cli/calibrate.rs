@@ -38,8 +38,13 @@ pub(crate) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
     };
     export::probe(&path)?;
     let compiler = runs::compiler(args.compile.limits(), "scripts/dgx fetches NVRTC")?;
-    let cases = calibrate::measure(&path, only, &compiler)?;
-    say!("{cases} cases in {}", path.display());
+    let answers = calibrate::measure(only, &compiler)?;
+    let text = answers.to_text().map_err(|error| {
+        let message = format!("cannot write the answers down: {error}");
+        CommandError::new(Exit::CouldNotRun, message, "ask again")
+    })?;
+    export::write(&path, &text)?;
+    say!("{} cases in {}", answers.answers.len(), path.display());
     Ok(Exit::Done)
 }
 

@@ -28,7 +28,7 @@ pub(crate) use device::{Presence, presence};
 pub(crate) use driver::CudaError;
 pub(crate) use probing::{ProbeBench, Reading, Trial};
 #[cfg(test)]
-pub(crate) use probing::{REPORT_BYTES, SEED};
+pub(crate) use probing::{REPORT_BYTES, SEED, WARP_STAMPS};
 
 use super::{Backend, Bench, Course, Data, Job, Loaded, Observation, RunFailure};
 use crate::compile::{Image, Unit};

@@ -14,7 +14,7 @@ use crate::plan::MapGeometry;
 
 /// Words of a kernel's report: two for each warp of CTA 0, then two for each
 /// CTA. Keep in step with probe.cuh.
-const WARP_STAMPS: usize = 64;
+pub(crate) const WARP_STAMPS: usize = 64;
 const MOST_CTAS: usize = 4096;
 /// Bytes of a report.
 pub(crate) const REPORT_BYTES: usize = 8 * (WARP_STAMPS + 2 * MOST_CTAS);
@@ -156,7 +156,7 @@ impl ProbeBench {
 
 impl Reading {
     /// From a kernel's report, and what was seen from outside.
-    pub(crate) fn of(report: &[u8], micros: f64, around: Option<f64>) -> Self {
+    fn of(report: &[u8], micros: f64, around: Option<f64>) -> Self {
         let words = report.chunks_exact(8);
         let report: Vec<u64> = words
             .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))

@@ -4,7 +4,9 @@
 
 mod fault;
 mod model;
-pub(crate) mod tensor_map;
+#[cfg(test)]
+pub(crate) mod probing;
+mod tensor_map;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};

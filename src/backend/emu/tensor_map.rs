@@ -9,7 +9,7 @@ use crate::plan::{MapGeometry, OperatorCall};
 const SOMEWHERE: u64 = 1 << 20;
 
 /// Encodes one tensor map for a tensor at `address`.
-pub(crate) fn encode(
+pub(super) fn encode(
     name: &str,
     map: &MapGeometry,
     address: u64,
