@@ -4,6 +4,7 @@
 mod bad_input;
 mod broken_variants;
 mod browser;
+mod calibrating;
 mod cards;
 mod compiling;
 mod gating;
