@@ -213,7 +213,7 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     }
     for (name, (run, ranking)) in ["A", "B"].iter().zip(sides) {
         if let Some(lacks) = present::lacks(run, ranking) {
-            let told = style.doubtful(&format!("{name} is not complete: {lacks}"));
+            let told = style.doubtful(format!("{name} is not complete: {lacks}"));
             say!("{}", style.fold(&told, 2));
         }
     }

@@ -64,7 +64,7 @@ pub(crate) struct Globals {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Compile, validate and time a round's contenders, and rank them
-    Sweep(sweep::Args),
+    Sweep(Box<sweep::Args>),
     /// Follow the jobs of a sweep on a cluster again, and submit what is not done
     Attach(attach::Args),
     /// Join the run files of a round that was swept in parts
@@ -153,7 +153,7 @@ fn as_said(exit: Exit, verdict_is_all: bool, lost: Option<Lost>) -> Exit {
 fn obey(cli: Cli) -> Result<Exit, CommandError> {
     let globals = &cli.globals;
     match cli.command {
-        Command::Sweep(args) => sweep::run(args, globals),
+        Command::Sweep(args) => sweep::run(*args, globals),
         Command::Attach(args) => attach::run(args, globals),
         Command::Merge(args) => merge::run(args, globals),
         Command::Show(args) => show::run(args, globals),
