@@ -8,7 +8,7 @@ arch    = "sm_90a"
 # Few tokens, or so few features that swap-ab's tiles leave SMs idle.
 [[pick]]
 contender = "decode"
-when      = "groups == 1 && (most(m) <= 16 || most(m) <= 40 && most(n) <= 2048 || most(m) <= 64 && most(n) <= 1024)"
+when      = "most(m) <= (groups == 1 ? 16 : 8) || groups == 1 && (most(m) <= 40 && most(n) <= 1024 || most(m) <= 48 && most(n) <= 512)"
 
 # Tokens outnumber both weights' rows: prepare the weights.
 [[pick]]

@@ -170,13 +170,13 @@ struct Producer {
 #pragma unroll
     for (u32 half = 0; half < 2; ++half) {
       const u32 x = stage * (STAGE_K / 2) + half * SPAN;
-      ptx::tma_load_2d(ptx::shared_address(to.gate[half]), maps + MAP_B1, x, work.feature, full);
-      ptx::tma_load_2d(ptx::shared_address(to.up[half]), maps + MAP_B2, x, work.feature, full);
+      ptx::tma_load_2d(ptx::shared_address(to.gate[half]), maps + MAP_B1, x, work.feature, full, ptx::EVICT_FIRST);
+      ptx::tma_load_2d(ptx::shared_address(to.up[half]), maps + MAP_B2, x, work.feature, full, ptx::EVICT_FIRST);
       ptx::tma_load_2d(ptx::shared_address(to.tokens[half]), maps + MAP_A, x, work.row, full);
     }
     const u32 x = stage * SCALE_BYTES;
-    ptx::tma_load_2d(ptx::shared_address(to_scales.gate), maps + MAP_SFB1, x, work.feature, full);
-    ptx::tma_load_2d(ptx::shared_address(to_scales.up), maps + MAP_SFB2, x, work.feature, full);
+    ptx::tma_load_2d(ptx::shared_address(to_scales.gate), maps + MAP_SFB1, x, work.feature, full, ptx::EVICT_FIRST);
+    ptx::tma_load_2d(ptx::shared_address(to_scales.up), maps + MAP_SFB2, x, work.feature, full, ptx::EVICT_FIRST);
     ptx::tma_load_2d(ptx::shared_address(to_scales.tokens), maps + MAP_SFA, x, work.row, full);
     slot = slot + 1 == SLOTS ? 0 : slot + 1;
     if (++stage == work.end) {

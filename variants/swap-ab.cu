@@ -16,27 +16,29 @@ width = "align(cdiv(m, cdiv(m, CAP)), GRAIN)"
 # tokens; two CTAs may share its K. The tiling is the one whose tiles, dealt out
 # to the SMs, end first.
 [tune]
-choose   = { WARPGROUPS = [2, 3], CAP = [256, 224, 192, 160, 128, 112, 96, 80, 64], SPLIT = [1, 2] }
+choose   = { WARPGROUPS = [2, 3, 1], CAP = [256, 224, 192, 160, 128, 112, 96, 80, 64], SPLIT = [1, 2] }
 minimise = """
   WARPGROUPS == 3 && (CAP > 160 || most(n % 96) > 0) ? 1000000000000 :
-  SPLIT == 2 && (groups > 1 || least(k) < 1024 || most(width % 16) > 0) ? 1000000000000 :
+  WARPGROUPS == 1 && (groups > 1 || most(m) > 64) ? 1000000000000 :
+  SPLIT == 2 && (groups > 1 || least(k) < 1024) ? 1000000000000 :
   SPLIT == 2 && 2 * ALL_TILES > sms ? 1000000000000 :
   makespan
 """
 
 # Cycles of a tile of T = width tokens, measured: max(2T, 145 + 1.05T) per warpgroup and
-# K64, fill and epilogue, and 30T to meet the other half of K.
+# K64, 60 more if there is but one; fill and epilogue; and 30T to meet the other half of K.
 [deal]
 workers = "min(sms / SPLIT, ALL_TILES)"
 cost    = """
   3000 + (SPLIT - 1) * 30 * width
-  + WARPGROUPS * (k / 64) / SPLIT * max(2 * width, 145 + width * 105 / 100)
+  + WARPGROUPS * (k / 64) / SPLIT * max(2 * width, (WARPGROUPS == 1 ? 205 : 145) + width * 105 / 100)
 """
 
 [const]
-GRAIN         = "groups > 16 ? 32 : 8"  # each width is a loop of its own: keep their number small
+GRAIN         = "groups > 16 ? 32 : 8 * SPLIT"  # each width is a loop of its own: keep their number small
 FEATURES      = "32 * WARPGROUPS"
 ONE_M         = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
+ONE_N         = "groups == 1 ? most(n) : 0"
 ONE_K         = "groups == 1 ? most(k) : 0"
 TOKENS        = "most(width)"
 TOKEN_SIZES   = "bits(width / 8 - 1)"
@@ -48,8 +50,9 @@ OUT_BYTES     = "TOKENS / SPLIT * FEATURES * 2"
 LIMIT         = "232448 - 1024"
 # Tokens of a slot of the ring: two steps of the widest tile, or what three stages of weights leave.
 SLOT          = "1024 * TOKENS + 2 * WEIGHT_BYTES + OUT_BYTES <= LIMIT ? 2 * TOKENS : (LIMIT - 3 * WEIGHT_BYTES - OUT_BYTES) / 4096 * 8"
-WEIGHT_STAGES = "min(4, (LIMIT - 512 * SLOT - OUT_BYTES) / WEIGHT_BYTES)"
-SMEM          = "512 * SLOT + WEIGHT_STAGES * WEIGHT_BYTES + OUT_BYTES + 1024"
+WEIGHT_STAGES = "min(WARPGROUPS == 1 ? 8 : 4, (LIMIT - 512 * SLOT - OUT_BYTES) / WEIGHT_BYTES)"
+# More than half an SM's, or two small CTAs would share one and leave another idle.
+SMEM          = "max(116 * 1024, 512 * SLOT + WEIGHT_STAGES * WEIGHT_BYTES + OUT_BYTES + 1024)"
 PREPARE_THREADS = 256
 
 [[scratch]]
@@ -124,9 +127,11 @@ constexpr u32 STEPS = 8;
 constexpr u32 STEP_K = 64;
 constexpr u32 BANDS = STEPS * STEP_K / BAND;
 constexpr u32 CONSUMER_WARPS = 4 * WARPGROUPS;
-constexpr u32 CONSUMER_REGISTERS = WARPGROUPS == 3 ? 160 : 232;
+constexpr u32 CONSUMER_REGISTERS = WARPGROUPS == 1 ? 208 : WARPGROUPS == 2 ? 232 : 160;
 constexpr u32 PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : 40;
-static_assert((CONSUMER_REGISTERS * WARPGROUPS + PRODUCER_REGISTERS) * 128 <= 65536 / THREADS / 8 * 8 * THREADS);
+// One warpgroup gets half of them, lest its threads start with more than they grow to.
+constexpr u32 REGISTERS = WARPGROUPS == 1 ? 65536 / 2 : 65536;
+static_assert((CONSUMER_REGISTERS * WARPGROUPS + PRODUCER_REGISTERS) * 128 <= REGISTERS / THREADS / 8 * 8 * THREADS);
 constexpr u32 NEXT_SLOTS = 2;
 constexpr u32 TOKEN_STAGES = 4;
 constexpr u32 SLOT_BYTES = SLOT * STEP_K * 2;
@@ -161,6 +166,10 @@ struct Work {
   }
 };
 
+// Token tiles that go through all features before the next: the tokens of all may
+// be more than L2 holds. (Looking for it costs grouped shapes 1 %: dense ones only.)
+constexpr u32 BLOCK = 4;
+
 __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   u32 m = ONE_M, k = ONE_K, local = tile, index = 0;
   if constexpr (ONE_M == 0) {
@@ -169,13 +178,19 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
     m = group.m, k = group.k, local -= group.tile_begin;
   }
   const u32 token_tiles = (m + CAP - 1) / CAP;
+  u32 block = 0, block_tiles = token_tiles;
+  if constexpr (ONE_M > BLOCK * CAP) {
+    constexpr u32 TILES = BLOCK * (ONE_N / FEATURES);
+    block = local / TILES * BLOCK, local %= TILES;
+    block_tiles = token_tiles - block < BLOCK ? token_tiles - block : BLOCK;
+  }
   const u32 all_rounds = (k + STEPS * STEP_K - 1) / (STEPS * STEP_K);
   const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
   Work work;
   work.group = index;
   work.tokens = ((m + token_tiles - 1) / token_tiles + GRAIN - 1) / GRAIN * GRAIN;
-  work.row = local % token_tiles * work.tokens;
-  work.column = local / token_tiles * FEATURES;
+  work.row = (block + local % block_tiles) * work.tokens;
+  work.column = local / block_tiles * FEATURES;
   work.first_round = all_rounds / SPLIT * rank;
   work.rounds = rank == 0 ? all_rounds / SPLIT : all_rounds - all_rounds / SPLIT;
   return work;
@@ -438,7 +453,7 @@ extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_tokens(con
                  chunks[threadIdx.x / 32]);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(THREADS, 65536 / REGISTERS) dual_gemm(const __grid_constant__ Args args) {
   Shared& shared = shared_memory<Shared>();
   if (ONE_M > 0 && threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
   open(shared);

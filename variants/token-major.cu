@@ -5,15 +5,15 @@ round    = 7
 claim    = { geomean = 1.05, over = "cublas", why = "the smaller operand is prepared, the larger read packed" }
 arch     = "sm_90a"
 requires = ["k % 256 == 0", "n % 128 == 0", "m >= n"]
-tiles    = "cdiv(m, ROWS) * (n / FEATURES)"
+tiles    = "cdiv(m, ROWS) * cdiv(n, FEATURES)"
 
 # A tile is ROWS tokens times COLUMNS weight rows, half of B1 and half of B2; two
 # CTAs may share its K. Cycles as measured for swap-ab, whose loop this is.
 [tune]
-choose   = { WARPGROUPS = [2, 3], COLUMNS = [256, 128], SPLIT = [1, 2] }
+choose   = { WARPGROUPS = [2, 3], COLUMNS = [256, 128, 224, 192, 160, 96], SPLIT = [1, 2] }
 minimise = """
   WARPGROUPS == 3 && COLUMNS > 128 ? 1000000000000 :
-  SPLIT == 2 && (2 * ALL_TILES > sms || least(k) < 1024) ? 1000000000000 :
+  SPLIT == 2 && (COLUMNS % 64 > 0 || 2 * ALL_TILES > sms || least(k) < 1024) ? 1000000000000 :
   cdiv(ALL_TILES, sms) * (4000 + (SPLIT - 1) * 30 * COLUMNS
     + WARPGROUPS * (most(k) / 64) / SPLIT * max(2 * COLUMNS, 145 + COLUMNS * 105 / 100))
 """
@@ -24,7 +24,7 @@ ONE_K       = "groups == 1 ? most(k) : 0"
 ROWS        = "64 * WARPGROUPS"
 FEATURES    = "COLUMNS / 2"
 THREADS     = "128 * WARPGROUPS + 128"
-ALL_TILES   = "sum(cdiv(m, ROWS) * (n / FEATURES))"
+ALL_TILES   = "sum(cdiv(m, ROWS) * cdiv(n, FEATURES))"
 ROW_BYTES   = "ROWS * 144"  # a band of K256 with its scales
 OUT_BYTES   = "ROWS * FEATURES / SPLIT * 2"
 ROW_STAGES  = "min(4, (232448 - 1024 - 512 * COLUMNS - OUT_BYTES) / ROW_BYTES)"
@@ -60,6 +60,12 @@ tensor  = "c"
 box     = ["32", "32"]
 swizzle = "64B"
 
+[[map]]
+name    = "C_ODD"
+tensor  = "c"
+box     = ["16", "32"]
+swizzle = "32B"
+
 [[launch]]
 kernel = "prepare_weights"
 grid   = ["cdiv(most(2 * n * k), 32 * PREPARE_THREADS)", "groups"]
@@ -93,9 +99,12 @@ constexpr u32 PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : 40;
 static_assert((CONSUMER_REGISTERS * WARPGROUPS + PRODUCER_REGISTERS) * 128 <= 65536 / THREADS / 8 * 8 * THREADS);
 
 // C of a warpgroup: the two blocks of 32 tokens that its fragments' upper and
-// lower rows are, in panels of 32 features.
+// lower rows are, in panels of 32 features and perhaps one of 16.
 constexpr u32 PANELS = FEATURES / SPLIT / 32;
 constexpr u32 PANEL_BYTES = 32 * 64;
+constexpr bool ODD_PANEL = FEATURES / SPLIT % 32 == 16;
+constexpr u32 OUT_HALF = PANELS * PANEL_BYTES + (ODD_PANEL ? PANEL_BYTES / 2 : 0);
+static_assert(FEATURES / SPLIT % 16 == 0);
 
 // A band of tokens is what the reader takes for gate and up: the first and the
 // second half of the tile's rows.
@@ -105,7 +114,7 @@ using Reader = WeightReader<ROWS / 2, ROW_STAGES>;
 struct Shared {
   alignas(1024) u8 weights[STEPS][SLOT_BYTES];
   Rows rows[ROW_STAGES];
-  alignas(1024) u8 out[WARPGROUPS][2][PANELS][PANEL_BYTES];
+  alignas(1024) u8 out[WARPGROUPS][2][OUT_HALF];
   u64 weights_full[STEPS], weights_empty[STEPS];
   u64 rows_full[ROW_STAGES], rows_empty[ROW_STAGES];
   SplitBarriers split;
@@ -221,27 +230,33 @@ __device__ __forceinline__ void store_tile(const float (&d)[Sums], Shared& share
   const u32 row = warp * 8 + lane % 8;
 #pragma unroll
   for (u32 half = 0; half < 2; ++half) {
+    const u32 out = ptx::shared_address(shared.out[group][half]);
+    const auto pair = [&](u32 octet) -> u32 {
+      const u32 at = 8 * octet + 2 * half;
+      return ptx::f32x2_to_f16x2(gated(d[at], d[at + 4]), gated(d[at + 1], d[at + 5]));
+    };
 #pragma unroll
     for (u32 panel = 0; panel < PANELS; ++panel) {
-      u32 pair[4];
-#pragma unroll
-      for (u32 i = 0; i < 4; ++i) {
-        const u32 at = 8 * (4 * panel + i) + 2 * half;
-        pair[i] = ptx::f32x2_to_f16x2(gated(d[at], d[at + 4]), gated(d[at + 1], d[at + 5]));
-      }
-      const u32 to = ptx::shared_address(shared.out[group][half][panel]) + row * 64;
-      ptx::store_matrix_x4(to + (lane / 8 ^ row / 2 % 4) * 16, pair[0], pair[1], pair[2], pair[3]);
+      const u32 to = out + panel * PANEL_BYTES + row * 64 + (lane / 8 ^ row / 2 % 4) * 16;
+      ptx::store_matrix_x4(to, pair(4 * panel), pair(4 * panel + 1), pair(4 * panel + 2), pair(4 * panel + 3));
+    }
+    if constexpr (ODD_PANEL) {
+      const u32 to = out + PANELS * PANEL_BYTES + row * 32 + (lane / 8 % 2 ^ row / 4 % 2) * 16;
+      ptx::store_matrix_x2(to, pair(4 * PANELS), pair(4 * PANELS + 1));
     }
   }
   ptx::fence_proxy_async_shared();
   ptx::named_sync<128>(group + 1);
   if (leader) {
 #pragma unroll
-    for (u32 half = 0; half < 2; ++half)
+    for (u32 half = 0; half < 2; ++half) {
+      const u32 out = ptx::shared_address(shared.out[group][half]), first = work.row + half * (ROWS / 2) + group * 32;
 #pragma unroll
       for (u32 panel = 0; panel < PANELS; ++panel)
-        ptx::tma_store_2d(work.maps + MAP_C, feature + panel * 32, work.row + half * (ROWS / 2) + group * 32,
-                          ptx::shared_address(shared.out[group][half][panel]));
+        ptx::tma_store_2d(work.maps + MAP_C, feature + panel * 32, first, out + panel * PANEL_BYTES);
+      if constexpr (ODD_PANEL)
+        ptx::tma_store_2d(work.maps + MAP_C_ODD, feature + PANELS * 32, first, out + PANELS * PANEL_BYTES);
+    }
     ptx::tma_store_commit();
   }
 }
