@@ -213,6 +213,7 @@ fn classes(trace: &Trace) -> Vec<(Vec<usize>, usize)> {
 
 fn hash_cta(cta: &CtaTrace, hasher: &mut DefaultHasher) {
     for events in &cta.warps {
+        events.len().hash(hasher);
         for event in events {
             match event {
                 Event::Run { first, end } => (first, end).hash(hasher),
@@ -279,6 +280,9 @@ fn replay(
                 .iter()
                 .flat_map(|(members, count)| std::iter::repeat_n(members, *count))
                 .collect();
+            if all.is_empty() {
+                return Ok(LaunchTimes::default());
+            }
             let pick = |i: u64| all[(i * all.len() as u64 / rounds) as usize % all.len()].clone();
             vec![(0..rounds).map(pick).collect()]
         }

@@ -143,7 +143,7 @@ machine! {
     fence_latency,
     /// Latency of a fence beyond the CTA.
     far_fence_latency,
-    /// Tensor cycles of a wgmma of 16-bit elements per column.
+    /// Tensor cycles of a wgmma per column.
     wgmma_column,
     /// Tensor cycles of a wgmma that has hardly any columns.
     wgmma_least,

@@ -18,7 +18,6 @@ const PARTITIONS: usize = 4;
 /// Bytes of a sector, and of a line of the first-level cache.
 const SECTOR: f64 = 32.0;
 const LINE: u64 = 128;
-const NEVER: Ticks = Ticks::MAX;
 
 fn ticks(cycles: f64) -> Ticks {
     (cycles * CYCLE).round().max(0.0) as Ticks
@@ -243,6 +242,15 @@ fn pipes(kind: Kind) -> &'static [usize] {
     }
 }
 
+/// What a warp that stands still is woken by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parked {
+    /// The end of phases on a board.
+    Board(usize),
+    /// A barrier, or a phase without a board.
+    Gate,
+}
+
 #[derive(Debug)]
 struct Warp<'w> {
     sm: usize,
@@ -256,12 +264,21 @@ struct Warp<'w> {
     boards: [Ticks; 6],
     /// What each board's result is.
     board_spent: [Spent; 6],
-    /// Why it stood still, since when.
-    parked: Option<(Spent, Ticks)>,
+    /// Why it stands still, since when.
+    parked: Option<(Parked, Spent, Ticks)>,
+    /// Phases that boards wait for: a board with any is busy for ever.
+    phases: [u8; 6],
+    /// The phase of the cluster's barrier it has arrived at.
+    cluster_phase: u64,
     wgmma_open: Ticks,
     wgmma_groups: VecDeque<Ticks>,
-    copy_open: (Ticks, Ticks),
-    copy_groups: VecDeque<(Ticks, Ticks)>,
+    /// When its lanes' copies so far are there, and those of each group.
+    lane_done: Ticks,
+    lane_open: Ticks,
+    lane_groups: VecDeque<Ticks>,
+    /// When bulk copies of each group are there, and have been read.
+    bulk_open: (Ticks, Ticks),
+    bulk_groups: VecDeque<(Ticks, Ticks)>,
     stamps: Vec<Ticks>,
     /// Which of its CTA.
     number: usize,
@@ -303,7 +320,8 @@ struct Mbarrier {
 struct ClusterState {
     mbarriers: HashMap<BarrierAt, Mbarrier>,
     gate: Gate,
-    /// Arrivals at the cluster's barrier that have been, by phase.
+    /// How often the cluster's barrier has opened, and when it did last.
+    phase: u64,
     opened: Ticks,
     warps: u32,
     ctas_left: usize,
@@ -448,10 +466,15 @@ impl<'w> Sim<'w> {
                     boards: [0; 6],
                     board_spent: [Spent::Result; 6],
                     parked: None,
+                    phases: [0; 6],
+                    cluster_phase: 0,
                     wgmma_open: 0,
                     wgmma_groups: VecDeque::new(),
-                    copy_open: (0, 0),
-                    copy_groups: VecDeque::new(),
+                    lane_done: 0,
+                    lane_open: 0,
+                    lane_groups: VecDeque::new(),
+                    bulk_open: (0, 0),
+                    bulk_groups: VecDeque::new(),
                     stamps: Vec::new(),
                     number,
                     line: 0,
@@ -524,16 +547,17 @@ impl<'w> Sim<'w> {
 
     /// Issues the warp's next instruction, or says when to try again.
     fn go_on(&mut self, index: usize, now: Ticks) {
-        let warp = &self.warps[index];
-        let Some(&part) = warp.parts.get(warp.part) else {
-            return self.leave(index, now);
-        };
-        let steps = &self.scribe.stretch(part).steps;
-        let Some(&step) = steps.get(warp.step) else {
-            let warp = &mut self.warps[index];
+        let warp = &mut self.warps[index];
+        let (part, step) = loop {
+            let Some(&part) = warp.parts.get(warp.part) else {
+                return self.leave(index, now);
+            };
+            let steps = &self.scribe.stretch(part).steps;
+            if let Some(&step) = steps.get(warp.step) {
+                break (part, step);
+            }
             warp.part += 1;
             warp.step = 0;
-            return self.go_on(index, now);
         };
         let deed = step
             .deed
@@ -567,22 +591,26 @@ impl<'w> Sim<'w> {
         let mut ready = now;
         let mut board = None;
         for at in 0..6 {
-            if sass.waits >> at & 1 == 1 && warp.boards[at] > ready {
+            if sass.waits >> at & 1 == 0 {
+                continue;
+            }
+            if warp.phases[at] > 0 {
+                let (_, _, since) = *warp.parked.get_or_insert((Parked::Gate, Spent::Phase, now));
+                warp.parked = Some((Parked::Board(at), Spent::Phase, since));
+                return;
+            }
+            if warp.boards[at] > ready {
                 ready = warp.boards[at];
                 board = Some(at);
             }
         }
         if let Some(at) = board {
             let spent = warp.board_spent[at];
-            if ready == NEVER {
-                warp.parked.get_or_insert((spent, now));
-                return;
-            }
             self.spend(index, spent, now, ready);
             return self.push(ready, Item::Warp(index));
         }
         let (sm, partition) = (warp.sm, warp.partition);
-        if let Some((spent, since)) = warp.parked.take() {
+        if let Some((_, spent, since)) = warp.parked.take() {
             self.spend(index, spent, since, now);
         }
         let units = pipes(sass.kind);
@@ -774,18 +802,34 @@ impl<'w> Sim<'w> {
             Deed::LaneCopy { at } => {
                 let done = self.fetch(sm, now, &at, false);
                 let warp = &mut self.warps[index];
-                warp.copy_open.0 = warp.copy_open.0.max(done);
-                warp.copy_open.1 = warp.copy_open.1.max(done);
+                warp.lane_open = warp.lane_open.max(done);
+                warp.lane_done = warp.lane_done.max(done);
             }
-            Deed::LaneCommit | Deed::BulkCommit => {
+            Deed::LaneCommit => {
                 let warp = &mut self.warps[index];
-                let open = std::mem::take(&mut warp.copy_open);
-                warp.copy_groups.push_back(open);
+                let open = std::mem::take(&mut warp.lane_open);
+                warp.lane_groups.push_back(open);
             }
-            Deed::LaneWait(groups) => self.wait_copies(index, now, groups, false),
-            Deed::BulkWait { groups, read } => self.wait_copies(index, now, groups, read),
+            Deed::BulkCommit => {
+                let warp = &mut self.warps[index];
+                let open = std::mem::take(&mut warp.bulk_open);
+                warp.bulk_groups.push_back(open);
+            }
+            Deed::LaneWait(groups) => {
+                let all = &mut self.warps[index].lane_groups;
+                let ended = all.len().saturating_sub(groups as usize);
+                let until = all.drain(..ended).fold(now, Ticks::max);
+                self.hold(index, now, until, Spent::Copies);
+            }
+            Deed::BulkWait { groups, read } => {
+                let all = &mut self.warps[index].bulk_groups;
+                let ended = all.len().saturating_sub(groups as usize);
+                let when = |(done, was_read)| if read { was_read } else { done };
+                let until = all.drain(..ended).map(when).fold(now, Ticks::max);
+                self.hold(index, now, until, Spent::Copies);
+            }
             Deed::LaneArrive { barrier, arrivals } => {
-                let open = self.warps[index].copy_open.0;
+                let open = self.warps[index].lane_done;
                 let cluster = self.ctas[cta].cluster;
                 let done = open.max(now) + ticks(m.arrive_latency);
                 self.push(
@@ -857,12 +901,12 @@ impl<'w> Sim<'w> {
                         Some(board) => {
                             state.waiting.push((index, board, parity));
                             let warp = &mut self.warps[index];
-                            warp.boards[usize::from(board)] = NEVER;
+                            warp.phases[usize::from(board)] += 1;
                             warp.board_spent[usize::from(board)] = Spent::Phase;
                         }
                         None => {
                             state.waiting.push((index, u8::MAX, parity));
-                            self.warps[index].parked = Some((Spent::Phase, now));
+                            self.warps[index].parked = Some((Parked::Gate, Spent::Phase, now));
                             self.warps[index].step += 1;
                             return false;
                         }
@@ -872,23 +916,16 @@ impl<'w> Sim<'w> {
             Deed::ClusterArrive => {
                 let cluster = self.ctas[cta].cluster;
                 let state = &mut self.clusters[cluster];
+                self.warps[index].cluster_phase = state.phase + 1;
                 state.gate.arrived += 1;
-                if state.gate.arrived == state.warps {
-                    state.gate.arrived = 0;
-                    let open = now + ticks(m.cluster_latency);
-                    state.opened = open;
-                    for waiting in std::mem::take(&mut state.gate.waiting) {
-                        self.wake(waiting, open);
-                    }
-                }
+                self.open_cluster(cluster, now);
             }
             Deed::ClusterWait => {
                 let cluster = self.ctas[cta].cluster;
                 let state = &mut self.clusters[cluster];
-                // Somebody is still to arrive if some have since the last opening.
-                if state.gate.arrived > 0 {
+                if state.phase < self.warps[index].cluster_phase {
                     state.gate.waiting.push(index);
-                    self.warps[index].parked = Some((Spent::Barrier, now));
+                    self.warps[index].parked = Some((Parked::Gate, Spent::Barrier, now));
                     self.warps[index].step += 1;
                     return false;
                 }
@@ -897,20 +934,18 @@ impl<'w> Sim<'w> {
             }
             Deed::Wgmma {
                 n,
-                bits,
                 registers,
                 sparse,
+                ..
             } => {
-                let columns = f64::from(n) * f64::from(bits) / 16.0;
-                let mut cycles = (columns * m.wgmma_column).max(m.wgmma_least);
-                if sparse {
-                    cycles /= 2.0;
-                }
+                // K is 256 bits of whatever element, or twice that of a sparse A at twice the rate.
+                let cycles = (f64::from(n) * m.wgmma_column).max(m.wgmma_least);
                 // Operands from shared memory: A for this warp, a quarter of B; the port is that
                 // of all four.
                 let rows = if registers { 0.0 } else { 512.0 };
-                let port = (rows + f64::from(n) * 8.0) / 128.0 * m.shared_interval;
-                cycles = cycles.max(port * PARTITIONS as f64);
+                let column = if sparse { 16.0 } else { 8.0 };
+                let port = (rows + f64::from(n) * column) / 128.0 * m.shared_interval;
+                let cycles = cycles.max(port * PARTITIONS as f64);
                 let state = &mut self.sms[sm];
                 state.shared = state.shared.max(now) + ticks(port);
                 let start = state.tensor[partition].max(now);
@@ -1052,14 +1087,15 @@ impl<'w> Sim<'w> {
             }
         }
         match (way, barrier) {
+            (Way::Prefetch, _) => {}
             (Way::Store, _) | (_, None) => {
                 let warp = &mut self.warps[index];
                 if way == Way::Store {
                     warp.stored = Some(now);
                 }
-                warp.copy_open.0 = warp.copy_open.0.max(done);
+                warp.bulk_open.0 = warp.bulk_open.0.max(done);
                 let read = sent + ticks(m.bulk_store_latency / 2.0);
-                warp.copy_open.1 = warp.copy_open.1.max(read);
+                warp.bulk_open.1 = warp.bulk_open.1.max(read);
             }
             (_, Some(barrier)) => {
                 let cluster = self.ctas[cta].cluster;
@@ -1082,16 +1118,6 @@ impl<'w> Sim<'w> {
         }
     }
 
-    fn wait_copies(&mut self, index: usize, now: Ticks, groups: u32, read: bool) {
-        let warp = &mut self.warps[index];
-        let mut until = now;
-        while warp.copy_groups.len() > groups as usize {
-            let (done, was_read) = warp.copy_groups.pop_front().unwrap_or((0, 0));
-            until = until.max(if read { was_read } else { done });
-        }
-        self.hold(index, now, until, Spent::Copies);
-    }
-
     /// A barrier of the CTA.
     fn meet(&mut self, index: usize, now: Ticks, id: u32, threads: u32, waits: bool) -> bool {
         let cta = self.warps[index].cta;
@@ -1111,11 +1137,26 @@ impl<'w> Sim<'w> {
         }
         if waits {
             gate.waiting.push(index);
-            self.warps[index].parked = Some((Spent::Barrier, now));
+            self.warps[index].parked = Some((Parked::Gate, Spent::Barrier, now));
             self.warps[index].step += 1;
             return false;
         }
         true
+    }
+
+    /// Opens the cluster's barrier if all warps that are left have arrived.
+    fn open_cluster(&mut self, cluster: usize, now: Ticks) {
+        let state = &mut self.clusters[cluster];
+        if state.gate.arrived == 0 || state.gate.arrived < state.warps {
+            return;
+        }
+        state.gate.arrived = 0;
+        state.phase += 1;
+        state.opened = now + ticks(self.machine.cluster_latency);
+        let open = state.opened;
+        for waiting in std::mem::take(&mut state.gate.waiting) {
+            self.wake(waiting, open);
+        }
     }
 
     /// A warp that stood at a barrier goes on.
@@ -1123,7 +1164,7 @@ impl<'w> Sim<'w> {
         let warp = &mut self.warps[index];
         warp.next = warp.next.max(at);
         let next = warp.next;
-        if let Some((spent, since)) = warp.parked.take() {
+        if let Some((_, spent, since)) = warp.parked.take() {
             self.spend(index, spent, since, at);
         }
         self.push(next, Item::Warp(index));
@@ -1138,7 +1179,7 @@ impl<'w> Sim<'w> {
         }
         let ended = state.phase % 2;
         state.phase += 1;
-        state.pending = state.count;
+        state.pending += state.count;
         let wake = now + ticks(self.machine.wake_latency);
         let waiting = std::mem::take(&mut state.waiting);
         let (through, still): (Vec<_>, Vec<_>) = waiting
@@ -1150,9 +1191,14 @@ impl<'w> Sim<'w> {
                 u8::MAX => self.wake(warp, wake),
                 board => {
                     let state = &mut self.warps[warp];
-                    state.boards[usize::from(board)] = wake;
-                    if let Some((spent, since)) = state.parked.take() {
-                        let next = state.next.max(wake);
+                    let at = usize::from(board);
+                    state.phases[at] -= 1;
+                    state.boards[at] = state.boards[at].max(wake);
+                    let waits = |&(parked, ..): &(Parked, _, _)| parked == Parked::Board(at);
+                    if state.phases[at] == 0
+                        && let Some((_, spent, since)) = state.parked.take_if(|p| waits(p))
+                    {
+                        let next = state.next.max(state.boards[at]);
                         self.spend(warp, spent, since, next);
                         self.push(next, Item::Warp(warp));
                     }
@@ -1168,6 +1214,10 @@ impl<'w> Sim<'w> {
         }
         let cta = self.warps[index].cta;
         self.end = self.end.max(now);
+        // Nobody waits at the cluster's barrier for a warp that has gone.
+        let cluster = self.ctas[cta].cluster;
+        self.clusters[cluster].warps -= 1;
+        self.open_cluster(cluster, now);
         let state = &mut self.ctas[cta];
         state.warps_left -= 1;
         if state.warps_left > 0 {
@@ -1175,7 +1225,6 @@ impl<'w> Sim<'w> {
         }
         state.times.end = now as f64 / CYCLE;
         self.running -= 1;
-        let cluster = state.cluster;
         let left = &mut self.clusters[cluster].ctas_left;
         *left -= 1;
         if *left == 0 {
