@@ -98,6 +98,9 @@ pub(crate) struct Emulation {
     /// Sum products as Hopper's tensor cores do, bit for bit, and not in plain
     /// fp32: slower, and shows what alignment and truncation cost.
     pub exact_sums: bool,
+    /// Run only the CTAs that a time is told by; what is computed is worth
+    /// nothing.
+    pub time_only: bool,
 }
 
 /// What a run left behind.
@@ -115,15 +118,16 @@ pub(crate) struct Observation {
     pub printed: String,
     /// Emulator counters, by name.
     pub counters: BTreeMap<String, f64>,
-    /// The emulator's time for this call.
-    pub modelled: Option<Modelled>,
+    /// The emulator's time for this call, or why there is none, where it was
+    /// asked for.
+    pub modelled: Option<Result<Modelled, String>>,
 }
 
-/// A time computed from counters.
+/// A time replayed from what warps did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Modelled {
     pub micros: Micros,
-    /// What bounds it: `tensor`, `memory`, `issue`, …
+    /// What most of it goes to: `tensor`, `memory`, `waiting at mbarriers`, …
     pub bound: String,
 }
 

@@ -6,6 +6,7 @@ use super::cuda::CudaBackend;
 use super::emu::EmuBackend;
 use super::fake::FakeBackend;
 use crate::compile::Cache;
+use crate::config::target;
 use crate::domain::BackendKind;
 
 /// Which backend a worker opens, and with what.
@@ -14,7 +15,8 @@ pub(crate) enum Opening {
     /// With the folder of the harness's own kernels, compiled; on the card of
     /// this number.
     Cuda(PathBuf, u32),
-    Emu,
+    /// As this target, by name or file, or as the usual one.
+    Emu(Option<String>),
     /// By this script, as the card of this number.
     Fake(PathBuf, u32),
 }
@@ -24,10 +26,12 @@ impl Opening {
     pub(crate) fn new(kind: BackendKind, with: Option<PathBuf>, card: u32) -> Result<Self, String> {
         match (kind, with) {
             (BackendKind::Cuda, Some(tools)) => Ok(Self::Cuda(tools, card)),
-            (BackendKind::Emu, None) => Ok(Self::Emu),
+            (BackendKind::Emu, target) => {
+                let word = target.map(|path| path.to_string_lossy().into_owned());
+                Ok(Self::Emu(word))
+            }
             (BackendKind::Fake, Some(script)) => Ok(Self::Fake(script, card)),
             (BackendKind::None, _) => Err("nothing runs on no backend".to_owned()),
-            (kind, Some(_)) => Err(format!("the {kind} backend needs nothing")),
             (kind, None) => Err(format!("the {kind} backend needs --with")),
         }
     }
@@ -36,7 +40,7 @@ impl Opening {
     pub(crate) fn on(self, card: u32) -> Self {
         match self {
             Self::Cuda(tools, _) => Self::Cuda(tools, card),
-            Self::Emu => Self::Emu,
+            Self::Emu(target) => Self::Emu(target),
             Self::Fake(script, _) => Self::Fake(script, card),
         }
     }
@@ -44,7 +48,7 @@ impl Opening {
     pub(crate) fn kind(&self) -> BackendKind {
         match self {
             Self::Cuda(..) => BackendKind::Cuda,
-            Self::Emu => BackendKind::Emu,
+            Self::Emu(_) => BackendKind::Emu,
             Self::Fake(..) => BackendKind::Fake,
         }
     }
@@ -57,7 +61,8 @@ impl Opening {
                 words.extend(["--with".into(), path.clone().into_os_string()]);
                 words.extend(["--card".into(), card.to_string().into()]);
             }
-            Self::Emu => {}
+            Self::Emu(Some(target)) => words.extend(["--with".into(), target.into()]),
+            Self::Emu(None) => {}
         }
         words
     }
@@ -70,7 +75,13 @@ impl Opening {
                 let gpu = CudaBackend::open(&image, *card).map_err(|e| e.to_string())?;
                 Ok(Box::new(gpu))
             }
-            Self::Emu => Ok(Box::new(EmuBackend::default())),
+            Self::Emu(target) => {
+                let device = match target {
+                    Some(word) => target::find(word).map_err(|e| e.to_string())?,
+                    None => target::usual().clone(),
+                };
+                Ok(Box::new(EmuBackend::new(device)))
+            }
             Self::Fake(script, card) => Ok(Box::new(FakeBackend::open(script, *card)?)),
         }
     }

@@ -71,6 +71,11 @@ impl What {
         }
     }
 
+    /// Whether a call may count on what it finds there.
+    pub(super) fn promised(self) -> bool {
+        self.source().is_some() || self == Self::Zero
+    }
+
     /// What it means that such a piece changed; nothing where it may.
     pub(super) fn broken(self) -> Option<TrespassKind> {
         match self {

@@ -23,6 +23,7 @@ pub(super) struct FrontMatter {
     pub round: Option<u32>,
     pub claim: Option<Spanned<Claim>>,
     pub arch: Option<String>,
+    #[serde(default, deserialize_with = "expectation")]
     pub expect: Option<Status>,
     #[serde(default)]
     pub params: Table<Spanned<Vec<i64>>>,
@@ -43,6 +44,16 @@ pub(super) struct FrontMatter {
     pub launch: Vec<Launch>,
     #[serde(default)]
     pub pick: Vec<Pick>,
+}
+
+/// What a validation can find.
+fn expectation<'de, D: Deserializer<'de>>(wire: D) -> Result<Option<Status>, D::Error> {
+    match Status::deserialize(wire)? {
+        Status::NotValidated => Err(serde::de::Error::custom(
+            "no validation finds `not-validated`: that is what nobody validated",
+        )),
+        status => Ok(Some(status)),
+    }
 }
 
 #[derive(Debug, Deserialize)]

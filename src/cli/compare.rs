@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use super::Globals;
 use super::runs::{self, Exports};
 use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{ContenderId, Exit, Micros, Timing};
+use crate::domain::{ContenderId, Exit, Micros};
 use crate::export::Document;
 use crate::present::{self, Align, Column, Grid, Style};
 use crate::rank::{
@@ -160,14 +160,13 @@ fn print_counters(sides: [Side; 2], comparison: &Comparison, style: &Style) {
 }
 
 fn can_tell(run: &Run, ranking: &Ranking) -> String {
-    match (&ranking.detectable, run.timing()) {
-        (Some(d), _) => format!(
+    match &ranking.detectable {
+        Some(d) => format!(
             "This run can tell differences of {} or more apart.  {}",
             present::percent(d.effect),
             run.path.display()
         ),
-        (None, Timing::Modelled) => format!("Times are modelled.  {}", run.path.display()),
-        (None, _) => run.path.display().to_string(),
+        None => run.path.display().to_string(),
     }
 }
 
@@ -210,6 +209,9 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
         let card = run.header.device.uuid.as_deref();
         let card = card.map_or(String::new(), |uuid| format!("  {uuid}"));
         say!("{name}  {}  {}{card}", run.path.display(), describe(run));
+        if let Some(sentence) = present::belief(run) {
+            say!("   {}", style.fold(&sentence, 3));
+        }
     }
     for (name, (run, ranking)) in ["A", "B"].iter().zip(sides) {
         if let Some(lacks) = present::lacks(run, ranking) {

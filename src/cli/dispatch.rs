@@ -22,6 +22,13 @@ pub(super) struct Args {
 /// Turns who won where into a contender of the next run.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let run = runs::load(args.run.as_deref())?;
+    if run.header.settings.time_only {
+        return Err(CommandError::new(
+            Exit::Inconclusive,
+            "nothing in this run was validated (--time-only), so nobody may be picked",
+            "sweep the round without --time-only",
+        ));
+    }
     runs::probe([&args.output], [run.path.as_path()])?;
     let catalog = Catalog::open(&globals.variants)?;
     // Who picks others cannot be picked.

@@ -318,6 +318,6 @@ fn call_table<'a>(calls: &[CallFit], measured: impl Fn(&str) -> Option<&'a Timed
 fn bound_by(resource: Resource) -> String {
     match resource {
         Resource::Tensor => "tensor cores".to_owned(),
-        other => other.as_str().to_owned(),
+        Resource::Memory => "memory".to_owned(),
     }
 }

@@ -8,11 +8,10 @@ use super::runs::{self, Exports};
 use crate::backend::Emulation;
 use crate::catalog::Catalog;
 use crate::cluster::{Order, submit};
-use crate::config::target::usual;
-use crate::config::{Array, Baseline, Measurement, Round, Selection, Slurm};
+use crate::config::{Array, Baseline, Measurement, Round, Selection, Slurm, target};
 use crate::contest::rounds;
 use crate::diagnostic::{CommandError, SourceFile};
-use crate::domain::{Exit, Timing, content_hash};
+use crate::domain::{Device, Exit, Timing, content_hash};
 use crate::export::Document;
 use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
 use crate::present::sweep_summary;
@@ -71,6 +70,14 @@ pub(super) struct Args {
     /// Emulator only: round tensor-core sums as Hopper does, bit for bit; slower
     #[arg(long)]
     exact_sums: bool,
+    /// Emulator only: run just the CTAs that times are told by, and validate
+    /// nothing
+    #[arg(long, conflicts_with = "exact_sums")]
+    time_only: bool,
+    /// Emulator only: what to model times for: h200, h100, b200 or a file,
+    /// perhaps with numbers changed, e.g. h200,sms=144,clock_mhz=1500
+    #[arg(long, value_name = "NAME|FILE[,KEY=X]")]
+    target: Option<String>,
     /// Folder for run files
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
@@ -158,12 +165,17 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         },
         (None, _) => None,
     };
+    // A mistake in it is the user's, and no worker's.
+    let device = match &args.target {
+        Some(word) => target::find(word)?,
+        None => target::usual().clone(),
+    };
     let round = round(&args, resume.as_ref())?;
     if args.engine == Engine::Slurm {
-        return on_slurm(&round, &args, globals);
+        return on_slurm(&round, &args, &device, globals);
     }
     if args.dry_run {
-        return dry_run(round, &args, globals);
+        return dry_run(round, &args, &device, globals);
     }
     let resumed = resume.as_ref().map(Resumed::path);
     args.exports
@@ -174,6 +186,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         None => rand::random(),
     };
     let seed = args.seed.or(round.validation.seed).unwrap_or_else(drawn);
+    let settings = resume.as_ref().map(|resumed| &resumed.header().settings);
+    let target = args.target.clone();
+    let target = target.or_else(|| settings.and_then(|then| then.target.clone()));
+    let time_only = args.time_only || settings.is_some_and(|then| then.time_only);
     let swept = sweep(Options {
         round,
         departures: departures(&args),
@@ -189,7 +205,9 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         emulation: Emulation {
             schedule: args.schedule.unwrap_or_default(),
             exact_sums: args.exact_sums,
+            time_only,
         },
+        target,
         limits: args.compile.limits(),
         resume,
     })?;
@@ -243,10 +261,15 @@ fn check_engine(args: &Args) -> Result<(), CommandError> {
 }
 
 /// Submits the round as an array of shards and follows it.
-fn on_slurm(round: &Round, args: &Args, globals: &Globals) -> Result<Exit, CommandError> {
+fn on_slurm(
+    round: &Round,
+    args: &Args,
+    device: &Device,
+    globals: &Globals,
+) -> Result<Exit, CommandError> {
     // What is wrong with the round is found before anything waits in a queue.
     let catalog = Catalog::open(&globals.variants)?;
-    let plan = Plan::new(round.clone(), &catalog, &Machine::of(usual()))?;
+    let plan = Plan::new(round.clone(), &catalog, &Machine::of(device))?;
     args.exports.probe(args.config.as_deref())?;
     let slurm = args.slurm.slurm(args.array);
     let mut slurm = slurm.over(round.slurm.clone()).over(Slurm::of_user()?);
@@ -320,6 +343,7 @@ fn passed_on(args: &Args, round: &Round, plan: &Plan, globals: &Globals) -> Vec<
         ("--min-samples", args.min_samples.map(|n| n.to_string())),
         ("--timeout", args.timeout.map(|s| s.to_string())),
         ("--schedule", args.schedule.map(|s| s.to_string())),
+        ("--target", args.target.clone()),
         (
             "--compile-timeout",
             Some(args.compile.compile_timeout.to_string()),
@@ -337,6 +361,7 @@ fn passed_on(args: &Args, round: &Round, plan: &Plan, globals: &Globals) -> Vec<
         ("--quick", args.quick),
         ("--thorough", args.thorough),
         ("--exact-sums", args.exact_sums),
+        ("--time-only", args.time_only),
     ];
     let flags = flags.iter().filter(|(_, given)| *given);
     words.extend(flags.map(|(flag, _)| (*flag).to_owned()));
@@ -362,8 +387,13 @@ fn shared_seed(round: &Round) -> u64 {
     u64::from_str_radix(&hash[..16], 16).unwrap_or_default()
 }
 
-/// What would be run, as it would be planned for an H200.
-fn dry_run(mut round: Round, args: &Args, globals: &Globals) -> Result<Exit, CommandError> {
+/// What would be run, as it would be planned for the target.
+fn dry_run(
+    mut round: Round,
+    args: &Args,
+    device: &Device,
+    globals: &Globals,
+) -> Result<Exit, CommandError> {
     if let Some(shard) = args.shard.filter(|_| args.resume.is_none()) {
         let timing = match args.backend {
             BackendChoice::Emu => Timing::Modelled,
@@ -376,7 +406,7 @@ fn dry_run(mut round: Round, args: &Args, globals: &Globals) -> Result<Exit, Com
         say!("shard {shard}: {shapes} shapes; the longest shard over the mean: {over:.2}");
     }
     let catalog = Catalog::open(&globals.variants)?;
-    let plan = Plan::new(round, &catalog, &Machine::of(usual()))?;
+    let plan = Plan::new(round, &catalog, &Machine::of(device))?;
     super::check::summarise(&plan);
     for cell in &plan.cells {
         let contender = &plan.contenders[cell.contender].id;
@@ -472,6 +502,11 @@ fn conflicts(args: &Args, round: &Round, header: &Header) -> Vec<String> {
             args.schedule.is_some_and(|s| s != then.schedule),
         ),
         ("--exact-sums", args.exact_sums && !then.exact_sums),
+        ("--time-only", args.time_only && !then.time_only),
+        (
+            "--target",
+            args.target.is_some() && args.target != then.target,
+        ),
         (
             "--min-samples",
             args.min_samples.is_some_and(|n| n != then.min_blocks),
@@ -505,7 +540,10 @@ fn departures(args: &Args) -> Vec<String> {
         .iter()
         .map(|name| format!("--baseline {name}"));
     let quick = args.quick.then(|| "--quick".to_owned());
-    only.chain(baseline).chain(quick).collect()
+    let time_only = args.time_only.then(|| "--time-only".to_owned());
+    let target = args.target.iter().map(|word| format!("--target {word}"));
+    let all = only.chain(baseline).chain(quick).chain(time_only);
+    all.chain(target).collect()
 }
 
 /// The round of a run that is resumed: the contenders and the baseline it

@@ -15,7 +15,7 @@ pub(super) struct Args {
     /// Backend to open
     #[arg(long)]
     backend: BackendKind,
-    /// What it is opened with: the harness's own kernels, or a script
+    /// What it is opened with: the harness's own kernels, a target, or a script
     #[arg(long, value_name = "PATH")]
     with: Option<PathBuf>,
     /// Which of several cards, as CUDA_VISIBLE_DEVICES counts them

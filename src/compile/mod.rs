@@ -39,7 +39,7 @@ pub(crate) use locate::{
     file_or_folder, preload, python_library_folders, search, system_library_folders,
 };
 pub(crate) use nvrtc::Nvrtc;
-pub(crate) use occupancy::{Residency, occupancy, residency};
+pub(crate) use occupancy::{Footprint, Residency, occupancy, residency};
 pub(crate) use process::Limits;
 pub(crate) use serve::serve;
 

@@ -35,6 +35,37 @@ pub(crate) fn residency(limits: &Limits, registers: u32, threads: u32, smem: Byt
     Residency { blocks, limit }
 }
 
+/// What one block of a kernel asks of an SM.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Footprint {
+    pub registers: u32,
+    pub threads: u32,
+    pub smem: Bytes,
+}
+
+impl Footprint {
+    /// Registers, shared memory, warps, and itself.
+    fn takes(&self, limits: &Limits) -> [u64; 4] {
+        let warps = self.threads.div_ceil(WARP).max(1);
+        let registers = (self.registers.max(1) * WARP).next_multiple_of(limits.register_unit);
+        let smem = (self.smem.0 + limits.shared_reserved.0).next_multiple_of(SHARED_UNIT);
+        [u64::from(registers * warps), smem, u64::from(warps), 1]
+    }
+
+    /// Whether an SM with so many blocks of another kernel has room for one.
+    pub(crate) fn fits_beside(&self, limits: &Limits, other: &Self, count: u32) -> bool {
+        let has = [
+            u64::from(limits.registers_per_sm),
+            limits.shared_per_sm.0,
+            u64::from(limits.threads_per_sm / WARP),
+            u64::from(limits.blocks_per_sm),
+        ];
+        let taken = self.takes(limits).into_iter().zip(other.takes(limits));
+        let wanted = taken.map(|(own, others)| own + u64::from(count) * others);
+        wanted.zip(has).all(|(wanted, has)| wanted <= has)
+    }
+}
+
 /// Resident warps of a kernel over the most an SM can hold.
 pub(crate) fn occupancy(limits: &Limits, registers: u32, threads: u32, smem: Bytes) -> f64 {
     let warps = threads.div_ceil(WARP).max(1);
@@ -46,6 +77,22 @@ pub(crate) fn occupancy(limits: &Limits, registers: u32, threads: u32, smem: Byt
 mod tests {
     use super::*;
     use crate::config::target::usual;
+
+    #[test]
+    fn a_block_finds_room_beside_others_or_not() {
+        let block = |registers, smem| Footprint {
+            registers,
+            threads: 128,
+            smem: Bytes(smem),
+        };
+        let (small, large) = (block(32, 1 << 10), block(168, 200 << 10));
+        let fits = |one: &Footprint, other, count| one.fits_beside(&usual().limits, other, count);
+        assert!(fits(&large, &small, 2) && fits(&small, &large, 1));
+        assert!(!fits(&large, &large, 1), "shared memory");
+        assert!(!fits(&small, &small, 16), "warps");
+        assert!(fits(&small, &small, 15));
+        assert!(!fits(&block(255, 0), &block(255, 0), 2), "registers");
+    }
 
     #[test]
     fn the_scarcest_resource_decides() {

@@ -63,7 +63,7 @@ pub(crate) fn dispatch_among(
         let better = comparisons
             .iter()
             .filter_map(|(id, c)| Some((*id, *c.shape(&shape.name)?)))
-            .filter(|(_, e)| surely_faster(e))
+            .filter(|(_, e)| surely_faster(e, ranking.blur))
             .max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
         let chosen = better.map_or(&single, |(id, _)| id);
         gain += better.map_or(0.0, |(_, e)| e.mean);
@@ -83,9 +83,12 @@ pub(crate) fn dispatch_among(
     })
 }
 
-fn surely_faster(estimate: &LogEstimate) -> bool {
-    let ratio = estimate.ratio(CONFIDENCE);
-    ratio.lower.unwrap_or(ratio.estimate) > 1.0
+/// Times without an interval must differ by more than their `blur`.
+fn surely_faster(estimate: &LogEstimate, blur: f64) -> bool {
+    match estimate.ratio(CONFIDENCE).lower {
+        Some(lower) => lower > 1.0,
+        None => estimate.mean > blur,
+    }
 }
 
 impl Dispatch {

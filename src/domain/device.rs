@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use ptx_time::Machine;
 use serde::{Deserialize, Serialize};
 
 use super::roofline::Ceiling;
@@ -16,8 +17,10 @@ pub(crate) struct Device {
     pub chip: Chip,
     pub limits: Limits,
     pub peaks: Peaks,
-    /// Where nobody knows it, times cannot be modelled.
-    pub model: Option<Model>,
+    /// What modelled times are made of; where nobody knows it, there are none.
+    pub model: Option<Machine>,
+    /// How true they are, as far as anybody compared.
+    pub calibration: Option<Calibration>,
     /// Where each number is from, by its key, e.g. `limits.sms`.
     pub origins: BTreeMap<String, String>,
     /// The one that is here, where one is.
@@ -68,27 +71,20 @@ pub(crate) struct Peaks {
     pub tensor_flops: Option<f64>,
 }
 
-/// What it does in earnest: the rates that modelled times are made of. Those
-/// of an SM are per clock.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// How far modelled times were from measured ones: shares of the measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Model {
-    /// SM clock under tensor load.
-    pub clock_mhz: f64,
-    /// Dense fp16 tensor operations.
-    pub tensor_flops: f64,
-    /// Warp instructions.
-    pub issue: f64,
-    /// Special-function lanes.
-    pub mufu: f64,
-    /// Bytes of shared memory.
-    pub shared_bytes: f64,
-    /// Bytes per second between L2 and all SMs.
-    pub l2_bandwidth: f64,
-    /// Bytes per second of device memory.
-    pub bandwidth: f64,
-    /// Before a launch's first instruction, and from its last on.
-    pub launch_micros: f64,
+pub(crate) struct Calibration {
+    /// The device that was measured; for another, it is what the same model was
+    /// worth where somebody looked.
+    pub device: String,
+    /// The run it was compared with.
+    pub run: String,
+    pub median: f64,
+    /// Nine of ten cells are nearer.
+    pub p90: f64,
+    pub worst: f64,
+    pub cells: u32,
 }
 
 impl Device {
@@ -96,7 +92,7 @@ impl Device {
     /// knows what the device can do.
     pub(crate) fn ceiling(&self, timing: Timing) -> Option<Ceiling> {
         match timing {
-            Timing::Modelled => Some(Ceiling::modelled(self.limits.sms, &self.model?)),
+            Timing::Modelled => Some(Ceiling::modelled(self.model.as_ref()?)),
             Timing::Measured | Timing::Scripted | Timing::Recorded => Ceiling::new(
                 self.limits.sms,
                 self.peaks.tensor_flops?,

@@ -24,7 +24,7 @@ pub(crate) use chip::Chip;
 pub(crate) use claim::Claim;
 pub(crate) use contender::ContenderId;
 pub(crate) use counter::{Counter, INSTRUCTIONS};
-pub(crate) use device::{Card, Device, Limits, Model, Peaks};
+pub(crate) use device::{Calibration, Card, Device, Limits, Peaks};
 pub(crate) use exit::Exit;
 pub(crate) use hash::content_hash;
 pub(crate) use shape::{Group, Shape};

@@ -1,42 +1,20 @@
 //! The least time some work can take on a device: the one definition of it.
 
-use super::{Micros, Model, Shape};
+use ptx_time::Machine;
+
+use super::{Micros, Shape};
 
 /// What work keeps busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
     Tensor,
-    Issue,
-    Mufu,
-    Shared,
-    L2,
     Memory,
-}
-
-impl Resource {
-    /// Its name in run files.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Tensor => "tensor",
-            Self::Issue => "issue",
-            Self::Mufu => "mufu",
-            Self::Shared => "shared",
-            Self::L2 => "L2",
-            Self::Memory => "memory",
-        }
-    }
 }
 
 /// What is asked of each resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Work {
     pub tensor_flops: f64,
-    /// Warp instructions.
-    pub instructions: f64,
-    /// Lanes of special functions.
-    pub mufu: f64,
-    pub shared_bytes: f64,
-    pub l2_bytes: f64,
     pub memory_bytes: f64,
 }
 
@@ -46,22 +24,17 @@ impl Work {
         Self {
             tensor_flops: shape.flops(),
             memory_bytes: shape.min_bytes().0 as f64,
-            ..Self::default()
         }
     }
 }
 
-/// The most a device does of each; what is not known is no limit.
+/// The most a device does of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ceiling {
     pub clock_mhz: f64,
-    /// Per clock, all SMs together, down to `shared_bytes`.
+    /// Per clock, all SMs together.
     pub tensor_flops: f64,
-    instructions: f64,
-    mufu: f64,
-    shared_bytes: f64,
     /// Bytes per second.
-    l2_bandwidth: f64,
     pub bandwidth: f64,
 }
 
@@ -74,24 +47,17 @@ impl Ceiling {
         known.then_some(Self {
             clock_mhz,
             tensor_flops,
-            instructions: f64::INFINITY,
-            mufu: f64::INFINITY,
-            shared_bytes: f64::INFINITY,
-            l2_bandwidth: f64::INFINITY,
             bandwidth,
         })
     }
 
-    pub(crate) fn modelled(sms: u32, model: &Model) -> Self {
-        let sms = f64::from(sms);
+    /// What modelled times are held to: what they are made of, at the clock
+    /// that is left when the tensor cores never rest.
+    pub(crate) fn modelled(machine: &Machine) -> Self {
         Self {
-            clock_mhz: model.clock_mhz,
-            tensor_flops: sms * model.tensor_flops,
-            instructions: sms * model.issue,
-            mufu: sms * model.mufu,
-            shared_bytes: sms * model.shared_bytes,
-            l2_bandwidth: model.l2_bandwidth,
-            bandwidth: model.bandwidth,
+            clock_mhz: machine.clock_mhz - machine.clock_drop_mhz,
+            tensor_flops: machine.sms * tensor_flops(machine),
+            bandwidth: machine.memory_bandwidth,
         }
     }
 
@@ -105,32 +71,19 @@ impl Ceiling {
 
     /// How long the resource that is busy longest needs, and which it is.
     pub(crate) fn floor(&self, work: &Work) -> (Micros, Resource) {
-        let clocked = |amount: f64, rate: f64| amount / (rate * self.clock_mhz);
-        let moved = |bytes: f64, bandwidth: f64| bytes / bandwidth * 1e6;
-        let needs = [
-            (moved(work.memory_bytes, self.bandwidth), Resource::Memory),
-            (moved(work.l2_bytes, self.l2_bandwidth), Resource::L2),
-            (
-                clocked(work.shared_bytes, self.shared_bytes),
-                Resource::Shared,
-            ),
-            (clocked(work.mufu, self.mufu), Resource::Mufu),
-            (
-                clocked(work.instructions, self.instructions),
-                Resource::Issue,
-            ),
-            (
-                clocked(work.tensor_flops, self.tensor_flops),
-                Resource::Tensor,
-            ),
-        ];
-        let longer = |longest: (f64, Resource), next: (f64, Resource)| match next.0 >= longest.0 {
-            true => next,
-            false => longest,
-        };
-        let (micros, resource) = needs.into_iter().fold((0.0, Resource::Memory), longer);
-        (Micros(micros), resource)
+        let memory = work.memory_bytes / self.bandwidth * 1e6;
+        let tensor = work.tensor_flops / (self.tensor_flops * self.clock_mhz);
+        match tensor >= memory {
+            true => (Micros(tensor), Resource::Tensor),
+            false => (Micros(memory), Resource::Memory),
+        }
     }
+}
+
+/// Dense fp16 operations a clock of a machine's SM: those of a column of a
+/// wgmma m64k16 over its cycles.
+pub(crate) fn tensor_flops(machine: &Machine) -> f64 {
+    f64::from(2 * 64 * 16) / machine.wgmma_column
 }
 
 #[cfg(test)]

@@ -21,11 +21,13 @@ pub(crate) enum Status {
     /// The variant's own `requires` rule this shape out, or it needs what the
     /// device or dgx does not have.
     Unsupported,
+    /// Nobody looked at what it computes: only its time was asked for.
+    NotValidated,
 }
 
 impl Status {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Ok,
         Self::Wrong,
         Self::CompileError,
@@ -33,7 +35,13 @@ impl Status {
         Self::Crashed,
         Self::Hung,
         Self::Unsupported,
+        Self::NotValidated,
     ];
+
+    /// Whether a time may stand for it: nothing was found wrong.
+    pub(crate) fn may_be_timed(self) -> bool {
+        matches!(self, Self::Ok | Self::NotValidated)
+    }
 
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -44,6 +52,7 @@ impl Status {
             Self::Crashed => "crashed",
             Self::Hung => "hung",
             Self::Unsupported => "unsupported",
+            Self::NotValidated => "not-validated",
         }
     }
 }

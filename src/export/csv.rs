@@ -1,10 +1,11 @@
 use std::collections::HashMap;
 
+use super::document::RunOrigin;
 use super::{Document, Quantity};
 
 const HEADER: &str = "contender,shape,status,timing,rank,micros,micros_lower,micros_upper,\
                       speedup,speedup_lower,speedup_upper,samples,outliers,roofline,run,device,\
-                      change,change_lower,change_upper\n";
+                      change,change_lower,change_upper,model_error,calibrated\n";
 
 /// One line per cell, and one per contender for the geometric mean, whose
 /// shape is `*`. Times are microseconds, speedups ratios over the reference of
@@ -21,6 +22,7 @@ pub(crate) fn csv(document: &Document) -> String {
             quoted(&document.runs[run].file),
             quoted(&document.runs[run].device),
             numbers(change.copied()),
+            accuracy(&document.runs[run]),
         ]
         .join(",")
     };
@@ -59,6 +61,17 @@ pub(crate) fn csv(document: &Document) -> String {
         text.push_str(&(fields.join(",") + "\n"));
     }
     text
+}
+
+/// Median error of modelled times, and whether it is of this very device.
+fn accuracy(run: &RunOrigin) -> String {
+    let error = run.calibration.as_ref().map(|known| known.median);
+    let calibrated = match run.calibrated {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "",
+    };
+    format!("{},{calibrated}", optional(error))
 }
 
 fn numbers(quantity: Option<&Quantity>) -> String {

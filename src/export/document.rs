@@ -1,7 +1,8 @@
 use serde::Serialize;
 
 use crate::claims;
-use crate::domain::{ContenderId, Interval, Timing};
+use crate::domain::{Calibration, ContenderId, Interval, Timing};
+use crate::present::{belief, model_error};
 use crate::rank::{Comparison, Kind, Ranking, Row, Side};
 use crate::record::Run;
 use crate::stats::{CONFIDENCE, LogEstimate};
@@ -49,6 +50,16 @@ pub(crate) struct RunOrigin {
     pub uuid: Option<String>,
     pub backend: String,
     pub timing: Timing,
+    /// How far modelled times are off, where it is known, and for which device.
+    pub calibration: Option<Calibration>,
+    /// Whether that is the device of this run; null for other times.
+    pub calibrated: Option<bool>,
+    /// The error of modelled times in words; null for others.
+    pub model_error: Option<String>,
+    /// How much to believe of them.
+    pub belief: Option<String>,
+    /// False where only times were asked for.
+    pub validated: bool,
     pub baseline: String,
     /// What this run's speedups are over.
     pub over: Option<String>,
@@ -266,6 +277,11 @@ fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
         uuid: header.device.uuid.clone(),
         backend: header.device.backend.to_string(),
         timing: run.timing(),
+        calibration: header.device.calibration.clone(),
+        calibrated: (run.timing() == Timing::Modelled).then(|| header.device.calibrated()),
+        model_error: model_error(&header.device),
+        belief: belief(run),
+        validated: run.timing() != Timing::Recorded && !header.settings.time_only,
         baseline: header.baseline.to_string(),
         over: ranking.reference.as_ref().map(ContenderId::to_string),
         detectable: detectable(ranking),

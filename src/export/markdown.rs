@@ -38,21 +38,33 @@ fn introduction(run: &RunOrigin, several: bool, index: usize) -> String {
         .as_ref()
         .map_or(String::new(), |u| format!(", {}", escape(u)));
     format!(
-        "**{label}{}**: {} {} ({}, {}){card}, `{}`\n",
+        "**{label}{}**: {} {} ({}, {}){card}, `{}`\n{}",
         escape(&run.name),
         escape(&run.question),
         escape(&run.device),
         escape(&run.backend),
         run.timing.as_str(),
-        run.file.replace('`', "'")
+        run.file.replace('`', "'"),
+        run.belief.as_deref().map_or(String::new(), |sentence| {
+            format!("\n{}\n", escape(sentence))
+        })
     )
+}
+
+/// What times of a run are: `modelled for NVIDIA H200, ±3.5 %`.
+fn times(run: &RunOrigin) -> String {
+    let timing = run.timing.as_str();
+    match &run.model_error {
+        Some(error) => format!("{timing} for {}, {error}", escape(&run.device)),
+        None => timing.to_owned(),
+    }
 }
 
 fn ranking(run: &RunOrigin, over: &str, rows: &[&Standing]) -> String {
     let mut text = format!(
         "| rank | contender | verdict | over {} ({}) | claim |\n",
         escape(over),
-        run.timing.as_str()
+        times(run)
     );
     text.push_str("|---|---|---|---|---|\n");
     for row in rows {
@@ -87,8 +99,8 @@ fn matrix(run: &RunOrigin, rows: &[&Standing], cells: &[&CellExport]) -> String 
     let names: Vec<&str> = rows.iter().map(|r| r.contender.as_str()).collect();
     let titles: Vec<String> = names.iter().map(|n| escape(n)).collect();
     let mut text = format!(
-        "| {} µs | {} |\n|---|{}\n",
-        run.timing.as_str(),
+        "| µs, {} | {} |\n|---|{}\n",
+        times(run),
         titles.join(" | "),
         "---:|".repeat(names.len())
     );
@@ -107,6 +119,7 @@ fn matrix(run: &RunOrigin, rows: &[&Standing], cells: &[&CellExport]) -> String 
 
 fn changes(a: &RunOrigin, b: &RunOrigin, changes: &[Change]) -> String {
     let timing = match a.timing == b.timing {
+        true if times(a) == times(b) => times(a),
         true => a.timing.as_str().to_owned(),
         false => format!("{} over {}", b.timing.as_str(), a.timing.as_str()),
     };

@@ -47,6 +47,9 @@ pub(crate) fn gaps(run: &Run, ranking: &Ranking) -> Vec<Gap> {
         number: s.number,
         of: s.of,
     }));
+    if contenders().any(|c| c.status == Some(Status::NotValidated)) {
+        gaps.push(Gap::NotValidated);
+    }
     if run.timing() == Timing::Scripted {
         gaps.push(Gap::Scripted);
     }

@@ -26,6 +26,8 @@ pub(crate) enum Gap {
         number: u32,
         of: u32,
     },
+    /// Only times were asked for: nobody knows who is right.
+    NotValidated,
     /// Its times prove nothing.
     Scripted,
 }

@@ -315,6 +315,7 @@ impl Case<'_> {
             let status = self.run.status(self.contender, &shape.name);
             let (ruling, found) = match status {
                 Some(Status::Ok) => continue,
+                Some(Status::NotValidated) => (Ruling::Undecided, Found::NeverChecked),
                 Some(status) => (Ruling::Failed, Found::Status(status)),
                 None if self.run.timing() == Timing::Recorded => {
                     (Ruling::Undecided, Found::NeverChecked)

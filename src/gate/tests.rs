@@ -51,6 +51,20 @@ fn wrong_contenders_fail_when_they_did_not_declare_it() {
 }
 
 #[test]
+fn what_nobody_validated_passes_no_gate() {
+    let run = Synthetic::round4().time_only().run();
+    let report = over_baseline(&run, &at_least(1.1));
+    assert_eq!(report.exit(), Exit::Inconclusive);
+    assert_eq!(report.incomplete, [(Whose::Run, Gap::NotValidated)]);
+    let gate = Gate {
+        correct: true,
+        ..Gate::default()
+    };
+    let report = over_baseline(&run, &gate);
+    assert_eq!(report.count(Ruling::Passed), 0);
+}
+
+#[test]
 fn a_rule_finer_than_the_run_can_see_is_refused() {
     let mut field = Synthetic::round4();
     field.noise = 0.05;

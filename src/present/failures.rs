@@ -25,7 +25,9 @@ type Failure<'r> = (Status, Option<&'r str>);
 fn grouped<'r>(ranking: &'r Ranking, row: &Row) -> BTreeMap<Failure<'r>, Vec<&'r str>> {
     let mut groups: BTreeMap<Failure, Vec<&str>> = BTreeMap::new();
     for cell in ranking.cells_of(&row.contender) {
-        let Some(status) = cell.status.filter(|s| *s != Status::Ok) else {
+        // What is right or was not looked at is told where it could not be timed.
+        let timeless = cell.time.is_none() && cell.reason.is_some();
+        let Some(status) = cell.status.filter(|s| !s.may_be_timed() || timeless) else {
             continue;
         };
         let key = (status, cell.reason.as_deref());
@@ -47,7 +49,12 @@ fn line(
         n if n > 3 => format!("on {n} shapes ({}, …)", shapes[0]),
         _ => format!("on {}", shapes.join(", ")),
     };
+    let shown = match status.may_be_timed() {
+        true => "not timed",
+        false => status.as_str(),
+    };
     let expected = match (status, row.expect) {
+        _ if status.may_be_timed() => String::new(),
         (_, expect) if status == expect => " (as declared)".to_owned(),
         (Status::Unsupported, _) => String::new(),
         (_, Status::Ok) => String::new(),
@@ -56,7 +63,7 @@ fn line(
     // The whole compiler output is in the report; a table shows its first line.
     let reason = reason.unwrap_or("no reason recorded");
     let reason = reason.lines().next().unwrap_or_default();
-    let mut text = format!("{} {status} {where_}{expected}: {reason}", row.contender);
+    let mut text = format!("{} {shown} {where_}{expected}: {reason}", row.contender);
     let printed = shapes
         .iter()
         .filter_map(|shape| run.verdict(&row.contender, shape))
@@ -70,10 +77,9 @@ fn line(
         ..*style
     }
     .fold(&text, 2);
-    let shown = status.to_string();
     let coloured = match status {
-        Status::Unsupported => style.doubtful(&shown),
-        _ => style.bad(&shown),
+        Status::Unsupported | Status::Ok | Status::NotValidated => style.doubtful(shown),
+        _ => style.bad(shown),
     };
     let mut out = String::new();
     for line in folded.lines() {

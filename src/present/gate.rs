@@ -122,6 +122,9 @@ pub(crate) fn gap(gap: &Gap) -> String {
         Gap::Shard { number, of } => {
             format!("it is shard {number} of {of}, not the whole round")
         }
+        Gap::NotValidated => {
+            "nothing in it was validated (--time-only), so nobody knows who is right".to_owned()
+        }
         Gap::Scripted => "its times are scripted, so they prove nothing".to_owned(),
     }
 }

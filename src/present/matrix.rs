@@ -1,5 +1,5 @@
 use super::grid::total;
-use super::{Align, Column, Grid, Style};
+use super::{Align, Column, Grid, Style, micros_title};
 use crate::domain::{ContenderId, Shape, Status};
 use crate::rank::{Cell, Ranking};
 use crate::record::Run;
@@ -19,7 +19,7 @@ pub(crate) fn matrix(run: &Run, ranking: &Ranking, style: &Style) -> String {
 }
 
 fn caption(run: &Run) -> String {
-    format!("{} µs, * fastest on its shape", run.timing().as_str())
+    format!("{}, * fastest on its shape", micros_title(run))
 }
 
 /// Who has a time at all; the others are told with the failures.
@@ -100,7 +100,7 @@ fn text(cell: Option<&Cell>, style: &Style) -> String {
     match (&cell.time, cell.status) {
         (Some(time), _) if time.best => style.bold(format!("{}*", time.estimate())),
         (Some(time), _) => format!("{} ", time.estimate()),
-        (None, Some(Status::Ok)) => "not timed ".to_owned(),
+        (None, Some(Status::Ok | Status::NotValidated)) => "not timed ".to_owned(),
         (None, Some(Status::Unsupported)) => style.dim("n/a") + " ",
         (None, Some(status)) => style.bad(status) + " ",
         (None, None) => "– ".to_owned(),

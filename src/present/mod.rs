@@ -1,6 +1,7 @@
 //! What the user sees on a terminal. Text in, text out: nothing here decides,
 //! and nothing is said by colour alone.
 
+mod belief;
 mod comparison;
 mod counters;
 mod failures;
@@ -15,6 +16,7 @@ mod repetition;
 mod style;
 mod summary;
 
+pub(crate) use belief::{belief, micros_title, model_error};
 pub(crate) use comparison::comparison_table;
 pub(crate) use counters::{Counted, counters_of_run, counters_table};
 pub(crate) use failures::failures;

@@ -1,4 +1,4 @@
-use super::{Align, Column, Grid, Style, interval, percent, speedup};
+use super::{Align, Column, Grid, Style, interval, model_error, percent, speedup};
 use crate::claims::{self, ClaimVerdict};
 use crate::domain::{Status, Timing};
 use crate::rank::{Kind, Ranking, Row};
@@ -30,11 +30,13 @@ pub(crate) fn ranking_table(run: &Run, ranking: &Ranking, style: &Style) -> Grid
 
 /// Times that were not measured stand in a column that says so, and stays.
 fn mean_column(run: &Run) -> Column {
-    let (title, weight) = match run.timing() {
-        Timing::Measured => ("mean µs", 1),
-        Timing::Modelled => ("modelled µs", 9),
-        Timing::Recorded => ("recorded µs", 9),
-        Timing::Scripted => ("scripted µs", 9),
+    let error = model_error(&run.header.device);
+    let (title, weight) = match (run.timing(), error) {
+        (Timing::Measured, _) => ("mean µs".to_owned(), 1),
+        (Timing::Modelled, Some(error)) => (format!("modelled µs\n{error}"), 9),
+        (Timing::Modelled, None) => ("modelled µs".to_owned(), 9),
+        (Timing::Recorded, _) => ("recorded µs".to_owned(), 9),
+        (Timing::Scripted, _) => ("scripted µs".to_owned(), 9),
     };
     Column::new(title, Align::Right, weight)
 }
@@ -63,6 +65,7 @@ fn verdict(run: &Run, row: &Row, style: &Style) -> String {
         _ if row.kind == Kind::Yardstick => style.dim("yardstick"),
         Some(Status::Ok) => style.good("ok"),
         Some(Status::Unsupported) => style.doubtful("unsupported"),
+        Some(Status::NotValidated) => style.doubtful("not validated"),
         Some(status) => style.bad(status),
         None if run.timing() == Timing::Recorded => style.dim("unchecked"),
         None => style.doubtful("pending"),

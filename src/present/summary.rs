@@ -1,4 +1,4 @@
-use super::{Style, counters_of_run, failures, interval, matrix, percent, ranking_table};
+use super::{Style, belief, counters_of_run, failures, interval, matrix, percent, ranking_table};
 use crate::claims;
 use crate::domain::Timing;
 use crate::rank::{Kind, Ranking};
@@ -44,7 +44,18 @@ pub(crate) fn headline(run: &Run, style: &Style) -> String {
         n => format!("{n} shapes"),
     };
     let what = format!("{count} {contenders} × {shapes} {}", place(run));
-    format!("{folded}\n{}", style.fold(&what, 2))
+    let mut text = format!("{folded}\n{}", style.fold(&what, 2));
+    for sentence in belief(run).into_iter().chain(unvalidated(run)) {
+        text.push_str(&format!("\n{}", style.fold(&sentence, 2)));
+    }
+    text
+}
+
+fn unvalidated(run: &Run) -> Option<String> {
+    let settings = &run.header.settings;
+    settings.time_only.then(|| {
+        "Nothing was validated (--time-only): who is wrong is in this table too.".to_owned()
+    })
 }
 
 fn place(run: &Run) -> String {
@@ -54,10 +65,7 @@ fn place(run: &Run) -> String {
         Timing::Modelled => {
             let cores = run.header.host.cores;
             let noun = if cores == 1 { "core" } else { "cores" };
-            format!(
-                "on {cores} CPU {noun}, PTX emulated; times are modelled for {}",
-                device.name
-            )
+            format!("on {cores} CPU {noun}, PTX emulated for {}", device.name)
         }
         Timing::Recorded => format!("on {} (recorded, not measured here)", device.name),
         Timing::Scripted => format!(
@@ -178,9 +186,7 @@ fn ending(run: &Run, ranking: &Ranking, style: &Style) -> String {
              in each of two blocks or more."
                 .to_owned()
         }
-        (Timing::Modelled, _) => "Modelled times are exact; how true they are is the model's \
-                                  error, not in this table."
-            .to_owned(),
+        (Timing::Modelled, _) => String::new(),
         (Timing::Recorded, _) => {
             "Recorded numbers come without samples, so without intervals.".to_owned()
         }
@@ -189,8 +195,8 @@ fn ending(run: &Run, ranking: &Ranking, style: &Style) -> String {
         }
     };
     let path = printable(&run.path.display().to_string());
-    let one_line = format!("{can_tell}  {path}");
-    let mut text = if one_line.chars().count() <= style.width {
+    let one_line = format!("{can_tell}  {path}").trim_start().to_owned();
+    let mut text = if can_tell.is_empty() || one_line.chars().count() <= style.width {
         one_line
     } else {
         format!("{}\n{path}", style.fold(&can_tell, 2))
@@ -228,6 +234,7 @@ fn next(ranking: &Ranking, style: &Style) -> String {
 mod tests {
     use super::*;
     use crate::domain::Status;
+    use crate::record::schema::Line;
     use crate::record::synthetic::{Entry, Synthetic};
 
     #[test]
@@ -244,6 +251,36 @@ mod tests {
             ..Style::PLAIN
         };
         insta::assert_snapshot!(sweep_summary(&run, &narrow));
+    }
+
+    #[test]
+    fn times_alone() {
+        let run = Synthetic::round4().time_only().run();
+        insta::assert_snapshot!(sweep_summary(&run, &Style::PLAIN));
+    }
+
+    /// Right, and without a time: the row stays, unranked, with the reason.
+    #[test]
+    fn a_cell_that_cannot_be_modelled() {
+        let field = Synthetic::round4().modelled();
+        let mut lines = field.lines();
+        let told = "no time can be modelled: the cubin cannot be read: no ELF";
+        lines.retain_mut(|line| match line {
+            Line::Estimate(e) => e.contender.as_str() != "interleaved",
+            Line::Verdict(v) if v.contender.as_str() == "interleaved" => {
+                v.reason = Some(told.to_owned());
+                true
+            }
+            _ => true,
+        });
+        let json = lines.iter().map(|l| serde_json::to_string(l).unwrap());
+        let text: String = json.map(|line| line + "\n").collect();
+        let run = crate::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
+        let said = sweep_summary(&run, &Style::PLAIN);
+        let unfolded = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let wanted = format!("interleaved not timed on every shape: {told}");
+        assert!(unfolded.contains(&wanted), "{said}");
+        assert!(unfolded.contains("– interleaved ok"), "{said}");
     }
 
     #[test]

@@ -19,6 +19,7 @@ impl Ranking {
             rows: Vec::new(),
             cells: cells(run),
             pairs: Vec::new(),
+            blur: blur(run),
             detectable: None,
             shape_detectable: Vec::new(),
             index: Index::of(run),
@@ -87,13 +88,14 @@ impl Ranking {
 
     /// The status that speaks for all of a contender's cells.
     fn gravest(&self, contender: &ContenderId) -> Option<Status> {
-        const GRAVITY: [Status; 7] = [
+        const GRAVITY: [Status; 8] = [
             Status::Wrong,
             Status::Crashed,
             Status::Hung,
             Status::LaunchError,
             Status::CompileError,
             Status::Unsupported,
+            Status::NotValidated,
             Status::Ok,
         ];
         let mine = self.cells_of(contender).iter();
@@ -127,9 +129,8 @@ impl Ranking {
                     b: run.arm(b)?,
                     ratio,
                     p: ratio.p_value(),
-                    // Modelled times are exact, anything but equality is a
-                    // difference; one measured block tells nobody apart.
-                    differ: ratio.blocks == 0 && ratio.mean.abs() > 1e-9,
+                    // One measured block tells nobody apart.
+                    differ: ratio.blocks == 0 && ratio.mean.abs() > self.blur,
                 })
             })
             .collect();
@@ -213,5 +214,42 @@ impl Ranking {
                 }
             })
             .collect();
+    }
+}
+
+/// Modelled times within the error of the model are a tie; what was taken down
+/// elsewhere only where it is equal.
+fn blur(run: &Run) -> f64 {
+    const EQUAL: f64 = 1e-9;
+    let known = run.header.device.calibration.as_ref();
+    known.map_or(EQUAL, |known| known.median.ln_1p().max(EQUAL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::synthetic::{Entry, Synthetic};
+
+    fn places(field: &Synthetic, error: Option<f64>) -> Vec<String> {
+        let mut run = field.run();
+        let device = &mut run.header.device;
+        device.calibration = device.calibration.take().zip(error).map(|(mut known, e)| {
+            known.median = e;
+            known
+        });
+        let ranking = Ranking::of(&run);
+        let rows = ranking.rows.iter();
+        rows.filter_map(|row| Some(format!("{} {}", row.place?, row.contender)))
+            .collect()
+    }
+
+    #[test]
+    fn modelled_times_within_the_models_error_are_ties() {
+        let mut field = Synthetic::round4().modelled();
+        field.entries.truncate(1);
+        field.entries.push(Entry::ok("near", 0.98));
+        assert_eq!(places(&field, Some(0.035)), ["1= near", "1= two-pass"]);
+        assert_eq!(places(&field, Some(0.01)), ["1 near", "2 two-pass"]);
+        assert_eq!(places(&field, None), ["1 near", "2 two-pass"]);
     }
 }

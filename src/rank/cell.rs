@@ -66,7 +66,7 @@ fn cell(run: &Run, contender: &ContenderId, shape: &str) -> Cell {
     // numbers taken down elsewhere are all there is to go by.
     let unchecked =
         status.is_none() && (run.is_yardstick(contender) || run.timing() == Timing::Recorded);
-    let valid = status == Some(Status::Ok) || unchecked;
+    let valid = status.is_some_and(Status::may_be_timed) || unchecked;
     Cell {
         contender: contender.clone(),
         shape: shape.to_owned(),

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use super::schema::{Build, DeviceRecord, End, Header, Shard};
 use crate::domain::bounds::{CELLS, CLAIM, CONTENDERS, EXTENT, GROUPS, name};
-use crate::domain::{ALGORITHM_DIGITS, Group, Micros, Shape, Tuning};
+use crate::domain::{ALGORITHM_DIGITS, Group, Micros, Shape, Timing, Tuning};
 
 /// Longest line, bytes.
 pub(super) const LINE: usize = 16 << 20;
@@ -18,6 +18,8 @@ pub(super) const PROCESSES: usize = 1024;
 const MICROS: RangeInclusive<f64> = 1e-3..=1e9;
 const CLOCK_MHZ: RangeInclusive<f64> = 1.0..=20_000.0;
 const SECONDS: RangeInclusive<f64> = 0.0..=1e9;
+/// As shares of the measured time.
+const MODEL_ERROR: RangeInclusive<f64> = 0.0..=100.0;
 /// No memory is larger than this, bytes.
 const MEMORY: f64 = 1e15;
 
@@ -159,7 +161,18 @@ fn device(device: &DeviceRecord) -> Refusal {
     ];
     figures
         .iter()
-        .try_for_each(|(key, value, most)| within(&(0.0..=*most), *value, key, ""))
+        .try_for_each(|(key, value, most)| within(&(0.0..=*most), *value, key, ""))?;
+    let Some(known) = &device.calibration else {
+        return Ok(());
+    };
+    refuse(timing != Timing::Modelled, || {
+        format!("{} times with the error of a model", timing.as_str())
+    })?;
+    name("device", &known.device)?;
+    name("run", &known.run)?;
+    [known.median, known.p90, known.worst]
+        .into_iter()
+        .try_for_each(|share| within(&MODEL_ERROR, share, "an error of a model", ""))
 }
 
 pub(super) fn build(build: &Build) -> Refusal {

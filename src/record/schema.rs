@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::roofline::Ceiling;
 use crate::domain::{
-    BackendKind, Block, Bytes, Claim, ContenderId, Device, Micros, Shape, Status, Timing, Tuning,
-    Verdict,
+    BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Device, Micros, Shape, Status,
+    Timing, Tuning, Verdict,
 };
 
 /// Raised by any change that an older dgx would misread.
@@ -138,6 +138,9 @@ pub(crate) struct DeviceRecord {
     /// Dense fp16 tensor operations per clock and SM.
     pub tensor_flops_per_clock: f64,
     pub smem_per_block: Bytes,
+    /// How true modelled times are, as far as anybody compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
 }
 
 impl DeviceRecord {
@@ -159,7 +162,17 @@ impl DeviceRecord {
             bandwidth: ceiling.map_or(peaks.bandwidth, |c| c.bandwidth),
             tensor_flops_per_clock: ceiling.map_or(0.0, |c| c.tensor_flops) / f64::from(limits.sms),
             smem_per_block: limits.shared_per_block,
+            calibration: match backend.timing() {
+                Timing::Modelled => device.calibration.clone(),
+                Timing::Measured | Timing::Recorded | Timing::Scripted => None,
+            },
         }
+    }
+
+    /// Whether it is this very device that modelled times were compared on.
+    pub(crate) fn calibrated(&self) -> bool {
+        let known = self.calibration.as_ref();
+        known.is_some_and(|known| known.device == self.name)
     }
 
     /// The most it can do; `None` where the record does not say.
@@ -212,6 +225,12 @@ pub(crate) struct Settings {
     pub schedule: u64,
     #[serde(default, skip_serializing_if = "is_default")]
     pub exact_sums: bool,
+    /// Only the CTAs that times are told by ran, and nothing was validated.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub time_only: bool,
+    /// The target as it was asked for, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

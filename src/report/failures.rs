@@ -43,7 +43,8 @@ type Story = (String, Status, String);
 fn stories(subject: &Subject) -> BTreeMap<Story, Vec<String>> {
     let mut stories: BTreeMap<Story, Vec<String>> = BTreeMap::new();
     for cell in &subject.ranking.cells {
-        let Some(status) = cell.status.filter(|s| *s != Status::Ok) else {
+        let timeless = cell.time.is_none() && cell.reason.is_some();
+        let Some(status) = cell.status.filter(|s| !s.may_be_timed() || timeless) else {
             continue;
         };
         let verdict = subject.run.verdict(&cell.contender, &cell.shape);

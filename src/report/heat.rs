@@ -2,7 +2,7 @@ use maud::{Markup, html};
 
 use super::Subject;
 use crate::domain::ContenderId;
-use crate::present::interval;
+use crate::present::{interval, micros_title};
 use crate::rank::{Cell, Comparison};
 
 /// How much slower than the best of its shape a cell may be before it is as
@@ -41,7 +41,7 @@ pub(super) fn section(subject: &Subject) -> Markup {
             }
         } }
         p.note {
-            "Microseconds; * fastest of the shape; the warmer a cell, the slower beside it. "
+            (micros_title(&subject.run)) "; * fastest of the shape; the warmer a cell, the slower beside it. "
             "A cell under the pointer says its interval, its samples and the file they are in."
         }
     }

@@ -2,7 +2,7 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::plot::{Scale, range, short, ticks};
-use crate::domain::{ContenderId, Status};
+use crate::domain::ContenderId;
 use crate::present::{interval, repetition, signed_percent, spread};
 use crate::rank::{Comparison, Repeat, Side, compare_runs, same_card};
 use crate::stats::CONFIDENCE;
@@ -131,7 +131,7 @@ fn cell(subjects: &[Subject], index: usize, contender: &ContenderId) -> Markup {
             let ratio = comparison.geomean.ratio(CONFIDENCE);
             html! { td.n data-v=(ratio.estimate) { (interval(&ratio)) } }
         }
-        None => match row.status.filter(|s| *s != Status::Ok) {
+        None => match row.status.filter(|s| !s.may_be_timed()) {
             Some(status) => html! { td.n.bad { (status) } },
             None => html! { td.n.faint { "no shape in common" } },
         },

@@ -3,8 +3,9 @@ use maud::{Markup, html};
 use super::Subject;
 use super::plot::{Scale, range};
 use crate::domain::{Interval, Status, Timing};
-use crate::present::{interval, percent, speedup};
+use crate::present::{belief, interval, percent, speedup};
 use crate::rank::{Kind, Row};
+use crate::record::Run;
 
 /// The ranked table, each interval drawn on one common axis.
 pub(super) fn section(subject: &Subject) -> Markup {
@@ -28,7 +29,7 @@ pub(super) fn section(subject: &Subject) -> Markup {
             tbody { @for row in &ranking.rows { (line(subject, row, scale.as_ref())) } }
         } }
         p.note {
-            (label(subject.run.timing(), ranking.pairs.len())) " Click a heading to sort."
+            (label(&subject.run, ranking.pairs.len())) " Click a heading to sort."
         }
     }
 }
@@ -40,15 +41,16 @@ fn drawing(timing: Timing) -> &'static str {
     }
 }
 
-fn label(timing: Timing, pairs: usize) -> String {
-    match timing {
+fn label(run: &Run, pairs: usize) -> String {
+    match run.timing() {
         Timing::Measured => format!(
             "Ranks that share a number with = cannot be told apart (Holm-corrected over {pairs} \
              pairs). All times are measured."
         ),
-        Timing::Modelled => "Ranks that share a number with = have equal times. All times are \
-             modelled, not measured."
-            .to_owned(),
+        Timing::Modelled => format!(
+            "Ranks that share a number with = cannot be told apart. {}",
+            belief(run).unwrap_or_default()
+        ),
         Timing::Recorded => "All times were recorded elsewhere, without samples.".to_owned(),
         Timing::Scripted => "All times are scripted: nothing ran.".to_owned(),
     }
@@ -127,6 +129,7 @@ fn verdict(subject: &Subject, row: &Row) -> Markup {
         _ if row.kind == Kind::Yardstick => ("faint", "yardstick"),
         Some(Status::Ok) => ("good", "ok"),
         Some(Status::Unsupported) => ("doubt", "unsupported"),
+        Some(Status::NotValidated) => ("doubt", "not validated"),
         Some(status) => ("bad", status.as_str()),
         None if subject.run.timing() == Timing::Recorded => ("faint", "unchecked"),
         None => ("doubt", "pending"),

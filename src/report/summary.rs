@@ -1,7 +1,7 @@
 use super::Subject;
 use crate::claims::ClaimVerdict;
-use crate::domain::{Status, Timing};
-use crate::present::{self, interval, percent};
+use crate::domain::Timing;
+use crate::present::{self, belief, interval, percent};
 use crate::rank::{Kind, describe};
 
 /// What ran where, when.
@@ -74,7 +74,7 @@ fn rightness(subject: &Subject) -> String {
             Some(format!(
                 "{} is {}",
                 r.contender,
-                r.status.filter(|s| *s != Status::Ok)?
+                r.status.filter(|s| !s.may_be_timed())?
             ))
         })
         .collect();
@@ -104,8 +104,8 @@ fn rightness(subject: &Subject) -> String {
             format!("; of {} {noun}, {}", verdicts.len(), told.join(", "))
         }
     };
-    let unchecked = subject.run.timing() == Timing::Recorded && rows().all(|r| r.status.is_none());
-    match unchecked {
+    let recorded = subject.run.timing() == Timing::Recorded && rows().all(|r| r.status.is_none());
+    match recorded || subject.run.header.settings.time_only {
         true => format!("Nothing here was checked against an oracle{claims}."),
         false => format!("{right} of {all} contenders are right on every shape{shown}{claims}."),
     }
@@ -114,10 +114,7 @@ fn rightness(subject: &Subject) -> String {
 fn certainty(subject: &Subject) -> String {
     let run = &subject.run;
     match run.timing() {
-        Timing::Modelled => format!(
-            "Times are modelled for {} from an emulator's counters, not measured.",
-            run.header.device.name
-        ),
+        Timing::Modelled => belief(run).unwrap_or_default(),
         Timing::Recorded => {
             "Times were taken down elsewhere, without samples and so without intervals.".to_owned()
         }

@@ -74,6 +74,25 @@ impl Gpus {
     }
 }
 
+/// What can be asked of the emulator alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Emulated {
+    /// What to model times for, where it is not the usual.
+    pub target: Option<String>,
+    /// Only times are asked for, of so many shapes.
+    pub times_of: Option<usize>,
+}
+
+impl Emulated {
+    /// A whole call keeps every core busy; the few CTAs that tell a time, and
+    /// their replay, do not.
+    fn workers(&self) -> u32 {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let workers = self.times_of.map_or(1, |shapes| shapes.min(cores));
+        workers.max(1) as u32
+    }
+}
+
 /// What it takes to start a worker.
 #[derive(Clone, Debug)]
 pub(super) struct Starter {
@@ -104,18 +123,31 @@ impl Stage {
         choice: BackendChoice,
         gpus: &Gpus,
         script: Option<&Path>,
+        emulated: &Emulated,
         compiler: &Compiler,
         cache: &Path,
     ) -> Result<Vec<Self>, CommandError> {
-        let (opening, count) = match (choice, choose(choice)?) {
-            (BackendChoice::Fake, _) => scripted(script)?,
-            (_, Some((chip, count))) => (Opening::Cuda(compile_tools(compiler, chip)?, 0), count),
+        let found = choose(choice)?;
+        if (choice == BackendChoice::Fake || found.is_some()) && *emulated != Emulated::default() {
+            return Err(emulator_only());
+        }
+        let (opening, numbers) = match (choice, found) {
+            (BackendChoice::Fake, _) => {
+                let (opening, count) = scripted(script)?;
+                (opening, gpus.among(count)?)
+            }
+            (_, Some((chip, count))) => {
+                let opening = Opening::Cuda(compile_tools(compiler, chip)?, 0);
+                (opening, gpus.among(count)?)
+            }
             (_, None) if matches!(gpus, Gpus::These(_)) => {
                 return Err(no_gpu("--gpus names cards"));
             }
-            (_, None) => (Opening::Emu, 1),
+            (_, None) => {
+                let opening = Opening::Emu(emulated.target.clone());
+                (opening, (0..emulated.workers()).collect())
+            }
         };
-        let numbers = gpus.among(count)?;
         let open = |number: &u32| Self::start(opening.clone().on(*number), cache);
         let stages: Vec<Result<Self, CommandError>> = thread::scope(|scope| {
             let starts: Vec<_> = (numbers.iter())
@@ -282,6 +314,14 @@ fn scripted(script: Option<&Path>) -> Result<(Opening, u32), CommandError> {
     let script = script.ok_or_else(|| said("the fake backend needs --script".to_owned()))?;
     let cards = Script::read(script).map_err(said)?.cards.len().max(1);
     Ok((Opening::Fake(script.to_owned(), 0), cards as u32))
+}
+
+fn emulator_only() -> CommandError {
+    CommandError::new(
+        Exit::Usage,
+        "--target and --time-only are for the emulator: a card is what it is",
+        "add --backend emu, or leave them out",
+    )
 }
 
 fn no_gpu(why: &str) -> CommandError {

@@ -18,7 +18,7 @@ use super::resume::Finished;
 use super::{Session, StageClock, append, could_not_run, measure, reread, validate};
 use crate::backend::Emulation;
 use crate::diagnostic::CommandError;
-use crate::domain::{Status, Timing};
+use crate::domain::{Shape, Status, Timing};
 use crate::interrupt;
 use crate::plan::{Plan, cost};
 use crate::record::schema::{Line, Settings, Void};
@@ -50,9 +50,13 @@ impl<'a> Bars<'a> {
     pub(super) fn new(progress: &'a Progress, plan: &Plan, settings: &Settings) -> Self {
         let cells = &plan.cells;
         let weight = cells.iter().map(|cell| validate::weight(plan, cell)).sum();
+        let stage = match settings.time_only {
+            true => "model",
+            false => "validate",
+        };
         let shares = plan.shapes.len() * settings.processes as usize;
         Self {
-            validate: progress.weighed("validate", cells.len(), weight),
+            validate: progress.weighed(stage, cells.len(), weight),
             measure: progress.stage("measure", shares),
             blocks: AtomicU32::new(0),
             retaken: AtomicU32::new(0),
@@ -63,12 +67,16 @@ impl<'a> Bars<'a> {
     /// Takes them away and keeps what came of them.
     pub(super) fn end(&self, run: &Run) {
         let shapes = &run.header.shapes;
+        let (wanted, word): (fn(Status) -> bool, _) = match run.header.settings.time_only {
+            true => (|status| status == Status::NotValidated, "not validated"),
+            false => (|status| status == Status::Ok, "ok"),
+        };
         let right =
-            |id| (shapes.iter()).filter(move |s| run.status(id, &s.name) == Some(Status::Ok));
+            |id| (shapes.iter()).filter(move |s| run.status(id, &s.name).is_some_and(wanted));
         let contenders = || run.header.contenders.iter();
         let ok: usize = contenders().map(|c| right(&c.id).count()).sum();
         let cells = contenders().count() * shapes.len();
-        self.validate.done(&format!("{ok}/{cells} ok"));
+        self.validate.done(&format!("{ok}/{cells} {word}"));
         if run.timing().sampled() {
             let blocks = self.blocks.load(Ordering::Relaxed);
             self.measure
@@ -124,6 +132,7 @@ impl Field<'_> {
         Emulation {
             schedule: self.settings.schedule,
             exact_sums: self.settings.exact_sums,
+            time_only: self.settings.time_only,
         }
     }
 
@@ -225,7 +234,12 @@ impl Field<'_> {
         let cards: Vec<Option<&str>> = stages.iter().map(Stage::card).collect();
         let timing = stages[0].kind().timing();
         let settings = self.settings;
-        let dealt = deal(self.plan, &cards, timing, |name| {
+        // The few CTAs that tell a time are as many on every shape.
+        let weight = |shape: &Shape| match settings.time_only {
+            true => 1.0,
+            false => cost(shape, timing),
+        };
+        let dealt = deal(self.plan, &cards, timing, weight, |name| {
             let whole = finished.measured(name, settings.share()).len();
             match finished.card(name) {
                 None => Held::Nowhere,
@@ -259,10 +273,16 @@ struct Dealt {
 
 /// Longest shape first, each to the card it was timed on, or to the one that
 /// would be done soonest.
-fn deal(plan: &Plan, cards: &[Option<&str>], timing: Timing, held: impl Fn(&str) -> Held) -> Dealt {
+fn deal(
+    plan: &Plan,
+    cards: &[Option<&str>],
+    timing: Timing,
+    weight: impl Fn(&Shape) -> f64,
+    held: impl Fn(&str) -> Held,
+) -> Dealt {
     let shapes = &plan.shapes;
     let mut order: Vec<usize> = (0..shapes.len()).collect();
-    let cost = |place: usize| cost(&shapes[place], timing);
+    let cost = |place: usize| weight(&shapes[place]);
     order.sort_by(|a, b| cost(*b).total_cmp(&cost(*a)));
     let mut loads: Vec<f64> = vec![0.0; cards.len()];
     let mut dealt = Dealt {

@@ -47,7 +47,7 @@ impl Progress {
             Timing::Recorded => device.name.clone(),
         };
         let cards = match cards {
-            1 => String::new(),
+            0 | 1 => String::new(),
             n => format!(", {n} cards"),
         };
         remark!(

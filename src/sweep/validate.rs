@@ -61,7 +61,7 @@ fn record(
     // A sweep that was killed between the two lines has left the first.
     let (contender, shape) = (&verdict.contender, &verdict.shape);
     let known = session.finished.has_estimate(contender, shape);
-    let due = verdict.status == Status::Ok && !known;
+    let due = verdict.status.may_be_timed() && !known;
     if let Some(modelled) = modelled.filter(|_| due) {
         session.append(&Line::Estimate(Estimate {
             contender: verdict.contender.clone(),

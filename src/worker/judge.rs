@@ -64,6 +64,9 @@ pub(super) fn judge(
     });
     send(&Reply::Ran);
     match loaded {
+        Ok(mut loaded) if job.emulation.time_only => {
+            time_only(loaded.as_mut(), problems, job, &mut state, send);
+        }
         Ok(mut loaded) => call_all(loaded.as_mut(), problems, job, &mut state, send),
         Err(failure) => state.fail(failure),
     }
@@ -119,6 +122,39 @@ fn call_all(
     }
 }
 
+/// One call for its time. What it computes is not looked at, nor is it whole.
+fn time_only(
+    loaded: &mut dyn Loaded,
+    problems: &mut Problems,
+    job: &ValidateJob,
+    state: &mut Judging,
+    send: &mut dyn FnMut(&Reply),
+) {
+    let Some(&distribution) = job.distributions.first() else {
+        return;
+    };
+    let key = ProblemKey {
+        shape: job.shape.clone(),
+        distribution,
+        seed: job.seed,
+    };
+    let operands = problems.operands(&key);
+    send(&Reply::Running);
+    let ran = loaded.call(&Data {
+        operands: &operands,
+        key: &key.name(),
+        salt: Salt::of_call(job.seed, 0),
+        time_limit: job.time_limit,
+        emulation: job.emulation,
+    });
+    send(&Reply::Ran);
+    state.verdict.status = Status::NotValidated;
+    match ran {
+        Ok(observation) => state.time(observation.modelled),
+        Err(failure) => state.fail(failure),
+    }
+}
+
 fn unreadable(job: &ValidateJob, why: &str, send: &mut dyn FnMut(&Reply)) -> bool {
     let message = format!("cannot read the image of {}: {why}", job.contender);
     send(&Reply::Failed { message });
@@ -138,6 +174,13 @@ impl Judging {
         self.verdict.reason = Some(failure.message);
         self.verdict.detail = failure.detail;
         self.fatal = failure.fatal;
+    }
+
+    fn time(&mut self, modelled: Option<Result<Modelled, String>>) {
+        match modelled.transpose() {
+            Ok(modelled) => self.modelled = modelled,
+            Err(why) => self.verdict.reason = Some(format!("no time can be modelled: {why}")),
+        }
     }
 
     fn take(
@@ -161,7 +204,7 @@ impl Judging {
         if self.modelled.is_none() && self.verdict.counters.is_empty() {
             self.verdict.counters = observation.counters;
             if matches!(finding, Finding::Right { .. }) {
-                self.modelled = observation.modelled;
+                self.time(observation.modelled);
             }
         }
         match finding {

@@ -45,6 +45,13 @@ pub(crate) struct ProblemKey {
     pub seed: u64,
 }
 
+impl ProblemKey {
+    /// What it is called by.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {} {}", self.shape.name, self.distribution, self.seed)
+    }
+}
+
 /// Judge one cell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ValidateJob {

@@ -20,4 +20,5 @@ mod speech;
 mod stage;
 mod sweep;
 mod sweeping;
+mod timing;
 mod workspace;

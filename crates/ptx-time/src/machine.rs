@@ -1,11 +1,14 @@
 //! The numbers a GPU is modelled by.
 
+use serde::{Deserialize, Serialize};
+
 macro_rules! machine {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
         /// What a GPU does in which time. Cycles are of the SM's clock; intervals are the cycles
         /// a unit of one of the SM's four partitions is taken by a warp's instruction, latencies
         /// the cycles until its result can be used.
-        #[derive(Debug, Clone, PartialEq)]
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
         pub struct Machine {
             $($(#[doc = $doc])+ pub $name: f64,)+
         }

@@ -111,7 +111,8 @@ impl Context {
             chip,
             limits: self.limits(known.unwrap_or(target::usual()))?,
             peaks: self.peaks(known)?,
-            model: known.and_then(|known| known.model),
+            model: known.and_then(|known| known.model.clone()),
+            calibration: known.and_then(|known| known.calibration.clone()),
             origins: known.map_or_else(Default::default, |known| known.origins.clone()),
             card: Some(Card {
                 uuid: self.uuid().ok(),

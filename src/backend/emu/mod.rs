@@ -13,17 +13,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use bytemuck::cast_slice;
+use ptx_emu::trace::Trace;
 use ptx_emu::{
     Class, Config, Counters, DevicePtr, Launch, Memory, MemoryError, MmaMode, Module, Params,
     Profile, Report,
 };
 
+use self::model::Ended;
 use super::pieces::{self, Piece, Source};
 use super::tables::{self, Bases, Private, Tables};
 use super::zones::Zones;
 use super::{Backend, Data, Emulation, Job, Loaded, Observation, RunFailure, Trespass};
 use crate::compile::Image;
-use crate::config::target;
 use crate::domain::{BackendKind, Device, Group, Limits, Status};
 use crate::operator::Operands;
 use crate::plan::LaunchGeometry;
@@ -35,10 +36,10 @@ pub(crate) struct EmuBackend {
     modules: HashMap<String, Module>,
 }
 
-impl Default for EmuBackend {
-    fn default() -> Self {
+impl EmuBackend {
+    pub(crate) fn new(device: Device) -> Self {
         Self {
-            device: target::usual().clone(),
+            device,
             modules: HashMap::new(),
         }
     }
@@ -60,6 +61,7 @@ impl Backend for EmuBackend {
             module: &self.modules[&job.image.key],
             job,
             place: None,
+            timed: false,
         }))
     }
 }
@@ -86,6 +88,17 @@ struct Cell<'a> {
     module: &'a Module,
     job: Job<'a>,
     place: Option<Place>,
+    /// Whether a call of it was watched.
+    timed: bool,
+}
+
+/// How the CTAs that time is told by are run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Watching {
+    /// With all the others.
+    Along,
+    /// The others do not run, and what is left in memory is incomplete.
+    Alone,
 }
 
 impl Loaded for Cell<'_> {
@@ -97,9 +110,29 @@ impl Loaded for Cell<'_> {
         let place = self.place.insert(place);
         let (_, tensors) = tables::reserve_inputs(data.operands);
         place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
-        let reports = place.launch_all(self.device, self.module, &self.job, data)?;
-        let modelled = model::modelled(self.device, &reports);
-        let observed = place.observe(data, &tensors, &reports)?;
+        // The first call speaks for the cell: one time is enough.
+        let watching = match (data.emulation.time_only, self.timed) {
+            (true, _) => Some(Watching::Alone),
+            (false, false) => Some(Watching::Along),
+            (false, true) => None,
+        };
+        let mut ran = place.launch_all(self.device, self.module, &self.job, data, watching);
+        if ran.is_err() && watching == Some(Watching::Alone) {
+            // Without the other CTAs it may have waited for what never came.
+            place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
+            let along = Some(Watching::Along);
+            ran = place.launch_all(self.device, self.module, &self.job, data, along);
+        }
+        let ran = ran?;
+        self.timed = true;
+        let modelled = watching.map(|_| model::modelled(self.device, self.job.image, &ran));
+        let observed = match data.emulation.time_only {
+            true => Observation {
+                printed: printed(&ran),
+                ..Observation::default()
+            },
+            false => place.observe(data, &tensors, &ran)?,
+        };
         Ok(Observation {
             modelled,
             ..observed
@@ -153,7 +186,10 @@ impl Place {
     }
 
     fn lay(&mut self, data: &Data<'_>, tensors: &[Cow<'_, [u8]>]) -> Result<(), MemoryError> {
-        for piece in &self.pieces {
+        // Nobody will look for what a call changed where only its time counts.
+        let poisoned = !data.emulation.time_only;
+        let pieces = self.pieces.iter();
+        for piece in pieces.filter(|piece| poisoned || piece.what.promised()) {
             let source = source(&self.tables, tensors, piece);
             for stretch in piece.stretches() {
                 let at = DevicePtr(piece.at + stretch.start);
@@ -164,13 +200,14 @@ impl Place {
         Ok(())
     }
 
-    fn launch_all(
+    fn launch_all<'j>(
         &mut self,
         device: &Device,
         module: &Module,
-        job: &Job<'_>,
+        job: &Job<'j>,
         data: &Data<'_>,
-    ) -> Result<Vec<Report>, RunFailure> {
+        watching: Option<Watching>,
+    ) -> Result<Vec<Ended<'j>>, RunFailure> {
         let began = Instant::now();
         let launches = job.call.launches.iter();
         launches
@@ -178,7 +215,12 @@ impl Place {
                 let left = data.time_limit.saturating_sub(began.elapsed());
                 let registers = registers(job.image, &geometry.kernel);
                 let config = config(device, data.emulation, left);
-                self.launch(module, geometry, registers, config)
+                let (report, trace) = self.launch(module, geometry, registers, config, watching)?;
+                Ok(Ended {
+                    geometry,
+                    report,
+                    trace,
+                })
             })
             .collect()
     }
@@ -189,7 +231,8 @@ impl Place {
         geometry: &LaunchGeometry,
         registers: Option<u32>,
         config: Config,
-    ) -> Result<Report, RunFailure> {
+        watching: Option<Watching>,
+    ) -> Result<(Report, Trace), RunFailure> {
         let mut launch = Launch::new(&geometry.kernel)
             .grid(geometry.grid)
             .block(geometry.block)
@@ -200,16 +243,24 @@ impl Place {
             launch = launch.cluster(geometry.cluster);
         }
         launch.registers = registers;
-        launch
-            .run(module, &mut self.memory)
-            .map_err(|error| fault::failure(&error))
+        let ran = match watching {
+            Some(how) => {
+                let watch = model::watch(geometry, how == Watching::Alone);
+                launch.run_traced(module, &mut self.memory, &watch)
+            }
+            None => {
+                let report = launch.run(module, &mut self.memory);
+                report.map(|report| (report, Trace::default()))
+            }
+        };
+        ran.map_err(|error| fault::failure(&error))
     }
 
     fn observe(
         &self,
         data: &Data<'_>,
         tensors: &[Cow<'_, [u8]>],
-        reports: &[Report],
+        ran: &[Ended<'_>],
     ) -> Result<Observation, RunFailure> {
         let base = DevicePtr(self.bases.outputs);
         let copy = self.memory.view(base, self.outputs.bytes());
@@ -218,12 +269,12 @@ impl Place {
         Ok(Observation {
             c: tables::split_outputs(&self.outputs, copy, &self.groups, data.salt),
             trespasses,
-            read_early: reports
+            read_early: ran
                 .iter()
-                .find_map(|report| report.early_read.as_ref())
+                .find_map(|ended| ended.report.early_read.as_ref())
                 .map(ToString::to_string),
-            printed: reports.iter().map(|r| r.printed.as_str()).collect(),
-            counters: named(reports, &self.groups),
+            printed: printed(ran),
+            counters: named(ran, &self.groups),
             modelled: None,
         })
     }
@@ -311,11 +362,15 @@ fn no_memory(error: &MemoryError) -> RunFailure {
     RunFailure::refused(format!("emulated memory: {error}"))
 }
 
+fn printed(ran: &[Ended<'_>]) -> String {
+    ran.iter().map(|e| e.report.printed.as_str()).collect()
+}
+
 /// Counters of all launches of a call, by name.
-fn named(reports: &[Report], groups: &[Group]) -> BTreeMap<String, f64> {
+fn named(ran: &[Ended<'_>], groups: &[Group]) -> BTreeMap<String, f64> {
     let mut sum = Counters::default();
-    for report in reports {
-        sum += &report.counters;
+    for ended in ran {
+        sum += &ended.report.counters;
     }
     let useful: f64 = groups.iter().map(Group::flops).sum();
     let mut named: BTreeMap<String, f64> = Class::ALL
@@ -364,12 +419,14 @@ pub(crate) fn counter_names() -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::target;
 
     #[test]
     fn what_is_asked_of_the_emulator_reaches_it() {
         let asked = Emulation {
             schedule: 7,
             exact_sums: true,
+            time_only: false,
         };
         let config = config(target::usual(), asked, Duration::from_secs(3));
         assert_eq!((config.seed, config.mma_mode), (7, MmaMode::Exact));

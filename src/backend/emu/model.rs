@@ -1,109 +1,199 @@
-//! A plain roofline of the emulator's counters: for each launch the
-//! slowest of its resources, each at its peak, with idle multiprocessors
-//! counted, plus a fixed cost per launch. What cannot overlap is assumed to
-//! overlap, so it is a lower bound; it ranks designs by the work they make,
-//! and is never shown beside measured times. docs/emulator.md derives it.
+//! How long a call would take on the device: what its warps did, replayed by
+//! `ptx-time` on the numbers of the target. docs/emulator.md says what that sees.
 
-use ptx_emu::{Class, Counters, Report};
+use ptx_emu::Report;
+use ptx_emu::trace::{Trace, Watch};
+use ptx_time::{Call, Code, Launched, Spent};
 
 use crate::backend::Modelled;
-use crate::domain::roofline::{Resource, Work};
-use crate::domain::{Device, Micros, Timing};
+use crate::compile::{Footprint, Image};
+use crate::domain::{Bytes, Device, Micros};
+use crate::plan::LaunchGeometry;
 
-/// Bytes of shared memory that one wavefront moves.
-const WAVEFRONT: f64 = 128.0;
-/// Lanes of a warp.
-const LANES: f64 = 32.0;
+/// CTAs watched of every launch.
+const WATCHED: u64 = 6;
+/// Tensor cores that are busy for more of the time than this bound it.
+const BUSY: f64 = 0.85;
 
-/// The time of a call: its launches one after another. What bounds the
-/// longest of them bounds the call.
-pub(super) fn modelled(device: &Device, reports: &[Report]) -> Option<Modelled> {
-    let ceiling = device.ceiling(Timing::Modelled)?;
-    let floor = |r: &Report| ceiling.floor(&work(&r.counters, device.limits.sms));
-    let launches: Vec<(Micros, Resource)> = reports.iter().map(floor).collect();
-    let longest = launches.iter().max_by(|a, b| a.0.0.total_cmp(&b.0.0));
-    let busy: f64 = launches.iter().map(|l| l.0.0).sum();
-    let started = device.model?.launch_micros * launches.len() as f64;
-    Some(Modelled {
-        micros: Micros(busy + started),
-        bound: longest.map_or("launch", |l| l.1.as_str()).to_owned(),
+/// A launch that ended.
+pub(super) struct Ended<'a> {
+    pub geometry: &'a LaunchGeometry,
+    pub report: Report,
+    /// Empty where nothing was watched.
+    pub trace: Trace,
+}
+
+/// A sample of a launch's CTAs: evenly spread, the first and the last of them.
+pub(super) fn watch(geometry: &LaunchGeometry, only: bool) -> Watch {
+    let last = ctas(geometry).saturating_sub(1);
+    let count = WATCHED.min(last + 1);
+    let spread = |i: u64| i * last / (count - 1).max(1);
+    Watch {
+        ctas: (0..count).map(spread).collect(),
+        only,
+    }
+}
+
+fn ctas(geometry: &LaunchGeometry) -> u64 {
+    geometry.grid.iter().map(|&side| u64::from(side)).product()
+}
+
+/// The time of a call, or why there is none.
+pub(super) fn modelled(
+    device: &Device,
+    image: &Image,
+    launches: &[Ended<'_>],
+) -> Result<Modelled, String> {
+    let machine = device.model.as_ref();
+    let machine = machine.ok_or_else(|| format!("nobody knows how fast {} is", device.name))?;
+    let read = |ended: &Ended<'_>| Code::read(&image.cubin, &ended.geometry.kernel);
+    let codes: Result<Vec<Code>, _> = launches.iter().map(read).collect();
+    let codes = codes.map_err(|error| error.to_string())?;
+    let launched = |(place, code): (usize, _)| Launched {
+        beside: place > 0 && beside(device, image, &launches[place - 1], &launches[place]),
+        ..launched(&launches[place], code)
+    };
+    let launches: Vec<Launched<'_>> = codes.iter().enumerate().map(launched).collect();
+    let call = Call::replay(machine, &launches, false).map_err(|stuck| stuck.to_string())?;
+    Ok(Modelled {
+        bound: bound(&call).to_owned(),
+        micros: Micros(call.micros),
     })
 }
 
-/// What a launch asks of the device. SMs that stand idle in the last wave
-/// lengthen everything an SM does.
-fn work(counters: &Counters, sms: u32) -> Work {
-    let (sms, ctas) = (f64::from(sms), counters.ctas.max(1) as f64);
-    let waves = (ctas / sms).ceil() * sms / ctas;
-    let conflicts = counters.bank_conflicts as f64 * WAVEFRONT;
-    let shared = (counters.shared_read + counters.shared_written) as f64 + conflicts;
-    let l2 = counters.global_read
-        + counters.global_written
-        + counters.async_read
-        + counters.async_written;
-    let memory = counters.global_unique_read + counters.global_unique_written;
-    Work {
-        tensor_flops: counters.mma_flops as f64 * waves,
-        instructions: counters.total_instructions() as f64 * waves,
-        mufu: counters.instructions(Class::Mufu) as f64 * LANES * waves,
-        shared_bytes: shared * waves,
-        l2_bytes: l2 as f64,
-        memory_bytes: memory as f64,
+fn launched<'l>(ended: &'l Ended<'_>, code: &'l Code) -> Launched<'l> {
+    let geometry = ended.geometry;
+    Launched {
+        code,
+        trace: &ended.trace,
+        ctas: ctas(geometry),
+        cluster: geometry.cluster.iter().product(),
+        resident: ended.report.ctas_per_sm,
+        dependent: geometry.pdl,
+        beside: false,
+    }
+}
+
+/// Whether a launch's CTAs find room on SMs where those of the one before are.
+fn beside(device: &Device, image: &Image, before: &Ended<'_>, ended: &Ended<'_>) -> bool {
+    let spread = ctas(before.geometry).div_ceil(u64::from(device.limits.sms.max(1)));
+    let held = u64::from(before.report.ctas_per_sm).min(spread) as u32;
+    let footprint = |geometry: &LaunchGeometry| {
+        let report = image.kernels.iter().find(|k| k.name == geometry.kernel);
+        Footprint {
+            registers: report.map_or(0, |k| k.registers),
+            threads: geometry.threads_per_block(),
+            smem: Bytes(u64::from(
+                geometry.smem + report.map_or(0, |k| k.static_smem),
+            )),
+        }
+    };
+    let other = footprint(before.geometry);
+    footprint(ended.geometry).fits_beside(&device.limits, &other, held)
+}
+
+/// What most of the time goes to, in the words of tables and run files.
+fn bound(call: &Call) -> &'static str {
+    let cycles: f64 = call.launches.iter().map(|l| l.cycles).sum();
+    let tensor: f64 = call.launches.iter().map(|l| l.tensor_cycles).sum();
+    let started = call.micros - cycles / call.clock_mhz.max(1.0);
+    if started > call.micros / 2.0 {
+        return "launch";
+    }
+    if tensor > BUSY * cycles {
+        return "tensor";
+    }
+    let spent = |i: usize| -> f64 { call.launches.iter().map(|l| l.spent[i]).sum() };
+    let most = (0..Spent::ALL.len()).max_by(|&a, &b| spent(a).total_cmp(&spent(b)));
+    most.map_or("launch", |i| word(Spent::ALL[i]))
+}
+
+fn word(spent: Spent) -> &'static str {
+    match spent {
+        Spent::Issuing => "instructions",
+        Spent::Contending => "issue",
+        Spent::Result => "shared memory and conversions",
+        Spent::Memory => "memory",
+        Spent::Phase => "waiting at mbarriers",
+        Spent::Barrier => "waiting at barriers",
+        Spent::Wgmma => "waiting for products",
+        Spent::Copies => "waiting for copies",
+        Spent::Launch => "launch",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ptx_time::LaunchTimes;
+
     use crate::config::target::usual;
 
-    fn report(counters: Counters) -> Report {
-        Report {
-            counters,
-            seed: 0,
-            ctas_per_sm: 1,
-            early_read: None,
-            printed: String::new(),
+    fn geometry(blocks: u32) -> LaunchGeometry {
+        LaunchGeometry {
+            kernel: "k".to_owned(),
+            grid: [blocks, 1, 1],
+            block: [128, 1, 1],
+            cluster: [1; 3],
+            smem: 0,
+            pdl: false,
         }
     }
 
     #[test]
-    fn idle_multiprocessors_lengthen_what_the_busy_ones_do() {
-        let full = report(Counters {
-            mma_flops: 1 << 40,
-            ctas: 132,
-            ..Counters::default()
-        });
-        let ragged = report(Counters {
-            ctas: 133,
-            ..full.counters
-        });
-        let (full, ragged) = (
-            modelled(usual(), &[full]).unwrap(),
-            modelled(usual(), &[ragged]).unwrap(),
-        );
-        assert_eq!(full.bound, "tensor");
-        assert!(ragged.micros.0 > 1.9 * full.micros.0 - usual().model.unwrap().launch_micros);
+    fn the_first_and_the_last_cta_are_watched_and_some_between() {
+        let watched = |blocks| watch(&geometry(blocks), true).ctas;
+        assert_eq!(watched(1), [0]);
+        assert_eq!(watched(2), [0, 1]);
+        assert_eq!(watched(6), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(watched(132), [0, 26, 52, 78, 104, 131]);
     }
 
     #[test]
-    fn a_call_is_bound_by_its_longest_launch() {
-        let gemm = report(Counters {
-            mma_flops: 1 << 36,
-            ctas: 132,
-            ..Counters::default()
-        });
-        let gate = report(Counters {
-            global_unique_read: 1 << 20,
-            ctas: 132,
-            ..Counters::default()
-        });
-        let both = modelled(usual(), &[gemm.clone(), gate]).unwrap();
-        assert_eq!(both.bound, "tensor");
-        assert!(
-            both.micros.0
-                > modelled(usual(), &[gemm]).unwrap().micros.0
-                    + usual().model.unwrap().launch_micros
-        );
+    fn what_binds_is_what_most_time_goes_to() {
+        let call = |cycles: f64, tensor: f64, spent: Spent| {
+            let mut launch = LaunchTimes {
+                cycles,
+                tensor_cycles: tensor,
+                ..LaunchTimes::default()
+            };
+            let place = Spent::ALL.iter().position(|s| *s == spent).unwrap();
+            launch.spent[place] = cycles;
+            Call {
+                micros: cycles / 1000.0 + 4.0,
+                clock_mhz: 1000.0,
+                launches: vec![launch],
+            }
+        };
+        let told = |cycles, tensor, spent| bound(&call(cycles, tensor, spent));
+        assert_eq!(told(100.0, 100.0, Spent::Wgmma), "launch");
+        assert_eq!(told(1e5, 9e4, Spent::Wgmma), "tensor");
+        assert_eq!(told(1e5, 8e4, Spent::Wgmma), "waiting for products");
+        assert_eq!(told(1e5, 0.0, Spent::Memory), "memory");
+    }
+
+    #[test]
+    fn a_cubin_that_says_nothing_gives_a_reason_and_no_time() {
+        let geometry = geometry(1);
+        let ended = Ended {
+            geometry: &geometry,
+            report: Report {
+                counters: ptx_emu::Counters::default(),
+                seed: 0,
+                ctas_per_sm: 1,
+                early_read: None,
+                printed: String::new(),
+            },
+            trace: Trace::default(),
+        };
+        let image = Image {
+            key: String::new(),
+            ptx: String::new(),
+            cubin: b"no cubin".to_vec(),
+            kernels: Vec::new(),
+            remarks: Vec::new(),
+        };
+        let why = modelled(usual(), &image, &[ended]).unwrap_err();
+        assert!(why.contains("cubin cannot be read"), "{why}");
     }
 }

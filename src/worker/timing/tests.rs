@@ -436,7 +436,7 @@ fn a_backend_without_a_clock_times_nothing() {
     let said = RefCell::new(Vec::new());
     let mut problems = Problems::new(folder.path());
     let usable = measure(
-        &mut EmuBackend::default(),
+        &mut EmuBackend::new(crate::config::target::usual().clone()),
         &mut problems,
         &job(&folder),
         &mut |reply| said.borrow_mut().push(reply.clone()),

@@ -1,25 +1,29 @@
 //! Devices as `configs/targets/` describes them: every number with where it is
 //! from. Those committed are built in, so that dgx works from any folder.
 
+mod what_if;
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use ptx_time::Machine;
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::Document;
-use crate::domain::{Bytes, Chip, Device, Limits, Model, Peaks, bounds, printable_line};
+use crate::domain::roofline::tensor_flops;
+use crate::domain::{Bytes, Calibration, Chip, Device, Limits, Peaks, bounds, printable_line};
 
 const GUIDE: &str = "docs/targets.md lists the keys";
 
 /// The usual one first.
 const COMMITTED: [(&str, &str); 3] = [
-    ("h200", include_str!("../../configs/targets/h200.toml")),
-    ("h100", include_str!("../../configs/targets/h100.toml")),
-    ("b200", include_str!("../../configs/targets/b200.toml")),
+    ("h200", include_str!("../../../configs/targets/h200.toml")),
+    ("h100", include_str!("../../../configs/targets/h100.toml")),
+    ("b200", include_str!("../../../configs/targets/b200.toml")),
 ];
 
 static BUILT_IN: LazyLock<Vec<(&str, Device)>> = LazyLock::new(|| {
@@ -31,7 +35,12 @@ static BUILT_IN: LazyLock<Vec<(&str, Device)>> = LazyLock::new(|| {
         let device = device(&file).expect("a test reads all that are built in");
         (name, device)
     };
-    COMMITTED.into_iter().map(read).collect()
+    let mut devices: Vec<(&str, Device)> = COMMITTED.into_iter().map(read).collect();
+    let known = devices[0].1.calibration.clone();
+    for (_, device) in &mut devices {
+        device.calibration = device.calibration.take().or_else(|| known.clone());
+    }
+    devices
 });
 
 /// What is emulated, and planned for, where nothing else is asked for.
@@ -47,8 +56,16 @@ pub(crate) fn like(name: &str, chip: Option<Chip>) -> Option<&'static Device> {
     same.or_else(|| devices().find(|device| Some(device.chip) == chip))
 }
 
-/// A target by the name of one that is built in, or by its file.
+/// A target by the name of one that is built in, or by its file, perhaps with
+/// some numbers changed: `h200,sms=144`.
 pub(crate) fn find(word: &str) -> Result<Device, InputError> {
+    match word.split_once(',').filter(|_| !Path::new(word).is_file()) {
+        Some((base, changes)) => what_if::changed(named(base.trim())?, changes),
+        None => named(word),
+    }
+}
+
+fn named(word: &str) -> Result<Device, InputError> {
     if let Some((_, device)) = BUILT_IN.iter().find(|(name, _)| *name == word) {
         return Ok(device.clone());
     }
@@ -57,7 +74,11 @@ pub(crate) fn find(word: &str) -> Result<Device, InputError> {
         "give one of {}, or the path of a target file",
         names.join(", ")
     );
-    device(&SourceFile::read(Path::new(word), "target", &remedy)?)
+    let device = device(&SourceFile::read(Path::new(word), "target", &remedy)?)?;
+    Ok(Device {
+        calibration: device.calibration.or_else(|| usual().calibration.clone()),
+        ..device
+    })
 }
 
 #[derive(Debug, Deserialize)]
@@ -68,7 +89,21 @@ struct TargetFile {
     sources: BTreeMap<String, Spanned<String>>,
     limits: LimitsTable,
     peaks: PeaksTable,
-    model: ModelTable,
+    model: Spanned<ModelTable>,
+    calibration: Option<CalibrationTable>,
+}
+
+/// By the names of [`Machine::NAMES`], all but `sms`.
+type ModelTable = BTreeMap<Spanned<String>, Figure>;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CalibrationTable {
+    run: Spanned<String>,
+    median: Spanned<f64>,
+    p90: Spanned<f64>,
+    worst: Spanned<f64>,
+    cells: u32,
 }
 
 #[derive(Debug, Deserialize)]
@@ -96,19 +131,6 @@ struct PeaksTable {
     tensor_flops: Figure,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ModelTable {
-    clock_mhz: Figure,
-    tensor_flops: Figure,
-    issue: Figure,
-    mufu: Figure,
-    shared_bytes: Figure,
-    l2_bandwidth: Figure,
-    bandwidth: Figure,
-    launch_micros: Figure,
-}
-
 /// A number, and which of the sources it is from.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -129,14 +151,18 @@ fn device(file: &SourceFile) -> Result<Device, InputError> {
     let (name, chip) = (reader.name(&wire.name)?, reader.chip(&wire.arch)?);
     let limits = reader.limits(&wire.limits)?;
     let peaks = reader.peaks(&wire.peaks)?;
-    let model = reader.model(&wire.model)?;
+    let model = reader.model(&wire.model, limits.sms)?;
     reader.agree(&wire)?;
+    reader.reach(&wire, &model)?;
+    let calibration = wire.calibration.as_ref();
+    let calibration = calibration.map(|table| reader.calibration(table, &name));
     Ok(Device {
-        name,
         chip,
         limits,
         peaks,
         model: Some(model),
+        calibration: calibration.transpose()?,
+        name,
         origins: reader.origins,
         card: None,
     })
@@ -222,27 +248,70 @@ impl Reader<'_> {
         })
     }
 
-    fn model(&mut self, wire: &ModelTable) -> Result<Model, InputError> {
-        Ok(Model {
-            clock_mhz: self.figure("model.clock_mhz", &wire.clock_mhz, CLOCK)?,
-            tensor_flops: self.figure("model.tensor_flops", &wire.tensor_flops, RATE)?,
-            issue: self.figure("model.issue", &wire.issue, RATE)?,
-            mufu: self.figure("model.mufu", &wire.mufu, RATE)?,
-            shared_bytes: self.figure("model.shared_bytes", &wire.shared_bytes, RATE)?,
-            l2_bandwidth: self.figure("model.l2_bandwidth", &wire.l2_bandwidth, BANDWIDTH)?,
-            bandwidth: self.figure("model.bandwidth", &wire.bandwidth, BANDWIDTH)?,
-            launch_micros: self.figure("model.launch_micros", &wire.launch_micros, 0.0..=1e4)?,
+    fn model(&mut self, wire: &Spanned<ModelTable>, sms: u32) -> Result<Machine, InputError> {
+        let table = wire.get_ref();
+        let known = || Machine::NAMES.iter().copied().filter(|name| *name != SMS);
+        for (key, figure) in table {
+            let name = key.get_ref();
+            if !known().any(|known| known == name) {
+                let remedy = match (name.as_str(), nearest(name, known())) {
+                    (SMS, _) => "limits.sms says so already".to_owned(),
+                    (_, Some(close)) => format!("did you mean `{close}`? ({GUIDE})"),
+                    (_, None) => GUIDE.to_owned(),
+                };
+                let message = format!("unknown key `{}`", printable_line(name));
+                return Err(self.document.error(key.span(), message, remedy));
+            }
+            self.figure(&format!("model.{name}"), figure, range(name))?;
+        }
+        let number = |name: &'static str| match name {
+            SMS => Some(f64::from(sms)),
+            _ => Some(*table.get(name)?.value.get_ref()),
+        };
+        Machine::from_numbers(number).map_err(|missing| {
+            let start = wire.span().start;
+            self.document.error(
+                start..start + "[model]".len(),
+                format!("the key `{missing}` is missing"),
+                format!("add `{missing} = {{ value = …, from = \"…\" }}`; {GUIDE}"),
+            )
         })
     }
 
-    /// A part cannot be more than the whole, nor what is reached than the peak.
+    fn calibration(&self, wire: &CalibrationTable, name: &str) -> Result<Calibration, InputError> {
+        bounds::name("run", wire.run.get_ref()).map_err(|why| {
+            let remedy = "name the measured run it was compared with";
+            self.document.error(wire.run.span(), why, remedy)
+        })?;
+        let mut least = 0.0;
+        for (key, share) in [
+            ("median", &wire.median),
+            ("p90", &wire.p90),
+            ("worst", &wire.worst),
+        ] {
+            let value = *share.get_ref();
+            if !(least..=MOST_ERROR).contains(&value) {
+                return Err(self.document.error(
+                    share.span(),
+                    format!("calibration.{key} = {value} is out of range"),
+                    format!("give a share of the measured time, between {least} and {MOST_ERROR}"),
+                ));
+            }
+            least = value;
+        }
+        Ok(Calibration {
+            device: name.to_owned(),
+            run: printable_line(wire.run.get_ref()),
+            median: *wire.median.get_ref(),
+            p90: *wire.p90.get_ref(),
+            worst: *wire.worst.get_ref(),
+            cells: wire.cells,
+        })
+    }
+
+    /// A part cannot be more than the whole.
     fn agree(&self, wire: &TargetFile) -> Result<(), InputError> {
-        let TargetFile {
-            limits,
-            peaks,
-            model,
-            ..
-        } = wire;
+        let limits = &wire.limits;
         let pairs = [
             ("limits.shared_per_block", &limits.shared_per_block),
             ("limits.shared_per_sm", &limits.shared_per_sm),
@@ -252,25 +321,63 @@ impl Reader<'_> {
             ("limits.threads_per_sm", &limits.threads_per_sm),
             ("limits.register_unit", &limits.register_unit),
             ("limits.registers_per_sm", &limits.registers_per_sm),
-            ("model.clock_mhz", &model.clock_mhz),
-            ("peaks.clock_mhz", &peaks.clock_mhz),
-            ("model.bandwidth", &model.bandwidth),
-            ("peaks.bandwidth", &peaks.bandwidth),
-            ("model.tensor_flops", &model.tensor_flops),
-            ("peaks.tensor_flops", &peaks.tensor_flops),
         ];
         for pair in pairs.chunks_exact(2) {
             let [(key, part), (of, whole)] = [pair[0], pair[1]];
-            let (value, most) = (part.value.get_ref(), whole.value.get_ref());
-            if value > most {
-                return Err(self.document.error(
-                    part.value.span(),
-                    format!("{key} = {value} is more than {of} = {most}"),
-                    "one of the two is wrong",
-                ));
+            let (value, most) = (*part.value.get_ref(), *whole.value.get_ref());
+            self.at_most(part, (key, value), (of, most))?;
+        }
+        Ok(())
+    }
+
+    /// What is reached cannot be more than the peak.
+    fn reach(&self, wire: &TargetFile, machine: &Machine) -> Result<(), InputError> {
+        let (model, peaks) = (wire.model.get_ref(), &wire.peaks);
+        let peak = |figure: &Figure| *figure.value.get_ref();
+        let limits = [
+            (
+                "clock_mhz",
+                ("model.clock_mhz", machine.clock_mhz),
+                ("peaks.clock_mhz", peak(&peaks.clock_mhz)),
+            ),
+            (
+                "clock_drop_mhz",
+                ("model.clock_drop_mhz", machine.clock_drop_mhz),
+                ("half of model.clock_mhz", machine.clock_mhz / 2.0),
+            ),
+            (
+                "memory_bandwidth",
+                ("model.memory_bandwidth", machine.memory_bandwidth),
+                ("peaks.bandwidth", peak(&peaks.bandwidth)),
+            ),
+            (
+                "wgmma_column",
+                ("2048 / model.wgmma_column", tensor_flops(machine)),
+                ("peaks.tensor_flops", peak(&peaks.tensor_flops)),
+            ),
+        ];
+        for (key, reached, most) in limits {
+            if let Some(figure) = model.get(key) {
+                self.at_most(figure, reached, most)?;
             }
         }
         Ok(())
+    }
+
+    fn at_most(
+        &self,
+        figure: &Figure,
+        (key, value): (&str, f64),
+        (of, most): (&str, f64),
+    ) -> Result<(), InputError> {
+        match value > most {
+            false => Ok(()),
+            true => Err(self.document.error(
+                figure.value.span(),
+                format!("{key} = {value} is more than {of} = {most}"),
+                "one of the two is wrong",
+            )),
+        }
     }
 
     fn figure(
@@ -308,6 +415,24 @@ impl Reader<'_> {
     }
 }
 
+/// The one number of a machine that its limits say.
+const SMS: &str = "sms";
+
+/// What a number of a model can be. Latencies may be nothing; what takes or
+/// moves something takes and moves more than that.
+fn range(name: &str) -> RangeInclusive<f64> {
+    match name {
+        "clock_mhz" => CLOCK,
+        _ if name.ends_with("_bandwidth") => BANDWIDTH,
+        "wgmma_column" | "wgmma_least" | "sectors_per_cycle" => RATE,
+        _ if name.ends_with("_interval") || name.ends_with("_port") => RATE,
+        _ if name.ends_with("_micros") => 0.0..=1e4,
+        _ => 0.0..=1e12,
+    }
+}
+
+/// A model that is off by more than this is none.
+const MOST_ERROR: f64 = 100.0;
 const CLOCK: RangeInclusive<f64> = 1.0..=20_000.0;
 const BANDWIDTH: RangeInclusive<f64> = 1e6..=1e16;
 const RATE: RangeInclusive<f64> = 1e-3..=1e9;
@@ -326,7 +451,11 @@ mod tests {
     #[test]
     fn all_that_are_built_in_are_right_and_say_where_every_number_is_from() {
         for (name, device) in BUILT_IN.iter() {
-            assert_eq!(device.origins.len(), 12 + 3 + 8, "{name}");
+            assert_eq!(
+                device.origins.len(),
+                12 + 3 + Machine::NAMES.len() - 1,
+                "{name}"
+            );
             assert!(device.ceiling(crate::domain::Timing::Modelled).is_some());
             assert_eq!(find(name).unwrap(), *device);
         }
@@ -437,12 +566,6 @@ mod tests {
                 "between",
             ),
             (
-                "value = 1700,",
-                "value = 2700,",
-                "model.clock_mhz = 2700 is more than peaks.clock_mhz = 1980",
-                "one of the two is wrong",
-            ),
-            (
                 "value = 232_448,",
                 "value = 332_448,",
                 "limits.shared_per_block",
@@ -499,5 +622,105 @@ mod tests {
                 .remedy()
                 .contains("h200, h100, b200")
         );
+    }
+
+    /// The H200 with the value of a number after its `[model]` written so, and
+    /// the line where that is; the numbers themselves may be fitted anew.
+    fn rewritten(key: &str, value: &str) -> (String, usize) {
+        let h200 = COMMITTED[0].1;
+        let model = h200.find("[model]").unwrap();
+        let at = model + h200[model..].find(&format!("\n{key} = ")).unwrap() + 1;
+        let end = at + h200[at..].find('\n').unwrap();
+        let old = &h200[at..end];
+        let new = match old.split_once("value = ") {
+            Some((before, rest)) => {
+                let after = rest.find(',').unwrap();
+                format!("{before}value = {value}{}", &rest[after..])
+            }
+            None => format!("{key} = {value}"),
+        };
+        let line = h200[..at].matches('\n').count() + 1;
+        (h200[..at].to_owned() + &new + &h200[end..], line)
+    }
+
+    #[test]
+    fn a_model_that_cannot_be_is_refused_where_it_says_so() {
+        let range = "is out of range";
+        let cases = [
+            ("clock_mhz", "2850", "is more than peaks.clock_mhz = 1980"),
+            (
+                "clock_drop_mhz",
+                "1500",
+                "more than half of model.clock_mhz",
+            ),
+            ("memory_bandwidth", "5e12", "is more than peaks.bandwidth"),
+            (
+                "wgmma_column",
+                "0.25",
+                "= 8192 is more than peaks.tensor_flops",
+            ),
+            ("wgmma_column", "0", range),
+            ("mufu_interval", "0", range),
+            ("l2_port", "0", range),
+            (
+                "mufu_latency",
+                "-24",
+                "model.mufu_latency = -24 is out of range",
+            ),
+            (
+                "l2_bandwidth",
+                "nan",
+                "model.l2_bandwidth = NaN is out of range",
+            ),
+            ("launch_micros", "inf", range),
+            (
+                "median",
+                "-0.035",
+                "calibration.median = -0.035 is out of range",
+            ),
+            (
+                "worst",
+                "0.00001",
+                "calibration.worst = 0.00001 is out of range",
+            ),
+            ("p90", "nan", "calibration.p90 = NaN is out of range"),
+            ("run", "\"\"", "is no name for a run"),
+        ];
+        for (key, value, message) in cases {
+            let (text, line) = rewritten(key, value);
+            let error = read(&text).expect_err(key);
+            let told = error.message();
+            assert!(told.contains(message), "{key} = {value}: {told}");
+            let place = error.location().unwrap_or_default();
+            assert!(
+                place.starts_with(&format!("t.toml:{line}:")),
+                "{key}: {place}"
+            );
+        }
+        assert!(read(&rewritten("mufu_latency", "0").0).is_ok());
+    }
+
+    #[test]
+    fn a_number_that_is_unknown_or_missing_is_told() {
+        let h200 = COMMITTED[0].1;
+        let renamed = |name: &str| read(&h200.replace("\nwake_latency =", name)).unwrap_err();
+        let error = renamed("\nwake_latenci =");
+        assert_eq!(error.message(), "unknown key `wake_latenci`");
+        assert!(error.remedy().contains("did you mean `wake_latency`?"));
+        let error = renamed("\nsms =");
+        assert!(error.remedy().contains("limits.sms"), "{}", error.remedy());
+        let error = renamed("\n# ");
+        assert_eq!(error.message(), "the key `wake_latency` is missing");
+        assert!(error.remedy().contains("add `wake_latency"));
+        let line = h200[..h200.find("[model]").unwrap()].matches('\n').count() + 1;
+        assert_eq!(error.location(), Some(format!("t.toml:{line}:1")));
+    }
+
+    #[test]
+    fn who_was_never_compared_says_who_was() {
+        let told = |name: &str| find(name).unwrap().calibration.unwrap().device;
+        for name in ["h200", "h100", "b200"] {
+            assert_eq!(told(name), "NVIDIA H200", "{name}");
+        }
     }
 }

@@ -1,0 +1,121 @@
+//! `h200,sms=144,clock_mhz=1500`: a target with some of its numbers changed.
+
+use ptx_time::Machine;
+
+use super::{GUIDE, SMS, range};
+use crate::diagnostic::{InputError, nearest};
+use crate::domain::{Device, printable_line};
+
+const EXAMPLE: &str = "write e.g. h200,sms=144,clock_mhz=1500";
+const MOST_SMS: f64 = 1e4;
+
+/// The device with these changes, which its name tells from then on.
+pub(super) fn changed(mut device: Device, changes: &str) -> Result<Device, InputError> {
+    let mut told: Vec<String> = Vec::new();
+    for change in changes.split(',') {
+        let change = printable_line(change.trim());
+        let Some((key, value)) = change.split_once('=') else {
+            let message = format!("`{change}` changes nothing of a target");
+            return Err(InputError::new(message, EXAMPLE));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        if told
+            .iter()
+            .any(|other| other.split('=').next() == Some(key))
+        {
+            return Err(InputError::new(format!("`{key}` is given twice"), EXAMPLE));
+        }
+        set(&mut device, key, number(key, value)?)?;
+        told.push(format!("{key}={value}"));
+    }
+    device.name = format!("{} with {}", device.name, told.join(", "));
+    Ok(device)
+}
+
+fn number(key: &str, value: &str) -> Result<f64, InputError> {
+    value.parse().map_err(|_| {
+        let message = format!("`{value}` is no number for `{key}`");
+        InputError::new(message, EXAMPLE)
+    })
+}
+
+fn set(device: &mut Device, key: &str, value: f64) -> Result<(), InputError> {
+    let machine = device.model.as_mut();
+    let Some(place) = machine.and_then(|machine| machine.number_mut(key)) else {
+        let message = format!("no number of a target is called `{key}`");
+        let names = || Machine::NAMES.iter().copied();
+        let longer = |name: &&str| !key.is_empty() && name.starts_with(key);
+        let remedy = match nearest(key, names()).or_else(|| names().find(longer)) {
+            Some(close) => format!("did you mean `{close}`? ({GUIDE})"),
+            None => format!("sms and the keys of [model] can be changed here; {GUIDE}"),
+        };
+        return Err(InputError::new(message, remedy));
+    };
+    let possible = match key {
+        SMS => 1.0..=MOST_SMS,
+        _ => range(key),
+    };
+    let whole = key != SMS || value.fract() == 0.0;
+    if !possible.contains(&value) || !whole {
+        let kind = if key == SMS { "a whole number" } else { "one" };
+        let (least, most) = (possible.start(), possible.end());
+        return Err(InputError::new(
+            format!("{key} = {value} is out of range"),
+            format!("give {kind} between {least} and {most:e}"),
+        ));
+    }
+    *place = value;
+    if key == SMS {
+        device.limits.sms = value as u32;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::find;
+
+    #[test]
+    fn a_change_is_made_and_named() {
+        let device = find("h200,sms=144, clock_mhz=1500").unwrap();
+        let model = device.model.unwrap();
+        assert_eq!((device.limits.sms, model.sms), (144, 144.0));
+        assert_eq!(model.clock_mhz, 1500.0);
+        assert_eq!(device.name, "NVIDIA H200 with sms=144, clock_mhz=1500");
+        assert_eq!(device.calibration.unwrap().device, "NVIDIA H200");
+        let file = find("configs/targets/b200.toml,sms=74").unwrap();
+        assert_eq!(file.name, "NVIDIA B200 with sms=74");
+    }
+
+    #[test]
+    fn what_cannot_be_changed_is_refused() {
+        let cases = [
+            ("h200,", "`` changes nothing", "h200,sms=144"),
+            ("h200,sms", "`sms` changes nothing", "h200,sms=144"),
+            (
+                "h200,clock=1.5",
+                "called `clock`",
+                "did you mean `clock_mhz`?",
+            ),
+            ("h200,sm=1", "called `sm`", "did you mean `sms`?"),
+            ("h200,sms=x", "`x` is no number for `sms`", "h200,sms=144"),
+            ("h200,sms=0", "sms = 0 is out of range", "a whole number"),
+            (
+                "h200,sms=1.5",
+                "sms = 1.5 is out of range",
+                "a whole number",
+            ),
+            ("h200,sms=nan", "sms = NaN", "a whole number"),
+            ("h200,l2_port=-1", "l2_port = -1", "between 0.001"),
+            ("h200,sms=1,sms=2", "`sms` is given twice", "h200,sms=144"),
+            ("h300,sms=1", "h300", "h200, h100, b200"),
+        ];
+        for (word, message, remedy) in cases {
+            let error = find(word).expect_err(word);
+            let told = error.message();
+            assert!(told.contains(message), "{word}: {told}");
+            let told = error.remedy();
+            assert!(told.contains(remedy), "{word}: {told}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! How much to believe of times that nobody measured.
+
+use super::percent;
+use crate::domain::{Calibration, Timing};
+use crate::record::Run;
+use crate::record::schema::DeviceRecord;
+
+/// One sentence for modelled times, which stands before their table.
+pub(crate) fn belief(run: &Run) -> Option<String> {
+    let device = &run.header.device;
+    if device.timing != Timing::Modelled {
+        return None;
+    }
+    let name = &device.name;
+    let Some(known) = &device.calibration else {
+        return Some(format!(
+            "All times are modelled for {name}, uncalibrated: how far off they are is not known."
+        ));
+    };
+    let Calibration {
+        median,
+        worst,
+        cells,
+        run,
+        ..
+    } = known;
+    let (median, worst) = (percent(*median), percent(*worst));
+    let against =
+        format!("{median} in the median and {worst} at worst over {cells} cells of {run}");
+    let ties = format!("differences below {median} are ties");
+    Some(match device.calibrated() {
+        true => {
+            format!("All times are modelled for {name}, not measured: off by {against}; {ties}.")
+        }
+        false => format!(
+            "All times are modelled for {name}, uncalibrated: for {} the same model was off by \
+             {against}; {ties}.",
+            known.device
+        ),
+    })
+}
+
+/// The error beside modelled times: `±3.5 %`, or `uncalibrated`; none for others.
+pub(crate) fn model_error(device: &DeviceRecord) -> Option<String> {
+    let modelled = device.timing == Timing::Modelled;
+    let known = device.calibration.as_ref();
+    modelled.then(|| match known.filter(|_| device.calibrated()) {
+        Some(known) => format!("±{}", percent(known.median)),
+        None => "uncalibrated".to_owned(),
+    })
+}
+
+/// What times by shape are headed by: `modelled µs for NVIDIA H200 (±3.5 %)`.
+pub(crate) fn micros_title(run: &Run) -> String {
+    let device = &run.header.device;
+    let timing = device.timing.as_str();
+    match model_error(device) {
+        Some(error) => format!("{timing} µs for {} ({error})", device.name),
+        None => format!("{timing} µs"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::synthetic::Synthetic;
+
+    fn told(change: impl FnOnce(&mut DeviceRecord)) -> (String, String) {
+        let mut run = Synthetic::round4().modelled().run();
+        change(&mut run.header.device);
+        (belief(&run).unwrap(), micros_title(&run))
+    }
+
+    #[test]
+    fn a_modelled_time_says_how_far_off_it_may_be() {
+        let (sentence, title) = told(|_| {});
+        assert_eq!(
+            sentence,
+            "All times are modelled for NVIDIA H200, not measured: off by 3.5 % in the median \
+             and 17 % at worst over 104 cells of final; differences below 3.5 % are ties."
+        );
+        assert_eq!(title, "modelled µs for NVIDIA H200 (±3.5 %)");
+    }
+
+    #[test]
+    fn nobody_borrows_the_calibration_of_another() {
+        let (sentence, title) = told(|device| device.name = "NVIDIA B200".to_owned());
+        assert!(sentence.contains("for NVIDIA B200, uncalibrated: for NVIDIA H200"));
+        assert_eq!(title, "modelled µs for NVIDIA B200 (uncalibrated)");
+        let (sentence, title) = told(|device| device.calibration = None);
+        assert!(sentence.ends_with("how far off they are is not known."));
+        assert_eq!(title, "modelled µs for NVIDIA H200 (uncalibrated)");
+        assert_eq!(belief(&Synthetic::round4().run()), None);
+    }
+}
