@@ -279,11 +279,26 @@ fn judge(
         return Ok(gate::judge(run, ranking, rules, over, args.across_devices)?);
     }
     let id = match named.or(rules.over.as_deref()) {
+        // Whoever is missing, such a run passes no gate.
+        Some(name) if run.header.settings.time_only => {
+            runs::contender(run, name).map_err(|_| unvalidated(run))?
+        }
         Some(name) => runs::contender(run, name)?,
         None => run.header.baseline.clone(),
     };
     let over = Over::Contender(&id);
     Ok(gate::judge(run, ranking, rules, over, args.across_devices)?)
+}
+
+fn unvalidated(run: &Run) -> CommandError {
+    CommandError::new(
+        Exit::Inconclusive,
+        format!(
+            "nothing in {} was validated (--time-only), so no gate passes it",
+            run.path.display()
+        ),
+        "sweep the round without --time-only",
+    )
 }
 
 fn write(args: &Args, report: &GateReport) -> Result<(), CommandError> {

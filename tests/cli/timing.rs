@@ -71,6 +71,9 @@ fn times_alone_are_labelled_everywhere_and_pass_no_gate() {
         gated.contains("nothing in it was validated (--time-only)"),
         "{gated}"
     );
+    // Also where what it is to be held against needs a GPU.
+    let gated = dgx(&["gate", &file, "--baseline", "cublas"], 5);
+    assert!(gated.contains("was validated (--time-only)"), "{gated}");
     let shown = dgx(&["show", &file], 0);
     assert!(shown.contains("Nothing was validated"), "{shown}");
     let compared = dgx(&["compare", "two-pass", "interleaved", &file], 0);
