@@ -11,6 +11,7 @@ mod progress;
 mod resume;
 mod shard;
 mod standing;
+mod trace;
 mod validate;
 
 use std::cell::Cell;
@@ -27,6 +28,7 @@ pub(crate) use build::inspect;
 pub(crate) use environment::{argv, git_state, host, stamp, started};
 pub(crate) use resume::Resumed;
 pub(crate) use shard::ShardOf;
+pub(crate) use trace::CompiledCell;
 
 use crate::backend::Emulation;
 use crate::catalog::{Catalog, YARDSTICK};

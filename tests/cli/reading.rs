@@ -229,7 +229,13 @@ fn explain_says_what_bounds_a_contender() {
     let explain = |args: &[&str]| in_repository(&[&["explain"], args].concat());
     // Registers are the compiler's choice, and change with its version.
     insta::with_settings!({filters => vec![(r"dual_gemm +\d+ ", "dual_gemm   NNN ")]}, {
-        insta::assert_snapshot!("explained", explain(&["interleaved", "configs/smoke.toml"]));
+        let text = explain(&["interleaved", "configs/smoke.toml"]);
+        // What the model says changes with the target's numbers.
+        let (text, modelled) = text.split_once("On 64x128x256").expect("what binds");
+        insta::assert_snapshot!("explained", text);
+        for word in ["bound most by launches", "saves at most µs", "modelled for", "[exit 0]"] {
+            assert!(modelled.contains(word), "{word}: {modelled}");
+        }
     });
     let run = "results/baselines/final-20261115-1823.jsonl";
     let text = explain(&["pipelined[STAGES=2]", run]);

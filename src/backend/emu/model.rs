@@ -3,8 +3,9 @@
 
 use ptx_emu::Report;
 use ptx_emu::trace::{Trace, Watch};
-use ptx_time::{Call, Code, Launched, Spent};
+use ptx_time::{Call, Code, Launched, Machine, Spent};
 
+use super::role::{Laid, roles};
 use crate::backend::Modelled;
 use crate::compile::{Footprint, Image};
 use crate::domain::{Bytes, Device, Micros};
@@ -44,33 +45,92 @@ pub(super) fn modelled(
     image: &Image,
     launches: &[Ended<'_>],
 ) -> Result<Modelled, String> {
-    let machine = device.model.as_ref();
-    let machine = machine.ok_or_else(|| format!("nobody knows how fast {} is", device.name))?;
-    let read = |ended: &Ended<'_>| Code::read(&image.cubin, &ended.geometry.kernel);
-    let codes: Result<Vec<Code>, _> = launches.iter().map(read).collect();
-    let codes = codes.map_err(|error| error.to_string())?;
-    let launched = |(place, code): (usize, _)| Launched {
-        beside: place > 0 && beside(device, image, &launches[place - 1], &launches[place]),
-        ..launched(&launches[place], code)
-    };
-    let launches: Vec<Launched<'_>> = codes.iter().enumerate().map(launched).collect();
-    let call = Call::replay(machine, &launches, false).map_err(|stuck| stuck.to_string())?;
+    let told = scripts(device, image, launches)?;
+    let call = replay(machine(device)?, launches, &told, false)?;
     Ok(Modelled {
         bound: bound(&call).to_owned(),
         micros: Micros(call.micros),
     })
 }
 
-fn launched<'l>(ended: &'l Ended<'_>, code: &'l Code) -> Launched<'l> {
+/// The numbers that a device's times are made of.
+pub(crate) fn machine(device: &Device) -> Result<&Machine, String> {
+    let known = device.model.as_ref();
+    known.ok_or_else(|| format!("nobody knows how fast {} is", device.name))
+}
+
+/// What a launch's traces are told in, and whether its CTAs find room beside
+/// those of the launch before.
+struct Script {
+    code: Code,
+    beside: bool,
+}
+
+fn scripts(device: &Device, image: &Image, launches: &[Ended<'_>]) -> Result<Vec<Script>, String> {
+    let script = |(place, ended): (usize, &Ended<'_>)| {
+        let code = Code::read(&image.cubin, &ended.geometry.kernel);
+        Ok(Script {
+            code: code.map_err(|error| error.to_string())?,
+            beside: place > 0 && beside(device, image, &launches[place - 1], ended),
+        })
+    };
+    launches.iter().enumerate().map(script).collect()
+}
+
+fn replay(
+    machine: &Machine,
+    launches: &[Ended<'_>],
+    scripts: &[Script],
+    keep_spans: bool,
+) -> Result<Call, String> {
+    let launches = launches.iter().zip(scripts);
+    let launches: Vec<Launched<'_>> = launches
+        .map(|(ended, script)| launched(ended, script))
+        .collect();
+    Call::replay(machine, &launches, keep_spans).map_err(|stuck| stuck.to_string())
+}
+
+/// A call whose time can be told again and again, for this machine or that.
+pub(crate) struct Traced<'a> {
+    launches: Vec<Ended<'a>>,
+    scripts: Vec<Script>,
+}
+
+impl<'a> Traced<'a> {
+    pub(super) fn new(
+        device: &Device,
+        image: &Image,
+        launches: Vec<Ended<'a>>,
+    ) -> Result<Self, String> {
+        let scripts = scripts(device, image, &launches)?;
+        Ok(Self { launches, scripts })
+    }
+
+    pub(crate) fn replay(&self, machine: &Machine, keep_spans: bool) -> Result<Call, String> {
+        replay(machine, &self.launches, &self.scripts, keep_spans)
+    }
+
+    /// What its launches are, in their order.
+    pub(crate) fn laid(&self) -> Vec<Laid> {
+        let laid = |ended: &Ended<'_>| Laid {
+            kernel: ended.geometry.kernel.clone(),
+            ctas: ctas(ended.geometry),
+            roles: roles(&ended.trace),
+        };
+        self.launches.iter().map(laid).collect()
+    }
+}
+
+fn launched<'l>(ended: &'l Ended<'_>, script: &'l Script) -> Launched<'l> {
     let geometry = ended.geometry;
     Launched {
-        code,
+        code: &script.code,
         trace: &ended.trace,
         ctas: ctas(geometry),
         cluster: geometry.cluster.iter().product(),
         resident: ended.report.ctas_per_sm,
         dependent: geometry.pdl,
-        beside: false,
+        beside: script.beside,
     }
 }
 
