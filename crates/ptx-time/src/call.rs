@@ -7,7 +7,8 @@ use ptx_emu::trace::{CtaTrace, Deed, Event, Trace, Way};
 
 use crate::cubin::Code;
 use crate::machine::Machine;
-use crate::sm::{CtaTimes, Epilogue, Replay, Sim, Span, Spent, Stuck, Work};
+use crate::sm::{Replay, Sim, Stuck, Work};
+use crate::times::{CtaTimes, Epilogue, Span, Spent};
 
 /// One launch of a call, as far as it was traced.
 #[derive(Debug, Clone, Copy)]

@@ -42,8 +42,10 @@ mod machine;
 mod sass;
 mod script;
 mod sm;
+mod times;
 
 pub use call::{Call, LaunchTimes, Launched};
 pub use cubin::{Code, CubinError};
 pub use machine::Machine;
-pub use sm::{CtaTimes, Epilogue, Span, Spent, Stuck};
+pub use sm::Stuck;
+pub use times::{CtaTimes, Epilogue, Span, Spent};
