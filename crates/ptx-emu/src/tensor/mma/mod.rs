@@ -98,6 +98,7 @@ impl Form {
             Element::S8 | Element::U8 => &[(8, 16), (16, 16), (16, 32)],
             Element::S4 | Element::U4 => &[(8, 32), (16, 32), (16, 64)],
             Element::B1 => &[(8, 128), (16, 128), (16, 256)],
+            Element::E2m3 | Element::E3m2 | Element::E2m1 => &[],
         };
         if !pairs || n != 8 || !shapes.contains(&(m, k)) {
             return Err(MmaError::Form { m, n, k, a, b, d });
