@@ -387,6 +387,11 @@ fn profile(device: &Device) -> Profile {
         ctas_per_sm: blocks_per_sm,
         registers_per_sm,
         max_cluster: blocks_per_cluster,
+        // A property of the architecture, like the instructions that reach it.
+        tensor_columns: match device.chip.major {
+            10 | 11 => 512,
+            _ => 0,
+        },
     }
 }
 

@@ -42,6 +42,16 @@ pub enum Problem {
     /// A modifier the instruction cannot do without.
     #[error("missing modifier: {0}")]
     MissingModifier(&'static str),
+    /// What the module's `.target` does not have.
+    #[error("`{form}` is not supported on .target {target}: it needs {needs}")]
+    Target {
+        /// The instruction, and what about it.
+        form: String,
+        /// The module's target.
+        target: String,
+        /// The targets that have it.
+        needs: String,
+    },
     /// Modifiers or operands that exclude each other.
     #[error("{0}")]
     Illegal(String),

@@ -17,6 +17,7 @@ mod names;
 mod operands;
 mod ops;
 mod special;
+mod target;
 mod unit;
 mod words;
 

@@ -1,6 +1,7 @@
 //! Tables of a module: functions, variables and source files by name.
 
 use super::error::{Lowered, Problem};
+use super::target::Target;
 use crate::front::ast::{self, Initializer, Linkage, Space, Storage};
 use crate::op::{CODE_WINDOW, Frame, GlobalVar, Reloc};
 use std::collections::{BTreeSet, HashMap};
@@ -25,6 +26,8 @@ pub(crate) enum ModuleVariable {
 
 pub(crate) struct Unit<'a> {
     pub ast: &'a ast::Module<'a>,
+    /// What the module is made for, where that is known.
+    pub target: Option<Target>,
     pub functions: HashMap<&'a str, usize>,
     pub variables: HashMap<&'a str, ModuleVariable>,
     pub globals: Vec<GlobalVar>,
@@ -77,6 +80,7 @@ impl<'a> Unit<'a> {
     pub(super) fn new(ast: &'a ast::Module<'a>) -> Result<Self, (Problem, u32)> {
         let mut unit = Self {
             ast,
+            target: ast.target.first().and_then(|name| Target::parse(name)),
             functions: HashMap::new(),
             variables: HashMap::new(),
             globals: Vec::new(),

@@ -36,6 +36,10 @@ pub(crate) fn lower<'a>(
     emitter: &mut Emitter<'_, 'a>,
     instruction: &Instruction<'a>,
 ) -> Lowered<()> {
+    if let Some(target) = emitter.unit.target {
+        let name = emitter.unit.ast.target.first().copied();
+        target.check(name.unwrap_or_default(), instruction)?;
+    }
     let form = Form {
         opcode: instruction.opcode,
         words: Words::new(&instruction.modifiers),
