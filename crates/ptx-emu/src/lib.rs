@@ -1,4 +1,4 @@
-//! Executes PTX on a CPU: Hopper tensor cores, bulk copies and mbarriers included.
+//! Executes PTX on a CPU: Hopper's and Blackwell's tensor cores, bulk copies and mbarriers included.
 //!
 //! ```no_run
 //! use ptx_emu::{Launch, Memory, Module, Params};

@@ -265,6 +265,7 @@ impl<'a> Env<'a> {
         let Cta {
             mut shared,
             mut touched,
+            mut tmem,
             mut in_flight,
             mut named,
             warps: mut storage,
@@ -273,6 +274,7 @@ impl<'a> Env<'a> {
         // The reserved first KiB, then static and dynamic variables.
         shared.refill(self.shared_end.max(SHARED_BASE) as usize, POISON);
         touched.renew(self.shared_end);
+        tmem.renew();
         in_flight.clear();
         named.clear();
         named.resize(16, NamedBarrier::default());
@@ -285,6 +287,7 @@ impl<'a> Env<'a> {
             shared,
             touched,
             mbarriers: Mbarriers::default(),
+            tmem,
             in_flight,
             named,
             warps: storage,

@@ -48,6 +48,7 @@ mod span;
 mod spares;
 mod sync;
 mod tape;
+mod tcgen05;
 mod tensor_copy;
 mod touched;
 mod units;

@@ -10,10 +10,10 @@
 
 use super::operand::{Operand, Register, Role};
 use super::{
-    Addr, Atom, AtomOp, BarKind, BoolOp, BulkCopy, BulkDir, Clock, Cmp, CvtMods, Extend, FBin,
-    FMods, FTest, FUn, Fence, HFmt, I16x2, IBin, ICount, IUn, MapField, MatrixMove, Mbar, Mma, Num,
-    Order, P, Pc, PrmtMode, R32, R64, Redux, Scope, ShflMode, Slot, SlotList, Space, TensorCopy,
-    Video, Vote, W, Wgmma, Wmma, WmmaMove,
+    Addr, Atom, AtomOp, BarKind, BoolOp, BulkCopy, BulkDir, Clock, Cmp, CtaGroup, CvtMods, Extend,
+    FBin, FMods, FTest, FUn, Fence, HFmt, I16x2, IBin, ICount, IUn, MapField, MatrixMove, Mbar,
+    Mma, Num, Order, P, Pc, PrmtMode, R32, R64, Redux, Scope, ShflMode, Slot, SlotList, Space,
+    TensorCopy, TmemCopy, TmemMma, TmemMove, Video, Vote, W, Wgmma, Wmma, WmmaMove,
 };
 use crate::counters::Class;
 
@@ -54,6 +54,8 @@ pub(crate) enum Unit {
     Copy,
     /// Tensor cores and matrix moves.
     Matrix,
+    /// Tensor memory and its tensor cores.
+    TensorMemory,
 }
 
 /// Only units that reach memory can tell other CTAs anything, and their rows must say.
@@ -438,6 +440,29 @@ instructions! {
     Movmatrix {} [d: R32] = [a: R32] => Int, Matrix, tells false;
     /// `vadd`, `vabsdiff4`, …
     Video(video: Video) => Int, Bits;
+
+    // ---- tensor memory ----
+    /// `tcgen05.alloc`: the address goes to shared memory
+    TmemAlloc { group: CtaGroup, space: Space } [] = [dst: Addr, columns: R32] => Tensor, TensorMemory;
+    /// `tcgen05.dealloc`
+    TmemDealloc { group: CtaGroup } [] = [at: R32, columns: R32] => Tensor, TensorMemory;
+    /// `tcgen05.relinquish_alloc_permit`
+    TmemRelinquish { group: CtaGroup } [] = [] => Tensor, TensorMemory;
+    /// `tcgen05.mma`
+    TmemMma(product: TmemMma) => Tensor, TensorMemory;
+    /// `tcgen05.cp`
+    TmemCopy(copy: TmemCopy) => Tensor, TensorMemory;
+    /// `tcgen05.shift.down`
+    TmemShift { group: CtaGroup } [] = [at: Addr] => Tensor, TensorMemory;
+    /// `tcgen05.commit`: an arrival once this thread's work is done
+    TmemCommit { group: CtaGroup, space: Space } []
+        = [barrier: Addr, multicast: Option<R32>] => Tensor, TensorMemory;
+    /// `tcgen05.ld`, `tcgen05.st`
+    TmemMove(tile: TmemMove) => Tensor, TensorMemory;
+    /// `tcgen05.wait::ld`, `::st`
+    TmemWait { store: bool } [] = [] => Tensor, TensorMemory;
+    /// `tcgen05.fence::before_thread_sync`, `::after_thread_sync`: warps keep their order anyway
+    TmemFence { after: bool } [] = [] => Tensor, Hint;
 
     // ---- the rest of Hopper ----
     /// `setmaxnreg.inc/.dec`

@@ -21,6 +21,7 @@ pub(crate) mod operand;
 mod program;
 mod scalar;
 mod sync;
+mod tcgen05;
 mod tensor;
 mod video;
 
@@ -34,5 +35,6 @@ pub(crate) use memory::*;
 pub use program::*;
 pub(crate) use scalar::*;
 pub(crate) use sync::*;
+pub(crate) use tcgen05::*;
 pub(crate) use tensor::*;
 pub(crate) use video::*;

@@ -6,7 +6,6 @@ use crate::numeric::{Format, Rounding};
 
 /// What an element of A or B is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(dead_code, reason = "block-scaled instructions come next")]
 pub(crate) enum Element {
     F16,
     Bf16,

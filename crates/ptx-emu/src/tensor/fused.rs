@@ -66,7 +66,6 @@ impl Fused {
     }
 
     /// The same for Blackwell's tensor cores.
-    #[allow(dead_code, reason = "block-scaled instructions come next")]
     pub(crate) fn blackwell(element: Element) -> Option<Self> {
         let fraction_bits = match element {
             Element::F16 | Element::Tf32 => 10,

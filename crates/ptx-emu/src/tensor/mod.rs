@@ -8,10 +8,11 @@ pub(crate) mod element;
 pub(crate) mod fused;
 pub(crate) mod matrix;
 pub(crate) mod mma;
-#[allow(dead_code, reason = "block-scaled instructions come next")]
+#[allow(dead_code, reason = "mma.sync of sm_120a comes next")]
 pub(crate) mod scaled;
 pub(crate) mod sparse;
 pub(crate) mod swizzle;
+pub(crate) mod tcgen05;
 pub(crate) mod tensormap;
 pub(crate) mod wgmma;
 pub(crate) mod wmma;

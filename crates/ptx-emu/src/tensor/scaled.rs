@@ -6,6 +6,8 @@
 //! term each, and 25 bits are kept ([`super::fused`]). The rules are those of MMA-Sim 2.1.1, which
 //! agrees with a B200 bit for bit.
 
+use std::sync::LazyLock;
+
 use crate::numeric::{NAN_F32, Value};
 
 use super::fused::{Fused, Term, align, dot_f32_scaled, split, truncated};
@@ -43,6 +45,18 @@ impl Scale {
             }
         };
         Some(Factor { eighths, exponent })
+    }
+
+    /// What every code multiplies by, in f32.
+    pub(crate) fn values(self) -> &'static [f32; 256] {
+        static UE8M0: LazyLock<[f32; 256]> =
+            LazyLock::new(|| std::array::from_fn(|code| Scale::Ue8m0.value(code as u8)));
+        static UE4M3: LazyLock<[f32; 256]> =
+            LazyLock::new(|| std::array::from_fn(|code| Scale::Ue4m3.value(code as u8)));
+        match self {
+            Self::Ue8m0 => &UE8M0,
+            Self::Ue4m3 => &UE4M3,
+        }
     }
 
     /// The same as f32.

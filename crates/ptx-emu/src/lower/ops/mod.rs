@@ -15,6 +15,7 @@ mod memory;
 mod mma;
 mod moves;
 mod multimem;
+mod tcgen05;
 mod video;
 mod warp;
 mod wmma;
@@ -73,6 +74,7 @@ pub(crate) fn lower<'a>(
         "cp" => copy::lower(emitter, form),
         "tensormap" => bulk::tensormap(emitter, form),
         "wmma" => wmma::lower(emitter, form),
+        "tcgen05" => tcgen05::lower(emitter, form),
         "wgmma" | "mma" | "ldmatrix" | "stmatrix" | "movmatrix" => matrix::lower(emitter, form),
         opcode if video::is_video(opcode) => video::lower(emitter, form),
         other => Err(Problem::UnknownInstruction(
