@@ -16,8 +16,8 @@ use crate::export::Document;
 use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
 use crate::present::sweep_summary;
 use crate::rank::Ranking;
-use crate::record::portable;
 use crate::record::schema::Header;
+use crate::record::{Run, portable};
 use crate::sweep::{
     BackendChoice, Gpus, Options, Resumed, ShardOf, argv, begun, stamp, sweep, verdict_exit,
 };
@@ -159,6 +159,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         (None, Some(file)) if begun(file)? => match Resumed::unless_complete(file)? {
             Ok(resumed) => Some(resumed),
             Err(run) => {
+                is_of(&run, &args, file)?;
                 remark!("{} is complete: nothing is left to do", file.display());
                 return Ok(verdict_exit(&run));
             }
@@ -222,6 +223,31 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         );
     }
     Ok(swept.exit)
+}
+
+/// A complete run is nothing left to do only for what it is of.
+fn is_of(run: &Run, args: &Args, file: &Path) -> Result<(), CommandError> {
+    let part = |shard: Option<(u32, u32)>| match shard {
+        Some((number, of)) => format!("shard {number}/{of}"),
+        None => "no shard".to_owned(),
+    };
+    let header = &run.header;
+    let has = part(header.shard.as_ref().map(|s| (s.number, s.of)));
+    let asked = part(args.shard.map(|s| (s.number, s.of)));
+    let text = match &args.config {
+        Some(config) => Some(Round::read(config)?.file.text),
+        None => None,
+    };
+    let why = match text {
+        Some(text) if *text != *header.config.text => "another round".to_owned(),
+        _ if has != asked => format!("{has}, not {asked}"),
+        _ => return Ok(()),
+    };
+    Err(CommandError::new(
+        Exit::Usage,
+        format!("{} is complete, and is of {why}", file.display()),
+        "name another file with --into, or the round and shard it is of",
+    ))
 }
 
 /// Flags that need the other engine.

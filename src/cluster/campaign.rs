@@ -101,6 +101,8 @@ impl Held {
             true => run.to_owned(),
             false => run.with_extension("slurm"),
         };
+        // Jobs may run elsewhere, as --chdir says.
+        let folder = folder.canonicalize().unwrap_or(folder);
         let state = folder.join(STATE);
         let unknown = |why: String| {
             CommandError::new(

@@ -46,6 +46,8 @@ struct Shard {
     over: Option<Instant>,
     /// Why it is not submitted again.
     given_up: Option<String>,
+    /// Whether it was said that its latest task failed.
+    told: bool,
 }
 
 pub(super) struct Follower {
@@ -88,7 +90,7 @@ impl Follower {
     /// Submits what was not, waits until nothing is left to wait for, and
     /// merges what there is.
     pub(super) fn follow(mut self) -> Result<Followed, CommandError> {
-        self.recover();
+        self.recover_first()?;
         self.look();
         let fresh = self.lacking();
         if !fresh.is_empty() {
@@ -108,9 +110,14 @@ impl Follower {
             match slurm::states(&self.held.campaign.job_name, &self.held.jobs()) {
                 Ok(states) => {
                     self.silent = false;
+                    self.recover(&states);
                     self.judge(&states)?;
                 }
-                Err(trouble) => self.tell_silence(&trouble),
+                Err(trouble) => {
+                    self.tell_silence(&trouble);
+                    // The files tell what is done without Slurm.
+                    self.look();
+                }
             }
             self.merge_if_due();
             pause = match self.shards == before {
@@ -129,16 +136,36 @@ impl Follower {
             .map(|(number, _)| *number)
     }
 
+    /// Whether a submission has a job at all must be known before another is
+    /// made, or its shards would have two tasks.
+    fn recover_first(&mut self) -> Result<(), CommandError> {
+        let submissions = &self.held.campaign.submissions;
+        if submissions.iter().all(|s| s.job.is_some()) {
+            return Ok(());
+        }
+        match slurm::states(&self.held.campaign.job_name, &[]) {
+            Ok(states) => {
+                self.recover(&states);
+                Ok(())
+            }
+            Err(trouble) => Err(could_not(
+                format!(
+                    "Slurm does not answer whether it took the jobs of before: {}",
+                    trouble.words("squeue")
+                ),
+                format!(
+                    "when `squeue` answers: dgx attach {}",
+                    self.held.run().display()
+                ),
+            )),
+        }
+    }
+
     /// A follower that died while it submitted may have left a job behind
     /// without knowing its number.
-    fn recover(&mut self) {
-        let campaign = &self.held.campaign;
-        if campaign.submissions.iter().all(|s| s.job.is_some()) {
-            return;
-        }
+    fn recover(&mut self, states: &States) {
         let known: BTreeSet<String> = self.held.jobs().into_iter().collect();
-        let states = slurm::states(&campaign.job_name, &[]).unwrap_or_default();
-        let jobs: BTreeSet<String> = states.into_keys().map(|(job, _)| job).collect();
+        let jobs: BTreeSet<String> = states.keys().map(|(job, _)| job.clone()).collect();
         let mut found = jobs.difference(&known).cloned();
         let submissions = &mut self.held.campaign.submissions;
         for submission in submissions.iter_mut().filter(|s| s.job.is_none()) {
@@ -205,14 +232,18 @@ impl Follower {
                 self.save()
             }
             Err(trouble) => {
-                // What timed out may have been taken all the same.
+                // What timed out may have been taken all the same; as long as
+                // Slurm does not say, it stays written down.
                 let before = submissions.len();
-                self.recover();
+                let states = slurm::states(&self.held.campaign.job_name, &[]);
+                if let Ok(states) = &states {
+                    self.recover(states);
+                }
                 self.save()?;
-                match trouble {
-                    _ if self.held.campaign.submissions.len() == before => Ok(()),
-                    Trouble::Missing => Err("sbatch is not on PATH any more".to_owned()),
-                    Trouble::Refused(words) => Err(words),
+                let taken = self.held.campaign.submissions.len() == before;
+                match states.is_ok() && taken {
+                    true => Ok(()),
+                    false => Err(trouble.words("sbatch")),
                 }
             }
         }
@@ -288,7 +319,10 @@ impl Follower {
         };
         match hopeless {
             None => {
-                remark!("{name} failed: {how}{hint}");
+                // Once, however long there is no room for it.
+                if !std::mem::replace(&mut shard.told, true) {
+                    remark!("{name} failed: {how}{hint}");
+                }
                 true
             }
             Some(why) => {
@@ -319,14 +353,16 @@ impl Follower {
                 for number in shards {
                     let shard = self.shard(*number);
                     shard.again += 1;
-                    shard.over = None;
+                    (shard.over, shard.told) = (None, false);
                 }
                 let names: Vec<String> = shards.iter().map(|n| self.name(*n)).collect();
                 let job = self.held.jobs().pop().unwrap_or_default();
                 remark!("submitted again as job {job}: {}", names.join(", "));
             }
-            Err(words) if slurm::full(&words) || words.to_lowercase().contains("contact") => {
-                remark!("Slurm has no room now, and is asked again in a minute: {words}");
+            Err(words) if slurm::full(&words) || slurm::silent(&words) => {
+                if self.room.is_none() {
+                    remark!("Slurm cannot take them now, and is asked every minute: {words}");
+                }
                 self.room = Some(Instant::now() + ROOM);
             }
             Err(words) => {
@@ -356,10 +392,7 @@ impl Follower {
 
     fn tell_silence(&mut self, trouble: &Trouble) {
         if !std::mem::replace(&mut self.silent, true) && !interrupt::requested() {
-            let words = match trouble {
-                Trouble::Missing => "squeue is not on PATH",
-                Trouble::Refused(words) => words,
-            };
+            let words = trouble.words("squeue");
             remark!("Slurm does not answer; asking again: {words}");
         }
     }

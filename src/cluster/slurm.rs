@@ -30,16 +30,28 @@ pub(super) enum Trouble {
     Refused(String),
 }
 
-/// Whether there is a Slurm to talk to.
+impl Trouble {
+    /// What `program` said of it.
+    pub(super) fn words(&self, program: &str) -> String {
+        match self {
+            Self::Missing => format!("{program} is not on PATH"),
+            Self::Refused(words) => words.clone(),
+        }
+    }
+}
+
+/// Whether there is a Slurm to talk to. It may be there and not answer for the
+/// moment.
 pub(super) fn present() -> Result<(), CommandError> {
-    match ask("sbatch", ["--version"]) {
-        Err(Trouble::Missing) => Err(could_not(
-            "there is no Slurm here: `sbatch` is not on PATH",
+    let mut programs = ["sbatch", "squeue"].into_iter();
+    let missing = |program: &&str| ask(program, ["--version"]) == Err(Trouble::Missing);
+    match programs.find(missing) {
+        Some(program) => Err(could_not(
+            format!("there is no Slurm here: `{program}` is not on PATH"),
             "run it on a login node of the cluster; with another scheduler, --shard I/N and \
              `dgx merge` do the same",
         )),
-        // It may be there and not answer for the moment.
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -122,11 +134,24 @@ pub(super) fn remedy(words: &str) -> &'static str {
         "`sinfo -o '%P %l'` lists the time limits; ask for less with --time"
     } else if says(&["account", "qos"]) {
         "name an account or QOS you have with --sbatch-arg=--account=… or --sbatch-arg=--qos=…"
-    } else if says(&["contact", "connection", "controller"]) {
+    } else if silent(words) {
         "the controller does not answer: try again when `sinfo` does"
     } else {
         "mend what sbatch says, e.g. with --sbatch-arg"
     }
+}
+
+/// Whether the controller did not answer, or not in time.
+pub(super) fn silent(words: &str) -> bool {
+    let lower = words.to_lowercase();
+    let hints = [
+        "contact",
+        "connection",
+        "controller",
+        "timed out",
+        "zero bytes were transmitted",
+    ];
+    hints.iter().any(|hint| lower.contains(hint))
 }
 
 /// Whether there is no room for more tasks now.
@@ -284,6 +309,10 @@ mod tests {
             ),
             (
                 "Unable to contact slurm controller (connect failure)",
+                "does not answer",
+            ),
+            (
+                "Batch job submission failed: Socket timed out on send/recv operation",
                 "does not answer",
             ),
             ("something else", "--sbatch-arg"),

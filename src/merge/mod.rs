@@ -3,6 +3,7 @@
 //! belongs to another round is named and refused.
 
 mod choice;
+mod command;
 mod copy;
 mod fit;
 
@@ -55,7 +56,7 @@ pub(crate) fn merge(files: &[PathBuf], slot: Slot, title: Title) -> Result<Merge
     }
     let choice = Choice::among(&sources);
     let header = header(&sources, &choice, title);
-    let missing = missing(&header, &sources, &choice);
+    let missing = missing(&header, &sources, &choice, slot.path());
     let run = write(&header, &sources, &choice, &missing, slot)?;
     Ok(Merged { run, missing })
 }
@@ -128,7 +129,7 @@ fn parts(sources: &[Source], choice: &Choice) -> Vec<Part> {
 }
 
 /// What is not finished: in a file that has begun it, or in none.
-fn missing(header: &Header, sources: &[Source], choice: &Choice) -> Vec<Missing> {
+fn missing(header: &Header, sources: &[Source], choice: &Choice, whole: &Path) -> Vec<Missing> {
     let mut missing = Vec::new();
     for (index, source) in sources.iter().enumerate() {
         let taken = choice.shapes_from(index);
@@ -145,30 +146,32 @@ fn missing(header: &Header, sources: &[Source], choice: &Choice) -> Vec<Missing>
     }
     let absent: Vec<&String> = choice.absent(header);
     if !absent.is_empty() {
-        missing.push(unswept(header, sources, &absent));
+        missing.push(unswept(header, sources, &absent, whole));
     }
     missing
 }
 
 /// Shapes that no file has anything of: the shards that would, where all the
 /// files are shards of one deal.
-fn unswept(header: &Header, sources: &[Source], absent: &[&String]) -> Missing {
+fn unswept(header: &Header, sources: &[Source], absent: &[&String], whole: &Path) -> Missing {
     let shards: Vec<(u32, u32)> = sources
         .iter()
         .filter_map(|s| s.header.shard.as_ref())
         .map(|s| (s.number, s.of))
         .collect();
     let of: BTreeSet<u32> = shards.iter().map(|(_, of)| *of).collect();
-    let config = &header.config.path;
     let lacking: Vec<u32> = match of.into_iter().collect::<Vec<_>>().as_slice() {
-        [of] => (1..=*of)
+        // There are no more shards than shapes, whatever a file says.
+        [of] if *of as usize <= header.shapes.len() => (1..=*of)
             .filter(|number| !shards.contains(&(*number, *of)))
             .collect(),
         _ => Vec::new(),
     };
+    let part = sources.iter().find(|s| s.header.shard.is_some());
     let sweep = |number: &u32| {
-        let of = shards[0].1;
-        format!("dgx sweep {config} --shard {number}/{of}")
+        let shard = format!("{number}/{}", shards[0].1);
+        let swept = part.and_then(|part| command::like(&part.header.argv, &shard));
+        swept.unwrap_or_else(|| format!("dgx sweep {} --shard {shard}", header.config.path))
     };
     let missing: Vec<String> = lacking
         .iter()
@@ -177,7 +180,7 @@ fn unswept(header: &Header, sources: &[Source], absent: &[&String]) -> Missing {
     match lacking.as_slice() {
         [] => Missing {
             what: format!("{} in no file", named(absent)),
-            command: "dgx sweep --resume the merged run".to_owned(),
+            command: format!("dgx sweep --resume {}", whole.display()),
         },
         all => Missing {
             what: format!(

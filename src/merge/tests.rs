@@ -140,6 +140,14 @@ fn what_is_missing_is_named_and_can_be_added() {
     assert!(reason.contains("missing shard 2/3"), "{reason}");
     let command = &partly.missing[0].command;
     assert_eq!(command, "dgx sweep configs/round4.toml --shard 2/3");
+    // More shards than shapes are no list to print.
+    let many = parts.path("many.jsonl");
+    let deal = |h: &mut Header| h.shard.as_mut().unwrap().of = u32::MAX;
+    std::fs::write(&many, text(&parts.lines(1, 3, deal))).unwrap();
+    let slot = Slot::at(&parts.path("other.jsonl")).unwrap();
+    let many = merge(&[many], slot, Title::default()).unwrap();
+    let resume = format!("dgx sweep --resume {}", many.run.path.display());
+    assert_eq!(many.missing[0].command, resume);
     // What is there already is merged too.
     let whole = parts.merge(&[parts.shard(2, 3)]).unwrap();
     assert_eq!(whole.missing, []);

@@ -58,7 +58,7 @@ fn shards_make_the_run_that_one_machine_makes() {
     let output = whole.display().to_string();
     let partly = ended(dgx(&["merge", "-o", &output]).args(&files[..2]), 5);
     assert!(partly.contains("missing shard 3/3"), "{partly}");
-    assert!(partly.contains("--shard 3/3"), "{partly}");
+    assert!(partly.contains("--shard 3/3 --backend emu"), "{partly}");
     let gated = ended(&mut dgx(&["gate", &output, "--min-geomean", "0.5"]), 5);
     assert!(gated.contains("missing shard 3/3"), "{gated}");
     ended(dgx(&["merge", "-o", &output]).arg(&files[2]), 0);
@@ -67,8 +67,10 @@ fn shards_make_the_run_that_one_machine_makes() {
     let (into, round) = (files[0].display().to_string(), sweep.round());
     let again = sweep.run(&[&round, "--shard", "1/3", "--into", &into], 0);
     assert!(again.contains("is complete"), "{again}");
-    let other = sweep.run(&[&round, "--shard", "4/4"], 2);
-    assert!(other.contains("shard 4/4 has no shape"), "{other}");
+    for shard in ["4/4", "1/4", "1/4294967295"] {
+        let other = sweep.run(&[&round, "--shard", shard], 2);
+        assert!(other.contains("not every shard"), "{shard}: {other}");
+    }
 }
 
 #[test]
@@ -84,8 +86,14 @@ fn a_shard_cut_off_anywhere_goes_on_where_it_was() {
         sweep.run(&[&sweep.round(), "--shard", "1/2", "--into", &into], 0);
         assert_eq!(cells(&files[0]), expected, "cut at {keep}");
     }
-    let shard = sweep.run(&[&sweep.round(), "--shard", "2/2", "--into", &into], 0);
-    assert!(shard.contains("is complete"), "{shard}");
+    // Complete, but not what is asked for.
+    let shard = sweep.run(&[&sweep.round(), "--shard", "2/2", "--into", &into], 2);
+    assert!(shard.contains("shard 1/2, not shard 2/2"), "{shard}");
+    let changed = sweep.folder.path().join("changed.toml");
+    fs::write(&changed, ROUND.replace("twice", "thrice")).expect("a file");
+    let changed = changed.display().to_string();
+    let other = sweep.run(&[&changed, "--shard", "1/2", "--into", &into], 2);
+    assert!(other.contains("is of another round"), "{other}");
     fs::write(&files[0], &whole[..whole.len() / 2]).expect("a file");
     let other = sweep.run(&[&sweep.round(), "--shard", "2/2", "--into", &into], 2);
     assert!(other.contains("did not begin with --shard"), "{other}");

@@ -280,6 +280,12 @@ fn what_slurm_refuses_is_explained_and_can_be_tried_again() {
         ended(&mut cluster.attach(&[]), 0);
         cluster.is_whole();
     }
+    // Half of one.
+    let cluster = Cluster::new();
+    fs::remove_file(cluster.stage.path("bin/squeue")).expect("a script");
+    let mut command = cluster.sweep(&["--array", "2"]);
+    let said = ended(command.env("PATH", cluster.stage.path("bin")), 4);
+    assert!(said.contains("`squeue` is not on PATH"), "{said}");
     // No Slurm at all.
     let cluster = Cluster::new();
     let mut command = cluster.sweep(&["--array", "2"]);
@@ -294,6 +300,33 @@ fn what_slurm_refuses_is_explained_and_can_be_tried_again() {
         .arg(&strange);
     let said = ended(&mut attach, 2);
     assert!(said.contains("nothing is known of jobs"), "{said}");
+}
+
+#[test]
+fn what_slurm_may_have_taken_is_not_submitted_twice() {
+    let cluster = Cluster::new();
+    cluster.tell("refuse", "sbatch: error: Socket timed out on send/recv");
+    cluster.tell("silent", "");
+    let said = ended(&mut cluster.sweep(&["--array", "2"]), 4);
+    assert!(said.contains("does not answer: try again"), "{said}");
+    fs::remove_file(cluster.state("refuse")).expect("a file");
+    cluster.tell("silent", "");
+    let said = ended(&mut cluster.attach(&[]), 4);
+    assert!(said.contains("whether it took the jobs"), "{said}");
+    assert_eq!(cluster.submissions().len(), 1);
+    // It answers: there is no such job.
+    ended(&mut cluster.attach(&[]), 0);
+    assert_eq!(cluster.submissions().len(), 2);
+    cluster.is_whole();
+}
+
+#[test]
+fn shards_are_done_though_slurm_does_not_answer_any_more() {
+    let cluster = Cluster::new();
+    let squeue = cluster.stage.path("bin/squeue");
+    fs::write(squeue, "#!/bin/sh\nexit 1\n").expect("a script");
+    ended(&mut cluster.sweep(&["--array", "2"]), 0);
+    cluster.is_whole();
 }
 
 #[test]
