@@ -27,6 +27,18 @@ pub(crate) enum BackendChoice {
     Fake,
 }
 
+impl BackendChoice {
+    /// What runs then, taking it for granted that there is a GPU unless
+    /// somebody says otherwise.
+    pub(crate) fn kind(self) -> BackendKind {
+        match self {
+            Self::Auto | Self::Cuda => BackendKind::Cuda,
+            Self::Emu => BackendKind::Emu,
+            Self::Fake => BackendKind::Fake,
+        }
+    }
+}
+
 /// Which cards to run on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Gpus {
