@@ -115,7 +115,8 @@ impl Follower {
                     self.look();
                 }
             }
-            self.whole.merge_if_due(&self.held, self.done());
+            let done = self.done();
+            (self.bar).suspend(|| self.whole.merge_if_due(&self.held, done));
             pause = match self.shards == before {
                 true => SELDOM.min(pause.mul_f64(1.3)),
                 false => SOON,
@@ -238,14 +239,14 @@ impl Follower {
             None => {
                 // Once, however long there is no room for it.
                 if !std::mem::replace(&mut shard.told, true) {
-                    remark!("{name} failed: {how}{hint}");
+                    self.tell(&format!("{name} failed: {how}{hint}"));
                 }
                 true
             }
             Some(why) => {
                 shard.given_up = Some(format!("{how}; {why}"));
                 let words = self.held.last_words(number);
-                remark!("{name} is given up: {how}, {why}{hint}{words}");
+                self.tell(&format!("{name} is given up: {how}, {why}{hint}{words}"));
                 false
             }
         }
@@ -266,16 +267,21 @@ impl Follower {
                 }
                 let names: Vec<String> = shards.iter().map(|n| self.held.name(*n)).collect();
                 let job = self.held.jobs().pop().unwrap_or_default();
-                remark!("submitted again as job {job}: {}", names.join(", "));
+                self.tell(&format!(
+                    "submitted again as job {job}: {}",
+                    names.join(", ")
+                ));
             }
             Err(why) if why.passes() => {
                 if self.room.is_none() {
-                    remark!("not submitted again yet, and tried every minute: {why}");
+                    self.tell(&format!(
+                        "not submitted again yet, and tried every minute: {why}"
+                    ));
                 }
                 self.room = Some(Instant::now() + ROOM);
             }
             Err(why) => {
-                remark!("{why}\n  {}", why.remedy());
+                self.tell(&format!("{why}\n  {}", why.remedy()));
                 for number in shards {
                     self.shard(*number).given_up = Some(why.to_string());
                 }
@@ -283,19 +289,22 @@ impl Follower {
         }
     }
 
+    /// Above the bar, and not in its line.
+    fn tell(&self, text: &str) {
+        self.bar.suspend(|| remark!("{text}"));
+    }
+
     fn tell_silence(&mut self, trouble: &Trouble) {
         if !std::mem::replace(&mut self.silent, true) && !interrupt::requested() {
-            remark!("Slurm does not answer; asking again: {trouble}");
+            self.tell(&format!("Slurm does not answer; asking again: {trouble}"));
         }
     }
 
     /// Whether to stop following; with the jobs as the user wants them.
     fn asked(&mut self) -> bool {
         let open = self.open().count();
-        let about = format!(
-            "{} go on without dgx: {open} shards are not done.",
-            self.jobs()
-        );
+        let jobs = self.jobs();
+        let about = format!("{open} shards are not done; without dgx they go on as {jobs}.");
         let attach = self.held.attach();
         match self.bar.suspend(|| question::ask(&about)) {
             Wish::Follow => {
@@ -304,15 +313,19 @@ impl Follower {
             }
             Wish::Leave => {
                 let jobs = self.held.jobs().join(" ");
-                remark!("the jobs go on\n  follow them: {attach}\n  cancel them: scancel {jobs}");
+                self.tell(&format!(
+                    "the jobs go on\n  follow them: {attach}\n  cancel them: scancel {jobs}"
+                ));
                 true
             }
             Wish::Cancel => {
-                match slurm::cancel(&self.held.jobs()) {
-                    Ok(()) => remark!("the jobs are cancelled"),
-                    Err(trouble) => remark!("the jobs are not cancelled: {trouble}"),
-                }
-                remark!("what is finished is kept; the rest: {attach}");
+                let became = match slurm::cancel(&self.held.jobs()) {
+                    Ok(()) => "the jobs are cancelled".to_owned(),
+                    Err(trouble) => format!("the jobs are not cancelled: {trouble}"),
+                };
+                self.tell(&format!(
+                    "{became}\nwhat is finished is kept; the rest: {attach}"
+                ));
                 true
             }
         }
