@@ -53,7 +53,7 @@ pub use counters::{CLASSES, Class, Counters};
 pub use fault::{EarlyRead, Fault, FaultKind, Frame, Place, Wait};
 pub use front::{ParseError, Position};
 pub use launch::{Launch, LaunchError, Params};
-pub use lower::{CompileError, LowerError, Problem};
+pub use lower::{CompileError, LowerError, Problem, WrongTarget};
 pub use memory::{DevicePtr, Memory, MemoryError};
 pub use module::{Kernel, Module};
 pub use numeric::simd::Level;

@@ -87,6 +87,7 @@ mod tests {
             bytes: 64,
             to: 0,
             barrier: None,
+            pair: false,
         };
         let product = Deed::Mma {
             shape: [16, 8, 16],

@@ -11,6 +11,7 @@ mod bits;
 mod blame;
 mod bulk;
 pub(crate) mod bytes;
+mod cancel;
 mod carry;
 pub(crate) mod clock;
 mod cluster;

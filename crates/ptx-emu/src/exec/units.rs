@@ -281,6 +281,12 @@ impl Cluster<'_> {
                 self.signal(w.origin(mask), Signal::Fence(release));
                 Ok(Flow::Next)
             }
+            Op::TryCancel {
+                multicast,
+                dst,
+                mbar,
+            } => self.try_cancel(w, mask, multicast, dst, mbar),
+            Op::StBulk { bytes, addr } => self.store_zeros(w, mask, bytes, addr),
             Op::StAsync {
                 width,
                 s,

@@ -21,7 +21,7 @@ mod target;
 mod unit;
 mod words;
 
-pub use error::{LowerError, Problem};
+pub use error::{LowerError, Problem, WrongTarget};
 
 use crate::front::{self, ParseError, ast};
 use crate::module::Module;

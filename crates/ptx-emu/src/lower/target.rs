@@ -4,7 +4,7 @@
 //! belongs to one chip needs its `a` target, and what a family of chips shares needs an `a` or
 //! `f` target of that family. The table was held against ptxas 13.4, form by form.
 
-use super::error::{Lowered, Problem};
+use super::error::{Lowered, Problem, WrongTarget};
 use crate::front::ast::{Instruction, Operand};
 
 /// A `.target` that this crate has rules for.
@@ -150,7 +150,13 @@ const RULES: &[Rule] = &[
     rule("cvt", &["e2m3x2"], BLACKWELL),
     rule("cvt", &["e3m2x2"], BLACKWELL),
     rule("cvt", &["ue8m0x2"], BLACKWELL),
-    rule("cvt", &["s2f6x2"], BLACKWELL),
+    rule("cvt", &["e4m3x2", "bf16x2"], BLACKWELL),
+    rule("cvt", &["e5m2x2", "bf16x2"], BLACKWELL),
+    rule(
+        "cvt",
+        &["s2f6x2"],
+        Needs::Chips(&[100, 101, 103, 110, 120, 121]),
+    ),
     rule("cvt", &["rs"], Needs::Chips(&[100, 103])),
     rule("cvt", &["satfinite", "tf32"], Needs::From(100)),
     rule("mma", &["e4m3"], Needs::From(89)),
@@ -211,11 +217,11 @@ impl Target {
             None => return Ok(()),
         };
         let first = instruction.modifiers.first().filter(|_| words.is_empty());
-        Err(Problem::Target {
+        Err(Problem::Target(Box::new(WrongTarget {
             form: form(instruction.opcode, first, words),
             target: name.to_owned(),
             needs: needs.to_string(),
-        })
+        })))
     }
 }
 

@@ -26,7 +26,7 @@ mod tensor;
 mod video;
 
 pub(crate) use crate::tensor::tensormap::Field as MapField;
-pub(crate) use copies::{BulkCopy, BulkDir, TensorCopy, TensorMode};
+pub(crate) use copies::{BulkCopy, BulkDir, CANCELED, TensorCopy, TensorMode};
 pub(crate) use inst::Op;
 #[cfg(test)]
 pub(crate) use inst::ROWS;

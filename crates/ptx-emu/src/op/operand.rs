@@ -1,9 +1,9 @@
 //! Which registers an operand names, and what becomes of them.
 
 use super::{
-    Accumulate, Addr, Atom, BarKind, Base, BulkCopy, MatrixMove, Mbar, MbarOp, Mma, P, Phase, R32,
-    R64, Slot, SlotList, Sparsity, TensorCopy, TmemA, TmemCopy, TmemMma, TmemMove, Video, Wgmma,
-    WgmmaA, Wmma, WmmaMove,
+    Accumulate, Addr, Atom, BarKind, Base, BlockScales, BulkCopy, MatrixMove, Mbar, MbarOp, Mma, P,
+    Phase, R32, R64, Slot, SlotList, Sparsity, TensorCopy, TmemA, TmemCopy, TmemMma, TmemMove,
+    Video, Wgmma, WgmmaA, Wmma, WmmaMove,
 };
 
 /// A register of one of the three files.
@@ -78,6 +78,13 @@ impl<T: Operand> Operand for Option<T> {
     }
 }
 
+impl<T: Operand, const N: usize> Operand for [T; N] {
+    fn visit(&self, role: Role, pool: &[Slot], see: &mut dyn FnMut(Role, Register)) {
+        self.iter()
+            .for_each(|operand| operand.visit(role, pool, see));
+    }
+}
+
 impl Operand for Addr {
     /// An address is read, whatever happens to the bytes there.
     fn visit(&self, _: Role, pool: &[Slot], see: &mut dyn FnMut(Role, Register)) {
@@ -110,7 +117,8 @@ operands! {
     Sparsity {} = { metadata };
     Wgmma {} = { a, b_desc, scale_d, sparse } accumulates d;
     TmemCopy {} = { to, from };
-    Mma { d } = { a, b, c, metadata };
+    BlockScales {} = { data, byte, thread };
+    Mma { d } = { a, b, c, metadata, scales };
     Wmma { d } = { a, b, c };
     Video { d } = { a, b, c };
 }

@@ -120,9 +120,10 @@ impl Sim<'_> {
                 bytes,
                 to,
                 barrier,
+                pair,
             } => {
                 let start = now.max(self.map_read(sm, now, issued));
-                self.bulk(index, start, way, at, rows, bytes, to, barrier);
+                self.bulk(index, start, way, at, rows, bytes, (to, pair), barrier);
             }
             Deed::Barrier { id, threads, waits } => {
                 return self.meet(index, now, id, threads, waits);

@@ -63,7 +63,7 @@ impl Sim<'_> {
         at: Option<GlobalBytes>,
         rows: u32,
         bytes: u32,
-        to: u32,
+        (to, pair): (u32, bool),
         barrier: Option<BarrierAt>,
     ) {
         let m = self.machine;
@@ -111,8 +111,12 @@ impl Sim<'_> {
                 let own = 1 << barrier.rank;
                 let receivers = if to == 0 { own } else { to };
                 for rank in (0..32).filter(|rank| receivers >> rank & 1 == 1) {
+                    let told = match pair {
+                        true => (rank & !1) | (barrier.rank & 1),
+                        false => rank,
+                    };
                     let barrier = BarrierAt {
-                        rank,
+                        rank: told,
                         address: barrier.address,
                     };
                     let item = Item::Reach {

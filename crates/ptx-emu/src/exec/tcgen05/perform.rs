@@ -18,8 +18,10 @@ use crate::tensor::tcgen05::{CopyShape, LANES, Operands, Source, Unpacked};
 impl Cluster<'_> {
     /// Performs what was queued up to a number.
     pub(in crate::exec) fn drain(&mut self, pipe: usize, through: u64) -> Result<(), Box<Fault>> {
-        let due = |issued: &mut Issued| issued.from.work <= through;
-        while let Some(issued) = self.ctas[pipe].tmem.queue.pop_front_if(due) {
+        let due = |issued: &Issued| issued.from.work <= through;
+        while self.ctas[pipe].tmem.queue.front().is_some_and(due)
+            && let Some(issued) = self.ctas[pipe].tmem.queue.pop_front()
+        {
             self.progress += 1;
             let from = issued.from;
             self.perform(issued).map_err(|kind| {

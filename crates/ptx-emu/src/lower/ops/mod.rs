@@ -4,6 +4,7 @@ mod atomic;
 mod barrier;
 mod bits;
 mod bulk;
+mod cancel;
 mod compare;
 mod control;
 mod convert;
@@ -71,6 +72,7 @@ pub(crate) fn lower<'a>(
         "call" => super::calls::call(emitter, instruction),
         "shfl" | "vote" | "match" | "redux" | "elect" => warp::lower(emitter, form),
         "bar" | "barrier" | "membar" | "fence" | "mbarrier" => barrier::lower(emitter, form),
+        "clusterlaunchcontrol" => cancel::lower(emitter, form),
         "cp" => copy::lower(emitter, form),
         "tensormap" => bulk::tensormap(emitter, form),
         "wmma" => wmma::lower(emitter, form),
