@@ -1,7 +1,7 @@
 //! The part of `dgx explain` that the time model answers: what binds, and what
 //! each removal would give at most.
 
-use crate::backend::emu::machine;
+use crate::backend::emu::{cause_word, machine};
 use crate::compile::Compiler;
 use crate::domain::{BackendKind, Device, Micros};
 use crate::plan::{Plan, Work};
@@ -28,7 +28,7 @@ pub(super) fn binding(
     };
     let found = CompiledCell::new(plan, contender, cell.shape, compiler).and_then(|cell| {
         cell.traced(|traced| {
-            let replay = |m: &_| traced.replay(m, false).map(|call| call.micros);
+            let replay = |m: &_| traced.replay(m, false);
             savings(machine(device)?, replay)
         })
     });
@@ -50,27 +50,34 @@ pub(super) fn binding(
 }
 
 fn headline(shape: &str, whole: Micros, savings: &[Saving]) -> String {
-    let most = savings.first().filter(|s| s.saved.0 > WORTH * whole.0);
-    let binds = match most {
-        Some(most) => format!("bound most by {}", most.what),
-        None => "bound by no one thing".to_owned(),
-    };
-    format!("On {shape} it takes {whole} µs (modelled), {binds}. If one thing cost nothing:")
+    let binds = savings.first().map_or(String::new(), |most| {
+        let share = percent(most.on_way.0 / whole.0);
+        let word = cause_word(most.cause);
+        format!(", bound by {word}: {share} of the way to its end")
+    });
+    format!("On {shape} it takes {whole} µs (modelled){binds}. If one thing cost nothing:")
 }
 
+/// The way goes through whoever the last warp had to wait for; two things at
+/// once may save more than each alone, and one alone less than its way.
 fn table(whole: Micros, savings: &[Saving]) -> Grid {
     let mut grid = Grid::new(vec![
-        Column::new("free", Align::Left, 9),
-        Column::new("saves at most µs", Align::Right, 9),
+        Column::new("", Align::Left, 9),
+        Column::new("on the way µs", Align::Right, 9),
         Column::new("share", Align::Right, 8),
+        Column::new("free, saves at most µs", Align::Right, 9),
         Column::new("µs left", Align::Right, 7),
     ]);
-    for saving in savings.iter().filter(|s| s.saved.0 > WORTH * whole.0) {
+    let worth = |micros: Micros| micros.0 > WORTH * whole.0;
+    let told = |s: &&Saving| worth(s.on_way) || s.saved.is_some_and(worth);
+    for saving in savings.iter().filter(told) {
+        let saved = saving.saved;
         grid.push(vec![
-            saving.what.to_owned(),
-            saving.saved.to_string(),
-            percent(saving.saved.0 / whole.0),
-            Micros(whole.0 - saving.saved.0).to_string(),
+            cause_word(saving.cause).to_owned(),
+            saving.on_way.to_string(),
+            percent(saving.on_way.0 / whole.0),
+            saved.map_or("–".to_owned(), |saved| saved.to_string()),
+            saved.map_or(String::new(), |saved| Micros(whole.0 - saved.0).to_string()),
         ]);
     }
     grid
@@ -79,23 +86,29 @@ fn table(whole: Micros, savings: &[Saving]) -> Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ptx_time::Cause;
 
     #[test]
-    fn what_saves_most_binds_and_what_saves_nothing_is_left_out() {
-        let saving = |what, micros| Saving {
-            what,
-            saved: Micros(micros),
+    fn what_takes_most_of_the_way_binds_and_what_is_nothing_is_left_out() {
+        let saving = |cause, on_way, saved: Option<f64>| Saving {
+            cause,
+            on_way: Micros(on_way),
+            saved: saved.map(Micros),
         };
         let savings = [
-            saving("tensor cores", 10.0),
-            saving("launches", 4.0),
-            saving("barriers", 0.01),
+            saving(Cause::Tensor, 24.0, Some(10.0)),
+            saving(Cause::Issue, 12.0, None),
+            saving(Cause::Launch, 4.0, Some(4.0)),
+            saving(Cause::Barriers, 0.01, Some(0.01)),
         ];
         let whole = Micros(40.0);
-        assert!(headline("s", whole, &savings).contains("bound most by tensor cores"));
-        assert!(headline("s", whole, &savings[2..]).contains("bound by no one thing"));
+        let head = headline("s", whole, &savings);
+        assert!(
+            head.contains("bound by tensor cores: 60 % of the way"),
+            "{head}"
+        );
         let text = table(whole, &savings).render(&Style::PLAIN);
-        assert_eq!(text.lines().count(), 3, "{text}");
-        assert!(text.contains("25 %") && text.contains("30.0"), "{text}");
+        assert_eq!(text.lines().count(), 4, "{text}");
+        assert!(text.contains("60 %") && text.contains("30.0"), "{text}");
     }
 }

@@ -280,7 +280,7 @@ fn call_table<'a>(calls: &[CallFit], measured: impl Fn(&str) -> Option<&'a Timed
         right("stages", 4),
         right("scratch", 3),
         right("least µs", 7),
-        Column::new("bound", Align::Left, 2),
+        Column::new("least by", Align::Left, 2),
         right("µs", 8),
         right("of least", 8),
     ]);

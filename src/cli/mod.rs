@@ -81,9 +81,9 @@ enum Command {
     Report(report::Args),
     /// Make a variant that picks, on each shape of a run, who won there
     Dispatch(dispatch::Args),
-    /// Show what bounds a contender: registers, shared memory, waves, time shares
+    /// Show what bounds a contender: registers, shared memory, waves, what binds
     Explain(explain::Args),
-    /// Show where the time of one contender on one shape goes, without a GPU
+    /// Show where the time of one contender on one shape goes, on a GPU or modelled
     Profile(profile::Args),
     /// Recount a round's jury and set its vote beside what was measured
     Jury(jury::Args),

@@ -1,7 +1,7 @@
-//! Where the time of a call goes: a replay in virtual time, told in stages, by
-//! what its warps do, and as a timeline. Nothing here runs anything; the
-//! emulator's trace of a cell is replayed by `ptx-time`, and this room reads
-//! what came of it.
+//! Where the time of a call goes, told in stages, by what its warps do, and as
+//! a timeline: in virtual time, from a replay by `ptx-time` of what the
+//! emulator saw; on a GPU, from stamps in the kernels. Nothing here runs
+//! anything.
 
 mod chrome;
 mod page;
@@ -9,8 +9,10 @@ mod removal;
 mod roles;
 mod source;
 mod stages;
+pub(crate) mod stamps;
+mod timeline;
 
-use ptx_time::{Call, Machine, Span};
+use ptx_time::Call;
 use serde::Serialize;
 
 pub(crate) use chrome::chrome;
@@ -19,18 +21,21 @@ pub(crate) use removal::{Saving, savings};
 pub(crate) use roles::{RoleShare, spent_word};
 pub(crate) use source::Sources;
 pub(crate) use stages::{Stage, StageTime};
+pub(crate) use timeline::Timeline;
 
 use crate::backend::emu::Laid;
-use crate::domain::{ContenderId, Micros};
+use crate::domain::{ContenderId, Micros, Timing};
 
-/// One cell in virtual time.
+/// One call of one cell.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Profile {
     pub contender: ContenderId,
     pub shape: String,
-    /// What it is modelled for.
+    /// From a replay, or from stamps.
+    pub timing: Timing,
+    /// What it is modelled for, or was measured on.
     pub target: String,
-    /// How far modelled times are off, in words.
+    /// How far modelled times are off, or what stamps cost, in words.
     pub belief: String,
     pub micros: Micros,
     pub clock_mhz: f64,
@@ -52,7 +57,8 @@ pub(crate) struct LaunchProfile {
     pub sms: u64,
     /// CTAs of one SM, one after the other.
     pub rounds: u64,
-    /// Share of the SMs' time in which they have no CTA, were all as long.
+    /// Share of the SMs' time in which they have no CTA; modelled, were all as
+    /// long.
     pub idle: f64,
     /// Share of the tensor cores' time on that SM.
     pub tensor: f64,
@@ -64,38 +70,21 @@ pub(crate) struct LaunchProfile {
     pub timeline: Timeline,
 }
 
-/// Who did what when on that SM, in µs after the start of the call's first CTA.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Timeline {
-    /// By number in the grid, with start and end.
-    pub ctas: Vec<(u64, Micros, Micros)>,
-    /// Names of the warps of each of them.
-    pub warps: Vec<Vec<String>>,
-    pub stages: Vec<(Stage, Micros, Micros)>,
-    pub spans: Vec<Span>,
-    clock_mhz: f64,
-    start: f64,
-}
-
-impl Timeline {
-    fn at(&self, cycles: f64) -> f64 {
-        (self.start + cycles) / self.clock_mhz
-    }
-}
-
-/// What a profile is told of besides its replay.
+/// Whose profile it is.
+#[derive(Clone, Debug)]
 pub(crate) struct Subject<'a> {
     pub contender: &'a ContenderId,
     pub shape: &'a str,
+    pub timing: Timing,
     pub target: &'a str,
     pub belief: String,
-    pub machine: &'a Machine,
+    /// SMs there are.
+    pub sms: u64,
 }
 
 impl Profile {
-    /// From a replay that kept its spans.
+    /// From a replay that kept its spans, or from what stamps told.
     pub(crate) fn new(subject: Subject<'_>, call: Call, laid: &[Laid]) -> Self {
-        let machine = subject.machine;
         let clock = call.clock_mhz;
         let ends = call.launches.iter().map(|l| l.start + l.cycles);
         let end = ends.fold(0.0, f64::max);
@@ -119,10 +108,20 @@ impl Profile {
                 stages::add(&mut all, part.stage, part.micros.0);
             }
             told = told.max(times.start + times.cycles);
-            let sms = machine.sms as u64;
+            let sms = subject.sms;
             let places = (times.rounds.max(1) * sms) as f64;
             let micros = |cycles: f64| Micros((times.start + cycles) / clock);
             let names = |cta: u64| roles::names(laid.roles.get(&cta));
+            let roles = roles::shares(&times, laid);
+            let mut timeline = Timeline::at_clock(clock, times.start);
+            timeline.ctas = (times.ctas.iter())
+                .map(|cta| (cta.cta, micros(cta.start), micros(cta.end)))
+                .collect();
+            timeline.warps = times.ctas.iter().map(|cta| names(cta.cta)).collect();
+            timeline.stages = (phases.iter())
+                .map(|phase| (phase.stage, micros(phase.from), micros(phase.to)))
+                .collect();
+            timeline.keep(times.spans);
             launches.push(LaunchProfile {
                 kernel: laid.kernel.clone(),
                 start: micros(0.0),
@@ -131,28 +130,18 @@ impl Profile {
                 active_sms: times.active_sms,
                 sms,
                 rounds: times.rounds,
-                idle: (1.0 - laid.ctas as f64 / places).max(0.0),
+                idle: (laid.idle).unwrap_or((1.0 - laid.ctas as f64 / places).max(0.0)),
                 tensor: times.tensor_cycles / times.cycles.max(1.0),
                 stages: whole,
-                roles: roles::shares(&times, laid),
+                roles,
                 homeless: times.homeless,
-                timeline: Timeline {
-                    ctas: (times.ctas.iter())
-                        .map(|cta| (cta.cta, micros(cta.start), micros(cta.end)))
-                        .collect(),
-                    warps: times.ctas.iter().map(|cta| names(cta.cta)).collect(),
-                    stages: (phases.iter())
-                        .map(|phase| (phase.stage, micros(phase.from), micros(phase.to)))
-                        .collect(),
-                    clock_mhz: clock,
-                    start: times.start,
-                    spans: times.spans,
-                },
+                timeline,
             });
         }
         Self {
             contender: subject.contender.clone(),
             shape: subject.shape.to_owned(),
+            timing: subject.timing,
             target: subject.target.to_owned(),
             belief: subject.belief,
             micros: Micros(call.micros),
@@ -167,17 +156,17 @@ impl Profile {
         let found = self.stages.iter().find(|part| part.stage == stage);
         found.map_or(0.0, |part| part.micros.0 / self.micros.0)
     }
+}
 
-    pub(crate) fn json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("a profile has only plain data");
-        text.push('\n');
-        text
-    }
+/// What `--json` writes, and `--over` reads again.
+pub(crate) fn json(profiles: &[&Profile]) -> String {
+    let document = serde_json::json!({ "profiles": profiles });
+    format!("{document:#}\n")
 }
 
 #[cfg(test)]
 mod tests {
-    use ptx_time::{CtaTimes, Epilogue, LaunchTimes, Spent};
+    use ptx_time::{CtaTimes, Epilogue, LaunchTimes, Span, Spent, WarpTimes};
 
     use super::*;
     use crate::backend::emu::Role;
@@ -190,6 +179,17 @@ mod tests {
             to,
             spent,
             line: 2,
+        }
+    }
+
+    fn warp(warp: usize, told: &[(Spent, f64)]) -> WarpTimes {
+        let mut spent = [0.0; Spent::ALL.len()];
+        told.iter()
+            .for_each(|&(s, cycles)| spent[s as usize] = cycles);
+        WarpTimes {
+            cta: 0,
+            warp,
+            spent,
         }
     }
 
@@ -215,6 +215,17 @@ mod tests {
                     to,
                 })
                 .to_vec(),
+            warps: vec![
+                warp(0, &[(Spent::Issuing, 100.0), (Spent::Phase, 200.0)]),
+                warp(
+                    1,
+                    &[
+                        (Spent::Issuing, 100.0),
+                        (Spent::Phase, 200.0),
+                        (Spent::Wgmma, 600.0),
+                    ],
+                ),
+            ],
             spans: vec![
                 span(0, 100.0, 200.0, Spent::Issuing),
                 span(0, 200.0, 400.0, Spent::Phase),
@@ -232,18 +243,16 @@ mod tests {
         let laid = Laid {
             kernel: "gemm".to_owned(),
             ctas: 66,
+            idle: None,
             roles: [(7, vec![Role::Producer, Role::Consumer])].into(),
         };
-        let machine = Machine::from_numbers(|name| match name {
-            "sms" => Some(132.0),
-            _ => Some(1.0),
-        });
         let subject = Subject {
             contender: &ContenderId::from_text("x"),
             shape: "s",
+            timing: Timing::Modelled,
             target: "NVIDIA H200",
             belief: "uncalibrated".to_owned(),
-            machine: &machine.unwrap(),
+            sms: 132,
         };
         Profile::new(subject, call, &[laid])
     }
@@ -294,9 +303,9 @@ mod tests {
         let laid = Laid {
             kernel: "k".to_owned(),
             ctas: 1,
+            idle: None,
             roles: Default::default(),
         };
-        let machine = Machine::from_numbers(|_| Some(1.0)).unwrap();
         for (start, outside, inside) in [(600.0, 1.0, 1.6), (1500.0, 1.5, 2.0)] {
             let call = Call {
                 micros: 1.0 + (start + 1000.0) / 1000.0,
@@ -306,9 +315,10 @@ mod tests {
             let subject = Subject {
                 contender: &ContenderId::from_text("x"),
                 shape: "s",
+                timing: Timing::Modelled,
                 target: "t",
                 belief: String::new(),
-                machine: &machine,
+                sms: 1,
             };
             let profile = Profile::new(subject, call, &[laid.clone(), laid.clone()]);
             let all = profile.micros.0;

@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ptx_time::Spent;
 
-use super::{LaunchProfile, Profile, Sources, Stage, Timeline, spent_word};
+use super::{LaunchProfile, Profile, Sources, Stage, spent_word};
 
 const STYLE: &str = include_str!("page.css");
 /// The width of a timeline, and what its names take of it.
@@ -15,9 +15,13 @@ const PIECES: usize = 600;
 /// CTAs of one SM that are drawn; more look alike.
 const CTAS: usize = 4;
 
-/// The whole page. `lines` are the sentences a terminal shows.
-pub(crate) fn page(profile: &Profile, sources: &Sources, lines: &[String]) -> String {
-    let title = format!("{} on {}", profile.contender, profile.shape);
+/// The whole page, of one profile or of several of the same cell. `lines` are
+/// the sentences a terminal shows.
+pub(crate) fn page(profiles: &[&Profile], sources: &Sources, lines: &[String]) -> String {
+    let title = match profiles.first() {
+        Some(first) => format!("{} on {}", first.contender, first.shape),
+        None => String::new(),
+    };
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -29,11 +33,18 @@ pub(crate) fn page(profile: &Profile, sources: &Sources, lines: &[String]) -> St
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                h1 { (title) ": " (profile.micros) " µs, modelled" }
-                p.faint { (profile.belief) }
-                (stages(profile))
+                h1 { (title) }
                 @for line in lines { p { (line) } }
-                @for launch in &profile.launches { (section(launch, sources)) }
+                @for profile in profiles {
+                    h2 { (profile.micros) " µs, " (profile.timing.as_str()) ": " (profile.target) }
+                    p.faint { (profile.belief) }
+                    (stages(profile))
+                }
+                @for profile in profiles {
+                    @for launch in &profile.launches {
+                        (section(launch, profile.timing.as_str(), sources))
+                    }
+                }
             }
         }
     };
@@ -82,13 +93,13 @@ fn stages(profile: &Profile) -> Markup {
     }
 }
 
-fn section(launch: &LaunchProfile, sources: &Sources) -> Markup {
+fn section(launch: &LaunchProfile, timing: &str, sources: &Sources) -> Markup {
     let spent: Vec<Spent> = Spent::ALL
         .into_iter()
         .filter(|s| launch.roles.iter().any(|r| r.spent[*s as usize] > 0.0))
         .collect();
     html! {
-        h2 { (launch.kernel) ": " (launch.micros) " µs" }
+        h2 { (launch.kernel) ": " (launch.micros) " µs, " (timing) }
         p.faint {
             (launch.ctas) " CTAs on " (launch.active_sms) " of " (launch.sms) " SMs, "
             (launch.rounds) " on the SM that ends last; SMs without a CTA are "
@@ -150,7 +161,7 @@ fn timeline(launch: &LaunchProfile, sources: &Sources) -> Markup {
             @for (index, (name, cta, warp)) in rows.iter().enumerate() {
                 @let y = ROW * (index + 1) as f64;
                 text.faint x="0" y=(y + 11.0) { (line.ctas[*cta].0) ": " (name) }
-                @for piece in pieces(line, *cta, *warp, (from, to)) {
+                @for piece in line.coarse((*cta, *warp), (from, to), PIECES) {
                     rect.fill.{ "w-" (spent_word(piece.spent)) } x=(x(piece.from)) y=(y + 1.0)
                         width=(x(piece.to) - x(piece.from)) height=(ROW - 2.0) {
                         title { (spent_word(piece.spent)) " "
@@ -178,79 +189,15 @@ fn stage_title(stage: Stage) -> &'static str {
     }
 }
 
-struct Piece {
-    from: f64,
-    to: f64,
-    spent: Spent,
-    line: u32,
-}
-
-/// A warp's row in at most so many pieces: each has the colour of what most of
-/// it went to.
-fn pieces(line: &Timeline, cta: usize, warp: usize, (from, to): (f64, f64)) -> Vec<Piece> {
-    let width = (to - from) / PIECES as f64;
-    let mut most: Vec<[(f64, u32); Spent::ALL.len()]> = vec![[(0.0, 0); Spent::ALL.len()]; PIECES];
-    let own = line.spans.iter().filter(|s| (s.cta, s.warp) == (cta, warp));
-    for span in own {
-        let (begin, end) = (line.at(span.from), line.at(span.to).min(to));
-        let mut at = ((begin - from) / width).max(0.0) as usize;
-        while at < PIECES {
-            let (left, right) = (from + at as f64 * width, from + (at + 1) as f64 * width);
-            let part = right.min(end) - left.max(begin);
-            if part <= 0.0 && left > begin {
-                break;
-            }
-            let place = &mut most[at][span.spent as usize];
-            place.0 += part.max(0.0);
-            place.1 = span.line;
-            at += 1;
-        }
-    }
-    let mut pieces: Vec<Piece> = Vec::new();
-    for (index, parts) in most.iter().enumerate() {
-        let told: f64 = parts.iter().map(|p| p.0).sum();
-        let best = (0..parts.len()).max_by(|a, b| parts[*a].0.total_cmp(&parts[*b].0));
-        let Some(best) = best.filter(|_| told > width / 2.0) else {
-            continue;
-        };
-        let (left, right) = (
-            from + index as f64 * width,
-            from + (index + 1) as f64 * width,
-        );
-        let (spent, line) = (Spent::ALL[best], parts[best].1);
-        match pieces.last_mut() {
-            Some(last) if last.spent == spent && (last.to - left).abs() < width / 2.0 => {
-                last.to = right;
-            }
-            _ => pieces.push(Piece {
-                from: left,
-                to: right,
-                spent,
-                line,
-            }),
-        }
-    }
-    pieces
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::profile::tests::profile;
 
     #[test]
-    fn a_row_is_told_by_what_most_of_each_piece_went_to() {
-        let profile = profile();
-        let launch = &profile.launches[0];
-        let row = pieces(&launch.timeline, 0, 1, (0.0, 1.0));
-        let told: Vec<Spent> = row.iter().map(|p| p.spent).collect();
-        assert_eq!(told, [Spent::Phase, Spent::Wgmma, Spent::Issuing]);
-        assert!((row[1].from - 0.3).abs() < 0.01 && (row[1].to - 0.9).abs() < 0.01);
-    }
-
-    #[test]
     fn the_page_says_that_it_is_modelled_and_asks_nobody_for_anything() {
-        let text = page(&profile(), &Sources::default(), &["One <line>.".to_owned()]);
+        let lines = ["One <line>.".to_owned()];
+        let text = page(&[&profile(), &profile()], &Sources::default(), &lines);
         assert!(text.contains("modelled") && text.contains("One &lt;line&gt;."));
         assert!(text.contains("7: warp 0, producer"));
         assert!(

@@ -3,15 +3,14 @@
 
 use std::thread;
 
-use ptx_time::Machine;
-use serde::Serialize;
+use ptx_time::{Call, Cause, Machine};
 
 use crate::domain::Micros;
 
 /// Something a machine does in no time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Removal {
-    pub what: &'static str,
+struct Removal {
+    cause: Cause,
     /// Numbers that become nothing.
     none: &'static [&'static str],
     /// Rates that become endless.
@@ -19,9 +18,10 @@ pub(crate) struct Removal {
 }
 
 impl Removal {
-    pub(crate) const ALL: [Self; 13] = [
+    /// All but issuing: a warp's instructions take their turns on any machine.
+    const ALL: [Self; 8] = [
         Self {
-            what: "launches",
+            cause: Cause::Launch,
             none: &[
                 "launch_micros",
                 "cold_start_micros",
@@ -29,44 +29,34 @@ impl Removal {
                 "dependent_start_micros",
                 "dependent_wait_micros",
                 "spread_micros",
+                "start_cycles",
+                "turnover_cycles",
             ],
             endless: &[],
         },
         Self {
-            what: "starts of CTAs",
-            none: &["start_cycles", "turnover_cycles"],
-            endless: &[],
-        },
-        Self {
-            what: "tensor cores",
+            cause: Cause::Tensor,
             none: &[
                 "wgmma_column",
                 "wgmma_least",
                 "wgmma_latency",
                 "wgmma_wait_latency",
+                "wgmma_steal",
+                "wgmma_steal_column",
                 "mma_interval",
                 "mma_latency",
             ],
             endless: &[],
         },
         Self {
-            what: "slots that wgmmas take from others",
-            none: &["wgmma_steal", "wgmma_steal_column"],
-            endless: &[],
-        },
-        Self {
-            what: "integer arithmetic",
-            none: &["alu_interval", "imad_interval", "imad_high_interval"],
-            endless: &[],
-        },
-        Self {
-            what: "floating-point arithmetic",
-            none: &["fma_interval", "half_interval", "double_interval"],
-            endless: &[],
-        },
-        Self {
-            what: "conversions, special functions, shuffles",
+            cause: Cause::Arithmetic,
             none: &[
+                "alu_interval",
+                "imad_interval",
+                "imad_high_interval",
+                "fma_interval",
+                "half_interval",
+                "double_interval",
                 "mufu_interval",
                 "mufu_latency",
                 "pack_interval",
@@ -78,22 +68,22 @@ impl Removal {
             endless: &[],
         },
         Self {
-            what: "shared memory",
+            cause: Cause::Shared,
             none: &["shared_interval", "shared_latency", "shared_atomic_latency"],
             endless: &[],
         },
         Self {
-            what: "bandwidth of memory",
+            cause: Cause::Memory,
             none: &[],
             endless: &["memory_bandwidth", "dirty_bandwidth"],
         },
         Self {
-            what: "bandwidth of L2",
-            none: &[],
+            cause: Cause::L2,
+            none: &["bulk_interval", "row_interval"],
             endless: &["l2_bandwidth", "l2_port", "sectors_per_cycle"],
         },
         Self {
-            what: "latency of L2 and memory",
+            cause: Cause::Latency,
             none: &[
                 "l1_latency",
                 "l2_latency",
@@ -101,24 +91,16 @@ impl Removal {
                 "bulk_latency",
                 "map_latency",
                 "bulk_store_latency",
-                "bulk_interval",
-                "row_interval",
             ],
             endless: &[],
         },
         Self {
-            what: "latency of mbarriers",
+            cause: Cause::Barriers,
             none: &[
                 "phase_latency",
                 "wake_latency",
                 "arrive_latency",
                 "syncs_interval",
-            ],
-            endless: &[],
-        },
-        Self {
-            what: "barriers, fences, other CTAs",
-            none: &[
                 "barrier_latency",
                 "barrier_interval",
                 "cluster_latency",
@@ -143,31 +125,31 @@ impl Removal {
     }
 }
 
-/// What a removal gives.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// One thing on the way to a call's end, and what the call would be without.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Saving {
-    pub what: &'static str,
-    /// Of the whole call.
-    pub saved: Micros,
+    pub cause: Cause,
+    /// Of the way that decides the end.
+    pub on_way: Micros,
+    /// Of the whole call, where it can be removed.
+    pub saved: Option<Micros>,
 }
 
-/// Every removal's saving, the most first. `replay` gives µs.
+/// What each thing takes of the way to the end, and what its removal saves;
+/// what takes most comes first, and binds.
 pub(crate) fn savings<E: Send>(
     machine: &Machine,
-    replay: impl Fn(&Machine) -> Result<f64, E> + Sync,
+    replay: impl Fn(&Machine) -> Result<Call, E> + Sync,
 ) -> Result<(Micros, Vec<Saving>), E> {
     let whole = replay(machine)?;
     let one = |removal: &Removal| {
         let left = replay(&removal.of(machine))?;
-        Ok(Saving {
-            what: removal.what,
-            // Who is early may be in another's way; that is no loss of it.
-            saved: Micros((whole - left).max(0.0)),
-        })
+        // Who is early may be in another's way; that is no loss of it.
+        Ok((removal.cause, Micros((whole.micros - left.micros).max(0.0))))
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let share = Removal::ALL.len().div_ceil(cores);
-    let found: Result<Vec<Vec<Saving>>, E> = thread::scope(|scope| {
+    let found: Result<Vec<Vec<(Cause, Micros)>>, E> = thread::scope(|scope| {
         let parts = Removal::ALL.chunks(share);
         let parts: Vec<_> = parts
             .map(|part| scope.spawn(|| part.iter().map(&one).collect::<Result<Vec<_>, E>>()))
@@ -177,9 +159,17 @@ pub(crate) fn savings<E: Send>(
             .map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
     });
-    let mut savings: Vec<Saving> = found?.into_iter().flatten().collect();
-    savings.sort_by(|a, b| b.saved.0.total_cmp(&a.saved.0));
-    Ok((Micros(whole), savings))
+    let saved = found?.concat();
+    let way = whole.way();
+    let mut savings: Vec<Saving> = (Cause::ALL.into_iter())
+        .map(|cause| Saving {
+            cause,
+            on_way: Micros(way[cause as usize]),
+            saved: saved.iter().find(|s| s.0 == cause).map(|s| s.1),
+        })
+        .collect();
+    savings.sort_by(|a, b| b.on_way.0.total_cmp(&a.on_way.0));
+    Ok((Micros(whole.micros), savings))
 }
 
 #[cfg(test)]
@@ -199,32 +189,47 @@ mod tests {
             assert_eq!(
                 Machine::NAMES.iter().filter(changed).count(),
                 names.len(),
-                "{}",
-                removal.what
+                "{:?}",
+                removal.cause
             );
         }
     }
 
+    fn told(micros: f64) -> Call {
+        Call {
+            micros,
+            ..Call::default()
+        }
+    }
+
     #[test]
-    fn savings_come_with_the_most_first_and_never_below_nothing() {
+    fn what_takes_most_of_the_way_comes_first_and_nothing_saves_less_than_nothing() {
         let machine = Machine::from_numbers(|_| Some(1.0)).unwrap();
-        let replay = |m: &Machine| -> Result<f64, ()> {
-            Ok(10.0 + 5.0 * m.launch_micros + 2.0 * m.barrier_latency - m.shared_latency)
+        let replay = |m: &Machine| -> Result<Call, ()> {
+            let more = 5.0 * m.launch_micros + 2.0 * m.barrier_latency - m.shared_latency;
+            Ok(told(10.0 + more))
         };
         let (whole, found) = savings(&machine, replay).unwrap();
-        assert_eq!((whole, found.len()), (Micros(16.0), Removal::ALL.len()));
-        assert_eq!((found[0].what, found[0].saved), ("launches", Micros(5.0)));
-        assert_eq!(found[1].saved, Micros(2.0));
-        assert!(found[2..].iter().all(|s| s.saved == Micros(0.0)));
+        assert_eq!((whole, found.len()), (Micros(16.0), Cause::ALL.len()));
+        // Nothing is known of its launches: all of it is starting.
+        assert_eq!(
+            (found[0].cause, found[0].on_way),
+            (Cause::Launch, Micros(16.0))
+        );
+        let saved = |cause| found.iter().find(|s| s.cause == cause).unwrap().saved;
+        assert_eq!(saved(Cause::Launch), Some(Micros(5.0)));
+        assert_eq!(saved(Cause::Barriers), Some(Micros(2.0)));
+        assert_eq!(saved(Cause::Shared), Some(Micros(0.0)));
+        assert_eq!(saved(Cause::Issue), None);
     }
 
     #[test]
     fn a_replay_that_stands_still_is_said() {
         let machine = Machine::from_numbers(|_| Some(1.0)).unwrap();
         let stuck = |m: &Machine| match m.launch_micros > 0.0 {
-            true => Ok(1.0),
+            true => Ok(told(1.0)),
             false => Err("stuck"),
         };
-        assert_eq!(savings(&machine, stuck), Err("stuck"));
+        assert_eq!(savings(&machine, stuck).unwrap_err(), "stuck");
     }
 }

@@ -43,16 +43,14 @@ pub(super) fn shares(times: &LaunchTimes, laid: &Laid) -> Vec<RoleShare> {
         laid.roles.get(&number)?.get(warp).copied()
     };
     let mut found: Vec<(Role, [f64; Spent::ALL.len()])> = Vec::new();
-    for span in &times.spans {
-        let role = role_of(span.cta, span.warp).unwrap_or(Role::Other);
-        let cycles = span.to - span.from;
+    for warp in &times.warps {
+        let role = role_of(warp.cta, warp.warp).unwrap_or(Role::Other);
         match found.iter_mut().find(|(known, _)| *known == role) {
-            Some((_, spent)) => spent[span.spent as usize] += cycles,
-            None => {
-                let mut spent = [0.0; Spent::ALL.len()];
-                spent[span.spent as usize] = cycles;
-                found.push((role, spent));
+            Some((_, spent)) => {
+                let pairs = spent.iter_mut().zip(warp.spent);
+                pairs.for_each(|(sum, cycles)| *sum += cycles);
             }
+            None => found.push((role, warp.spent)),
         }
     }
     found.sort_by_key(|(role, _)| *role);
@@ -69,10 +67,10 @@ pub(super) fn shares(times: &LaunchTimes, laid: &Laid) -> Vec<RoleShare> {
         .map(|(role, spent)| {
             let told: f64 = spent.iter().sum();
             let life = lives(role).max(told).max(f64::MIN_POSITIVE);
-            let warps = laid.roles.values().next().into_iter().flatten();
+            let count = |warps: &Vec<Role>| warps.iter().filter(|r| **r == role).count();
             RoleShare {
                 role,
-                warps: warps.filter(|r| **r == role).count(),
+                warps: laid.roles.values().map(count).max().unwrap_or(0),
                 spent: spent.map(|cycles| cycles / life),
                 ended: (life - told) / life,
             }

@@ -1,12 +1,12 @@
 //! The stages of a launch, as the SM that ends last goes through them.
 
 use ptx_time::{CtaTimes, Epilogue, LaunchTimes};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::domain::Micros;
 
 /// What an SM is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Stage {
     /// Outside of all kernels.
@@ -51,7 +51,7 @@ impl Stage {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StageTime {
     pub stage: Stage,
     pub micros: Micros,

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-pub(crate) use backend::{BackendChoice, Gpus};
+pub(crate) use backend::{BackendChoice, Gpus, choose};
 pub(crate) use build::inspect;
 pub(crate) use environment::{argv, git_state, host, stamp, started};
 pub(crate) use resume::Resumed;

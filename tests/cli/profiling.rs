@@ -63,6 +63,8 @@ fn a_profile_says_where_modelled_time_goes() {
 
     let read = |path: &str| std::fs::read_to_string(path).expect("a file");
     let shares: Value = serde_json::from_str(&read(&json)).expect("JSON");
+    let shares = &shares["profiles"][0];
+    assert_eq!(shares["timing"], "modelled");
     let number = |value: &Value| value.as_f64().expect("a number");
     let stages = shares["stages"].as_array().expect("stages");
     let sum: f64 = stages.iter().map(|stage| number(&stage["micros"])).sum();
@@ -99,7 +101,39 @@ fn what_cannot_be_profiled_is_said_and_nothing_is_written() {
     let json = folder.path().join("p.json").display().to_string();
     let smoke = "configs/smoke.toml";
     let run = "results/baselines/final-20261115-1823.jsonl";
-    let cases: [(&[&str], &str); 8] = [
+    let other = folder.path().join("other.json").display().to_string();
+    let empty = r#"{"profiles":[]}"#;
+    let wrong = r#"{"profiles":[{"contender":"two-pass","shape":"s","timing":"measured",
+        "target":"t","micros":1.0,"stages":[]}]}"#;
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    };
+    let (empty, wrong) = (file("empty.json", empty), file("wrong.json", wrong));
+    let cases: [(&[&str], &str); 14] = [
+        (&["interleaved", smoke, "--backend", "fake"], "no warps"),
+        (
+            &[
+                "interleaved",
+                smoke,
+                "--backend",
+                "cuda",
+                "--target",
+                "h200",
+            ],
+            "--target is for the model",
+        ),
+        (&["interleaved", smoke, "--over", &other], "other.json"),
+        (&["interleaved", smoke, "--over", &empty], "no profiles"),
+        (
+            &["interleaved", smoke, "--over", &wrong],
+            "it is of two-pass on s, not of interleaved on",
+        ),
+        (
+            &["interleaved", smoke, "--trace", "/nowhere/at/all.json"],
+            "/nowhere/at/all.json",
+        ),
         (&["interleavd", smoke], "interleaved"),
         (
             &["interleaved", smoke, "--shape", "raged"],
@@ -122,6 +156,44 @@ fn what_cannot_be_profiled_is_said_and_nothing_is_written() {
         let said = dgx(&[&["profile"], args, &["--json", &json]].concat(), 2);
         assert!(said.contains(word), "{args:?}: {said}");
         assert!(!std::path::Path::new(&json).exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn profiles_can_be_laid_over_each_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("p.json").display().to_string();
+    let cell = [
+        "profile",
+        "interleaved",
+        "configs/smoke.toml",
+        "--backend",
+        "emu",
+    ];
+    dgx(&[&cell[..], &["--json", &json]].concat(), 0);
+    // As a card might have had it.
+    let written = std::fs::read_to_string(&json).expect("a file");
+    let mut document: Value = serde_json::from_str(&written).expect("JSON");
+    document["profiles"][0]["timing"] = "measured".into();
+    std::fs::write(&json, document.to_string()).expect("a file");
+    let said = dgx(&[&cell[..], &["--over", &json]].concat(), 0);
+    for word in [
+        "modelled µs",
+        "measured µs",
+        "differs µs",
+        "+0.00",
+        "whole",
+        "the model is off",
+    ] {
+        assert!(said.contains(word), "{word}:\n{said}");
+    }
+}
+
+#[test]
+fn help_teaches_by_example() {
+    let said = dgx(&["profile", "--help"], 0);
+    for word in ["Examples:", "--over", "perfetto", "docs/profile.md"] {
+        assert!(said.contains(word), "{word}:\n{said}");
     }
 }
 

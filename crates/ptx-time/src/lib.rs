@@ -42,10 +42,11 @@ mod machine;
 mod sass;
 mod script;
 mod sm;
+mod spans;
 mod times;
 
 pub use call::{Call, LaunchTimes, Launched};
 pub use cubin::{Code, CubinError};
 pub use machine::Machine;
-pub use sm::Stuck;
-pub use times::{CtaTimes, Epilogue, Span, Spent};
+pub use sm::{Awaited, Stuck, Waiting};
+pub use times::{Cause, CtaTimes, Epilogue, Span, Spent, WarpTimes};

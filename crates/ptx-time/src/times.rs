@@ -38,6 +38,55 @@ impl Spent {
     ];
 }
 
+/// What the way to the end of a launch goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cause {
+    /// Starting: launches, CTAs, and waiting for the launch before.
+    Launch,
+    /// Products, and what they take of the rest of the SM.
+    Tensor,
+    /// The pipes that do arithmetic, and the latencies of those that have scoreboards.
+    Arithmetic,
+    /// Instructions taking their turn, and the fixed latencies between them.
+    Issue,
+    /// Shared memory.
+    Shared,
+    /// The bandwidth of memory.
+    Memory,
+    /// The bandwidth of L2 and of the way to it.
+    L2,
+    /// The latency of L2 and memory.
+    Latency,
+    /// Barriers of all kinds, once everybody has arrived.
+    Barriers,
+}
+
+impl Cause {
+    /// All, in the order in which they are told.
+    pub const ALL: [Self; 9] = [
+        Self::Launch,
+        Self::Tensor,
+        Self::Arithmetic,
+        Self::Issue,
+        Self::Shared,
+        Self::Memory,
+        Self::L2,
+        Self::Latency,
+        Self::Barriers,
+    ];
+}
+
+/// A warp's whole time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WarpTimes {
+    /// Which of the CTAs that ran, in order of their start.
+    pub cta: usize,
+    /// Which of its warps.
+    pub warp: usize,
+    /// Cycles, by what they went to.
+    pub spent: [f64; Spent::ALL.len()],
+}
+
 /// A piece of a warp's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span {

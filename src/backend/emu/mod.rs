@@ -21,7 +21,7 @@ use ptx_emu::{
 };
 
 use self::model::Ended;
-pub(crate) use self::model::{Traced, machine};
+pub(crate) use self::model::{Traced, cause_word, machine};
 pub(crate) use self::role::{Laid, Role};
 use super::pieces::{self, Piece, Source};
 use super::tables::{self, Bases, Private, Tables};
@@ -72,6 +72,20 @@ impl EmuBackend {
         let mut cell = self.cell(job)?;
         let ran = cell.run(data, Some(Watching::Alone))?;
         Traced::new(cell.device, job.image, ran).map_err(RunFailure::refused)
+    }
+
+    /// Runs a call that stamps, and hands over what it wrote. The times are the
+    /// emulator's, and mean nothing.
+    #[cfg(test)]
+    pub(crate) fn stamped(
+        &mut self,
+        job: Job<'_>,
+        data: &Data<'_>,
+    ) -> Result<(Observation, Vec<u8>), RunFailure> {
+        let mut cell = self.cell(job)?;
+        let seen = cell.call(data)?;
+        let stamps = cell.place.as_ref().map(|p| p.scratch(crate::plan::STAMPS));
+        Ok((seen, stamps.unwrap_or_default()))
     }
 
     fn cell<'a>(&'a mut self, job: Job<'a>) -> Result<Cell<'a>, RunFailure> {
@@ -309,6 +323,16 @@ impl Place {
             counters: named(ran, &self.groups),
             modelled: None,
         })
+    }
+
+    /// What a scratch buffer of the whole call holds.
+    #[cfg(test)]
+    fn scratch(&self, name: &str) -> Vec<u8> {
+        let name = tables::scratch_zone(name);
+        let mut zones = self.private.zones.all().iter();
+        let zone = zones.find(|zone| zone.name == name).expect("a buffer");
+        let at = DevicePtr(self.bases.private + zone.offset);
+        self.memory.view(at, zone.bytes).expect("memory").to_vec()
     }
 
     fn trespasses(

@@ -3,7 +3,7 @@
 
 use ptx_emu::Report;
 use ptx_emu::trace::{Trace, Watch};
-use ptx_time::{Call, Code, Launched, Machine, Spent};
+use ptx_time::{Call, Cause, Code, Launched, Machine};
 
 use super::role::{Laid, roles};
 use crate::backend::Modelled;
@@ -13,8 +13,6 @@ use crate::plan::LaunchGeometry;
 
 /// CTAs watched of every launch.
 const WATCHED: u64 = 6;
-/// Tensor cores that are busy for more of the time than this bound it.
-const BUSY: f64 = 0.85;
 
 /// A launch that ended.
 pub(super) struct Ended<'a> {
@@ -115,6 +113,7 @@ impl<'a> Traced<'a> {
         let laid = |ended: &Ended<'_>| Laid {
             kernel: ended.geometry.kernel.clone(),
             ctas: ctas(ended.geometry),
+            idle: None,
             roles: roles(&ended.trace),
         };
         self.launches.iter().map(laid).collect()
@@ -152,33 +151,30 @@ fn beside(device: &Device, image: &Image, before: &Ended<'_>, ended: &Ended<'_>)
     footprint(ended.geometry).fits_beside(&device.limits, &other, held)
 }
 
-/// What most of the time goes to, in the words of tables and run files.
+/// What most of the way to a call's end goes through, in the words of tables
+/// and run files.
 fn bound(call: &Call) -> &'static str {
-    let cycles: f64 = call.launches.iter().map(|l| l.cycles).sum();
-    let tensor: f64 = call.launches.iter().map(|l| l.tensor_cycles).sum();
-    let started = call.micros - cycles / call.clock_mhz.max(1.0);
-    if started > call.micros / 2.0 {
-        return "launch";
-    }
-    if tensor > BUSY * cycles {
-        return "tensor";
-    }
-    let spent = |i: usize| -> f64 { call.launches.iter().map(|l| l.spent[i]).sum() };
-    let most = (0..Spent::ALL.len()).max_by(|&a, &b| spent(a).total_cmp(&spent(b)));
-    most.map_or("launch", |i| word(Spent::ALL[i]))
+    let way = call.way();
+    let most = Cause::ALL.into_iter().max_by(|a, b| {
+        let (a, b) = (way[*a as usize], way[*b as usize]);
+        a.total_cmp(&b)
+    });
+    cause_word(most.unwrap_or(Cause::Launch))
 }
 
-fn word(spent: Spent) -> &'static str {
-    match spent {
-        Spent::Issuing => "instructions",
-        Spent::Contending => "issue",
-        Spent::Result => "shared memory and conversions",
-        Spent::Memory => "memory",
-        Spent::Phase => "waiting at mbarriers",
-        Spent::Barrier => "waiting at barriers",
-        Spent::Wgmma => "waiting for products",
-        Spent::Copies => "waiting for copies",
-        Spent::Launch => "launch",
+/// What is in the way, in a word or two: the same in run files, tables and
+/// explanations.
+pub(crate) fn cause_word(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Launch => "launch",
+        Cause::Tensor => "tensor cores",
+        Cause::Arithmetic => "arithmetic",
+        Cause::Issue => "issue",
+        Cause::Shared => "shared memory",
+        Cause::Memory => "memory bandwidth",
+        Cause::L2 => "L2 bandwidth",
+        Cause::Latency => "memory latency",
+        Cause::Barriers => "barriers",
     }
 }
 
@@ -210,26 +206,23 @@ mod tests {
     }
 
     #[test]
-    fn what_binds_is_what_most_time_goes_to() {
-        let call = |cycles: f64, tensor: f64, spent: Spent| {
+    fn what_binds_is_what_most_of_the_way_goes_through() {
+        let call = |cycles: f64, cause: Cause| {
             let mut launch = LaunchTimes {
                 cycles,
-                tensor_cycles: tensor,
                 ..LaunchTimes::default()
             };
-            let place = Spent::ALL.iter().position(|s| *s == spent).unwrap();
-            launch.spent[place] = cycles;
+            launch.way[cause as usize] = cycles;
             Call {
                 micros: cycles / 1000.0 + 4.0,
                 clock_mhz: 1000.0,
                 launches: vec![launch],
             }
         };
-        let told = |cycles, tensor, spent| bound(&call(cycles, tensor, spent));
-        assert_eq!(told(100.0, 100.0, Spent::Wgmma), "launch");
-        assert_eq!(told(1e5, 9e4, Spent::Wgmma), "tensor");
-        assert_eq!(told(1e5, 8e4, Spent::Wgmma), "waiting for products");
-        assert_eq!(told(1e5, 0.0, Spent::Memory), "memory");
+        let told = |cycles, cause| bound(&call(cycles, cause));
+        assert_eq!(told(100.0, Cause::Tensor), "launch");
+        assert_eq!(told(1e5, Cause::Tensor), "tensor cores");
+        assert_eq!(told(1e5, Cause::Memory), "memory bandwidth");
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub(crate) struct Laid {
     pub kernel: String,
     /// Of the grid.
     pub ctas: u64,
+    /// Share of the SMs' time without a CTA, where somebody measured it.
+    pub idle: Option<f64>,
     /// What each warp of the watched CTAs does, by their number in the grid.
     pub roles: BTreeMap<u64, Vec<Role>>,
 }

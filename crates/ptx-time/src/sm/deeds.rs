@@ -3,8 +3,8 @@
 use ptx_emu::trace::Deed;
 
 use super::barriers::Mbarrier;
-use super::{Item, PARTITIONS, Parked, Sim, Ticks, ticks};
-use crate::times::Spent;
+use super::{PARTITIONS, Parked, Sim, Ticks, ticks};
+use crate::times::{Cause, Spent};
 
 impl Sim<'_> {
     /// Does a deed. False if the warp stands still until somebody wakes it.
@@ -33,7 +33,7 @@ impl Sim<'_> {
                     false => m.shared_latency,
                 };
                 let done = state.shared + ticks(latency - m.shared_interval);
-                self.occupy(index, board, done, Spent::Result);
+                self.occupy(index, board, done, Spent::Result, Cause::Shared);
             }
             Deed::Remote {
                 bytes,
@@ -46,33 +46,27 @@ impl Sim<'_> {
                 state.remote = start + ticks(f64::from(bytes) / m.remote_port);
                 let done = state.remote + ticks(m.remote_latency);
                 if !writes {
-                    self.occupy(index, board, done, Spent::Result);
+                    self.occupy(index, board, done, Spent::Result, Cause::Barriers);
                 }
                 if let Some(barrier) = barrier {
-                    let cluster = self.ctas[cta].cluster;
-                    self.push(
-                        done,
-                        Item::Reach {
-                            cluster,
-                            barrier,
-                            arrivals: 0,
-                            bytes,
-                        },
-                    );
+                    let mut way = self.way(index, now);
+                    way.go(Cause::Barriers, done - now);
+                    self.send(done, cta, barrier, (0, bytes), way);
                 }
             }
             Deed::Global { at, writes, atomic } => {
-                let done = self.fetch(sm, now, &at, writes);
+                let (done, cause) = self.fetch(sm, now, &at, writes);
                 if writes {
                     self.warps[index].stored = Some(now);
                 }
                 if !writes || atomic {
-                    self.occupy(index, board, done, Spent::Memory);
+                    self.occupy(index, board, done, Spent::Memory, cause);
                 }
             }
             Deed::LaneCopy { at } => {
-                let done = self.fetch(sm, now, &at, false);
+                let (done, cause) = self.fetch(sm, now, &at, false);
                 let warp = &mut self.warps[index];
+                warp.copies_cause = cause;
                 warp.lane_open = warp.lane_open.max(done);
                 warp.lane_done = warp.lane_done.max(done);
             }
@@ -90,28 +84,24 @@ impl Sim<'_> {
                 let all = &mut self.warps[index].lane_groups;
                 let ended = all.len().saturating_sub(groups as usize);
                 let until = all.drain(..ended).fold(now, Ticks::max);
-                self.hold(index, now, until, Spent::Copies);
+                let cause = self.warps[index].copies_cause;
+                self.hold_on(index, now, until, Spent::Copies, cause);
             }
             Deed::BulkWait { groups, read } => {
                 let all = &mut self.warps[index].bulk_groups;
                 let ended = all.len().saturating_sub(groups as usize);
                 let when = |(done, was_read)| if read { was_read } else { done };
                 let until = all.drain(..ended).map(when).fold(now, Ticks::max);
-                self.hold(index, now, until, Spent::Copies);
+                let cause = self.warps[index].copies_cause;
+                self.hold_on(index, now, until, Spent::Copies, cause);
             }
             Deed::LaneArrive { barrier, arrivals } => {
-                let open = self.warps[index].lane_done;
-                let cluster = self.ctas[cta].cluster;
-                let done = open.max(now) + ticks(m.arrive_latency);
-                self.push(
-                    done,
-                    Item::Reach {
-                        cluster,
-                        barrier,
-                        arrivals,
-                        bytes: 0,
-                    },
-                );
+                let open = self.warps[index].lane_done.max(now);
+                let latency = ticks(m.arrive_latency);
+                let mut way = self.way(index, now);
+                way.go(self.warps[index].copies_cause, open - now);
+                way.go(Cause::Barriers, latency);
+                self.send(open + latency, cta, barrier, (arrivals, 0), way);
             }
             Deed::Bulk {
                 way,
@@ -123,7 +113,7 @@ impl Sim<'_> {
                 pair,
             } => {
                 let start = now.max(self.map_read(sm, now, issued));
-                self.bulk(index, start, way, at, rows, bytes, (to, pair), barrier);
+                self.bulk(index, (now, start), way, at, rows, bytes, (to, pair), barrier);
             }
             Deed::Barrier { id, threads, waits } => {
                 return self.meet(index, now, id, threads, waits);
@@ -155,15 +145,9 @@ impl Sim<'_> {
                     let of = self.clusters[cluster].mbarriers.entry(barrier).or_default();
                     of.bytes += i64::from(expects);
                 }
-                self.push(
-                    now + ticks(latency),
-                    Item::Reach {
-                        cluster,
-                        barrier,
-                        arrivals,
-                        bytes: 0,
-                    },
-                );
+                let mut way = self.way(index, now);
+                way.go(Cause::Barriers, ticks(latency));
+                self.send(now + ticks(latency), cta, barrier, (arrivals, 0), way);
             }
             Deed::Await { barrier, parity } => {
                 let cluster = self.ctas[cta].cluster;
@@ -175,6 +159,7 @@ impl Sim<'_> {
                             let warp = &mut self.warps[index];
                             warp.phases[usize::from(board)] += 1;
                             warp.board_spent[usize::from(board)] = Spent::Phase;
+                            warp.board_cause[usize::from(board)] = Cause::Barriers;
                         }
                         None => {
                             state.waiting.push((index, u8::MAX, parity));
@@ -190,7 +175,8 @@ impl Sim<'_> {
                 let state = &mut self.clusters[cluster];
                 self.warps[index].cluster_phase = state.phase + 1;
                 state.gate.arrived += 1;
-                self.open_cluster(cluster, now);
+                let way = self.way(index, now);
+                self.open_cluster(cluster, now, way);
             }
             Deed::ClusterWait => {
                 let cluster = self.ctas[cta].cluster;
@@ -213,10 +199,12 @@ impl Sim<'_> {
                 // K is 256 bits of whatever element, or twice that of a sparse A at twice the rate.
                 let cycles = (f64::from(n) * m.wgmma_column).max(m.wgmma_least);
                 // Operands from shared memory: A for this warp, a quarter of B; the port is that
-                // of all four.
+                // of all four. Products that cost nothing need none.
+                let free = m.wgmma_column == 0.0;
                 let rows = if registers { 0.0 } else { 512.0 };
                 let column = if sparse { 16.0 } else { 8.0 };
                 let port = (rows + f64::from(n) * column) / 128.0 * m.shared_interval;
+                let port = if free { 0.0 } else { port };
                 let cycles = cycles.max(port * PARTITIONS as f64);
                 let state = &mut self.sms[sm];
                 state.shared = state.shared.max(now) + ticks(port);
@@ -227,6 +215,7 @@ impl Sim<'_> {
                 let steal = ticks(m.wgmma_steal + m.wgmma_steal_column * f64::from(n));
                 for pipe in &mut state.pipes[partition] {
                     *pipe = (*pipe).max(now) + steal;
+                    state.stolen[partition] = state.stolen[partition].max(*pipe);
                 }
                 let done = end + ticks(m.wgmma_latency);
                 let warp = &mut self.warps[index];
@@ -260,7 +249,7 @@ impl Sim<'_> {
                 state.tensor[partition] = start + ticks(share * m.mma_interval);
                 self.tensor_busy += ticks(share * m.mma_interval);
                 let done = state.tensor[partition] + ticks(m.mma_latency);
-                self.occupy(index, board, done, Spent::Wgmma);
+                self.occupy(index, board, done, Spent::Wgmma, Cause::Tensor);
                 self.multiply(index, start, done);
             }
             Deed::AwaitLaunch => {

@@ -2,9 +2,10 @@
 
 use ptx_emu::trace::{Deed, Event};
 
+use super::way::cause;
 use super::{Item, Parked, Sim, Ticks, ticks};
 use crate::sass::Kind;
-use crate::times::Spent;
+use crate::times::{Cause, Spent};
 
 /// The units of a partition that a kind takes, each for its interval. Half precision is done by
 /// both halves of the arithmetic at once.
@@ -22,6 +23,17 @@ fn pipes(kind: Kind) -> &'static [usize] {
         Kind::Double => &[DOUBLE],
         Kind::Uniform | Kind::ToUniform | Kind::Constant => &[UNIFORM],
         _ => &[],
+    }
+}
+
+/// What is in the way of those who wait for an instruction's result, unless its deed says more.
+fn cause_of(kind: Kind) -> Cause {
+    match kind {
+        Kind::Shared => Cause::Shared,
+        Kind::Global | Kind::Local | Kind::Fence => Cause::Latency,
+        Kind::Arrive | Kind::Phase => Cause::Barriers,
+        Kind::Mma => Cause::Tensor,
+        _ => Cause::Arithmetic,
     }
 }
 
@@ -86,8 +98,8 @@ impl Sim<'_> {
             }
         }
         if let Some(at) = board {
-            let spent = warp.board_spent[at];
-            self.spend(index, spent, now, ready);
+            let (spent, cause) = (warp.board_spent[at], warp.board_cause[at]);
+            self.spend_on(index, spent, cause, now, ready);
             return self.push(ready, Item::Warp(index));
         }
         let (sm, partition) = (warp.sm, warp.partition);
@@ -96,29 +108,40 @@ impl Sim<'_> {
         }
         let units = pipes(sass.kind);
         let state = &mut self.sms[sm];
-        let mut free = state.issue[partition];
+        // Who is free last is what it waits for.
+        let (mut free, mut cause) = (state.issue[partition], Cause::Issue);
+        let mut wait = |until: Ticks, on: Cause| {
+            if until > free {
+                (free, cause) = (until, on);
+            }
+        };
         for &unit in units {
-            free = free.max(state.pipes[partition][unit]);
+            let until = state.pipes[partition][unit];
+            let on = match until <= state.stolen[partition] {
+                true => Cause::Tensor,
+                false => Cause::Arithmetic,
+            };
+            wait(until, on);
         }
         if sass.kind == Kind::Shuffle {
-            free = free.max(state.shuffle);
+            wait(state.shuffle, Cause::Arithmetic);
         }
         // Memory takes so much ahead, and no more.
         let ahead = ticks(self.machine.queue_cycles);
         match sass.kind {
-            Kind::Shared => free = free.max(state.shared.saturating_sub(ahead)),
+            Kind::Shared => wait(state.shared.saturating_sub(ahead), Cause::Shared),
             Kind::Global => {
                 let far = ticks(self.machine.l2_queue_cycles);
-                free = free.max(state.lsu.saturating_sub(ahead));
-                free = free.max(state.l2.saturating_sub(far));
+                wait(state.lsu.saturating_sub(ahead), Cause::L2);
+                wait(state.l2.saturating_sub(far), Cause::L2);
             }
-            Kind::Arrive | Kind::Phase => free = free.max(state.syncs),
-            Kind::Barrier => free = free.max(state.barrier),
-            Kind::Mma => free = free.max(state.tensor[partition]),
+            Kind::Arrive | Kind::Phase => wait(state.syncs, Cause::Barriers),
+            Kind::Barrier => wait(state.barrier, Cause::Barriers),
+            Kind::Mma => wait(state.tensor[partition], Cause::Tensor),
             _ => {}
         }
         if free > now {
-            self.spend(index, Spent::Contending, now, free);
+            self.spend_on(index, Spent::Contending, cause, now, free);
             return self.push(free, Item::Warp(index));
         }
         // It issues.
@@ -170,6 +193,7 @@ impl Sim<'_> {
             let at = usize::from(board);
             if warp.boards[at] <= now {
                 warp.board_spent[at] = spent;
+                warp.board_cause[at] = cause_of(sass.kind);
             }
         }
         if let Some(board) = sass.result {
@@ -199,20 +223,40 @@ impl Sim<'_> {
 
     /// Holds the warp until then.
     pub(super) fn hold(&mut self, index: usize, from: Ticks, until: Ticks, spent: Spent) {
+        self.hold_on(index, from, until, spent, cause(spent));
+    }
+
+    /// The same where it is known what is in the way.
+    pub(super) fn hold_on(
+        &mut self,
+        index: usize,
+        from: Ticks,
+        until: Ticks,
+        spent: Spent,
+        cause: Cause,
+    ) {
         let from = from.max(self.warps[index].next);
-        self.spend(index, spent, from, until);
+        self.spend_on(index, spent, cause, from, until);
         let warp = &mut self.warps[index];
         warp.next = warp.next.max(until);
     }
 
     /// Sets the scoreboard of an instruction that is not done before `until`.
-    pub(super) fn occupy(&mut self, index: usize, board: Option<u8>, until: Ticks, spent: Spent) {
+    pub(super) fn occupy(
+        &mut self,
+        index: usize,
+        board: Option<u8>,
+        until: Ticks,
+        spent: Spent,
+        cause: Cause,
+    ) {
         if let Some(board) = board {
             let warp = &mut self.warps[index];
             let at = usize::from(board);
             if until > warp.boards[at] {
                 warp.boards[at] = until;
                 warp.board_spent[at] = spent;
+                warp.board_cause[at] = cause;
             }
         }
     }

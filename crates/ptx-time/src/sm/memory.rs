@@ -2,8 +2,9 @@
 
 use ptx_emu::trace::{BarrierAt, GlobalBytes, Way};
 
-use super::{Item, Sim, Sm, Ticks, Work, ticks};
+use super::{Sim, Sm, Ticks, Work, ticks};
 use crate::sass::Kind;
+use crate::times::Cause;
 
 /// Bytes of a sector, and of a line of the first-level cache.
 const SECTOR: f64 = 32.0;
@@ -22,14 +23,20 @@ impl Sm {
 }
 
 impl Sim<'_> {
-    /// When bytes of global memory have come, or have left.
-    pub(super) fn fetch(&mut self, sm: usize, now: Ticks, at: &GlobalBytes, writes: bool) -> Ticks {
+    /// When bytes of global memory have come, or have left, and what took longest.
+    pub(super) fn fetch(
+        &mut self,
+        sm: usize,
+        now: Ticks,
+        at: &GlobalBytes,
+        writes: bool,
+    ) -> (Ticks, Cause) {
         let m = self.machine;
         let cold = self.work.coldness(at);
         let rate = self.work.l2_rate(at, m);
         let state = &mut self.sms[sm];
         if !writes && !state.lines.insert((at.region, at.first / LINE)) {
-            return now + ticks(m.l1_latency);
+            return (now + ticks(m.l1_latency), Cause::Latency);
         }
         let bytes = f64::from(at.sectors) * SECTOR;
         let sectors = f64::from(at.sectors) / m.sectors_per_cycle;
@@ -40,7 +47,15 @@ impl Sim<'_> {
             state.draw(now, bytes * cold, self.work);
             done = done.max(state.memory + ticks(m.l2_latency)) + ticks(m.memory_latency);
         }
-        done
+        let queued = [
+            (state.memory.saturating_sub(now), Cause::Memory),
+            (state.l2.max(state.lsu).saturating_sub(now), Cause::L2),
+        ];
+        let (long, cause) = queued[usize::from(queued[1].0 > queued[0].0)];
+        match long > done - now - long.min(done - now) {
+            true => (done, cause),
+            false => (done, Cause::Latency),
+        }
     }
 
     /// When a tensor copy knows its map: the first of an instruction finds it in memory.
@@ -54,11 +69,12 @@ impl Sim<'_> {
         }
     }
 
+    /// A copy that a warp asked for, and that begins once its map is known.
     #[expect(clippy::too_many_arguments, reason = "they are the deed's")]
     pub(super) fn bulk(
         &mut self,
         index: usize,
-        now: Ticks,
+        (asked, now): (Ticks, Ticks),
         way: Way,
         at: Option<GlobalBytes>,
         rows: u32,
@@ -88,13 +104,23 @@ impl Sim<'_> {
                 state.l2.max(sent) + ticks(m.bulk_latency)
             }
         };
+        let last = match way {
+            Way::Exchange => state.remote,
+            _ => state.l2,
+        };
+        // When its last queue lets it through; what comes after that is latency.
+        let (mut reached, mut queue) = (last.max(sent), Cause::L2);
         if let (Way::Load | Way::Prefetch, Some(at)) = (way, at) {
             let cold = self.work.coldness(&at);
             if cold > 0.0 && state.seen.insert((at.region, at.first)) {
                 state.draw(engine, size * cold, self.work);
+                if state.memory > state.l2.max(sent) {
+                    (reached, queue) = (state.memory, Cause::Memory);
+                }
                 done = done.max(state.memory + ticks(m.bulk_latency)) + ticks(m.memory_latency);
             }
         }
+        let reached = reached.clamp(now, done);
         match (way, barrier) {
             (Way::Prefetch, _) => {}
             (Way::Store, _) | (_, None) => {
@@ -102,12 +128,18 @@ impl Sim<'_> {
                 if way == Way::Store {
                     warp.stored = Some(now);
                 }
+                warp.copies_cause = match reached - now > done - reached {
+                    true => queue,
+                    false => Cause::Latency,
+                };
                 warp.bulk_open.0 = warp.bulk_open.0.max(done);
                 let read = sent + ticks(m.bulk_store_latency / 2.0);
                 warp.bulk_open.1 = warp.bulk_open.1.max(read);
             }
             (_, Some(barrier)) => {
-                let cluster = self.ctas[cta].cluster;
+                let mut passed = self.way(index, asked);
+                passed.go(Cause::Latency, now - asked + (done - reached));
+                passed.go(queue, reached - now);
                 let own = 1 << barrier.rank;
                 let receivers = if to == 0 { own } else { to };
                 for rank in (0..32).filter(|rank| receivers >> rank & 1 == 1) {
@@ -119,13 +151,7 @@ impl Sim<'_> {
                         rank: told,
                         address: barrier.address,
                     };
-                    let item = Item::Reach {
-                        cluster,
-                        barrier,
-                        arrivals: 0,
-                        bytes,
-                    };
-                    self.push(done, item);
+                    self.send(done, cta, barrier, (0, bytes), passed);
                 }
             }
         }

@@ -4,7 +4,9 @@ mod barriers;
 mod deeds;
 mod issue;
 mod memory;
+mod stuck;
 mod telling;
+mod way;
 mod work;
 
 use std::cmp::Reverse;
@@ -13,10 +15,13 @@ use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use ptx_emu::trace::{BarrierAt, Event};
 
 use self::barriers::{Gate, Mbarrier};
+pub use self::stuck::{Awaited, Stuck, Waiting};
+use self::way::{Way, Ways};
 pub(crate) use self::work::Work;
 use crate::machine::Machine;
 use crate::script::{Part, Scribe};
-use crate::times::{CtaTimes, Epilogue, Span, Spent};
+use crate::spans::Spans;
+use crate::times::{Cause, CtaTimes, Epilogue, Span, Spent, WarpTimes};
 
 /// Time in parts of a cycle, so that intervals need not be whole.
 type Ticks = u64;
@@ -37,7 +42,9 @@ pub(crate) struct Replay {
     /// Cycles the tensor cores of one partition were busy, the mean.
     pub(crate) tensor: f64,
     pub(crate) ctas: Vec<CtaTimes>,
-    pub(crate) spent: [f64; Spent::ALL.len()],
+    pub(crate) warps: Vec<WarpTimes>,
+    /// Cycles to the end, by what they went through.
+    pub(crate) way: [f64; Cause::ALL.len()],
     pub(crate) spans: Vec<Span>,
     pub(crate) epilogues: Vec<Epilogue>,
     /// First and second last stamp of each warp that read a clock.
@@ -56,6 +63,8 @@ enum Item {
         barrier: BarrierAt,
         arrivals: u32,
         bytes: u32,
+        /// How it came there, of those that are kept.
+        way: u32,
     },
 }
 
@@ -64,6 +73,8 @@ struct Sm {
     /// When each scheduler is free.
     issue: [Ticks; PARTITIONS],
     pipes: [[Ticks; PIPES]; PARTITIONS],
+    /// Up to when products keep the pipes of a partition.
+    stolen: [Ticks; PARTITIONS],
     tensor: [Ticks; PARTITIONS],
     shared: Ticks,
     lsu: Ticks,
@@ -106,6 +117,7 @@ struct Warp<'w> {
     boards: [Ticks; 6],
     /// What each board's result is.
     board_spent: [Spent; 6],
+    board_cause: [Cause; 6],
     /// Why it stands still, since when.
     parked: Option<(Parked, Spent, Ticks)>,
     /// Phases that boards wait for: a board with any is busy for ever.
@@ -118,6 +130,8 @@ struct Warp<'w> {
     lane_done: Ticks,
     lane_open: Ticks,
     lane_groups: VecDeque<Ticks>,
+    /// What was in the way of its last copy.
+    copies_cause: Cause,
     /// When bulk copies of each group are there, and have been read.
     bulk_open: (Ticks, Ticks),
     bulk_groups: VecDeque<(Ticks, Ticks)>,
@@ -128,6 +142,8 @@ struct Warp<'w> {
     line: u32,
     /// Up to where its time is told.
     told: Ticks,
+    way: Way,
+    spent: [f64; Spent::ALL.len()],
     /// The end of its last product, and its last store since.
     product: Option<Ticks>,
     stored: Option<Ticks>,
@@ -167,22 +183,14 @@ pub(crate) struct Sim<'w> {
     next_cluster: usize,
     running: usize,
     keep_spans: bool,
-    spent: [f64; Spent::ALL.len()],
-    spans: Vec<Span>,
+    spans: Spans,
+    ways: Ways,
+    /// The way of the warp that ended last.
+    last: Way,
     epilogues: Vec<Epilogue>,
     issued: u64,
     tensor_busy: Ticks,
     end: Ticks,
-}
-
-/// A trace that does not end, in the time it is given.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the replay stands still after {cycles} cycles: {waiting} warps wait for what never comes")]
-pub struct Stuck {
-    /// When.
-    pub cycles: u64,
-    /// How many warps.
-    pub waiting: usize,
 }
 
 impl<'w> Sim<'w> {
@@ -202,8 +210,9 @@ impl<'w> Sim<'w> {
             next_cluster: 0,
             running: 0,
             keep_spans,
-            spent: Default::default(),
-            spans: Vec::new(),
+            spans: Spans::default(),
+            ways: Ways::default(),
+            last: Way::default(),
             epilogues: Vec::new(),
             issued: 0,
             tensor_busy: 0,
@@ -213,7 +222,7 @@ impl<'w> Sim<'w> {
 
     pub(crate) fn run(mut self) -> Result<Replay, Stuck> {
         for _ in 0..self.work.resident.max(1) {
-            self.start_cluster(0);
+            self.start_cluster(0, Way::default());
         }
         while let Some(Reverse((now, _, item))) = self.heap.pop() {
             match item {
@@ -223,15 +232,15 @@ impl<'w> Sim<'w> {
                     barrier,
                     arrivals,
                     bytes,
-                } => self.reach(cluster, barrier, arrivals, bytes, now),
+                    way,
+                } => {
+                    let way = self.ways.take(way);
+                    self.reach(cluster, barrier, arrivals, bytes, now, way);
+                }
             }
         }
         if self.running > 0 {
-            let waiting = self.warps.iter().filter(|w| w.part < w.parts.len());
-            return Err(Stuck {
-                cycles: self.end / CYCLE as u64,
-                waiting: waiting.count(),
-            });
+            return Err(self.stuck());
         }
         let stamps = self.warps.iter().filter_map(|warp| match warp.stamps[..] {
             [.., a, b] => Some((a as f64 / CYCLE, b as f64 / CYCLE)),
@@ -244,8 +253,15 @@ impl<'w> Sim<'w> {
             tensor: self.tensor_busy as f64 / CYCLE / (PARTITIONS as f64 * sms),
             stamps: stamps.collect(),
             ctas: self.ctas.iter().map(|cta| cta.times).collect(),
-            spent: self.spent,
-            spans: self.spans,
+            warps: (self.warps.iter())
+                .map(|warp| WarpTimes {
+                    cta: warp.cta,
+                    warp: warp.number,
+                    spent: warp.spent,
+                })
+                .collect(),
+            way: self.last.cycles(),
+            spans: self.spans.end(),
             epilogues: self.epilogues,
             deeds: self.scribe.deeds,
             homeless: self.scribe.homeless,
@@ -257,8 +273,8 @@ impl<'w> Sim<'w> {
         self.heap.push(Reverse((at, self.order, item)));
     }
 
-    /// Starts the next cluster, if there is one.
-    fn start_cluster(&mut self, at: Ticks) {
+    /// Starts the next cluster, if there is one, in the place that is free then.
+    fn start_cluster(&mut self, at: Ticks, mut way: Way) {
         let Some(members) = self.work.clusters.get(self.next_cluster) else {
             return;
         };
@@ -269,6 +285,7 @@ impl<'w> Sim<'w> {
             ..ClusterState::default()
         };
         let start = at + ticks(self.machine.start_cycles);
+        way.go(Cause::Launch, start - at);
         for (rank, &index) in members.iter().enumerate() {
             let trace = &self.work.trace.ctas[index];
             if !self.scripts.contains_key(&index) {
@@ -291,6 +308,7 @@ impl<'w> Sim<'w> {
                     next: start,
                     boards: [0; 6],
                     board_spent: [Spent::Result; 6],
+                    board_cause: [Cause::Arithmetic; 6],
                     parked: None,
                     phases: [0; 6],
                     cluster_phase: 0,
@@ -299,12 +317,15 @@ impl<'w> Sim<'w> {
                     lane_done: 0,
                     lane_open: 0,
                     lane_groups: VecDeque::new(),
+                    copies_cause: Cause::Latency,
                     bulk_open: (0, 0),
                     bulk_groups: VecDeque::new(),
                     stamps: Vec::new(),
                     number,
                     line: 0,
                     told: start,
+                    way,
+                    spent: Default::default(),
                     product: None,
                     stored: None,
                 });
@@ -332,11 +353,14 @@ impl<'w> Sim<'w> {
             self.end_tile(index, from, now);
         }
         let cta = self.warps[index].cta;
-        self.end = self.end.max(now);
+        let mut way = self.way(index, now);
+        if now >= self.end {
+            (self.end, self.last) = (now, way);
+        }
         // Nobody waits at the cluster's barrier for a warp that has gone.
         let cluster = self.ctas[cta].cluster;
         self.clusters[cluster].warps -= 1;
-        self.open_cluster(cluster, now);
+        self.open_cluster(cluster, now, way);
         let state = &mut self.ctas[cta];
         state.warps_left -= 1;
         if state.warps_left > 0 {
@@ -347,7 +371,9 @@ impl<'w> Sim<'w> {
         let left = &mut self.clusters[cluster].ctas_left;
         *left -= 1;
         if *left == 0 {
-            self.start_cluster(now + ticks(self.machine.turnover_cycles));
+            let turnover = ticks(self.machine.turnover_cycles);
+            way.go(Cause::Launch, turnover);
+            self.start_cluster(now + turnover, way);
         }
     }
 }

@@ -1,21 +1,36 @@
 //! Tells what the warps' time went to.
 
+use super::way::cause;
 use super::{CYCLE, Sim, Ticks};
-use crate::times::{Epilogue, Span, Spent};
+use crate::times::{Cause, Epilogue, Span, Spent};
 
 impl Sim<'_> {
     /// Tells what a piece of a warp's time went to; what was told of it before stands.
     pub(super) fn spend(&mut self, index: usize, spent: Spent, from: Ticks, to: Ticks) {
+        self.spend_on(index, spent, cause(spent), from, to);
+    }
+
+    /// The same where it is known what was in the way.
+    pub(super) fn spend_on(
+        &mut self,
+        index: usize,
+        spent: Spent,
+        cause: Cause,
+        from: Ticks,
+        to: Ticks,
+    ) {
         let warp = &mut self.warps[index];
         let from = from.max(warp.told);
         if to <= from {
             return;
         }
+        warp.way.go(Cause::Issue, from - warp.told);
+        warp.way.go(cause, to - from);
         warp.told = to;
         let (from, to) = (from as f64 / CYCLE, to as f64 / CYCLE);
-        self.spent[spent as usize] += to - from;
+        warp.spent[spent as usize] += to - from;
         if self.keep_spans {
-            self.spans.push(Span {
+            self.spans.tell(Span {
                 cta: warp.cta,
                 warp: warp.number,
                 from,
