@@ -6,6 +6,7 @@ use std::hint::black_box;
 use crate::memory::HostBytes;
 use crate::numeric::{Lanes, lanes};
 use crate::tensor::descriptor::{Major, Matrix};
+use crate::tensor::tcgen05::{self, Operands, Place, Product, Source};
 use crate::tensor::wgmma::{Accumulator, Form, OperandA, Step};
 use crate::tensor::{Element, mma};
 use crate::{Fill, Level, MapElement, MmaMode, Swizzle, TensorMap, Tiled};
@@ -24,6 +25,7 @@ pub enum Work {
 /// Shows every piece to `see`: its group, its name, its work, and what runs it once.
 pub fn pieces(see: See<'_>) {
     wgmma(see);
+    tcgen05(see);
     warp_mma(see);
     boxes(see);
     conversions(see);
@@ -86,6 +88,39 @@ fn wgmma(see: See<'_>) {
                         .expect("inside shared memory");
                 });
             }
+        }
+    }
+}
+
+/// NVFP4, operands read and scales looked up each time, as the executor does.
+fn tcgen05(see: See<'_>) {
+    let shared = operands(64 * 1024);
+    for n in [64, 128, 256] {
+        let bits = 0x0800_0480 | n / 8 << 17;
+        let (kind, scales) = (tcgen05::Kind::Mxf4nvf4, Some(tcgen05::Vector::Four));
+        let form = tcgen05::Form::decode(kind, scales, (1, false), bits).expect("a legal form");
+        let work = Work::Flops(2 * 128 * 64 * u64::from(n));
+        for level in Level::available() {
+            let product = Product {
+                form,
+                accumulate: true,
+                scale_d: 0,
+                level,
+                mode: MmaMode::Fast,
+            };
+            let mut words = vec![0x3838_3838; tcgen05::COLUMNS * tcgen05::LANES];
+            let at = Place {
+                d: 0,
+                half: 0,
+                scales: [256, 264],
+            };
+            let group = format!("tcgen05 m128n{n}k64 nvfp4");
+            see(&group, &format!("{level:?}"), work, &mut || {
+                let (a, b) = (tile(0), tile(32 * 1024));
+                let source = (Source::Shared(a, &shared), b, &shared[..]);
+                let operands = Operands::read(&form, black_box(&[source]));
+                product.run(&operands.expect("inside"), 0, &mut words, at);
+            });
         }
     }
 }

@@ -68,7 +68,7 @@ pub(crate) struct TmemMove {
     /// Store rather than load.
     pub store: bool,
     pub shape: MoveShape,
-    /// Columns from the first half to the second of `.16x32bx2`.
+    /// Columns of tensor memory from the first half to the second of `.16x32bx2`.
     pub split: u32,
     /// `.pack::16b`, `.unpack::16b`: a register is the low halves of two columns.
     pub packed: bool,

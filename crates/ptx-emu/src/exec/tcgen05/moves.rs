@@ -40,9 +40,11 @@ pub(crate) struct Stored {
 impl Rectangle {
     /// Where register `j` of thread `t` lies: the word, and the one that holds its upper half.
     fn place(&self, t: usize, j: usize) -> (usize, usize) {
-        let (lane, column) = self.shape.place(t, j, self.split);
+        let (lane, column) = self.shape.place(t, j);
         let lane = self.lane as usize + lane;
-        let word = |column: usize| (self.column as usize + column) * LANES + lane;
+        let half = if self.shape.second(t) { self.split } else { 0 };
+        let first = (self.column + half) as usize;
+        let word = |column: usize| (first + column) * LANES + lane;
         match self.packed {
             false => (word(column), word(column)),
             true => (word(2 * column), word(2 * column + 1)),
@@ -56,9 +58,8 @@ impl Rectangle {
             _ => 0xffff,
         };
         let wide = self.shape.columns() * if self.packed { 2 } else { 1 };
-        let split = self.split * if self.packed { 2 } else { 1 };
         let starts = match self.shape.lanes {
-            MoveLanes::L16x32x2 => vec![self.column, self.column + split],
+            MoveLanes::L16x32x2 => vec![self.column, self.column + self.split],
             _ => vec![self.column],
         };
         let reach = |start: u32| Reach {

@@ -61,9 +61,13 @@ impl MoveShape {
         }
     }
 
-    /// Lane and column, from where the move begins, of register `j` in thread `t`. `split` is
-    /// where the second half of `.16x32bx2` begins.
-    pub(crate) fn place(self, t: usize, j: usize, split: u32) -> (usize, usize) {
+    /// Whether thread `t` moves the second half of `.16x32bx2`.
+    pub(crate) fn second(self, t: usize) -> bool {
+        self.lanes == MoveLanes::L16x32x2 && t >= 16
+    }
+
+    /// Lane and column, from where the move or its half begins, of register `j` in thread `t`.
+    pub(crate) fn place(self, t: usize, j: usize) -> (usize, usize) {
         match self.lanes {
             MoveLanes::L32x32 => (t, j),
             MoveLanes::L16x64 => ((t >> 2) + 8 * (t & 1), (t >> 1 & 1) + 2 * j),
@@ -72,7 +76,7 @@ impl MoveShape {
                 (t >> 2) + 8 * (j >> 1 & 1),
                 2 * (t & 3) + (j & 1) + 8 * (j >> 2),
             ),
-            MoveLanes::L16x32x2 => (t % 16, j + t / 16 * split as usize),
+            MoveLanes::L16x32x2 => (t % 16, j),
         }
     }
 }
@@ -161,13 +165,14 @@ mod tests {
             ("16x32bx2", 4),
         ] {
             let shape = MoveShape::new(name, times).expect("a shape");
-            let split = shape.columns();
             let mut seen = BTreeSet::new();
             for t in 0..32 {
                 for j in 0..shape.registers() {
-                    let (lane, column) = shape.place(t, j, split);
+                    let (lane, column) = shape.place(t, j);
+                    let half = shape.second(t);
                     assert!(lane < shape.tall() as usize, "{name}");
-                    assert!(seen.insert((lane, column)), "{name} {lane} {column}");
+                    assert!(column < shape.columns() as usize, "{name}");
+                    assert!(seen.insert((half, lane, column)), "{name} {lane} {column}");
                 }
             }
             let halves = if name == "16x32bx2" { 2 } else { 1 };
@@ -181,7 +186,7 @@ mod tests {
     #[test]
     fn the_last_shape_is_a_fragment_of_mma() {
         let shape = MoveShape::new("16x256b", 1).expect("a shape");
-        assert_eq!(shape.place(5, 3, 0), (9, 3));
+        assert_eq!(shape.place(5, 3), (9, 3));
     }
 
     #[test]

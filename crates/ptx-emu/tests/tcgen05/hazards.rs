@@ -1,0 +1,173 @@
+//! What is read before it was waited for is poison, and named.
+
+use super::{Bench, Tile, WAIT};
+use ptx_emu::MmaMode;
+
+/// f16 ones, 16 of them a row: every element of the product is 16.
+fn ones() -> Bench {
+    let mut input = vec![0; 16384];
+    let one: [u8; 32] = std::array::from_fn(|i| if i % 2 == 1 { 0x3c } else { 0 });
+    let (a, b) = (Tile::plain(0), Tile::plain(8192));
+    for row in 0..128 {
+        a.put(&mut input, row, &one);
+        b.put(&mut input, row, &one);
+    }
+    Bench {
+        input,
+        issue: format!(
+            "{} {} mov.b32 %r18, {:#x};\n\
+             tcgen05.mma.cta_group::1.kind::f16 [%r6], %rd9, %rd10, %r18, %p0;",
+            a.descriptor("%rd9"),
+            b.descriptor("%rd10"),
+            8 << 24 | 1 << 17 | 1 << 4
+        ),
+        ..Bench::default()
+    }
+}
+
+#[test]
+fn the_right_kernel_is_right() {
+    let words = ones().words(MmaMode::Fast);
+    assert!(words.iter().all(|word| f32::from_bits(*word) == 16.0));
+}
+
+#[test]
+fn a_load_without_the_wait_for_its_commit() {
+    let bench = Bench {
+        wait: Some("bar.sync 0;".to_owned()),
+        // It comes too late.
+        epilogue: Some(format!(
+            "{WAIT}\ntcgen05.dealloc.cta_group::1.sync.aligned.b32 %r6, 512;"
+        )),
+        ..ones()
+    };
+    let remark = bench.remark(0);
+    assert!(
+        remark.contains("tensor memory read before the tcgen05.mma"),
+        "{remark}"
+    );
+    assert!(remark.contains("wait for its tcgen05.commit"), "{remark}");
+    let (words, _) = bench.run(0, MmaMode::Fast).expect("it runs");
+    assert!(words.iter().all(|word| f32::from_bits(*word).is_nan()));
+}
+
+#[test]
+fn a_register_without_wait_ld() {
+    let bench = Bench {
+        after: Some(
+            "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r8];\nadd.u32 %r21, %r20, 1;\n\
+             st.global.b32 [%rd4], %r21;\ntcgen05.wait::ld.sync.aligned;"
+                .to_owned(),
+        ),
+        ..ones()
+    };
+    for seed in 0..2 {
+        let remark = bench.remark(seed);
+        assert!(remark.contains("read before tcgen05.wait::ld"), "{remark}");
+    }
+}
+
+#[test]
+fn a_store_without_wait_st() {
+    let bench = Bench {
+        before: "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r8+8], {%r1};".to_owned(),
+        after: Some(
+            "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r8+8];\n\
+             tcgen05.wait::ld.sync.aligned; st.global.b32 [%rd4], %r20;"
+                .to_owned(),
+        ),
+        ..ones()
+    };
+    let remark = bench.remark(0);
+    assert!(
+        remark.contains("column 8") && remark.contains("wait::st"),
+        "{remark}"
+    );
+}
+
+#[test]
+fn a_tile_overwritten_before_it_was_read() {
+    let mut bench = ones();
+    // The thread overwrites A after it issued the product, which reads it when it is waited for.
+    bench.issue += "\nst.shared.b32 [%r3], 0; fence.proxy.async.shared::cta;";
+    let (words, _) = bench.run(0, MmaMode::Fast).expect("it runs");
+    assert_eq!(f32::from_bits(words[0]), 14.0);
+}
+
+#[test]
+fn a_product_before_its_copy_has_come() {
+    let mut bench = ones();
+    bench.issue = format!(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [spare], 1024;\n\
+         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 1024, [spare];\n{}",
+        bench.issue
+    );
+    let remark = bench.remark(0);
+    assert!(
+        remark.contains("tcgen05.mma issued before the copy issued at"),
+        "{remark}"
+    );
+}
+
+#[test]
+fn a_first_product_that_adds() {
+    let mut bench = ones();
+    bench.issue = format!("setp.eq.b32 %p0, 0, 0;\n{}", bench.issue);
+    let remark = bench.remark(1);
+    assert!(remark.contains("enable-input-d must be false"), "{remark}");
+}
+
+#[test]
+fn a_missing_elect_is_named() {
+    let bench = ones();
+    let text = bench.text().replace("@%p3 bra ISSUED;", "@%p2 bra ISSUED;");
+    let module = ptx_emu::Module::load(&text).expect("it lowers");
+    let mut memory = ptx_emu::Memory::new();
+    let out = memory.alloc(1 << 16).expect("room");
+    let params = ptx_emu::Params::new().pointer(out).pointer(out).u32(16384);
+    let launch = ptx_emu::Launch::new("k")
+        .block([128, 1, 1])
+        .params(params)
+        .config(ptx_emu::Config {
+            profile: ptx_emu::Profile::B200,
+            ..ptx_emu::Config::default()
+        });
+    let told = match launch.run(&module, &mut memory) {
+        Ok(report) => report.early_read.expect("a remark").to_string(),
+        Err(error) => error.to_string(),
+    };
+    assert!(told.contains("executed by 32 threads of a warp"), "{told}");
+}
+
+#[test]
+fn a_commit_speaks_for_its_own_thread_only() {
+    let mut bench = ones();
+    // Thread 1 commits what thread 0 has issued.
+    bench.issue += "\nbra ISSUED;";
+    let text = bench.text();
+    let commit = text.find("mov.u32 %r17, bar;").expect("the commit");
+    let (head, tail) = text.split_at(commit);
+    let rest = tail.split_once("ISSUED:").expect("the label").1;
+    let text = format!(
+        "{head}ISSUED: bar.sync 0; setp.ne.u32 %p6, %r1, 1; @%p6 bra NEXT;\nmov.u32 %r17, bar;\n\
+         tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r17];\nNEXT:{rest}"
+    );
+    let module = ptx_emu::Module::load(&text).expect("it lowers");
+    let mut memory = ptx_emu::Memory::new();
+    let out = memory.alloc(1 << 16).expect("room");
+    memory.write(out, &bench.input).expect("room");
+    let params = ptx_emu::Params::new().pointer(out).pointer(out).u32(16384);
+    let launch = ptx_emu::Launch::new("k")
+        .block([128, 1, 1])
+        .params(params)
+        .config(ptx_emu::Config {
+            profile: ptx_emu::Profile::B200,
+            ..ptx_emu::Config::default()
+        });
+    let ran = launch.run(&module, &mut memory);
+    let told = match ran {
+        Ok(report) => report.early_read.expect("read too early").to_string(),
+        Err(error) => error.to_string(),
+    };
+    assert!(told.contains("before the tcgen05.mma"), "{told}");
+}

@@ -1,0 +1,515 @@
+//! Products of every kind, against sums in f64.
+
+use super::{Bench, Random, Tile};
+use ptx_emu::MmaMode;
+
+/// The value of a small float: exponent and fraction bits, and its bias.
+fn float(code: u32, exponent: u32, fraction: u32, bias: i32) -> f64 {
+    let sign = if code >> (exponent + fraction) & 1 == 1 {
+        -1.0
+    } else {
+        1.0
+    };
+    let biased = (code >> fraction & ((1 << exponent) - 1)) as i32;
+    let digits = f64::from(code & ((1 << fraction) - 1)) / f64::from(1 << fraction);
+    sign * match biased {
+        0 => digits * 2f64.powi(1 - bias),
+        _ => (1.0 + digits) * 2f64.powi(biased - bias),
+    }
+}
+
+fn e2m1(code: u32) -> f64 {
+    float(code, 2, 1, 1)
+}
+
+fn e4m3(code: u32) -> f64 {
+    float(code, 4, 3, 7)
+}
+
+/// The codes of K64 in 32 bytes.
+fn nibbles(row: &[u8; 32]) -> Vec<f64> {
+    let both = |byte: &u8| [e2m1((byte & 15).into()), e2m1((byte >> 4).into())];
+    row.iter().flat_map(both).collect()
+}
+
+/// NVFP4, two instructions.
+struct Nvfp4 {
+    n: u32,
+    a: [Vec<[u8; 32]>; 2],
+    b: [Vec<[u8; 32]>; 2],
+    sa: [Vec<[u8; 4]>; 2],
+    sb: [Vec<[u8; 4]>; 2],
+}
+
+const A_AT: u32 = 0;
+const B_AT: u32 = 16384;
+const SA_AT: u32 = 40960;
+const SB_AT: u32 = 41984;
+
+impl Nvfp4 {
+    fn new(n: u32) -> Self {
+        let mut random = Random(7);
+        let mut rows = |count: u32| [0, 1].map(|_| (0..count).map(|_| random.row()).collect());
+        let (a, b) = (rows(128), rows(n));
+        let mut random = Random(9);
+        let mut scales = |count: u32| {
+            [0, 1].map(|_| {
+                let one = |_| std::array::from_fn(|_| (random.next() % 0x48) as u8 + 0x08);
+                (0..count).map(one).collect()
+            })
+        };
+        Self {
+            n,
+            a,
+            b,
+            sa: scales(128),
+            sb: scales(n),
+        }
+    }
+
+    fn bench(&self) -> Bench {
+        let mut input = vec![0; 45056];
+        let mut issue = String::new();
+        for k in 0..2 {
+            let (a, b) = (Tile::swizzled(A_AT + 32 * k), Tile::swizzled(B_AT + 32 * k));
+            for (row, bytes) in (0..).zip(&self.a[k as usize]) {
+                a.put(&mut input, row, bytes);
+            }
+            for (row, bytes) in (0..).zip(&self.b[k as usize]) {
+                b.put(&mut input, row, bytes);
+            }
+            let atoms = [(SA_AT, &self.sa), (SB_AT, &self.sb)];
+            for (at, scales) in atoms {
+                for (row, four) in scales[k as usize].iter().enumerate() {
+                    let atom = at as usize + 1024 * (row / 128) + 512 * k as usize;
+                    let within = row % 32 * 16 + row / 32 % 4 * 4;
+                    input[atom + within..][..4].copy_from_slice(four);
+                }
+            }
+            let atom = |start| Tile {
+                start,
+                leading: 0,
+                stride: 128,
+                swizzle: 0,
+            };
+            issue += &format!(
+                "{} {} {}\n\
+                 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r6+256], %rd9;\n{}\n\
+                 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r6+264], %rd9;\n",
+                a.descriptor("%rd10"),
+                b.descriptor("%rd11"),
+                atom(SA_AT + 512 * k).descriptor("%rd9"),
+                atom(SB_AT + 512 * k).descriptor("%rd9"),
+            );
+            if self.n > 128 {
+                issue += &format!(
+                    "{}\ntcgen05.cp.cta_group::1.32x128b.warpx4 [%r6+268], %rd9;\n",
+                    atom(SB_AT + 1024 + 512 * k).descriptor("%rd9")
+                );
+            }
+            issue += &format!(
+                "mov.b32 %r18, {:#x};\n\
+                 tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::fill \
+                 [%r6], %rd10, %rd11, %r18, [%r6+256], [%r6+264], %p0;\n\
+                 setp.eq.b32 %p0, 0, 0;\n",
+                0x0800_0480 | self.n / 8 << 17
+            );
+        }
+        Bench {
+            input,
+            issue,
+            columns: self.n,
+            ..Bench::default()
+        }
+    }
+
+    fn expected(&self, row: usize, column: usize) -> (f64, f64) {
+        let (mut sum, mut size) = (0.0, 0.0);
+        for k in 0..2 {
+            let (x, y) = (nibbles(&self.a[k][row]), nibbles(&self.b[k][column]));
+            for (i, (x, y)) in x.iter().zip(&y).enumerate() {
+                let [s, t] = [&self.sa[k][row], &self.sb[k][column]]
+                    .map(|scales| e4m3(scales[i / 16].into()));
+                sum += x * y * s * t;
+                size += (x * y * s * t).abs();
+            }
+        }
+        (sum, size)
+    }
+}
+
+#[test]
+fn nvfp4_products_with_their_scales() {
+    for n in [64, 128, 192] {
+        let product = Nvfp4::new(n);
+        for mode in [MmaMode::Fast, MmaMode::Exact] {
+            let words = product.bench().words(mode);
+            for row in 0..128 {
+                for column in 0..n as usize {
+                    let found = f32::from_bits(words[row * n as usize + column]);
+                    let (sum, size) = product.expected(row, column);
+                    let error = (f64::from(found) - sum).abs();
+                    assert!(
+                        error <= size * 1e-6,
+                        "({row}, {column}): {found} is not {sum}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_vector_level_computes_the_same() {
+    let bench = Nvfp4::new(64).bench();
+    let words = |level| {
+        let config = ptx_emu::Config {
+            level,
+            profile: ptx_emu::Profile::B200,
+            ..ptx_emu::Config::default()
+        };
+        bench.launch(config).expect("it runs").0
+    };
+    let portable = words(ptx_emu::Level::Portable);
+    for level in ptx_emu::Level::available() {
+        assert!(words(level) == portable, "{level:?}");
+    }
+}
+
+/// An unscaled kind: its words, descriptor bits and the values of its operands' codes.
+struct Plain {
+    kind: &'static str,
+    /// Type codes of A and B, and of D.
+    types: (u32, u32, u32),
+    a: fn(&[u8; 32], usize) -> f64,
+    b: fn(&[u8; 32], usize) -> f64,
+    depth: usize,
+    /// Bits of a byte that may be set, so that no code is NaN and sums stay small.
+    mask: [u8; 4],
+}
+
+fn half(row: &[u8; 32], k: usize) -> f64 {
+    float(
+        u16::from_le_bytes([row[2 * k], row[2 * k + 1]]).into(),
+        5,
+        10,
+        15,
+    )
+}
+
+fn bhalf(row: &[u8; 32], k: usize) -> f64 {
+    f32::from_bits(u32::from(u16::from_le_bytes([row[2 * k], row[2 * k + 1]])) << 16).into()
+}
+
+fn tf32(row: &[u8; 32], k: usize) -> f64 {
+    let bytes = [0, 1, 2, 3].map(|i| row[4 * k + i]);
+    f32::from_bits(u32::from_le_bytes(bytes) & !0x1fff).into()
+}
+
+fn padded(row: &[u8; 32], k: usize, bits: usize) -> u32 {
+    let mut chunk = [0; 16];
+    chunk.copy_from_slice(&row[k / 16 * 16..][..16]);
+    (u128::from_le_bytes(chunk) >> (bits * (k % 16))) as u32 & ((1 << bits) - 1)
+}
+
+const PLAIN: [Plain; 6] = [
+    Plain {
+        kind: "f16",
+        types: (0, 0, 1),
+        a: half,
+        b: half,
+        depth: 16,
+        mask: [0xff, 0xbf, 0xff, 0xbf],
+    },
+    Plain {
+        kind: "f16",
+        types: (1, 1, 1),
+        a: bhalf,
+        b: bhalf,
+        depth: 16,
+        mask: [0xff, 0xbf, 0xff, 0xbf],
+    },
+    Plain {
+        kind: "tf32",
+        types: (2, 2, 1),
+        a: tf32,
+        b: tf32,
+        depth: 8,
+        mask: [0xff, 0xff, 0xff, 0xbf],
+    },
+    Plain {
+        kind: "f8f6f4",
+        types: (0, 5, 1),
+        a: |row, k| e4m3(row[k].into()),
+        b: |row, k| e2m1(padded(row, k, 4)),
+        depth: 32,
+        mask: [0xbf; 4],
+    },
+    Plain {
+        kind: "f8f6f4",
+        types: (4, 1, 1),
+        a: |row, k| float(padded(row, k, 6), 3, 2, 3),
+        b: |row, k| float(row[k].into(), 5, 2, 15),
+        depth: 32,
+        mask: [0xbf; 4],
+    },
+    Plain {
+        kind: "i8",
+        types: (0, 1, 2),
+        a: |row, k| f64::from(row[k]),
+        b: |row, k| f64::from(row[k] as i8),
+        depth: 32,
+        mask: [0xff; 4],
+    },
+];
+
+#[test]
+fn plain_kinds_with_a_in_shared_or_tensor_memory() {
+    for plain in &PLAIN {
+        for (m, n, from_tmem) in [(128u32, 64u32, false), (64, 32, false), (128, 16, true)] {
+            // Small types in tensor memory have other containers.
+            if from_tmem && plain.kind == "f8f6f4" {
+                continue;
+            }
+            check_plain(plain, m, n, from_tmem);
+        }
+    }
+}
+
+fn check_plain(plain: &Plain, m: u32, n: u32, from_tmem: bool) {
+    let mut random = Random(m.into());
+    let mut rows = |count: u32| -> Vec<[u8; 32]> {
+        let masked = |_| {
+            let mut row = random.row();
+            row.iter_mut()
+                .enumerate()
+                .for_each(|(i, byte)| *byte &= plain.mask[i % 4]);
+            row
+        };
+        (0..count).map(masked).collect()
+    };
+    let (a, b) = (rows(m), rows(n));
+    let mut input = vec![0; 16384];
+    let (at_a, at_b) = (Tile::plain(0), Tile::plain(8192));
+    for (row, bytes) in (0..).zip(&a) {
+        at_a.put(&mut input, row, bytes);
+    }
+    for (row, bytes) in (0..).zip(&b) {
+        at_b.put(&mut input, row, bytes);
+    }
+    let (x, y, z) = plain.types;
+    let shape = m / 16 << 24 | n / 8 << 17 | y << 10 | x << 7 | z << 4;
+    let kind = plain.kind;
+    let operand = if from_tmem { "[%r6+128]" } else { "%rd9" };
+    let mma =
+        format!("tcgen05.mma.cta_group::1.kind::{kind} [%r6], {operand}, %rd10, %r18, %p0;\n");
+    // Twice, the second time on top of the first.
+    let issue = format!(
+        "{} {} mov.b32 %r18, {shape:#x};\n{mma}setp.eq.b32 %p0, 0, 0;\n{mma}",
+        at_a.descriptor("%rd9"),
+        at_b.descriptor("%rd10")
+    );
+    let mut before = String::new();
+    if from_tmem {
+        // Thread r stores row r, whose halves lie 128 bytes apart.
+        before += "shr.u32 %r18, %r1, 3; shl.b32 %r18, %r18, 8; and.b32 %r19, %r1, 7;\n\
+                   shl.b32 %r19, %r19, 4; add.u32 %r18, %r18, %r19; add.u32 %r18, %r18, %r3;\n\
+                   ld.shared.v4.b32 {%r20,%r21,%r22,%r23}, [%r18];\n\
+                   ld.shared.v4.b32 {%r24,%r25,%r26,%r27}, [%r18+128];\n\
+                   tcgen05.st.sync.aligned.32x32b.x8.b32 [%r8+128], \
+                   {%r20,%r21,%r22,%r23,%r24,%r25,%r26,%r27};\n\
+                   tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync; bar.sync 0;\n\
+                   tcgen05.fence::after_thread_sync;";
+    }
+    let bench = Bench {
+        input,
+        before,
+        issue,
+        columns: n,
+        // Half of the lanes are nobody's when M is 64.
+        after: (m == 64).then(|| half_dump(n)),
+        ..Bench::default()
+    };
+    for mode in [MmaMode::Fast, MmaMode::Exact] {
+        let words = bench.words(mode);
+        for r in 0..m as usize {
+            let lane = if m == 64 { r % 16 + 32 * (r / 16) } else { r };
+            for c in 0..n as usize {
+                let word = words[lane * n as usize + c];
+                let found = match plain.kind {
+                    "i8" => f64::from(word as i32),
+                    _ => f64::from(f32::from_bits(word)),
+                };
+                let terms = (0..plain.depth).map(|k| (plain.a)(&a[r], k) * (plain.b)(&b[c], k));
+                let (mut sum, mut size) = (0.0, 0.0);
+                terms.for_each(|term| {
+                    sum += 2.0 * term;
+                    size += term.abs();
+                });
+                let error = (found - sum).abs();
+                assert!(
+                    error <= size * 1e-5 + 1e-30,
+                    "{kind} {m}×{n} {mode:?} ({r}, {c}): {found} is not {sum}"
+                );
+            }
+        }
+    }
+}
+
+/// Stores the first 16 lanes of each quarter.
+fn half_dump(n: u32) -> String {
+    let registers: Vec<String> = (0..n).map(|i| format!("%r{}", 20 + i)).collect();
+    let mut text = format!(
+        "tcgen05.ld.sync.aligned.16x32bx2.x{n}.b32 {{{}}}, [%r8], 0;\n\
+         tcgen05.wait::ld.sync.aligned;\n",
+        registers.join(",")
+    );
+    for (i, register) in registers.iter().enumerate() {
+        text += &format!("st.global.b32 [%rd4+{}], {register};\n", 4 * i);
+    }
+    text
+}
+
+#[test]
+fn lanes_can_be_left_alone_and_d_be_halved() {
+    let mut random = Random(3);
+    let mut input = vec![0; 16384];
+    let (a, b) = (Tile::plain(0), Tile::plain(8192));
+    let one = [0, 0x3c].repeat(16);
+    for row in 0..128 {
+        a.put(&mut input, row, one[..].try_into().expect("32 bytes"));
+        b.put(&mut input, row, one[..].try_into().expect("32 bytes"));
+    }
+    let disabled: [u32; 4] = std::array::from_fn(|_| random.next());
+    let words: String = (0..4)
+        .map(|i| format!("mov.b32 %r{}, {:#x};\n", 40 + i, disabled[i]))
+        .collect();
+    let issue = format!(
+        "{} {} mov.b32 %r18, {:#x};\n{words}\
+         tcgen05.mma.cta_group::1.kind::f16 [%r6], %rd9, %rd10, %r18, %p0;\n\
+         setp.eq.b32 %p0, 0, 0;\n\
+         tcgen05.mma.cta_group::1.kind::f16 [%r6], %rd9, %rd10, %r18, {{%r40,%r41,%r42,%r43}}, %p0, 2;\n",
+        a.descriptor("%rd9"),
+        b.descriptor("%rd10"),
+        8 << 24 | 1 << 17 | 1 << 4
+    );
+    let bench = Bench {
+        input,
+        issue,
+        ..Bench::default()
+    };
+    let found = bench.words(MmaMode::Fast);
+    for lane in 0..128 {
+        let off = disabled[lane / 32] >> (lane % 32) & 1 == 1;
+        let expected: f32 = if off { 16.0 } else { 16.0 / 4.0 + 16.0 };
+        assert_eq!(f32::from_bits(found[8 * lane]), expected, "lane {lane}");
+    }
+}
+
+/// `.ws`: D of fewer rows lies beside itself in other lanes.
+#[test]
+fn weight_stationary_products() {
+    for m in [32u32, 64, 128] {
+        let n = 64;
+        let mut input = vec![0; 16384];
+        let (a, b) = (Tile::plain(0), Tile::plain(8192));
+        let row = |value: u32| {
+            let mut row = [0; 32];
+            let bits = half::f16::from_f32(value as f32).to_le_bytes();
+            row[..2].copy_from_slice(&bits);
+            row
+        };
+        (0..m).for_each(|r| a.put(&mut input, r, &row(r + 1)));
+        (0..n).for_each(|c| b.put(&mut input, c, &row(c + 3)));
+        let parts = 128 / m;
+        let bench = Bench {
+            input,
+            issue: format!(
+                "{} {} mov.b32 %r18, {:#x};\n\
+                 tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::fill [%r6], %rd9, %rd10, %r18, %p0;",
+                a.descriptor("%rd9"),
+                b.descriptor("%rd10"),
+                m / 16 << 24 | n / 8 << 17 | 1 << 4
+            ),
+            columns: n / parts,
+            ..Bench::default()
+        };
+        let words = bench.words(MmaMode::Exact);
+        for r in 0..m {
+            for c in 0..n {
+                let width = n / parts;
+                let (lane, column) = (r + m * (c / width), c % width);
+                let found = f32::from_bits(words[(lane * width + column) as usize]);
+                assert_eq!(found, ((r + 1) * (c + 3)) as f32, "{m} ({r}, {c})");
+            }
+        }
+    }
+}
+
+/// Scales of mxf8f6f4 and mxf4, by their byte and their power of two.
+#[test]
+fn powers_of_two_scale_blocks() {
+    let ones = |byte: u8| [byte; 32];
+    for (kind, types, code, ids) in [
+        (
+            "mxf8f6f4.block_scale.block32",
+            (0u32, 0u32),
+            0x38,
+            [3u32, 1u32],
+        ),
+        ("mxf4.block_scale.block32", (1, 1), 0x22, [2, 0]),
+        ("mxf4nvf4.block_scale.scale_vec::2X", (1, 1), 0x22, [0, 2]),
+    ] {
+        let mut input = vec![0; 16384];
+        let (a, b) = (Tile::plain(0), Tile::plain(8192));
+        (0..128).for_each(|r| a.put(&mut input, r, &ones(code)));
+        (0..16).for_each(|c| b.put(&mut input, c, &ones(code)));
+        // Row r of A has scales 2^(r % 4 + byte), those of B are twice the byte.
+        let scale = |row: u32, byte: u32| 124 + row % 4 + byte;
+        for row in 0..32u32 {
+            for four in 0..4u32 {
+                for byte in 0..4u32 {
+                    let at = (row * 16 + four * 4 + byte) as usize;
+                    input[12288 + at] = scale(row, byte) as u8;
+                    input[12800 + at] = (127 + 2 * byte) as u8;
+                }
+            }
+        }
+        let atom = |start| Tile {
+            start,
+            leading: 0,
+            stride: 128,
+            swizzle: 0,
+        };
+        let (x, y) = types;
+        let shape = 1 << 27 | 2 << 17 | 1 << 23 | ids[0] << 29 | ids[1] << 4 | y << 10 | x << 7;
+        let bench = Bench {
+            input,
+            issue: format!(
+                "{} {} {}\ntcgen05.cp.cta_group::1.32x128b.warpx4 [%r6+64], %rd11;\n{}\n\
+                 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r6+68], %rd11;\nmov.b32 %r18, {shape:#x};\n\
+                 tcgen05.mma.cta_group::1.kind::{kind} [%r6], %rd9, %rd10, %r18, [%r6+64], [%r6+68], %p0;",
+                a.descriptor("%rd9"),
+                b.descriptor("%rd10"),
+                atom(12288).descriptor("%rd11"),
+                atom(12800).descriptor("%rd11"),
+            ),
+            columns: 16,
+            ..Bench::default()
+        };
+        let blocks = if kind.starts_with("mxf8") { 1 } else { 2 };
+        for mode in [MmaMode::Fast, MmaMode::Exact] {
+            let words = bench.words(mode);
+            for row in 0..128u32 {
+                let expected: f32 = (0..blocks)
+                    .map(|j| {
+                        let power = scale(row, ids[0] + j) as i32 - 127 + 2 * (ids[1] + j) as i32;
+                        32.0 * 2f32.powi(power)
+                    })
+                    .sum();
+                let found = f32::from_bits(words[(row * 16) as usize]);
+                assert_eq!(found, expected, "{kind} {mode:?} row {row}");
+            }
+        }
+    }
+}
