@@ -78,6 +78,14 @@ impl Gpu {
         })
     }
 
+    /// The major compute capability.
+    pub(crate) fn capability(&self) -> Result<i32, GpuError> {
+        let major = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
+        // SAFETY: the device was opened.
+        unsafe { result::device::get_attribute(self.device, major) }
+            .map_err(in_call("cuDeviceGetAttribute"))
+    }
+
     /// Compiles, launches and waits for one case; returns its outputs.
     pub(crate) fn run(&self, case: &Case) -> Result<Vec<Vec<u8>>, GpuError> {
         let module = Module::load(&case.ptx)?;

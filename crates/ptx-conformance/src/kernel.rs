@@ -2,9 +2,6 @@
 
 use crate::case::{Case, Compare, ENTRY, Launch, MapSpec};
 
-/// The lines every module begins with.
-pub(crate) const HEADER: &str = ".version 9.0\n.target sm_90a\n.address_size 64\n";
-
 /// Builds a case whose body is written by hand.
 ///
 /// The body finds `%in0…`, `%out0…` as global addresses (`.b64`), `%thread` as the
@@ -15,6 +12,7 @@ pub(crate) const HEADER: &str = ".version 9.0\n.target sm_90a\n.address_size 64\
 pub(crate) struct Kernel {
     name: String,
     forms: Vec<String>,
+    target: &'static str,
     module: String,
     attributes: String,
     declarations: String,
@@ -37,6 +35,7 @@ impl Kernel {
         Self {
             name,
             forms: vec![form],
+            target: "sm_90a",
             module: String::new(),
             attributes: String::new(),
             declarations: String::new(),
@@ -47,6 +46,12 @@ impl Kernel {
             maps: Vec::new(),
             compare: Compare::Exact,
         }
+    }
+
+    /// Replaces the target, which is Hopper.
+    pub(crate) fn target(mut self, target: &'static str) -> Self {
+        self.target = target;
+        self
     }
 
     /// Replaces the covered forms.
@@ -144,9 +149,10 @@ impl Kernel {
             })
             .collect();
         format!(
-            "{HEADER}{module}\n.visible .entry {ENTRY}(\n{params}\n)\n{attributes}\n{{\n\
+            ".version 9.0\n.target {target}\n.address_size 64\n{module}\n.visible .entry {ENTRY}(\n{params}\n)\n{attributes}\n{{\n\
              .reg .b16 %h<32>;\n.reg .b32 %r<128>;\n.reg .b64 %l<64>;\n.reg .pred %p<16>;\n\
              .reg .b32 %thread;\nmov.u32 %thread, %tid.x;\n{declarations}{pointers}{body}ret;\n}}\n",
+            target = self.target,
             module = self.module,
             params = params.join(",\n"),
             attributes = self.attributes,

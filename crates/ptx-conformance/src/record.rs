@@ -41,6 +41,16 @@ pub enum RecordError {
     /// No family has this name.
     #[error("no family is called `{0}`; `ptx-conformance list` shows them")]
     UnknownFamily(String),
+    /// A group for another card.
+    #[error("group `{group}` is recorded on a card of compute capability {needs}, not {found}")]
+    OtherCard {
+        /// Its name.
+        group: String,
+        /// The major capability it needs.
+        needs: i32,
+        /// That of the card that is here.
+        found: i32,
+    },
     /// No group has this name.
     #[error("no group is called `{0}`; a group is the stem of a golden file")]
     UnknownGroup(String),
@@ -73,7 +83,7 @@ struct Message {
     lengths: Vec<usize>,
 }
 
-/// Runs the suite, or one group of it, and writes one golden file per group into `folder`.
+/// Runs what of the suite is for this card, or one group of it, and writes one golden file per group into `folder`.
 pub fn record(folder: &Path, only: Option<&str>) -> Result<Summary, RecordError> {
     std::fs::create_dir_all(folder).map_err(|source| RecordError::Folder {
         path: folder.to_owned(),
@@ -86,7 +96,17 @@ pub fn record(folder: &Path, only: Option<&str>) -> Result<Summary, RecordError>
     if let (Some(only), true) = (only, groups.is_empty()) {
         return Err(RecordError::UnknownGroup(only.to_owned()));
     }
-    let provenance = Gpu::open()?.provenance()?;
+    let gpu = Gpu::open()?;
+    let (provenance, found) = (gpu.provenance()?, gpu.capability()?);
+    let fits = |group: &&str| families::card(group).capability() == found;
+    if let (Some(group), Some(_)) = (groups.iter().find(|g| !fits(g)), only) {
+        return Err(RecordError::OtherCard {
+            group: (*group).to_owned(),
+            needs: families::card(group).capability(),
+            found,
+        });
+    }
+    let groups: Vec<&str> = groups.into_iter().filter(fits).collect();
     let mut summary = Summary::default();
     for (group, cases) in record_groups(&groups)? {
         for golden in &cases {

@@ -15,11 +15,31 @@ mod mbarrier;
 mod memory;
 mod mma;
 mod special;
+mod tcgen05;
 mod tensor_copy;
 mod warp;
 mod wgmma;
 
 use crate::case::Case;
+
+/// The cards that goldens come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Card {
+    /// An H200, or another Hopper.
+    Hopper,
+    /// A B200. None has answered yet: until one does, its cases are only run.
+    Blackwell,
+}
+
+impl Card {
+    /// The major compute capability.
+    pub fn capability(self) -> i32 {
+        match self {
+            Self::Hopper => 9,
+            Self::Blackwell => 10,
+        }
+    }
+}
 
 /// A table of cases that share a theme, and the golden file they are stored in.
 #[derive(Debug)]
@@ -28,12 +48,19 @@ pub struct Family {
     pub name: &'static str,
     /// The golden file's stem.
     pub group: &'static str,
+    /// The card that answers.
+    pub card: Card,
     /// Builds its cases.
     pub cases: fn() -> Vec<Case>,
 }
 
 const fn family(name: &'static str, group: &'static str, cases: fn() -> Vec<Case>) -> Family {
-    Family { name, group, cases }
+    Family {
+        name,
+        group,
+        card: Card::Hopper,
+        cases,
+    }
 }
 
 /// All families, in the order of listings and golden files.
@@ -56,6 +83,10 @@ pub const FAMILIES: &[Family] = &[
     family("matrix", "matrix", matrix::cases),
     family("mma", "matrix", mma::cases),
     family("wgmma", "wgmma", wgmma::cases),
+    Family {
+        card: Card::Blackwell,
+        ..family("tcgen05", "tcgen05", tcgen05::cases)
+    },
 ];
 
 /// The golden files' stems, each once.
@@ -63,6 +94,12 @@ pub fn groups() -> Vec<&'static str> {
     let mut groups: Vec<_> = FAMILIES.iter().map(|f| f.group).collect();
     groups.dedup();
     groups
+}
+
+/// The card of a group.
+pub fn card(group: &str) -> Card {
+    let family = FAMILIES.iter().find(|f| f.group == group);
+    family.map_or(Card::Hopper, |f| f.card)
 }
 
 /// The family of this name.
@@ -93,6 +130,6 @@ mod tests {
     fn groups_are_contiguous_and_few() {
         let groups = groups();
         assert_eq!(groups.iter().collect::<BTreeSet<_>>().len(), groups.len());
-        assert!(groups.len() <= 6);
+        assert!(groups.len() <= 7);
     }
 }
