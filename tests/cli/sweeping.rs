@@ -43,6 +43,33 @@ fn every_fixture_gets_the_status_it_declares() {
     }
 }
 
+/// The kernel that docs/variants.md shows whole.
+#[test]
+fn the_kernel_of_the_docs_is_ok() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let docs = fs::read_to_string(root.join("docs/variants.md")).expect("docs");
+    let (_, after) = docs.split_once("## A whole one").expect("the section");
+    let (_, code) = after.split_once("```c++\n").expect("its code");
+    let (code, _) = code.split_once("```").expect("its end");
+    let sweep = Sweep::new(
+        "question   = \"Is it right?\"
+contenders = [\"first\"]
+baseline   = \"first\"
+shapes     = [{ name = \"ragged\", groups = [{ m = 3, n = 128, k = 256 }, { m = 1, n = 256, k = 256 }] }]
+[validate]
+seed = 1
+",
+    );
+    let variants = sweep.folder.path().join("variants");
+    copy(&root.join("variants/include"), &variants.join("include"));
+    fs::write(variants.join("first.cu"), code).expect("a file");
+    let folder = variants.display().to_string();
+    sweep.run(&[&sweep.round(), "--variants", &folder], 0);
+    let verdicts = sweep.verdicts();
+    assert!(verdicts.values().all(|(_, s)| s == "ok"), "{verdicts:?}");
+    assert_eq!(verdicts.len(), 1);
+}
+
 #[test]
 fn a_missing_wait_fails_with_its_cause() {
     let sweep = Sweep::new(
