@@ -96,7 +96,7 @@ fn wgmma(see: See<'_>) {
 fn tcgen05(see: See<'_>) {
     let shared = operands(64 * 1024);
     for n in [64, 128, 256] {
-        let bits = 0x0800_0480 | n / 8 << 17;
+        let bits = 0x0800_0480 | (n / 8) << 17;
         let (kind, scales) = (tcgen05::Kind::Mxf4nvf4, Some(tcgen05::Vector::Four));
         let form = tcgen05::Form::decode(kind, scales, (1, false), bits).expect("a legal form");
         let work = Work::Flops(2 * 128 * 64 * u64::from(n));

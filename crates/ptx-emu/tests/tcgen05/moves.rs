@@ -128,7 +128,10 @@ fn halves_are_packed_and_unpacked() {
     let words = filled(16, text).words(MmaMode::Fast);
     for thread in 0..128 {
         for j in 0..8 {
-            assert_eq!(words[thread * 16 + j], (2 * j | (2 * j + 1) << 16) as u32);
+            assert_eq!(
+                words[thread * 16 + j],
+                ((2 * j) | ((2 * j + 1) << 16)) as u32
+            );
         }
         assert_eq!(words[thread * 16 + 8], 3);
     }

@@ -33,7 +33,7 @@ fn product(m: u32, n: u32) -> (Bench, Vec<[f32; 16]>, Vec<[f32; 16]>) {
              tcgen05.mma.cta_group::2.kind::f16 [%r6], %rd9, %rd10, %r18, %p0;",
             at_a.descriptor("%rd9"),
             at_b.descriptor("%rd10"),
-            m / 16 << 24 | n / 8 << 17 | 1 << 4
+            (m / 16) << 24 | (n / 8) << 17 | 1 << 4
         ),
         columns: if m == 256 { n } else { n / 2 },
         ctas: 2,
@@ -49,8 +49,8 @@ fn both_ctas_hold_their_part_of_d() {
         for mode in [MmaMode::Fast, MmaMode::Exact] {
             let words = bench.words(mode);
             let columns = bench.columns as usize;
-            for r in 0..m as usize {
-                for c in 0..n as usize {
+            for (r, x) in a.iter().enumerate() {
+                for (c, y) in b.iter().enumerate() {
                     let rows = m as usize / 2;
                     let (cta, row) = (r / rows, r % rows);
                     let (lane, column) = match m {
@@ -58,7 +58,7 @@ fn both_ctas_hold_their_part_of_d() {
                         _ => (row + 64 * (c / columns), c % columns),
                     };
                     let word = words[(cta * 128 + lane) * columns + column];
-                    let expected: f32 = a[r].iter().zip(&b[c]).map(|(x, y)| x * y).sum();
+                    let expected: f32 = x.iter().zip(y).map(|(x, y)| x * y).sum();
                     assert_eq!(f32::from_bits(word), expected, "{m} ({r}, {c})");
                 }
             }

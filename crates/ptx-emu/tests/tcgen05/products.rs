@@ -112,7 +112,7 @@ impl Nvfp4 {
                  tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.collector::a::fill \
                  [%r6], %rd10, %rd11, %r18, [%r6+256], [%r6+264], %p0;\n\
                  setp.eq.b32 %p0, 0, 0;\n",
-                0x0800_0480 | self.n / 8 << 17
+                0x0800_0480 | (self.n / 8) << 17
             );
         }
         Bench {
@@ -297,8 +297,8 @@ fn check_plain(plain: &Plain, m: u32, n: u32, from_tmem: bool) {
     for (row, bytes) in (0..).zip(&b) {
         at_b.put(&mut input, row, bytes);
     }
-    let (x, y, z) = plain.types;
-    let shape = m / 16 << 24 | n / 8 << 17 | y << 10 | x << 7 | z << 4;
+    let (of_a, of_b, of_d) = plain.types;
+    let shape = (m / 16) << 24 | (n / 8) << 17 | of_b << 10 | of_a << 7 | of_d << 4;
     let kind = plain.kind;
     let operand = if from_tmem { "[%r6+128]" } else { "%rd9" };
     let mma =
@@ -332,15 +332,15 @@ fn check_plain(plain: &Plain, m: u32, n: u32, from_tmem: bool) {
     };
     for mode in [MmaMode::Fast, MmaMode::Exact] {
         let words = bench.words(mode);
-        for r in 0..m as usize {
+        for (r, x) in a.iter().enumerate() {
             let lane = if m == 64 { r % 16 + 32 * (r / 16) } else { r };
-            for c in 0..n as usize {
+            for (c, y) in b.iter().enumerate() {
                 let word = words[lane * n as usize + c];
                 let found = match plain.kind {
                     "i8" => f64::from(word as i32),
                     _ => f64::from(f32::from_bits(word)),
                 };
-                let terms = (0..plain.depth).map(|k| (plain.a)(&a[r], k) * (plain.b)(&b[c], k));
+                let terms = (0..plain.depth).map(|k| (plain.a)(x, k) * (plain.b)(y, k));
                 let (mut sum, mut size) = (0.0, 0.0);
                 terms.for_each(|term| {
                     sum += 2.0 * term;
@@ -429,7 +429,7 @@ fn weight_stationary_products() {
                  tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::fill [%r6], %rd9, %rd10, %r18, %p0;",
                 a.descriptor("%rd9"),
                 b.descriptor("%rd10"),
-                m / 16 << 24 | n / 8 << 17 | 1 << 4
+                (m / 16) << 24 | (n / 8) << 17 | 1 << 4
             ),
             columns: n / parts,
             ..Bench::default()

@@ -103,7 +103,7 @@ fn copy(shape: &str, unpack: &str, swizzle: u32) -> Case {
     let form = format!("tcgen05.cp.cta_group::1.{shape}{unpack}");
     let tile = Tile::new(0, swizzle);
     Stage {
-        tile: (0..16384u32).map(|i| (i * 37 >> 3) as u8).collect(),
+        tile: (0..16384u32).map(|i| ((i * 37) >> 3) as u8).collect(),
         filled: 16,
         columns: 16,
         issue: format!("{}{form} [%base+8], %l8;\n", tile.descriptor("%l8")),

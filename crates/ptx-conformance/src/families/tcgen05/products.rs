@@ -208,10 +208,10 @@ impl Multiply {
 
     fn descriptor(&self) -> u32 {
         let (a, b, d) = self.types;
-        let common = self.bits | self.n / 8 << 17 | b << 10 | a << 7;
+        let common = self.bits | (self.n / 8) << 17 | b << 10 | a << 7;
         match self.scales {
-            Some((_, [x, y])) => common | self.m / 128 << 27 | x << 29 | d << 23 | y << 4,
-            None => common | self.m / 16 << 24 | d << 4,
+            Some((_, [x, y])) => common | (self.m / 128) << 27 | x << 29 | d << 23 | y << 4,
+            None => common | (self.m / 16) << 24 | d << 4,
         }
     }
 
