@@ -95,7 +95,7 @@ pub(crate) struct Data<'a> {
 pub(crate) struct Emulation {
     /// Which of the legal orders of warps and copies to take.
     pub schedule: u64,
-    /// Sum products as Hopper's tensor cores do, bit for bit, and not in plain
+    /// Sum products as the chip's tensor cores do, bit for bit, not in plain
     /// fp32: slower, and shows what alignment and truncation cost.
     pub exact_sums: bool,
     /// Run only the CTAs that a time is told by; what is computed is worth

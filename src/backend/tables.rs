@@ -268,6 +268,9 @@ pub(super) fn tensor(group: &abi::Group, operand: OperandRef) -> u64 {
         OperandRef::Sfa => group.sfa,
         OperandRef::Sfb1 => group.sfb1,
         OperandRef::Sfb2 => group.sfb2,
+        OperandRef::SfaAtoms => group.sfa_atoms,
+        OperandRef::Sfb1Atoms => group.sfb1_atoms,
+        OperandRef::Sfb2Atoms => group.sfb2_atoms,
         OperandRef::C => group.c,
         OperandRef::Scratch(slot) => group.scratch[slot],
     }

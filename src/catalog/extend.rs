@@ -43,12 +43,14 @@ impl Reader<'_> {
             let message = format!("more than {MOST_GENERATIONS} variants extend one another");
             return error(message, "extend one that stands on its own");
         }
-        if let Err(missing) = self.catalog.path(parent) {
+        if let Err(missing) = self.catalog.knows(parent) {
             let (message, remedy) = missing.explain();
             return error(message, &remedy);
         }
+        // From a source of the same kind: what the host does differs by chip.
         let asked = Asked {
             heirs,
+            beside: self.asked.beside.clone(),
             ..Asked::default()
         };
         let found = self.catalog.read(parent, &asked);

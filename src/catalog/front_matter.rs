@@ -173,10 +173,16 @@ impl Reader<'_> {
     /// Whether there is such a target is the compiler's to say: what it
     /// refuses is this variant's row.
     fn arch(&self, wire: &FrontMatter) -> Result<String, InputError> {
-        match (&wire.arch, &self.parent) {
-            (Some(arch), _) => Ok(printable_line(arch)),
-            (None, Some(parent)) => Ok(parent.arch.clone()),
-            (None, None) => Err(self.document.error(
+        match (&wire.arch, &self.asked.beside, &self.parent) {
+            (Some(arch), Some(folder), _) if arch.get_ref() != folder => Err(self.document.error(
+                arch.span(),
+                format!("`arch` is not that of its folder, {folder}"),
+                "leave `arch` out, or move the file",
+            )),
+            (Some(arch), _, _) => Ok(printable_line(arch.get_ref())),
+            (None, Some(folder), _) => Ok(folder.clone()),
+            (None, None, Some(parent)) => Ok(parent.arch.clone()),
+            (None, None, None) => Err(self.document.error(
                 0..0,
                 "the key `arch` is missing",
                 format!("add `arch = …`; {GUIDE}"),
@@ -420,7 +426,7 @@ impl Reader<'_> {
         let operand = self.operand(&map.tensor, scratch)?;
         let dims = match &map.dims {
             Some(dims) => self.formulas(dims.get_ref())?,
-            None => self.default_dims(operand, &map.tensor)?,
+            None => self.default_dims(operand, map.dtype, &map.tensor)?,
         };
         let box_dims = self.formulas(map.box_dims.get_ref())?;
         if box_dims.len() != dims.len() || !(1..=5).contains(&dims.len()) {
@@ -451,6 +457,8 @@ impl Reader<'_> {
         };
         let default_type = match operand {
             OperandRef::C | OperandRef::Scratch(_) => MapType::F16,
+            // A box has 256 elements a side at most: an atom of 512 bytes.
+            OperandRef::SfaAtoms | OperandRef::Sfb1Atoms | OperandRef::Sfb2Atoms => MapType::U16,
             _ => MapType::U8,
         };
         Ok(TensorMap {
@@ -481,7 +489,11 @@ impl Reader<'_> {
             .chain(scratch.iter().filter(|s| s.per_group).map(|s| &*s.name));
         let remedy = match nearest(name, known) {
             Some(close) => format!("did you mean `{close}`?"),
-            None => "name an operand (a b1 b2 sfa sfb1 sfb2 c) or a per-group scratch".to_owned(),
+            None => {
+                let operands: Vec<&str> = TENSORS.iter().map(|(name, _)| *name).collect();
+                let operands = operands.join(" ");
+                format!("name an operand ({operands}) or a per-group scratch")
+            }
         };
         let message = format!("there is no tensor `{name}`");
         Err(self.document.error(tensor.span(), message, remedy))
@@ -490,14 +502,25 @@ impl Reader<'_> {
     fn default_dims(
         &self,
         operand: OperandRef,
+        dtype: Option<MapType>,
         tensor: &Spanned<String>,
     ) -> Result<Vec<Formula>, InputError> {
-        let texts = match operand {
-            OperandRef::A => ["k / 2", "m"],
-            OperandRef::B1 | OperandRef::B2 => ["k / 2", "n"],
-            OperandRef::Sfa => ["k / 16", "m"],
-            OperandRef::Sfb1 | OperandRef::Sfb2 => ["k / 16", "n"],
-            OperandRef::C => ["n", "m"],
+        let elements = match dtype {
+            Some(MapType::U4 | MapType::U4Align16) => "k",
+            _ => "k / 2",
+        };
+        let atom = match dtype {
+            Some(MapType::U8) => "512",
+            _ => "256",
+        };
+        let texts: &[&str] = match operand {
+            OperandRef::A => &[elements, "m"],
+            OperandRef::B1 | OperandRef::B2 => &[elements, "n"],
+            OperandRef::Sfa => &["k / 16", "m"],
+            OperandRef::Sfb1 | OperandRef::Sfb2 => &["k / 16", "n"],
+            OperandRef::SfaAtoms => &[atom, "k / 64", "cdiv(m, 128)"],
+            OperandRef::Sfb1Atoms | OperandRef::Sfb2Atoms => &[atom, "k / 64", "cdiv(n, 128)"],
+            OperandRef::C => &["n", "m"],
             OperandRef::Scratch(_) => {
                 return Err(self.document.error(
                     tensor.span(),
@@ -565,13 +588,16 @@ fn put<T>(list: &mut Vec<T>, replaced: Option<usize>, item: T) {
     }
 }
 
-const TENSORS: [(&str, OperandRef); 7] = [
+const TENSORS: [(&str, OperandRef); 10] = [
     ("a", OperandRef::A),
     ("b1", OperandRef::B1),
     ("b2", OperandRef::B2),
     ("sfa", OperandRef::Sfa),
     ("sfb1", OperandRef::Sfb1),
     ("sfb2", OperandRef::Sfb2),
+    ("sfa_atoms", OperandRef::SfaAtoms),
+    ("sfb1_atoms", OperandRef::Sfb1Atoms),
+    ("sfb2_atoms", OperandRef::Sfb2Atoms),
     ("c", OperandRef::C),
 ];
 

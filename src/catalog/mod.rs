@@ -1,5 +1,9 @@
 //! The variants that exist: found by globbing, read on demand, their front
 //! matter checked. A broken file hurts only those who name it.
+//!
+//! A variant may have a source for each kind of chip: `NAME.cu`, and
+//! `sm_100a/NAME.cu` in a folder named after a compile target. The name is one,
+//! whoever runs it; which source it means, the device decides.
 
 mod definitions;
 mod extend;
@@ -25,7 +29,7 @@ pub(crate) use variant::{MAKESPAN, combinations};
 pub(crate) use vocabulary::{Fill, MapType, OperandRef, Swizzle};
 
 use crate::diagnostic::{InputError, SourceFile, nearest};
-use crate::domain::{bounds, printable_line};
+use crate::domain::{Chip, bounds, printable_line};
 use crate::files;
 
 /// The contender that is no variant: what a user of the vendor's library gets.
@@ -34,10 +38,11 @@ pub(crate) const YARDSTICK: &str = "cublas";
 /// Where variants are looked for unless told otherwise.
 pub(crate) const DEFAULT_FOLDER: &str = "variants";
 
-/// The `.cu` files of one or more folders, by name.
+/// The `.cu` files of one or more folders, by name; of each the one for no
+/// chip in particular first.
 #[derive(Clone, Debug)]
 pub(crate) struct Catalog {
-    files: BTreeMap<String, Entry>,
+    files: BTreeMap<String, Vec<Entry>>,
     folders: Vec<Folder>,
     include: Vec<PathBuf>,
 }
@@ -54,6 +59,8 @@ struct Entry {
     path: PathBuf,
     /// Place among the folders.
     folder: usize,
+    /// The compile target its folder is named after.
+    arch: Option<String>,
     /// Why nobody can name it, where that is so.
     refused: Option<InputError>,
 }
@@ -91,21 +98,23 @@ impl Catalog {
                 "run dgx in the checkout, or name the folder with --variants DIR",
             )
         };
+        let mut chips: Vec<(String, PathBuf)> = Vec::new();
+        let mut sources: Vec<PathBuf> = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(unlisted)? {
             let path = entry.map_err(unlisted)?.path();
-            let stem = path.file_stem().unwrap_or_default();
-            // Editors leave hidden files beside those they edit.
-            if path.extension() == Some(OsStr::new("cu"))
-                && !stem.as_encoded_bytes().starts_with(b".")
-            {
-                let name = stem.to_string_lossy().into_owned();
-                self.add_file(name, path);
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            match Chip::parse(&name) {
+                Some(_) if path.is_dir() => chips.push((name.into_owned(), path)),
+                _ => sources.push(path),
             }
         }
-        self.folders.push(Folder {
-            path: folder.to_owned(),
-            library: OnceLock::new(),
-        });
+        self.add_sources(folder, None, sources);
+        chips.sort();
+        for (arch, folder) in chips {
+            let entries = std::fs::read_dir(&folder).map_err(unlisted)?;
+            let sources: Result<Vec<PathBuf>, _> = entries.map(|e| e.map(|e| e.path())).collect();
+            self.add_sources(&folder, Some(&arch), sources.map_err(unlisted)?);
+        }
         let include = folder.join("include");
         if include.is_dir() && !self.include.contains(&include) {
             self.include.push(include);
@@ -113,27 +122,46 @@ impl Catalog {
         Ok(())
     }
 
-    fn add_file(&mut self, name: String, path: PathBuf) {
+    fn add_sources(&mut self, folder: &Path, arch: Option<&str>, mut paths: Vec<PathBuf>) {
+        paths.sort();
+        for path in paths {
+            let stem = path.file_stem().unwrap_or_default();
+            // Editors leave hidden files beside those they edit.
+            if path.extension() == Some(OsStr::new("cu"))
+                && !stem.as_encoded_bytes().starts_with(b".")
+            {
+                let name = stem.to_string_lossy().into_owned();
+                self.add_file(name, path, arch);
+            }
+        }
+        self.folders.push(Folder {
+            path: folder.to_owned(),
+            library: OnceLock::new(),
+        });
+    }
+
+    fn add_file(&mut self, name: String, path: PathBuf, arch: Option<&str>) {
         let folder = self.folders.len();
         let refused = check_name(&name).err().map(|why| {
             let path = printable_line(&path.display().to_string());
             let message = format!("{path} cannot be a variant: {why}");
             InputError::new(message, "rename the file")
         });
-        if let Some(other) = self.files.get_mut(&name) {
+        let sources = self.files.entry(name.clone()).or_default();
+        if let Some(other) = sources.iter_mut().find(|e| e.arch.as_deref() == arch) {
             let (one, two) = (other.path.display(), path.display());
             let message = format!("two variants are named `{name}`: {one} and {two}");
             other.refused = Some(InputError::new(message, "rename one of the files"));
             return;
         }
-        self.files.insert(
-            name,
-            Entry {
-                path,
-                folder,
-                refused,
-            },
-        );
+        sources.push(Entry {
+            path,
+            folder,
+            arch: arch.map(str::to_owned),
+            refused,
+        });
+        // Of two folders the second may have the one for no chip in particular.
+        sources.sort_by_key(|entry| entry.arch.is_some());
     }
 
     /// Every variant's name, sorted.
@@ -141,20 +169,41 @@ impl Catalog {
         self.files.keys().map(String::as_str)
     }
 
-    /// Reads the variant `name`, those it extends and those it picks from.
+    /// Reads the variant `name`, those it extends and those it picks from, for
+    /// no chip in particular.
+    #[cfg(test)]
     pub(crate) fn variant(&self, name: &str) -> Result<Arc<Variant>, InputError> {
         self.read(name, &Asked::default())
     }
 
-    /// The same for those who name it in a round: a file that cannot be used
-    /// has somebody to stand for it. A name that means no one file is nobody's.
-    pub(crate) fn entrant(&self, name: &str) -> Result<Arc<Variant>, InputError> {
-        let why = match self.variant(name) {
+    /// The source of `name` that runs on `chip`; where none does, one that says
+    /// what it is for.
+    pub(crate) fn variant_on(&self, name: &str, chip: Chip) -> Result<Arc<Variant>, InputError> {
+        let asked = Asked {
+            chip: Some(chip),
+            ..Asked::default()
+        };
+        self.read(name, &asked)
+    }
+
+    /// Every source of `name`.
+    pub(crate) fn sources(&self, name: &str) -> Vec<Result<Arc<Variant>, InputError>> {
+        let entries = self.files.get(name).into_iter().flatten();
+        entries
+            .map(|entry| self.read_entry(name, entry, &Asked::default()))
+            .collect()
+    }
+
+    /// [`Self::variant_on`] for those who name it in a round: a file that
+    /// cannot be used has somebody to stand for it. A name that means no one
+    /// file is nobody's.
+    pub(crate) fn entrant(&self, name: &str, chip: Chip) -> Result<Arc<Variant>, InputError> {
+        let why = match self.variant_on(name, chip) {
             Ok(variant) => return Ok(variant),
             Err(why) => why,
         };
-        match self.files.get(name) {
-            Some(entry) if entry.refused.is_none() => {
+        match self.entry(name, Some(chip), None) {
+            Ok(entry) if entry.refused.is_none() => {
                 let text = files::read_text(&entry.path, files::LARGEST).unwrap_or_default();
                 let file = SourceFile {
                     path: entry.path.clone(),
@@ -167,10 +216,20 @@ impl Catalog {
     }
 
     fn read(&self, name: &str, asked: &Asked) -> Result<Arc<Variant>, InputError> {
-        let entry = self.entry(name).map_err(|missing| {
+        let entry = self.entry(name, asked.chip, asked.beside.as_deref());
+        let entry = entry.map_err(|missing| {
             let (message, remedy) = missing.explain();
             InputError::new(message, remedy)
         })?;
+        self.read_entry(name, entry, asked)
+    }
+
+    fn read_entry(
+        &self,
+        name: &str,
+        entry: &Entry,
+        asked: &Asked,
+    ) -> Result<Arc<Variant>, InputError> {
         if let Some(error) = &entry.refused {
             return Err(error.clone());
         }
@@ -188,17 +247,47 @@ impl Catalog {
         let library = folder
             .library
             .get_or_init(|| Library::gather(&folder.path, &self.include));
-        front_matter::read(name, file, library, self, asked).map(Arc::new)
+        let asked = Asked {
+            beside: entry.arch.clone(),
+            ..asked.clone()
+        };
+        front_matter::read(name, file, library, self, &asked).map(Arc::new)
     }
 
-    /// The file of `name`. Names are looked up, never joined to a path, so
-    /// none can climb out of the folders.
-    pub(crate) fn path(&self, name: &str) -> Result<&Path, NoSuchVariant> {
-        self.entry(name).map(|entry| entry.path.as_path())
+    /// Whether there is a variant `name`. Names are looked up, never joined to
+    /// a path, so none can climb out of the folders.
+    pub(crate) fn knows(&self, name: &str) -> Result<(), NoSuchVariant> {
+        self.entry(name, None, None).map(|_| ())
     }
 
-    fn entry(&self, name: &str) -> Result<&Entry, NoSuchVariant> {
-        self.files.get(name).ok_or_else(|| NoSuchVariant {
+    /// The source of `name` in the folder of the target `beside`, else for
+    /// `chip`, else for none in particular, else any.
+    fn entry(
+        &self,
+        name: &str,
+        chip: Option<Chip>,
+        beside: Option<&str>,
+    ) -> Result<&Entry, NoSuchVariant> {
+        let sources = self.files.get(name).map_or(&[][..], Vec::as_slice);
+        let near = || {
+            sources
+                .iter()
+                .find(|e| beside.is_some() && e.arch.as_deref() == beside)
+        };
+        let made_for = |arch: &str| {
+            let chip = chip.filter(|_| beside.is_none())?;
+            chip.refuses(arch).is_none().then(|| Chip::parse(arch))?
+        };
+        // Of several that run, the one for the latest chip; for it alone, if
+        // there is one (`sm_100a` sorts before `sm_100f`).
+        let own = || {
+            let fit = sources
+                .iter()
+                .filter_map(|e| Some((made_for(e.arch.as_deref()?)?, e)));
+            fit.rev().max_by_key(|(chip, _)| *chip).map(|(_, e)| e)
+        };
+        let found = near().or_else(own).or(sources.first());
+        found.ok_or_else(|| NoSuchVariant {
             name: name.to_owned(),
             nearest: nearest(name, self.names()).map(str::to_owned),
             malformed: check_name(name).err(),
@@ -209,6 +298,11 @@ impl Catalog {
 /// On whose behalf a variant is read.
 #[derive(Clone, Debug, Default)]
 struct Asked {
+    /// What it is to run on.
+    chip: Option<Chip>,
+    /// The target's folder whose sources come first: those of who extends it,
+    /// then its own.
+    beside: Option<String>,
     /// Somebody picks it, so it may not pick others.
     picked: bool,
     /// Those that extend it, the last first.

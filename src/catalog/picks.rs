@@ -46,12 +46,14 @@ impl Reader<'_> {
         let place = self.document.place(pick.contender.span());
         let selection = Selection::parse(text, place)
             .map_err(|why| error(why, "write NAME or NAME[PARAM=1]; see `dgx list`"))?;
-        self.catalog.path(&selection.variant).map_err(|missing| {
+        self.catalog.knows(&selection.variant).map_err(|missing| {
             let (message, remedy) = missing.explain();
             error(message, &remedy)
         })?;
         let asked = Asked {
             picked: true,
+            chip: self.asked.chip,
+            beside: self.asked.beside.clone(),
             ..Asked::default()
         };
         let variant = self.catalog.read(&selection.variant, &asked)?;

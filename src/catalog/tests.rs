@@ -29,7 +29,9 @@ block  = 128
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
-        std::fs::write(folder.path().join(name), text).unwrap();
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
     }
     folder
 }
@@ -446,4 +448,120 @@ fn what_cannot_be_a_variant_is_kept_with_its_reason() {
         assert!(!error.message().contains('\u{1b}'), "{error}");
     }
     assert!(catalog.variant("y").is_ok());
+}
+
+/// Front matter with an arch of its own, or that of its folder.
+fn source(arch: &str, more: &str) -> String {
+    let launch = "[[launch]]\nkernel = \"go\"\ngrid = 1\nblock = 32\n";
+    let launch = if more.contains("extend") { "" } else { launch };
+    format!("/*dgx\nsummary = \"x\"\n{arch}\n{more}\n{launch}*/\n")
+}
+
+const HOPPER: Chip = Chip { major: 9, minor: 0 };
+const BLACKWELL: Chip = Chip {
+    major: 10,
+    minor: 0,
+};
+const ULTRA: Chip = Chip {
+    major: 10,
+    minor: 3,
+};
+
+#[test]
+fn the_device_decides_which_source_a_name_means() {
+    let hopper = source("arch = \"sm_90a\"", "");
+    let own = source("", "");
+    let folder = folder(&[
+        ("x.cu", &hopper),
+        ("sm_100a/x.cu", &own),
+        ("sm_100f/x.cu", &own),
+        ("sm_100a/only.cu", &own),
+        ("sm_100a/beside.cuh", ""),
+        ("notes/x.cu", "no variant"),
+    ]);
+    let catalog = open(folder.path());
+    let arch = |name, chip| catalog.variant_on(name, chip).unwrap().arch.clone();
+    assert_eq!(arch("x", HOPPER), "sm_90a");
+    assert_eq!(arch("x", BLACKWELL), "sm_100a");
+    assert_eq!(arch("x", ULTRA), "sm_100f");
+    // Who has none for the chip says what it is for; the plan has the reason.
+    assert_eq!(arch("only", HOPPER), "sm_100a");
+    let names: Vec<&str> = catalog.names().collect();
+    assert_eq!(names, ["only", "x"]);
+    assert_eq!(catalog.sources("x").len(), 3);
+    assert!(catalog.knows("only").is_ok() && catalog.knows("none").is_err());
+}
+
+#[test]
+fn front_matter_is_inherited_from_a_source_of_the_same_kind() {
+    let folder = folder(&[
+        ("x.cu", &source("arch = \"sm_90a\"", "const = { BK = 128 }")),
+        ("sm_100a/x.cu", &source("", "const = { BK = 256 }")),
+        ("y.cu", &source("", "extend = \"x\"")),
+        ("sm_100a/y.cu", &source("", "extend = \"x\"")),
+        (
+            "plain.cu",
+            &source("arch = \"sm_90a\"", "const = { BK = 64 }"),
+        ),
+        ("sm_100a/z.cu", &source("", "extend = \"plain\"")),
+    ]);
+    let catalog = open(folder.path());
+    let of = |name, chip| {
+        let variant = catalog.variant_on(name, chip).unwrap();
+        let step = variant.definitions[0].formula.text.clone();
+        (variant.arch.clone(), step)
+    };
+    let told = |arch: &str, step: &str| (arch.to_owned(), step.to_owned());
+    assert_eq!(of("y", HOPPER), told("sm_90a", "128"));
+    assert_eq!(of("y", BLACKWELL), told("sm_100a", "256"));
+    assert_eq!(of("z", BLACKWELL), told("sm_100a", "64"));
+}
+
+#[test]
+fn a_picker_picks_what_runs_on_the_device() {
+    let hopper = source("arch = \"sm_90a\"", "");
+    let picker = "/*dgx\nsummary = \"p\"\narch = \"sm_90a\"\n[[pick]]\ncontender = \"x\"\n*/";
+    let own = source("", "");
+    let folder = folder(&[("x.cu", &hopper), ("sm_100a/x.cu", &own), ("p.cu", picker)]);
+    let catalog = open(folder.path());
+    let picked = catalog.variant_on("p", BLACKWELL).unwrap();
+    assert_eq!(picked.picks[0].contender.variant.arch, "sm_100a");
+}
+
+#[test]
+fn a_source_says_nothing_else_than_its_folder() {
+    let other = source("arch = \"sm_90a\"", "");
+    let folder = folder(&[("sm_100a/x.cu", &other)]);
+    let error = open(folder.path()).variant("x").unwrap_err();
+    assert_eq!(error.message(), "`arch` is not that of its folder, sm_100a");
+}
+
+#[test]
+fn packed_nibbles_and_atoms_have_their_own_extents() {
+    let map = |tensor: &str, more: &str| {
+        format!("[[map]]\nname = \"T\"\ntensor = \"{tensor}\"\nswizzle = \"none\"\n{more}\n")
+    };
+    for (tensor, more, dims) in [
+        ("a", "box = [64, 8]", "k / 2 | m"),
+        ("b2", "type = \"u4\"\nbox = [64, 8]", "k | n"),
+        ("a", "type = \"u4-align16\"\nbox = [128, 8]", "k | m"),
+        (
+            "sfa_atoms",
+            "box = [256, 4, 1]",
+            "256 | k / 64 | cdiv(m, 128)",
+        ),
+        (
+            "sfb1_atoms",
+            "type = \"u8\"\nbox = [256, 4, 1]",
+            "512 | k / 64 | cdiv(n, 128)",
+        ),
+    ] {
+        let text = source("arch = \"sm_100a\"", "");
+        let text = text.replace("*/", &format!("{}*/", map(tensor, more)));
+        let folder = folder(&[("x.cu", &text)]);
+        let variant = open(folder.path()).variant("x").unwrap();
+        let found = variant.maps[0].dims.iter();
+        let found: Vec<&str> = found.map(|d| &*d.text).collect();
+        assert_eq!(found.join(" | "), dims, "{tensor}");
+    }
 }

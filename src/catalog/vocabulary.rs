@@ -12,6 +12,10 @@ pub(crate) enum OperandRef {
     Sfa,
     Sfb1,
     Sfb2,
+    /// Scales in atoms of 128 rows by four.
+    SfaAtoms,
+    Sfb1Atoms,
+    Sfb2Atoms,
     C,
     /// Per-group scratch, by its slot.
     Scratch(usize),
@@ -30,16 +34,26 @@ pub(crate) enum MapType {
     Bf16,
     F32,
     F64,
+    /// Two to a byte, in both memories.
+    U4,
+    /// The same in global memory; in shared memory sixteen take 16 bytes, of
+    /// which 8 are padding.
+    U4Align16,
+    /// Packed in global memory; sixteen take 16 bytes of shared memory, of
+    /// which 4 are padding.
+    U6Align16,
 }
 
 impl MapType {
-    /// Size of an element in bytes.
-    pub(crate) fn size(self) -> u64 {
+    /// Size of an element in bits.
+    pub(crate) fn bits(self) -> u64 {
         match self {
-            Self::U8 => 1,
-            Self::U16 | Self::F16 | Self::Bf16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
-            Self::U64 | Self::I64 | Self::F64 => 8,
+            Self::U4 | Self::U4Align16 => 4,
+            Self::U6Align16 => 6,
+            Self::U8 => 8,
+            Self::U16 | Self::F16 | Self::Bf16 => 16,
+            Self::U32 | Self::I32 | Self::F32 => 32,
+            Self::U64 | Self::I64 | Self::F64 => 64,
         }
     }
 }

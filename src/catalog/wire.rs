@@ -22,7 +22,7 @@ pub(super) struct FrontMatter {
     pub parent: Option<String>,
     pub round: Option<u32>,
     pub claim: Option<Spanned<Claim>>,
-    pub arch: Option<String>,
+    pub arch: Option<Spanned<String>>,
     #[serde(default, deserialize_with = "expectation")]
     pub expect: Option<Status>,
     #[serde(default)]

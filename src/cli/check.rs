@@ -215,7 +215,26 @@ fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
         let expected = plan.contenders[cell.contender].variant.expect;
         expected != Status::Unsupported && idle[cell.contender]
     };
-    let Some(cell) = plan.cells.iter().find(surprising) else {
+    // Who has no source for this chip is left out, as a sweep would: a round is
+    // written once, for whatever machine.
+    let chip = plan.device.chip;
+    let elsewhere = |cell: &&Cell| {
+        let contender = &plan.contenders[cell.contender];
+        let another = chip.refuses(&contender.variant.arch).is_some();
+        another && contender.id != plan.baseline && contender.variant.picks.is_empty()
+    };
+    let mut told = Vec::new();
+    for cell in plan.cells.iter().filter(surprising).filter(elsewhere) {
+        let id = &plan.contenders[cell.contender].id;
+        if let Work::Unsupported { reason } = &cell.work
+            && !told.contains(&id)
+        {
+            say!("{id} is left out: {reason}");
+            told.push(id);
+        }
+    }
+    let mut surprises = plan.cells.iter().filter(surprising);
+    let Some(cell) = surprises.find(|cell| !elsewhere(cell)) else {
         return Ok(());
     };
     let Work::Unsupported { reason } = &cell.work else {
@@ -247,7 +266,7 @@ fn warn_of_strangers(plan: &Plan, catalog: &Catalog) {
             ("claim.over", name)
         });
         for (key, name) in parent.into_iter().chain(over) {
-            let known = catalog.path(name).is_ok() || name == crate::catalog::YARDSTICK;
+            let known = catalog.knows(name).is_ok() || name == crate::catalog::YARDSTICK;
             let warning = format!(
                 "warning: {}: `{key}` names `{name}`, which is not there",
                 variant.file.path.display()

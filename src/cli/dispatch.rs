@@ -34,8 +34,9 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     // Who picks others cannot be picked.
     let mut own_work: Vec<ContenderId> = Vec::new();
     let mut arch = String::new();
+    let chip = runs::device_of(&run)?.chip;
     for contender in &run.header.contenders {
-        let variant = catalog.variant(&contender.variant)?;
+        let variant = catalog.variant_on(&contender.variant, chip)?;
         if variant.picks.is_empty() {
             own_work.push(contender.id.clone());
             arch.clone_from(&variant.arch);

@@ -1,6 +1,10 @@
+use std::collections::BTreeMap;
+
 use super::Globals;
 use crate::backend::cuda::{self, CudaBackend, Presence};
+use crate::catalog::Catalog;
 use crate::compile::{Nvrtc, cache_root};
+use crate::config::target;
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
 
@@ -8,7 +12,7 @@ use crate::domain::Exit;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {}
 
-pub(super) fn run(_args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn run(_args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let compiler = Nvrtc::find();
     let gpu = gpu();
     let rows = [
@@ -32,6 +36,8 @@ pub(super) fn run(_args: Args, _globals: &Globals) -> Result<Exit, CommandError>
             cuda::find_cublas().unwrap_or_else(|why| format!("none: {why}")),
         ),
         ("cache", cache()),
+        ("variants", variants(globals)),
+        ("targets", targets()),
         (
             "backend",
             match gpu {
@@ -66,14 +72,38 @@ fn gpu() -> Result<String, String> {
     let device = CudaBackend::describe().map_err(|e| format!("unusable: {e}"))?;
     let driver = device.card.as_ref().and_then(|card| card.driver.as_deref());
     Ok(format!(
-        "{}, {} SMs, {} memory, {} L2, up to {:.0} MHz, driver {}",
+        "{} ({}), {} SMs, {} memory, {} L2, up to {:.0} MHz, driver {}",
         device.name,
+        device.chip,
         device.limits.sms,
         device.limits.memory,
         device.limits.l2,
         device.peaks.clock_mhz,
         driver.unwrap_or("unknown"),
     ))
+}
+
+/// How many sources there are for which chips.
+fn variants(globals: &Globals) -> String {
+    let Ok(catalog) = Catalog::open(&globals.variants) else {
+        return "none here".to_owned();
+    };
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    for source in catalog.names().flat_map(|name| catalog.sources(name)) {
+        let arch = source.map_or("broken".to_owned(), |source| source.arch.clone());
+        *counts.entry(arch).or_default() += 1;
+    }
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(arch, n)| format!("{n} for {arch}"))
+        .collect();
+    counts.join(", ")
+}
+
+/// What can be emulated by name.
+fn targets() -> String {
+    let named = target::built_in().map(|(name, device)| format!("{name} ({})", device.chip));
+    named.collect::<Vec<_>>().join(", ")
 }
 
 fn cache() -> String {

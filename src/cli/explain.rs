@@ -29,6 +29,10 @@ pub(super) struct Args {
     /// One of its shapes alone
     #[arg(long, value_name = "SHAPE")]
     shape: Option<String>,
+    /// Device to plan for: h200, h100, b200, or a file like those in
+    /// configs/targets/ [default: the run's, else h200]
+    #[arg(long, value_name = "NAME|FILE")]
+    target: Option<String>,
 }
 
 pub(super) const DEFAULT_ROUND: &str = "configs/round4.toml";
@@ -42,7 +46,14 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         round.shapes = vec![shape(&round, Some(name), of)?];
     }
     let catalog = Catalog::open(&globals.variants)?;
-    let device = device_of(run.as_ref());
+    let (device, run) = match &args.target {
+        // Times of another device would say nothing of this one.
+        Some(target) => (target::find(target)?, None),
+        None => match run {
+            Some(run) => (runs::device_of(&run)?, Some(run)),
+            None => (target::usual().clone(), None),
+        },
+    };
     let ceiling = match &run {
         Some(run) => run.header.device.ceiling(),
         None => device.ceiling(Timing::Measured),
@@ -77,7 +88,7 @@ fn assumed(device: &Device) -> String {
     let by = |key: &str| device.origins.get(key).map_or("unknown", String::as_str);
     let Device { name, peaks, .. } = device;
     format!(
-        "Planned for the {name}: {} SMs ({}), {:.0} MHz ({}), {:.2} TB/s ({}), {:.0} fp16 \
+        "Planned for the {name}: {} SMs ({}), {:.0} MHz ({}), {:.2} TB/s ({}), {:.0} tensor \
          operations per clock and SM ({}).",
         device.limits.sms,
         by("limits.sms"),
@@ -112,17 +123,6 @@ fn subject(of: Option<&Path>) -> Result<(Round, Option<Run>), CommandError> {
     Ok((round, run))
 }
 
-/// What the run was on, as far as its record says; the usual one without it.
-fn device_of(run: Option<&Run>) -> Device {
-    let Some(record) = run.map(|run| &run.header.device) else {
-        return target::usual().clone();
-    };
-    let known = target::like(&record.name, None).unwrap_or(target::usual());
-    let mut device = known.clone();
-    device.limits.sms = record.sms;
-    device
-}
-
 /// The round with nobody in it but the contender asked for.
 pub(super) fn plan_for(
     name: &str,
@@ -132,7 +132,7 @@ pub(super) fn plan_for(
 ) -> Result<Plan, CommandError> {
     let wrong = |why: String| InputError::new(why, "write NAME or NAME[PARAM=1]; see `dgx list`");
     let selection = Selection::parse(name, 0..0).map_err(wrong)?;
-    let variant = catalog.variant(&selection.variant)?;
+    let variant = catalog.variant_on(&selection.variant, device.chip)?;
     let chosen = variant.contenders(&selection.params);
     let Some(first) = chosen.first() else {
         return Err(wrong(format!("`{name}` is no choice of its parameters")).into());

@@ -37,6 +37,7 @@ fn list_variants(catalog: &Catalog) -> Result<Exit, CommandError> {
     let mut rows = Builder::default();
     rows.push_record([
         "variant",
+        "for",
         "round",
         "parent",
         "claim",
@@ -45,8 +46,14 @@ fn list_variants(catalog: &Catalog) -> Result<Exit, CommandError> {
     ]);
     let mut broken = None;
     for name in catalog.names() {
-        match catalog.variant(name) {
-            Ok(variant) => {
+        // What the sources say of the design, they say alike: the first speaks.
+        let sources: Result<Vec<_>, _> = catalog.sources(name).into_iter().collect();
+        let sources = sources.map(|sources| {
+            let archs: Vec<&str> = sources.iter().map(|source| &*source.arch).collect();
+            (archs.join(" "), sources[0].clone())
+        });
+        match sources {
+            Ok((archs, variant)) => {
                 let claim = variant.claim.as_ref();
                 let params: Vec<String> = variant
                     .params
@@ -59,6 +66,7 @@ fn list_variants(catalog: &Catalog) -> Result<Exit, CommandError> {
                 };
                 rows.push_record([
                     shown,
+                    archs,
                     variant.round.map(|r| r.to_string()).unwrap_or_default(),
                     variant.parent.clone().unwrap_or_default(),
                     claim
@@ -73,7 +81,7 @@ fn list_variants(catalog: &Catalog) -> Result<Exit, CommandError> {
             }
             Err(error) => {
                 let (name, why) = (printable_line(name), printable_line(error.message()));
-                rows.push_record([&name, "", "", "", "broken", &why]);
+                rows.push_record([&name, "", "", "", "", "broken", &why]);
                 broken.get_or_insert(error);
             }
         }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::Globals;
 use crate::compile::{Compiler, Limits, cache_root};
-use crate::config::Round;
+use crate::config::{Round, target};
 use crate::contest::rounds::settle_baseline;
 use crate::diagnostic::{CommandError, InputError, nearest};
-use crate::domain::{ContenderId, Exit};
+use crate::domain::{ContenderId, Device, Exit};
 use crate::export::{self, Document};
 use crate::present::Style;
 use crate::record::{self, Run};
@@ -32,6 +32,18 @@ pub(super) fn round(path: &Path) -> Result<Round, CommandError> {
     let mut round = Round::read(path)?;
     settle_baseline(&mut round, Path::new(RESULTS))?;
     Ok(round)
+}
+
+/// What a run was on, as far as its record says.
+pub(super) fn device_of(run: &Run) -> Result<Device, InputError> {
+    let mut device = match &run.header.settings.target {
+        Some(target) => target::find(target)?,
+        None => target::like(&run.header.device.name, None)
+            .unwrap_or(target::usual())
+            .clone(),
+    };
+    device.limits.sms = run.header.device.sms;
+    Ok(device)
 }
 
 /// NVRTC and the cache of this folder, for commands that compile and run nothing.

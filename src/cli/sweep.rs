@@ -67,7 +67,7 @@ pub(super) struct Args {
     /// Emulator only: another legal order of warps and copies; faults print theirs
     #[arg(long, value_name = "SEED")]
     schedule: Option<u64>,
-    /// Emulator only: round tensor-core sums as Hopper does, bit for bit; slower
+    /// Emulator only: round tensor-core sums as the target does, bit for bit; slower
     #[arg(long)]
     exact_sums: bool,
     /// Emulator only: run just the CTAs that times are told by, and validate

@@ -1,18 +1,21 @@
-//! What the PTX says of each kernel: its parameters, and the blocks it was
-//! compiled for.
+//! What the PTX says of each kernel: its parameters, the blocks it was compiled
+//! for, and the tensor memory it asks for.
 
 use super::KernelReport;
 
 /// Adds what the PTX declares to what ptxas reported.
 pub(super) fn describe(kernels: &mut [KernelReport], ptx: &str) {
     for kernel in kernels {
-        let head = ptx.match_indices(".entry").find_map(|(at, word)| {
-            let head = ptx[at + word.len()..].split('{').next()?.trim_start();
+        let found = ptx.match_indices(".entry").find_map(|(at, word)| {
+            let text = &ptx[at + word.len()..];
+            let text = text.split(".entry").next()?.trim_start();
+            let (head, body) = text.split_once('{').unwrap_or((text, ""));
             let rest = head.strip_prefix(kernel.name.as_str())?;
             (!rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_$".contains(c)))
-                .then_some(rest)
+                .then_some((rest, body))
         });
-        let Some(head) = head else { continue };
+        let Some((head, body)) = found else { continue };
+        kernel.tensor_columns = body.lines().filter_map(columns).max().unwrap_or(0);
         let (params, directives) = match head.trim_start().strip_prefix('(') {
             Some(list) => list.split_once(')').unwrap_or((list, "")),
             None => ("", head),
@@ -26,6 +29,13 @@ pub(super) fn describe(kernels: &mut [KernelReport], ptx: &str) {
         kernel.block = numbers_after(directives, ".reqntid").map(|n| extent(&n));
         kernel.cluster = numbers_after(directives, ".reqnctapercluster").map(|n| extent(&n));
     }
+}
+
+/// `tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 512;` → 512.
+fn columns(line: &str) -> Option<u32> {
+    let operands = line.trim_start().strip_prefix("tcgen05.alloc")?;
+    let (_, count) = operands.trim_end_matches(';').rsplit_once(',')?;
+    count.trim().parse().ok()
 }
 
 /// `.param .align 8 .b8 k_param_0[1440]` → 1440.
@@ -90,6 +100,11 @@ mod tests {
         assert_eq!(kernel.max_threads, Some(384));
         assert_eq!(kernel.cluster, Some([2, 1, 1]));
         assert_eq!(described("k2", ptx).params, [8]);
+        assert_eq!(kernel.tensor_columns, 0);
+        let alloc = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 256;";
+        let two = format!(".entry a()\n{{\n\t{alloc}\n}}\n.entry b()\n{{\n}}\n");
+        let columns = |name| described(name, &two).tensor_columns;
+        assert_eq!((columns("a"), columns("b")), (256, 0));
         let none = described("none", ptx);
         assert!(none.params.is_empty());
         assert_eq!(none.block, Some([64, 1, 1]));

@@ -113,6 +113,8 @@ pub(crate) struct KernelReport {
     /// The only block, and the only cluster, it was compiled for.
     pub block: Option<[u32; 3]>,
     pub cluster: Option<[u32; 3]>,
+    /// Columns of tensor memory a block asks for at once, at most.
+    pub tensor_columns: u32,
 }
 
 /// A compiled unit: machine code for the GPU, PTX for the emulator.
@@ -257,7 +259,7 @@ impl Compiler {
 
     fn key(&self, unit: &Unit) -> String {
         let mut parts = vec![
-            "dgx image 3".to_owned(),
+            "dgx image 4".to_owned(),
             self.nvrtc.identity(),
             unit.name.clone(),
             unit.source.to_string(),

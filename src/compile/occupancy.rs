@@ -14,6 +14,23 @@ pub(crate) struct Residency {
     pub limit: &'static str,
 }
 
+/// Columns of tensor memory of an SM, on every chip that has it.
+const TENSOR_COLUMNS: u32 = 512;
+
+impl Residency {
+    /// Where each block asks for so many columns of tensor memory, which it
+    /// waits for until they are free.
+    pub(crate) fn with_columns(self, columns: u32) -> Self {
+        match TENSOR_COLUMNS.checked_div(columns) {
+            Some(blocks) if blocks < self.blocks => Self {
+                blocks,
+                limit: "tensor memory",
+            },
+            _ => self,
+        }
+    }
+}
+
 /// Blocks of a kernel that an SM can hold at once.
 pub(crate) fn residency(limits: &Limits, registers: u32, threads: u32, smem: Bytes) -> Residency {
     let warps = threads.div_ceil(WARP).max(1);
@@ -67,10 +84,9 @@ impl Footprint {
 }
 
 /// Resident warps of a kernel over the most an SM can hold.
-pub(crate) fn occupancy(limits: &Limits, registers: u32, threads: u32, smem: Bytes) -> f64 {
+pub(crate) fn occupancy(limits: &Limits, threads: u32, residency: Residency) -> f64 {
     let warps = threads.div_ceil(WARP).max(1);
-    let blocks = residency(limits, registers, threads, smem).blocks;
-    f64::from(blocks * warps) / f64::from(limits.threads_per_sm / WARP)
+    f64::from(residency.blocks * warps) / f64::from(limits.threads_per_sm / WARP)
 }
 
 #[cfg(test)]
@@ -97,10 +113,29 @@ mod tests {
     #[test]
     fn the_scarcest_resource_decides() {
         let h200 = &usual().limits;
-        assert_eq!(occupancy(h200, 168, 384, Bytes(200 * 1024)), 12.0 / 64.0);
-        assert_eq!(occupancy(h200, 32, 1024, Bytes(0)), 1.0);
-        assert_eq!(occupancy(h200, 128, 256, Bytes(0)), 16.0 / 64.0);
-        assert_eq!(occupancy(h200, 255, 1024, Bytes(0)), 0.0);
+        let share = |registers, threads, smem| {
+            occupancy(h200, threads, residency(h200, registers, threads, smem))
+        };
+        assert_eq!(share(168, 384, Bytes(200 * 1024)), 12.0 / 64.0);
+        assert_eq!(share(32, 1024, Bytes(0)), 1.0);
+        assert_eq!(share(128, 256, Bytes(0)), 16.0 / 64.0);
+        assert_eq!(share(255, 1024, Bytes(0)), 0.0);
+    }
+
+    #[test]
+    fn columns_of_tensor_memory_keep_others_out() {
+        let four = Residency {
+            blocks: 4,
+            limit: "shared memory",
+        };
+        let with = |columns| {
+            let Residency { blocks, limit } = four.with_columns(columns);
+            (blocks, limit)
+        };
+        assert_eq!(with(0), (4, "shared memory"));
+        assert_eq!(with(128), (4, "shared memory"));
+        assert_eq!(with(256), (2, "tensor memory"));
+        assert_eq!(with(512), (1, "tensor memory"));
     }
 
     /// As `cuOccupancyMaxActiveBlocksPerMultiprocessor` counts: 25 warps of 80

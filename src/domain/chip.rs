@@ -32,6 +32,11 @@ impl Chip {
         Some((chip, &rest[digits.len()..]))
     }
 
+    /// Whether its tensor cores take block-scaled fp4 as it is.
+    pub(crate) fn multiplies_fp4(self) -> bool {
+        self.major >= 10
+    }
+
     /// The compile target with all this chip can do: from 9.0 on a chip has
     /// instructions of its own.
     pub(crate) fn target(self) -> String {

@@ -67,7 +67,8 @@ pub(crate) struct Peaks {
     pub clock_mhz: f64,
     /// Bytes per second of device memory.
     pub bandwidth: f64,
-    /// Dense fp16 operations per clock and SM; no driver tells.
+    /// Dense tensor operations per clock and SM, in the type the operator runs
+    /// in there: fp4 where the chip multiplies it, else fp16. No driver tells.
     pub tensor_flops: Option<f64>,
 }
 
@@ -92,7 +93,15 @@ impl Device {
     /// knows what the device can do.
     pub(crate) fn ceiling(&self, timing: Timing) -> Option<Ceiling> {
         match timing {
-            Timing::Modelled => Some(Ceiling::modelled(self.model.as_ref()?)),
+            Timing::Modelled => {
+                let ceiling = Ceiling::modelled(self.model.as_ref()?);
+                Some(
+                    match (self.chip.multiplies_fp4(), self.peaks.tensor_flops) {
+                        (true, Some(flops)) => ceiling.with_tensor_flops(self.limits.sms, flops),
+                        _ => ceiling,
+                    },
+                )
+            }
             Timing::Measured | Timing::Scripted | Timing::Recorded => Ceiling::new(
                 self.limits.sms,
                 self.peaks.tensor_flops?,

@@ -61,6 +61,14 @@ impl Ceiling {
         }
     }
 
+    /// The same with SMs that do so many operations a clock.
+    pub(crate) fn with_tensor_flops(self, sms: u32, tensor_flops: f64) -> Self {
+        Self {
+            tensor_flops: f64::from(sms) * tensor_flops,
+            ..self
+        }
+    }
+
     /// The same at another SM clock, where one is given.
     pub(crate) fn at(self, clock_mhz: Option<f64>) -> Self {
         Self {

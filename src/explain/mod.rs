@@ -28,7 +28,8 @@ impl KernelFit {
     pub(crate) fn of(limits: &Limits, kernel: &KernelResources) -> Self {
         let smem = Bytes(kernel.static_smem.0 + kernel.dynamic_smem.0);
         Self {
-            residency: residency(limits, kernel.registers, kernel.threads, smem),
+            residency: residency(limits, kernel.registers, kernel.threads, smem)
+                .with_columns(kernel.tensor_columns),
             smem,
             resources: kernel.clone(),
         }
@@ -235,10 +236,12 @@ mod tests {
                 dynamic_smem: Bytes(smem),
                 threads: 256,
                 occupancy: 0.125,
+                tensor_columns: 0,
             }],
             remarks: Vec::new(),
             cached: false,
             millis: 0.0,
+            image: None,
         }
     }
 

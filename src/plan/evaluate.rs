@@ -399,7 +399,7 @@ impl<'a> Evaluator<'a> {
         let dims = all(&map.dims, "a tensor's extent")?;
         let strides = match map.strides.is_empty() {
             false => all(&map.strides, "a stride")?,
-            true => dense_strides(&dims, map.dtype.size()),
+            true => dense_strides(&dims, map.dtype.bits()),
         };
         let box_dims = map
             .box_dims
@@ -437,13 +437,13 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-fn dense_strides(dims: &[u64], element: u64) -> Vec<u64> {
+fn dense_strides(dims: &[u64], bits: u64) -> Vec<u64> {
     let outer = dims.len().saturating_sub(1);
     dims[..outer]
         .iter()
-        .scan(element, |stride, extent| {
+        .scan(bits, |stride, extent| {
             *stride = stride.saturating_mul(*extent);
-            Some(*stride)
+            Some(*stride / 8)
         })
         .collect()
 }

@@ -112,7 +112,7 @@ impl Plan {
         machine: &Machine,
         steps: u64,
     ) -> Result<Self, InputError> {
-        let (contenders, baseline) = resolve::contenders(&round, catalog)?;
+        let (contenders, baseline) = resolve::contenders(&round, catalog, machine.device.chip)?;
         resolve::check_memory(&round, machine)?;
         resolve::check_size(&round, contenders.len())?;
         let mut plan = Self {

@@ -5,7 +5,7 @@ use crate::catalog::{Catalog, Contender, is_identifier};
 use crate::config::{Baseline, Round, Selection};
 use crate::diagnostic::{InputError, nearest};
 use crate::domain::bounds::{self, CELLS, CONTENDERS};
-use crate::domain::{Bytes, ContenderId, Shape};
+use crate::domain::{Bytes, Chip, ContenderId, Shape};
 
 use super::Machine;
 
@@ -18,10 +18,11 @@ const MAX_CALLS: usize = 1_000_000;
 pub(super) fn contenders(
     round: &Round,
     catalog: &Catalog,
+    chip: Chip,
 ) -> Result<(Vec<Contender>, ContenderId), InputError> {
     let mut contenders: Vec<Contender> = Vec::new();
     for selection in &round.contenders {
-        for contender in select(round, catalog, selection)? {
+        for contender in select(round, catalog, chip, selection)? {
             if contenders.iter().any(|other| other.id == contender.id) {
                 return Err(round.file.error(
                     selection.span.clone(),
@@ -32,7 +33,7 @@ pub(super) fn contenders(
             contenders.push(contender);
         }
     }
-    let baseline = baseline(round, catalog)?;
+    let baseline = baseline(round, catalog, chip)?;
     if let Some(why) = &baseline.variant.broken {
         return Err(why.clone());
     }
@@ -43,7 +44,7 @@ pub(super) fn contenders(
     Ok((contenders, id))
 }
 
-fn baseline(round: &Round, catalog: &Catalog) -> Result<Contender, InputError> {
+fn baseline(round: &Round, catalog: &Catalog, chip: Chip) -> Result<Contender, InputError> {
     let selection = match &round.baseline {
         Baseline::Contender(selection) => selection,
         Baseline::WinnerOf { round: other, span } => {
@@ -54,7 +55,7 @@ fn baseline(round: &Round, catalog: &Catalog) -> Result<Contender, InputError> {
             ));
         }
     };
-    let mut found = select(round, catalog, selection)?;
+    let mut found = select(round, catalog, chip, selection)?;
     match found.len() {
         1 => Ok(found.remove(0)),
         count => {
@@ -72,16 +73,17 @@ fn baseline(round: &Round, catalog: &Catalog) -> Result<Contender, InputError> {
 fn select(
     round: &Round,
     catalog: &Catalog,
+    chip: Chip,
     selection: &Selection,
 ) -> Result<Vec<Contender>, InputError> {
     let error = |message: String, remedy: String| {
         Err(round.file.error(selection.span.clone(), message, remedy))
     };
-    if let Err(missing) = catalog.path(&selection.variant) {
+    if let Err(missing) = catalog.knows(&selection.variant) {
         let (message, remedy) = missing.explain();
         return error(message, remedy);
     }
-    let variant = catalog.entrant(&selection.variant)?;
+    let variant = catalog.entrant(&selection.variant, chip)?;
     if variant.broken.is_some() {
         return match plain(selection) {
             Ok(()) => Ok(variant.contenders(&selection.params)),

@@ -355,6 +355,28 @@ fn code_for_another_chip_is_a_cell_with_a_reason_and_is_not_compiled() {
     assert!(plan.runs(0), "PTX runs on later chips");
 }
 
+#[test]
+fn packed_elements_have_strides_in_bytes() {
+    let map = "[[map]]\nname = \"P\"\ntensor = \"a\"\ntype = \"u4\"\nbox = [256, 8]\nswizzle = \"128B\"\n\
+               [[map]]\nname = \"S\"\ntensor = \"sfa_atoms\"\nbox = [256, 4, 1]\nswizzle = \"none\"\n*/";
+    let variant = VARIANT.replacen("*/", map, 1);
+    let plan = plan_of(&variant, RAGGED, "[\"x\"]", Machine::of(usual())).unwrap();
+    let Work::Run { call, .. } = &plan.cells[0].work else {
+        panic!("{:?}", plan.cells[0]);
+    };
+    let map = |name| call.maps.iter().find(|m| m.name == name).unwrap();
+    let nibbles = &map("P").groups[0];
+    assert_eq!(
+        (&*nibbles.dims, &*nibbles.strides),
+        (&[512, 300][..], &[256][..])
+    );
+    let atoms = &map("S").groups[0];
+    assert_eq!(
+        (&*atoms.dims, &*atoms.strides),
+        (&[256, 8, 3][..], &[512, 4096][..])
+    );
+}
+
 mod mutated {
     use proptest::prelude::*;
 

@@ -135,7 +135,8 @@ pub(crate) struct DeviceRecord {
     pub clock_mhz: f64,
     /// Highest memory bandwidth, bytes per second, by the vendor's figures.
     pub bandwidth: f64,
-    /// Dense fp16 tensor operations per clock and SM.
+    /// Dense tensor operations per clock and SM, in the narrowest type the chip
+    /// can multiply the operands in: fp16 on Hopper, fp4 on Blackwell.
     pub tensor_flops_per_clock: f64,
     pub smem_per_block: Bytes,
     /// How true modelled times are, as far as anybody compared.
@@ -206,6 +207,10 @@ pub(crate) struct ContenderRecord {
     pub expect: Status,
     /// SHA-256 of the source with its headers.
     pub hash: String,
+    /// What that source is compiled for; empty in files from before there was
+    /// a choice.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub arch: String,
 }
 
 /// How the run was asked to validate and measure.
@@ -260,6 +265,9 @@ pub(crate) struct Build {
     pub remarks: Vec<String>,
     pub cached: bool,
     pub millis: f64,
+    /// Names its machine code in the folder `RUN.cubins` beside the run file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -273,6 +281,9 @@ pub(crate) struct KernelResources {
     pub threads: u32,
     /// Resident warps over the most an SM can hold.
     pub occupancy: f64,
+    /// Columns of tensor memory a block asks for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tensor_columns: u32,
 }
 
 /// All that was timed of a shape so far counts no more.

@@ -95,6 +95,18 @@ impl Writer {
         Self::start(path, file, header)
     }
 
+    /// Puts the machine code of an image beside the run file, once.
+    pub(crate) fn keep_code(&self, key: &str, cubin: &[u8]) -> Result<(), WriteError> {
+        let folder = self.path.with_extension("cubins");
+        let path = folder.join(format!("{key}.cubin"));
+        if path.exists() {
+            return Ok(());
+        }
+        std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(&path, cubin))
+            .map_err(|source| WriteError::File { path, source })
+    }
+
     /// Starts the very file named, which must not be there.
     pub(crate) fn begin(path: &Path, header: &Header) -> Result<Self, WriteError> {
         edge::header(header).map_err(WriteError::Limits)?;

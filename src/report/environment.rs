@@ -58,8 +58,8 @@ fn one(subject: &Subject, several: bool) -> Markup {
             }
         }
         details { summary { "Contenders and the hashes of their sources" }
-            div.scroll { table { thead { tr { th { "contender" } th { "summary" } th { "SHA-256" } } }
-                tbody { @for c in &header.contenders { tr { td { (c.id) } td.wrap { (c.summary) } td { code { (c.hash) } } } } }
+            div.scroll { table { thead { tr { th { "contender" } th { "for" } th { "summary" } th { "SHA-256" } } }
+                tbody { @for c in &header.contenders { tr { td { (c.id) } td { (c.arch) } td.wrap { (c.summary) } td { code { (c.hash) } } } } }
             } }
         }
         (yardstick(&subject.run))

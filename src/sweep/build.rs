@@ -4,7 +4,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use super::progress::Progress;
 use super::resume::Finished;
 use super::{append, could_not_run};
-use crate::compile::{Compiled, Compiler, Image, KernelReport, Unit, occupancy, refusal};
+use crate::compile::{
+    Compiled, Compiler, Image, KernelReport, Unit, occupancy, refusal, residency,
+};
 use crate::diagnostic::CommandError;
 use crate::domain::{Bytes, Limits};
 use crate::interrupt;
@@ -114,9 +116,13 @@ pub(super) fn all(
     let broken = Mutex::new(None);
     let done = |index: usize, compiled: &Compiled| {
         let build = record(&plan.builds[index], index, compiled, plan);
-        if let Some(build) = finished.unrecorded(build)
-            && let Err(error) = append(writer, &Line::Build(build))
-        {
+        let recorded = match finished.unrecorded(build) {
+            Some(build) => {
+                keep_code(writer, compiled).and_then(|()| append(writer, &Line::Build(build)))
+            }
+            None => Ok(()),
+        };
+        if let Err(error) = recorded {
             let mut broken = broken.lock().unwrap_or_else(|e| e.into_inner());
             broken.get_or_insert(error);
         }
@@ -146,6 +152,17 @@ pub(super) fn all(
         cached,
     ));
     Ok(())
+}
+
+/// The machine code that was run belongs to the record: no compiler makes it
+/// again once it is replaced.
+fn keep_code(writer: &Mutex<Writer>, compiled: &Compiled) -> Result<(), CommandError> {
+    let Ok(image) = &compiled.outcome else {
+        return Ok(());
+    };
+    let writer = writer.lock().unwrap_or_else(|e| e.into_inner());
+    let kept = writer.keep_code(&image.key, &image.cubin);
+    kept.map_err(|error| CommandError::from(&error))
 }
 
 /// What compiling a plan showed.
@@ -227,6 +244,7 @@ fn record(spec: &BuildSpec, index: usize, compiled: &Compiled, plan: &Plan) -> B
         remarks,
         cached: compiled.cached,
         millis: compiled.millis,
+        image: compiled.outcome.as_ref().ok().map(|i| i.key.clone()),
     }
 }
 
@@ -245,6 +263,8 @@ fn resources(
             let threads = launched().map(|l| l.threads_per_block()).max().unwrap_or(0);
             let dynamic = launched().map(|l| l.smem).max().unwrap_or(0);
             let smem = Bytes(u64::from(kernel.static_smem) + u64::from(dynamic));
+            let residency = residency(limits, kernel.registers, threads, smem);
+            let residency = residency.with_columns(kernel.tensor_columns);
             KernelResources {
                 name: kernel.name.clone(),
                 registers: kernel.registers,
@@ -252,7 +272,8 @@ fn resources(
                 static_smem: Bytes(u64::from(kernel.static_smem)),
                 dynamic_smem: Bytes(u64::from(dynamic)),
                 threads,
-                occupancy: occupancy(limits, kernel.registers, threads, smem),
+                occupancy: occupancy(limits, threads, residency),
+                tensor_columns: kernel.tensor_columns,
             }
         })
         .collect()

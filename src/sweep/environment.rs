@@ -93,6 +93,7 @@ fn contender(contender: &Contender) -> ContenderRecord {
         round: variant.round,
         claim: variant.claim.clone(),
         expect: variant.expect,
+        arch: variant.arch.clone(),
         hash: content_hash(parts),
     }
 }

@@ -137,8 +137,9 @@ fn hashes(workspace: &Workspace, results: &str) -> Vec<serde_json::Value> {
         "--results",
         results,
     ]);
-    let mut files = fs::read_dir(workspace.path().join(results)).expect("results");
-    let path = files.next().expect("a run file").expect("an entry").path();
+    let files = fs::read_dir(workspace.path().join(results)).expect("results");
+    let mut paths = files.map(|entry| entry.expect("an entry").path());
+    let path = paths.find(|path| path.is_file()).expect("a run file");
     let text = fs::read_to_string(path).expect("its text");
     let header: serde_json::Value =
         serde_json::from_str(text.lines().next().expect("a line")).expect("a header");

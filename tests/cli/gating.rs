@@ -39,12 +39,9 @@ fn sweep(folder: &Path, results: &str) -> PathBuf {
     let output = dgx(folder, &args);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{said}");
-    let mut entries = fs::read_dir(folder.join(results)).expect("results");
-    entries
-        .next()
-        .expect("a run file")
-        .expect("an entry")
-        .path()
+    let entries = fs::read_dir(folder.join(results)).expect("results");
+    let mut paths = entries.map(|entry| entry.expect("an entry").path());
+    paths.find(|path| path.is_file()).expect("a run file")
 }
 
 /// A folder with the project's variants and the round.

@@ -1,6 +1,6 @@
 use insta::assert_snapshot;
 
-use crate::workspace::Workspace;
+use crate::workspace::{ROUND, VARIANT, Workspace};
 
 #[test]
 fn variants_are_listed_with_their_pitch() {
@@ -29,6 +29,30 @@ fn a_broken_variant_does_not_hide_the_others() {
     let workspace = Workspace::new();
     workspace.write("variants/broken.cu", "int x;\n");
     assert_snapshot!(workspace.run(&["list"]));
+}
+
+/// A name has a source for each kind of chip; who has none for the device is
+/// left out, and says why, and the others are checked.
+#[test]
+fn a_round_is_for_whatever_machine() {
+    let workspace = Workspace::new();
+    let source = VARIANT.replacen("arch     = \"sm_90a\"\n", "", 1);
+    workspace.write(
+        "variants/sm_100a/one.cu",
+        &source.replacen("One", "Another", 1),
+    );
+    workspace.write("variants/sm_100a/pair.cu", &source);
+    let both = ROUND.replacen("[\"one\"]", "[\"one\", \"pair\"]", 1);
+    workspace.write("round.toml", &both);
+    let said = ["list", "list round.toml", "check --no-compile round.toml"]
+        .map(|words| workspace.run(&words.split(' ').collect::<Vec<_>>()));
+    assert_snapshot!(said.join("\n"));
+    let said = workspace.run(&["check", "--no-compile", "--target", "b200", "round.toml"]);
+    assert!(said.contains("4 contenders × 1 shapes, 4 images"), "{said}");
+    assert!(!said.contains("left out"), "{said}");
+    // Sources that `arch` and their folder say different things of.
+    workspace.write("variants/sm_100a/pair.cu", VARIANT);
+    assert_snapshot!(workspace.run(&["check", "--no-compile", "--target", "b200", "round.toml"]));
 }
 
 /// Odd files are rows with their reasons, no text of theirs acts on the

@@ -55,8 +55,16 @@ impl Sweep {
     }
 
     pub(crate) fn run_file(&self) -> Option<PathBuf> {
-        let mut entries = fs::read_dir(self.results()).ok()?;
-        entries.next().map(|e| e.expect("an entry").path())
+        self.run_files().into_iter().next()
+    }
+
+    /// Machine code lies beside them.
+    pub(crate) fn run_files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.results()).into_iter().flatten();
+        let paths = entries.map(|e| e.expect("an entry").path());
+        paths
+            .filter(|path| path.extension().is_some_and(|e| e == "jsonl"))
+            .collect()
     }
 
     pub(crate) fn wait_for_a_verdict(&self) {

@@ -71,6 +71,35 @@ seed = 1
 }
 
 #[test]
+fn the_machine_code_that_was_run_is_kept_beside_the_run() {
+    let round = ROUND.replacen(
+        "[\"two-pass\", \"sequential\", \"interleaved\"]",
+        "[\"two-pass\"]",
+        1,
+    );
+    let sweep = Sweep::new(&round);
+    sweep.run(&[&sweep.round()], 0);
+    let run = sweep.run_file().expect("a run file");
+    let text = fs::read_to_string(&run).expect("its text");
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines[0]["contenders"][0]["arch"], "sm_90a");
+    let builds: Vec<_> = lines.iter().filter(|l| l["type"] == "build").collect();
+    assert!(!builds.is_empty());
+    for build in builds {
+        let image = build["image"].as_str().expect("an image");
+        let code = run.with_extension("cubins").join(format!("{image}.cubin"));
+        assert!(
+            fs::read(code)
+                .expect("machine code")
+                .starts_with(b"\x7fELF")
+        );
+    }
+}
+
+#[test]
 fn a_missing_wait_fails_with_its_cause() {
     let sweep = Sweep::new(
         "question   = \"What was missing?\"

@@ -61,6 +61,9 @@ fn data_type(dtype: MapType) -> sys::CUtensorMapDataType {
         MapType::Bf16 => CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
         MapType::F32 => CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
         MapType::F64 => CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
+        MapType::U4 => CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B,
+        MapType::U4Align16 => CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B,
+        MapType::U6Align16 => CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B,
     }
 }
 

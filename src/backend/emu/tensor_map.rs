@@ -56,5 +56,8 @@ fn element(dtype: MapType) -> MapElement {
         MapType::Bf16 => MapElement::Bf16,
         MapType::F32 => MapElement::F32,
         MapType::F64 => MapElement::F64,
+        MapType::U4 => MapElement::U4,
+        MapType::U4Align16 => MapElement::U4Align16,
+        MapType::U6Align16 => MapElement::U6Align16,
     }
 }

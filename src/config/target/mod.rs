@@ -56,6 +56,11 @@ pub(crate) fn like(name: &str, chip: Option<Chip>) -> Option<&'static Device> {
     same.or_else(|| devices().find(|device| Some(device.chip) == chip))
 }
 
+/// Those that go by a name.
+pub(crate) fn built_in() -> impl Iterator<Item = (&'static str, &'static Device)> {
+    BUILT_IN.iter().map(|(name, device)| (*name, device))
+}
+
 /// A target by the name of one that is built in, or by its file, perhaps with
 /// some numbers changed: `h200,sms=144`.
 pub(crate) fn find(word: &str) -> Result<Device, InputError> {

@@ -2,16 +2,10 @@
 #pragma once
 #include <dgx/dequant.cuh>
 #include <dgx/ptx/memory.cuh>
+#include <dgx/silu.cuh>
 #include <dgx/tile.cuh>
 
 namespace dgx {
-
-// x / (1 + e^-x). For very negative x the exponential is inf, its reciprocal
-// 0 and the result -0: no inf / inf on the way.
-__device__ __forceinline__ float silu(float x) {
-  constexpr float MINUS_LOG2_E = -1.4426950408889634f;
-  return x * ptx::reciprocal_approx(1.0f + ptx::exp2_approx(x * MINUS_LOG2_E));
-}
 
 // One element of the operator from the two raw accumulators.
 __device__ __forceinline__ float gated(float gate, float up) { return silu(gate * UNSCALE) * (up * UNSCALE); }

@@ -4,7 +4,7 @@
 
 namespace dgx::ptx {
 
-// Ordinary stores to shared memory become visible to wgmma and TMA. Every
+// Ordinary stores to shared memory become visible to the tensor core and TMA. Every
 // writing thread executes it, before the barrier that hands the data over.
 __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -32,6 +32,20 @@ __device__ __forceinline__ void named_sync(u32 barrier) {
 template <int Threads>
 __device__ __forceinline__ void named_arrive(u32 barrier) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(Threads) : "memory");
+}
+
+// True in one thread of a warp that is here as a whole. What only one may
+// issue must be asked for so: the compiler then knows that it is one.
+__device__ __forceinline__ bool elect_one() {
+  u32 elected;
+  asm volatile(
+      "{\n"
+      ".reg .pred one;\n"
+      "elect.sync _|one, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, one;\n"
+      "}"
+      : "=r"(elected)::"memory");
+  return elected != 0;
 }
 
 // Registers move between warpgroups; every warp of the group executes it.

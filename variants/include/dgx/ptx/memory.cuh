@@ -85,4 +85,17 @@ __device__ __forceinline__ void store_global_v4(void* pointer, uint4 v) {
                : "memory");
 }
 
+// 32 bytes, a whole sector: sm_100 and later.
+__device__ __forceinline__ void store_global_v8(void* pointer, const u32 (&v)[8]) {
+  asm volatile("st.global.v8.b32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8};" ::"l"(pointer), "r"(v[0]), "r"(v[1]),
+               "r"(v[2]), "r"(v[3]), "r"(v[4]), "r"(v[5]), "r"(v[6]), "r"(v[7])
+               : "memory");
+}
+
+__device__ __forceinline__ void store_global_v8(void* pointer, const float* v) {
+  asm volatile("st.global.v8.f32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8};" ::"l"(pointer), "f"(v[0]), "f"(v[1]),
+               "f"(v[2]), "f"(v[3]), "f"(v[4]), "f"(v[5]), "f"(v[6]), "f"(v[7])
+               : "memory");
+}
+
 }  // namespace dgx::ptx

@@ -31,6 +31,35 @@ __device__ __forceinline__ void tma_load_2d(u32 to, const TensorMap* map, u32 x,
       : "memory");
 }
 
+// For both CTAs of a pair: the box lands here, its bytes are counted by the
+// barrier at that place in the even CTA.
+__device__ __forceinline__ u32 even_cta(u32 address) { return address & 0xFEFFFFFF; }
+
+__device__ __forceinline__ void tma_load_2d_pair(u32 to, const TensorMap* map, u32 x, u32 y, u64& full) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2"
+      " [%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(even_cta(shared_address(&full)))
+      : "memory");
+}
+
+__device__ __forceinline__ void tma_load_3d_pair(u32 to, const TensorMap* map, u32 x, u32 y, u32 z, u64& full) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2"
+      " [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(even_cta(shared_address(&full)))
+      : "memory");
+}
+
+// The same box into both CTAs, at the same place.
+__device__ __forceinline__ void tma_load_3d_to_pair(u32 to, const TensorMap* map, u32 x, u32 y, u32 z, u64& full) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+      ".cta_group::2 [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(even_cta(shared_address(&full))), "h"(u16(0b11))
+      : "memory");
+}
+
 // Contiguous bytes; address and size are multiples of 16.
 __device__ __forceinline__ void bulk_load(u32 to, const void* from, u32 bytes, u64& full) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),

@@ -1,0 +1,171 @@
+/*dgx
+summary  = "A pair of CTAs, one MMA of 256 rows over both: each loads its rows of A and half of B1 and B2"
+extend   = "interleaved"
+round    = 8
+claim    = { geomean = 1.3, over = "interleaved", why = "each weight read once for 256 rows, half of it by each SM; the published winners' shape" }
+tiles    = "cdiv(m, 2 * BM) * (n / BN)"
+
+# Pairs over the SMs times the cycles of one K64: two MMAs of 256 rows.
+[tune]
+choose   = { BN = [128, 64] }
+minimise = "cdiv(2 * sum(tiles), sms) * (2 * max(BN / 2, 35 + BN / 8) * 112 + (BN == 128 ? 10000 : 9000))"
+
+[const]
+STAGES  = "min(8, (232448 - 1024) / STAGE)"
+STAGE   = "(BM + BN) * BK / 2 + 3 * 8 * BK"
+SMEM    = "STAGES * STAGE + 1024"
+GATERS  = 128
+THREADS = "GATERS + 64"
+
+[[map]]
+name    = "B1"
+tensor  = "b1"
+type    = "u4"
+box     = ["BK", "BN / 2"]
+swizzle = "128B"
+
+[[map]]
+name    = "B2"
+tensor  = "b2"
+type    = "u4"
+box     = ["BK", "BN / 2"]
+swizzle = "128B"
+
+# Only tensor copies can tell the other CTA's barrier, so atoms come by map too.
+[[map]]
+name    = "SFA"
+tensor  = "sfa_atoms"
+box     = ["256", "BK / 64", "1"]
+swizzle = "none"
+
+[[map]]
+name    = "SFB1"
+tensor  = "sfb1_atoms"
+box     = ["256", "BK / 64", "1"]
+swizzle = "none"
+
+[[map]]
+name    = "SFB2"
+tensor  = "sfb2_atoms"
+box     = ["256", "BK / 64", "1"]
+swizzle = "none"
+
+[[launch]]
+kernel  = "dual_gemm"
+grid    = "2 * sum(tiles)"
+block   = "THREADS"
+smem    = "SMEM"
+cluster = 2
+*/
+#include <dgx/ptx/barrier.cuh>
+#include <dgx/ptx/cluster.cuh>
+#include <dgx/sm100/epilogue.cuh>
+#include <dgx/sm100/operand.cuh>
+#include <dgx/shared.cuh>
+using namespace dgx;
+
+constexpr auto PAIR = ptx::CtaGroup::PAIR;
+
+// The same in both CTAs, place by place: one descriptor serves both.
+struct Shared {
+  struct Stage {
+    alignas(1024) u8 a[BM * BK / 2];
+    alignas(1024) u8 b[2][BN / 2 * BK / 2];
+    u8 a_scales[1][STEP_SCALE_BYTES];
+    u8 b_scales[2][1][STEP_SCALE_BYTES];
+  };
+  Stage stage[STAGES];
+  u64 full[STAGES];   // of the even CTA: the bytes of both
+  u64 empty[STAGES];  // of each
+  u64 done;
+  u32 columns;
+};
+static_assert(BK == STEP && sizeof(Shared::Stage) == STAGE && sizeof(Shared) <= SMEM);
+using Tensor = TensorColumns<BN, 2, 2>;
+enum Warp : u32 { LOADER = GATERS / 32, MULTIPLIER };
+
+// Each CTA's own rows, its half of the weights, and one weight's scales for
+// both: an MMA reads the scales of all of B in each of them.
+__device__ __forceinline__ void load(Shared& shared, const Tile& tile, u32 rank) {
+  const u32 row = tile.row + rank * BM, half = tile.column + rank * (BN / 2);
+  const TensorMap* scales = tile.maps + (rank == 0 ? MAP_SFB1 : MAP_SFB2);
+  for (u32 step = 0; step < tile.group->k / STEP; ++step) {
+    const u32 slot = step % STAGES;
+    auto& stage = shared.stage[slot];
+    u64& full = shared.full[slot];
+    ptx::mbarrier_wait(shared.empty[slot], step / STAGES % 2 ^ 1);
+    if (rank == 0) ptx::mbarrier_arrive_expect_tx(full, 2 * sizeof(stage));
+    ptx::tma_load_2d_pair(ptx::shared_address(stage.b[0]), tile.maps + MAP_B1, step * STEP, half, full);
+    ptx::tma_load_2d_pair(ptx::shared_address(stage.b[1]), tile.maps + MAP_B2, step * STEP, half, full);
+    ptx::tma_load_2d_pair(ptx::shared_address(stage.a), tile.maps + MAP_A, step * STEP, row, full);
+    ptx::tma_load_3d_pair(ptx::shared_address(stage.a_scales), tile.maps + MAP_SFA, 0, step * K64S, row / ATOM_ROWS,
+                          full);
+    ptx::tma_load_3d_to_pair(ptx::shared_address(stage.b_scales[rank]), scales, 0, step * K64S,
+                             tile.column / ATOM_ROWS, full);
+  }
+}
+
+// The even CTA, for both.
+__device__ __forceinline__ void multiply(Shared& shared, const Tensor& tmem, const Tile& tile) {
+  constexpr u32 INSTRUCTION = ptx::nvfp4_instruction(2 * BM, BN);
+  const u32 atom_column = tile.column % ATOM_ROWS / 32;
+  for (u32 step = 0; step < tile.group->k / STEP; ++step) {
+    const u32 slot = step % STAGES;
+    const auto& stage = shared.stage[slot];
+    ptx::mbarrier_wait(shared.full[slot], step / STAGES % 2);
+    ptx::tensor_fence_after();
+    const u64 a = ptx::operand_descriptor(ptx::shared_address(stage.a));
+    const u64 b1 = ptx::operand_descriptor(ptx::shared_address(stage.b[0]));
+    const u64 b2 = ptx::operand_descriptor(ptx::shared_address(stage.b[1]));
+#pragma unroll
+    for (int k64 = 0; k64 < K64S; ++k64) {
+      const u32 at = k64 * ptx::OPERAND_K64;
+      const bool add = step > 0 || k64 > 0;
+      copy_scales<1, PAIR>(tmem.a_scales(k64), stage.a_scales, k64);
+      copy_scales<1, PAIR>(tmem.b_scales(0, k64), stage.b_scales[0], k64);
+      copy_scales<1, PAIR>(tmem.b_scales(1, k64), stage.b_scales[1], k64);
+      ptx::mma_nvfp4<PAIR, ptx::ReuseA::KEEP>(tmem.accumulator(0), a + at, b1 + at, INSTRUCTION, tmem.a_scales(k64),
+                                              tmem.b_scales(0, k64) + atom_column, add);
+      ptx::mma_nvfp4<PAIR, ptx::ReuseA::LAST>(tmem.accumulator(1), a + at, b2 + at, INSTRUCTION, tmem.a_scales(k64),
+                                              tmem.b_scales(1, k64) + atom_column, add);
+    }
+    ptx::mma_commit_pair(shared.empty[slot]);
+  }
+  ptx::mma_commit_pair(shared.done);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+  Shared& shared = shared_memory<Shared>();
+  const Tile tile = find_tile_by_walk<2 * BM, BN>(args, blockIdx.x / 2, MAPS);
+  const u32 rank = ptx::cluster_rank(), warp = threadIdx.x / 32;
+  if (threadIdx.x == 0) {
+    for (u32 i = 0; i < STAGES; ++i) ptx::mbarrier_init(shared.full[i], 1), ptx::mbarrier_init(shared.empty[i], 1);
+    ptx::mbarrier_init(shared.done, 1);
+    ptx::mbarrier_init_fence();
+  }
+  if (warp == MULTIPLIER) ptx::tmem_allocate<Tensor::ALLOCATED, PAIR>(shared.columns);
+  ptx::tensor_fence_before();
+  __syncthreads();
+  ptx::cluster_arrive(), ptx::cluster_wait();
+  ptx::tensor_fence_after();
+  const Tensor tmem{shared.columns};
+
+  if (warp < LOADER) {
+    ptx::mbarrier_wait(shared.done, 0);
+    ptx::tensor_fence_after();
+    const Tile own{tile.group, tile.maps, tile.row + rank * BM, tile.column};
+    store_gated<BN>(own, tmem.accumulator(0), tmem.accumulator(1));
+  } else if (ptx::elect_one()) {
+    if (warp == LOADER) {
+      load(shared, tile, rank);
+    } else if (rank == 0) {
+      multiply(shared, tmem, tile);
+    }
+  }
+  __syncwarp();
+  // Nobody leaves while the other's MMAs, copies or barriers need it.
+  ptx::tensor_fence_before();
+  ptx::cluster_arrive(), ptx::cluster_wait();
+  ptx::tensor_fence_after();
+  if (warp == MULTIPLIER) ptx::tmem_free<Tensor::ALLOCATED, PAIR>(tmem.base);
+}
