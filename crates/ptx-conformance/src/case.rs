@@ -131,16 +131,29 @@ pub enum MapType {
     F32Ftz = 10,
     Tf32 = 11,
     Tf32Ftz = 12,
+    /// `16U4_ALIGN8B`
+    U4 = 13,
+    /// `16U4_ALIGN16B`
+    U4Align16 = 14,
+    /// `16U6_ALIGN16B`
+    U6Align16 = 15,
 }
 
 impl MapType {
-    /// Bytes of one element.
+    /// Bytes of one element, of the types that fill them.
     pub fn bytes(self) -> usize {
+        self.bits() / 8
+    }
+
+    /// Bits of one element in global memory.
+    pub fn bits(self) -> usize {
         match self {
-            Self::U8 => 1,
-            Self::U16 | Self::F16 | Self::Bf16 => 2,
-            Self::U32 | Self::S32 | Self::F32 | Self::F32Ftz | Self::Tf32 | Self::Tf32Ftz => 4,
-            Self::U64 | Self::S64 | Self::F64 => 8,
+            Self::U4 | Self::U4Align16 => 4,
+            Self::U6Align16 => 6,
+            Self::U8 => 8,
+            Self::U16 | Self::F16 | Self::Bf16 => 16,
+            Self::U32 | Self::S32 | Self::F32 | Self::F32Ftz | Self::Tf32 | Self::Tf32Ftz => 32,
+            Self::U64 | Self::S64 | Self::F64 => 64,
         }
     }
 }
@@ -154,25 +167,40 @@ pub enum Swizzle {
     B32 = 1,
     B64 = 2,
     B128 = 3,
+    B128Atom32 = 4,
+    B128Atom32Flip8 = 5,
+    B128Atom64 = 6,
 }
 
 impl Swizzle {
-    /// All four, in the driver's order.
+    /// Those of Blackwell.
+    pub const ATOMS: [Self; 3] = [Self::B128Atom32, Self::B128Atom32Flip8, Self::B128Atom64];
+
+    /// All four of Hopper, in the driver's order.
     pub const ALL: [Self; 4] = [Self::None, Self::B32, Self::B64, Self::B128];
 
     /// The inner extent in bytes over which the swizzle works.
     pub fn span(self) -> u32 {
-        [16, 32, 64, 128][self as usize]
+        [16, 32, 64, 128, 128, 128, 128][self as usize]
     }
 
     /// The name used in case names.
     pub fn label(self) -> &'static str {
-        ["none", "32B", "64B", "128B"][self as usize]
+        let labels = [
+            "none",
+            "32B",
+            "64B",
+            "128B",
+            "128B-atom-32B",
+            "128B-atom-32B-flip-8B",
+            "128B-atom-64B",
+        ];
+        labels[self as usize]
     }
 
-    /// The layout code of a wgmma matrix descriptor.
+    /// The layout code of a wgmma matrix descriptor; Hopper knows four.
     pub fn descriptor_code(self) -> u64 {
-        [0, 3, 2, 1][self as usize]
+        [0, 3, 2, 1][self as usize % 4]
     }
 }
 
@@ -201,10 +229,10 @@ impl MapSpec {
     /// A dense row-major map over `buffer` without swizzle.
     pub fn dense(buffer: MapBuffer, element: MapType, dims: &[u64], extent: &[u32]) -> Self {
         let mut strides = Vec::new();
-        let mut stride = element.bytes() as u64;
+        let mut stride = element.bits() as u64;
         for &dim in &dims[..dims.len() - 1] {
             stride *= dim;
-            strides.push(stride);
+            strides.push(stride / 8);
         }
         Self {
             buffer,

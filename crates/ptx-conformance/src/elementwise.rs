@@ -17,6 +17,7 @@ const THREADS: usize = 128;
 #[derive(Debug, Clone)]
 pub(crate) struct Elementwise {
     name: String,
+    target: &'static str,
     forms: Vec<String>,
     operands: Vec<(Ty, Vec<u64>)>,
     results: Vec<Ty>,
@@ -32,6 +33,7 @@ impl Elementwise {
         let form = name.split('/').next().unwrap_or_default().to_owned();
         Self {
             name,
+            target: "sm_90a",
             forms: vec![form],
             operands: Vec::new(),
             results: Vec::new(),
@@ -47,6 +49,11 @@ impl Elementwise {
         this.operands = crossed(operands);
         let names = OPERANDS[..operands.len()].join(", ");
         this.body(&format!("{form} %d, {names};"))
+    }
+
+    /// Makes it for another target.
+    pub(crate) fn target(self, target: &'static str) -> Self {
+        Self { target, ..self }
     }
 
     /// Replaces the covered forms.
@@ -125,6 +132,7 @@ impl Elementwise {
             self.name.clone(),
             Launch::linear(ctas as u32, THREADS as u32),
         )
+        .target(self.target)
         .forms(self.forms.clone())
         .module(&self.module)
         .compare(self.compare)

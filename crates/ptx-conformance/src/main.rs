@@ -87,10 +87,11 @@ fn check(part: &str) -> Result<ExitCode, String> {
         }
     }
     eprintln!(
-        "{} cases: {exact} bit for bit, {} within tolerance, {bad} disagree, {unanswered} run \
-         that no card has answered",
+        "{} cases: {exact} bit for bit, {} within tolerance, {bad} disagree, {unanswered} of {} \
+         forms run that no card has answered",
         verdicts.len(),
-        verdicts.len() - exact - bad - unanswered
+        verdicts.len() - exact - bad - unanswered,
+        replay::unanswered_forms(&verdicts)
     );
     Ok(ExitCode::from(u8::from(bad > 0)))
 }

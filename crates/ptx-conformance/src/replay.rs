@@ -108,12 +108,18 @@ fn encode(map: &MapSpec, address: u64) -> Result<TensorMap, TensorMapError> {
         MapType::F32Ftz => MapElement::F32Ftz,
         MapType::Tf32 => MapElement::Tf32,
         MapType::Tf32Ftz => MapElement::Tf32Ftz,
+        MapType::U4 => MapElement::U4,
+        MapType::U4Align16 => MapElement::U4Align16,
+        MapType::U6Align16 => MapElement::U6Align16,
     };
     let swizzle = match map.swizzle {
         Swizzle::None => ptx_emu::Swizzle::None,
         Swizzle::B32 => ptx_emu::Swizzle::B32,
         Swizzle::B64 => ptx_emu::Swizzle::B64,
         Swizzle::B128 => ptx_emu::Swizzle::B128,
+        Swizzle::B128Atom32 => ptx_emu::Swizzle::B128Atom32,
+        Swizzle::B128Atom32Flip8 => ptx_emu::Swizzle::B128Atom32Flip8,
+        Swizzle::B128Atom64 => ptx_emu::Swizzle::B128Atom64,
     };
     TensorMap::tiled(Tiled {
         element,
@@ -332,7 +338,7 @@ pub fn read_goldens(folder: &Path) -> Result<HashMap<String, Golden>, GoldenErro
     let mut goldens = HashMap::new();
     for group in families::groups() {
         let path = folder.join(group).with_extension("golden");
-        if families::card(group) == Card::Blackwell && !path.exists() {
+        if families::card(group) != Card::Hopper && !path.exists() {
             continue;
         }
         let file = Goldens::read(&path)?;
@@ -352,11 +358,20 @@ pub fn unanswered(goldens: &HashMap<String, Golden>) -> HashSet<String> {
         let of_group = FAMILIES.iter().filter(|f| f.group == group);
         let cases: Vec<Case> = of_group.flat_map(|f| (f.cases)()).collect();
         let answered = cases.iter().any(|case| goldens.contains_key(&case.name));
-        if families::card(group) == Card::Blackwell && !answered {
+        if families::card(group) != Card::Hopper && !answered {
             names.extend(cases.into_iter().map(|case| case.name));
         }
     }
     names
+}
+
+/// The instruction forms that were run and held against nothing.
+pub fn unanswered_forms(verdicts: &[(Case, Verdict)]) -> usize {
+    let run = |(case, verdict): &'_ (Case, Verdict)| match verdict {
+        Verdict::Unanswered => case.forms.clone(),
+        _ => Vec::new(),
+    };
+    verdicts.iter().flat_map(run).collect::<HashSet<_>>().len()
 }
 
 /// Replays every case whose name contains `part`, on all cores, in the suite's order.

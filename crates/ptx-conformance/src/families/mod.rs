@@ -2,6 +2,7 @@
 
 mod atomic;
 mod barrier;
+mod blackwell;
 mod cluster;
 mod compare;
 mod control;
@@ -14,6 +15,7 @@ mod matrix;
 mod mbarrier;
 mod memory;
 mod mma;
+mod narrow_mma;
 mod special;
 mod tcgen05;
 mod tensor_copy;
@@ -29,7 +31,14 @@ pub enum Card {
     Hopper,
     /// A B200. None has answered yet: until one does, its cases are only run.
     Blackwell,
+    /// Blackwell without tensor memory, likewise.
+    Consumer,
 }
+
+/// What the cases of a B200 are made for.
+const BLACKWELL: &str = "sm_100a";
+/// What those of the consumer chips are.
+const CONSUMER: &str = "sm_120a";
 
 impl Card {
     /// The major compute capability.
@@ -37,6 +46,7 @@ impl Card {
         match self {
             Self::Hopper => 9,
             Self::Blackwell => 10,
+            Self::Consumer => 12,
         }
     }
 }
@@ -87,6 +97,18 @@ pub const FAMILIES: &[Family] = &[
         card: Card::Blackwell,
         ..family("tcgen05", "tcgen05", tcgen05::cases)
     },
+    Family {
+        card: Card::Blackwell,
+        ..family("blackwell", "blackwell", blackwell::cases)
+    },
+    Family {
+        card: Card::Blackwell,
+        ..family("blackwell_copy", "blackwell", blackwell::copies::cases)
+    },
+    Family {
+        card: Card::Consumer,
+        ..family("narrow_mma", "narrow_mma", narrow_mma::cases)
+    },
 ];
 
 /// The golden files' stems, each once.
@@ -130,6 +152,6 @@ mod tests {
     fn groups_are_contiguous_and_few() {
         let groups = groups();
         assert_eq!(groups.iter().collect::<BTreeSet<_>>().len(), groups.len());
-        assert!(groups.len() <= 7);
+        assert!(groups.len() <= 9);
     }
 }

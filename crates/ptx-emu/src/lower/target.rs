@@ -158,6 +158,7 @@ const RULES: &[Rule] = &[
         Needs::Chips(&[100, 101, 103, 110, 120, 121]),
     ),
     rule("cvt", &["rs"], Needs::Chips(&[100, 103])),
+    rule("cvt", &["tf32"], Needs::From(80)),
     rule("cvt", &["rn", "satfinite", "tf32"], Needs::From(100)),
     rule("cvt", &["rz", "satfinite", "tf32"], Needs::From(100)),
     rule("mma", &["e4m3"], Needs::From(89)),
@@ -342,7 +343,7 @@ mod tests {
             ("cvt.rn.satfinite.tf32.f32 %r1, %f1;", from_100),
             (
                 "cvt.rna.satfinite.tf32.f32 %r1, %f1;",
-                "75 80 89 90 90a 100 100a 100f 103 103a 103f 110 110a 110f 120 120a 120f 121a",
+                "80 89 90 90a 100 100a 100f 103 103a 103f 110 110a 110f 120 120a 120f 121a",
             ),
             (
                 "cvt.rn.satfinite.e4m3x2.f32 %rs1, %f1, %f2;",
