@@ -12,9 +12,10 @@ pub(crate) const RECORD_BYTES: u64 = 8;
 pub(crate) const STAMPS: &str = "stamps";
 
 /// What all stamps of a call should take, and may take at most.
-const ROOM: u64 = 64 << 20;
+const ROOM: u64 = 768 << 20;
 const MOST_ROOM: u64 = 1 << 30;
-/// Records of a warp, few and many: two hundred tell a tile with a long K.
+/// Records of a warp, few and many: two hundred tell a tile with a long K, and a
+/// persistent CTA has several.
 const FEWEST: u64 = 16;
 const MOST: u64 = 4096;
 /// Places in `Args::scratch`.

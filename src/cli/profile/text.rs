@@ -148,8 +148,8 @@ pub(super) fn stamped(device: &str, calls: &StampedCalls, lost: Lost) -> String 
     }
     if lost.full > 0 {
         told += &format!(
-            " {} of {} warps had more to write than there is room for: their later waits are \
-             told as issuing.",
+            " {} of {} warps had more to write than there is room for: what came later is \
+             told as issuing or epilogue, so the stages are not to be believed.",
             lost.full, lost.all
         );
     }
