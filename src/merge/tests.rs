@@ -248,7 +248,7 @@ fn a_shard_cut_off_at_any_byte_is_merged_as_far_as_it_came() {
             let partly = parts.merge(&[one.clone(), two.clone()]).unwrap();
             assert_eq!(partly.missing.is_empty(), cut > last, "cut at {cut}");
             std::fs::write(&two, &whole).unwrap();
-            let full = parts.merge(&[two.clone()]).unwrap();
+            let full = parts.merge(std::slice::from_ref(&two)).unwrap();
             assert_eq!(full.missing, [], "cut at {cut}");
             same(&full.run, &parts.single());
             std::fs::remove_file(&full.run.path).unwrap();

@@ -113,7 +113,16 @@ impl Sim<'_> {
                 pair,
             } => {
                 let start = now.max(self.map_read(sm, now, issued));
-                self.bulk(index, (now, start), way, at, rows, bytes, (to, pair), barrier);
+                self.bulk(
+                    index,
+                    (now, start),
+                    way,
+                    at,
+                    rows,
+                    bytes,
+                    (to, pair),
+                    barrier,
+                );
             }
             Deed::Barrier { id, threads, waits } => {
                 return self.meet(index, now, id, threads, waits);
