@@ -76,6 +76,8 @@ mod present;
 mod contest;
 mod export;
 
+mod agreement;
+
 mod report;
 
 mod cli;

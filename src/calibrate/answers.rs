@@ -31,6 +31,9 @@ pub(crate) struct Asked {
     pub(crate) compiler: String,
     /// How often each case was called.
     pub(crate) times: u32,
+    /// How many cases: with fewer, the file was cut. Early files do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cases: Option<usize>,
 }
 
 /// One case and what every call of it showed.
@@ -91,6 +94,33 @@ impl Answer {
         }
     }
 
+    /// Whether it is to this very case.
+    pub(crate) fn is_to(&self, case: &Case) -> bool {
+        let defines: BTreeMap<String, String> = case.defines.iter().cloned().collect();
+        self.name == case.name
+            && self.read == case.read
+            && self.defines == defines
+            && [self.grid, self.block, self.cluster, self.smem]
+                == [case.grid, case.block, case.cluster, case.smem]
+            && (self.launches, self.overlap, self.l2) == (case.launches, case.overlap, case.l2)
+    }
+
+    /// Whether every call answered, with a time.
+    fn checked(&self, times: u32) -> Result<(), String> {
+        let Self { name, values, .. } = self;
+        if values.len() != times as usize {
+            let found = values.len();
+            return Err(format!(
+                "{name} was called {times} times, and {found} answers are there"
+            ));
+        }
+        let readings = [values, &self.cycles, &self.nanos, &self.micros, &self.mhz];
+        match readings.into_iter().flatten().all(|value| *value > 0.0) {
+            true => Ok(()),
+            false => Err(format!("the answer to {name} is no time")),
+        }
+    }
+
     /// The middle one of the answers.
     pub(crate) fn median(&self) -> f64 {
         let mut sorted = self.values.clone();
@@ -113,21 +143,56 @@ impl Answers {
 
     /// Reads a file back; an error names its line.
     pub(crate) fn from_text(text: &str) -> Result<Self, String> {
-        let (mut asked, mut answers) = (None, Vec::new());
-        for (number, line) in (1..).zip(text.lines()) {
-            let line = serde_json::from_str(line).map_err(|e| format!("line {number}: {e}"))?;
-            match line {
-                Line::Header(header) if header.schema != SCHEMA => {
-                    let schema = header.schema;
-                    return Err(format!("schema {schema} is not known here ({SCHEMA} is)"));
-                }
-                Line::Header(header) if asked.is_none() => asked = Some(*header),
-                Line::Answer(answer) if asked.is_some() => answers.push(*answer),
-                Line::Header(_) => return Err(format!("line {number}: a second header")),
-                Line::Answer(_) => return Err(format!("line {number}: no header before it")),
+        let mut lines = (1..).zip(text.lines());
+        let (_, header) = lines.next().ok_or("there is no header")?;
+        let asked = header_of(header).map_err(|why| format!("line 1: {why}"))?;
+        let mut answers: Vec<Answer> = Vec::new();
+        for (number, line) in lines {
+            let wrong = |why: String| format!("line {number}: {why}");
+            let answer = match serde_json::from_str(line).map_err(|e| wrong(e.to_string()))? {
+                Line::Answer(answer) => *answer,
+                Line::Header(_) => return Err(wrong("a second header".to_owned())),
+            };
+            answer.checked(asked.times).map_err(wrong)?;
+            if answers.iter().any(|other| other.name == answer.name) {
+                return Err(wrong(format!(
+                    "the answer to {} is there twice",
+                    answer.name
+                )));
             }
+            answers.push(answer);
         }
-        let asked = asked.ok_or("there is no header")?;
-        Ok(Self { asked, answers })
+        let found = answers.len();
+        match asked.cases {
+            Some(cases) if cases != found => Err(format!(
+                "it was cut: {cases} cases were asked, and {found} answers are there"
+            )),
+            _ if !text.ends_with('\n') => Err("it was cut: its last line does not end".to_owned()),
+            _ => Ok(Self { asked, answers }),
+        }
+    }
+}
+
+/// The first line. Its format is looked at before anything in it: of another
+/// one, nothing else can be said.
+fn header_of(line: &str) -> Result<Asked, String> {
+    #[derive(Deserialize)]
+    struct Format {
+        #[serde(rename = "type")]
+        kind: String,
+        schema: Option<u32>,
+    }
+    let format: Format = serde_json::from_str(line).map_err(|e| e.to_string())?;
+    match (format.kind.as_str(), format.schema) {
+        ("header", Some(SCHEMA)) => {}
+        ("header", Some(schema)) => {
+            return Err(format!("schema {schema} is not known here ({SCHEMA} is)"));
+        }
+        ("header", None) => return Err("the header has no schema".to_owned()),
+        _ => return Err("no header before it".to_owned()),
+    }
+    match serde_json::from_str(line).map_err(|e| e.to_string())? {
+        Line::Header(asked) => Ok(*asked),
+        Line::Answer(_) => Err("no header before it".to_owned()),
     }
 }

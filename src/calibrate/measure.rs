@@ -4,6 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::answers::{Answer, Answers, Asked, SCHEMA};
+use super::only::Only;
 use super::probe::{Case, L2, Probe, Read, cases, unit};
 use crate::backend::cuda::{self, Presence, ProbeBench, Reading, Trial, tools_unit};
 use crate::compile::{Compiler, Image, Unit};
@@ -17,10 +18,10 @@ const TIMES: u32 = 5;
 /// What probes read: any bits do, but the same in every run.
 const DATA_SEED: u64 = 0x0d67;
 
-/// What the GPU answers to the cases whose names contain `only`.
-pub(crate) fn measure(only: Option<&str>, compiler: &Compiler) -> Result<Answers, CommandError> {
+/// What the GPU answers to the cases that are meant.
+pub(crate) fn measure(only: &Only, compiler: &Compiler) -> Result<Answers, CommandError> {
     let chip = present()?;
-    let chosen = chosen(only)?;
+    let chosen: Chosen = only.of(cases(), |(_, case)| &case.name)?;
     let images = compiled(&chosen, compiler)?;
     let tools = tools(chip, compiler)?;
     let (data, scratch) = memory(&chosen);
@@ -36,6 +37,7 @@ pub(crate) fn measure(only: Option<&str>, compiler: &Compiler) -> Result<Answers
         device: DeviceRecord::new(BackendKind::Cuda, bench.device()),
         compiler: compiler.version(),
         times: TIMES,
+        cases: Some(chosen.len()),
     };
     let mut answers = Vec::with_capacity(chosen.len());
     for ((_, case), image) in chosen.iter().zip(&images) {
@@ -60,21 +62,11 @@ fn present() -> Result<Chip, CommandError> {
 
 type Chosen = Vec<(&'static Probe, &'static Case)>;
 
-fn chosen(only: Option<&str>) -> Result<Chosen, CommandError> {
-    let wanted = |case: &Case| only.is_none_or(|text| case.name.contains(text));
-    let chosen: Chosen = cases().filter(|(_, case)| wanted(case)).collect();
-    match chosen.is_empty() {
-        false => Ok(chosen),
-        true => Err(CommandError::new(
-            Exit::Usage,
-            format!("no case has `{}` in its name", only.unwrap_or_default()),
-            "dgx calibrate --list names them all",
-        )),
-    }
-}
-
 /// An image for each case; those of one unit share it.
-fn compiled(chosen: &Chosen, compiler: &Compiler) -> Result<Vec<Image>, CommandError> {
+pub(super) fn compiled(
+    chosen: &[(&Probe, &Case)],
+    compiler: &Compiler,
+) -> Result<Vec<Image>, CommandError> {
     let mut units: Vec<Unit> = Vec::new();
     let mut places = HashMap::new();
     let mut of_case = Vec::new();
@@ -89,12 +81,15 @@ fn compiled(chosen: &Chosen, compiler: &Compiler) -> Result<Vec<Image>, CommandE
     }
     let compiled = compiler.compile_all(&units, |_, _| (), || false);
     let compiled = compiled.map_err(|e| could_not_run(&e.to_string()))?;
-    let take = |place: usize| match compiled[place].as_ref().map(|c| &c.outcome) {
+    let take = |(place, (_, case)): (usize, &(&Probe, &Case))| match compiled[place]
+        .as_ref()
+        .map(|c| &c.outcome)
+    {
         Some(Ok(image)) => Ok(image.clone()),
-        Some(Err(message)) => Err(could_not_run(message)),
+        Some(Err(log)) => Err(failed(case, &format!("it does not compile:\n{log}"))),
         None => Err(could_not_run("compiling was stopped")),
     };
-    of_case.into_iter().map(take).collect()
+    of_case.into_iter().zip(chosen).map(take).collect()
 }
 
 fn tools(chip: Chip, compiler: &Compiler) -> Result<Image, CommandError> {
@@ -145,7 +140,7 @@ fn answer(case: &Case, image: &Image, readings: &[Reading]) -> Result<Answer, Co
     Ok(answer)
 }
 
-fn failed(case: &Case, why: &str) -> CommandError {
+pub(super) fn failed(case: &Case, why: &str) -> CommandError {
     could_not_run(&format!("{}: {why}", case.name))
 }
 
@@ -157,6 +152,6 @@ fn no_gpu(why: &str) -> CommandError {
     )
 }
 
-fn could_not_run(message: &str) -> CommandError {
+pub(super) fn could_not_run(message: &str) -> CommandError {
     CommandError::new(Exit::CouldNotRun, message, "dgx doctor says what is here")
 }

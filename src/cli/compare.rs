@@ -176,7 +176,7 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     let difference = mismatch(&a, &b);
     if let (Some(difference), false) = (&difference, args.across_devices) {
         return Err(InputError::new(
-            format!("the two runs come from different devices: {difference}"),
+            format!("the two runs {}", difference.why()),
             "times of different devices say little about a design; \
              --across-devices compares them all the same, labelled",
         )

@@ -93,7 +93,7 @@ enum Command {
     List(list::Args),
     /// Do everything for a round but run it
     Check(check::Args),
-    /// Ask the GPU what its instructions, memories, barriers and launches cost
+    /// Ask a GPU what its parts cost, fit the model to it, and say how far off the model is
     Calibrate(calibrate::Args),
     /// Say what is here: driver, GPU, compiler, and where each was found
     Doctor(doctor::Args),

@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 
 use super::Globals;
 use super::runs;
+use crate::agreement::Agreement;
 use crate::contest::dispatch::dispatch;
 use crate::contest::lineage::lineage;
 use crate::contest::story;
@@ -26,6 +27,9 @@ pub(super) struct Args {
     /// Put runs of different GPUs or backends on one page, labelled
     #[arg(long)]
     across_devices: bool,
+    /// Show how far modelled times are from measured ones: what `dgx calibrate RUN --export-json` wrote
+    #[arg(long, value_name = "FILE")]
+    modelled: Option<PathBuf>,
     /// Write the best contender per shape as TOML
     #[arg(long, value_name = "FILE")]
     export_dispatch_toml: Option<PathBuf>,
@@ -48,13 +52,14 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             &args.export_dispatch_toml,
             &args.export_dispatch_header,
         ],
-        paths.iter().map(PathBuf::as_path),
+        paths.iter().chain(&args.modelled).map(PathBuf::as_path),
     )?;
+    let modelled = args.modelled.as_deref().map(Agreement::read).transpose()?;
     let subjects = subjects(&args, &paths)?;
     let (Some(last), Some(output)) = (subjects.last(), output) else {
         return Ok(Exit::Done);
     };
-    export::write(&output, &page(&subjects))?;
+    export::write(&output, &page(&subjects, modelled.as_ref()))?;
     let nodes = lineage(&last.run, &last.ranking);
     let table = dispatch(&last.run, &last.ranking);
     let written = write_dispatch(&args, table.as_ref());
@@ -79,7 +84,7 @@ fn subjects(args: &Args, paths: &[PathBuf]) -> Result<Vec<Subject>, CommandError
             && !args.across_devices
         {
             return Err(InputError::new(
-                format!("the runs come from different devices: {difference}"),
+                format!("the runs {}", difference.why()),
                 "give runs of one device, or --across-devices to have them on one page, labelled",
             )
             .into());

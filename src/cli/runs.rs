@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use super::Globals;
 use crate::compile::{Compiler, Limits, cache_root};
-use crate::config::{Round, target};
+use crate::config::{Baseline, Round, Selection, target};
 use crate::contest::rounds::settle_baseline;
-use crate::diagnostic::{CommandError, InputError, nearest};
+use crate::diagnostic::{CommandError, InputError, SourceFile, nearest};
 use crate::domain::{ContenderId, Device, Exit};
 use crate::export::{self, Document};
 use crate::present::Style;
+use crate::record::schema::Header;
 use crate::record::{self, Run};
 
 /// Where sweeps put their run files.
@@ -44,6 +45,39 @@ pub(super) fn device_of(run: &Run) -> Result<Device, InputError> {
     };
     device.limits.sms = run.header.device.sms;
     Ok(device)
+}
+
+/// The round of a run: the contenders and the baseline it
+/// began with, whatever picked them then. Without a config, its text is the
+/// one on record.
+pub(super) fn round_of(config: Option<&Path>, header: &Header) -> Result<Round, CommandError> {
+    let mut round = match config {
+        Some(config) => Round::read(config)?,
+        None => Round::from_source(SourceFile {
+            path: PathBuf::from(&header.config.path),
+            text: header.config.text.as_str().into(),
+        })?,
+    };
+    let ids = header.contenders.iter().map(|c| &c.id);
+    round.contenders = ids
+        .map(|id| selection(id.as_str()))
+        .collect::<Result<_, _>>()?;
+    round.baseline = Baseline::Contender(selection(header.baseline.as_str())?);
+    if header.shard.is_some() {
+        round.keep(|shape| header.shapes.contains(shape));
+    }
+    Ok(round)
+}
+
+/// A contender as a command line names it.
+pub(super) fn selection(text: &str) -> Result<Selection, CommandError> {
+    Selection::parse(text, 0..0).map_err(|why| {
+        CommandError::new(
+            Exit::Usage,
+            format!("`{text}` names no contender: {why}"),
+            "write NAME or NAME[PARAM=1]; `dgx list` shows what there is",
+        )
+    })
 }
 
 /// NVRTC and the cache of this folder, for commands that compile and run nothing.

@@ -8,9 +8,9 @@ use super::runs::{self, Exports};
 use crate::backend::Emulation;
 use crate::catalog::Catalog;
 use crate::cluster::{Order, submit};
-use crate::config::{Array, Baseline, Measurement, Round, Selection, Slurm, target};
+use crate::config::{Array, Baseline, Measurement, Round, Slurm, target};
 use crate::contest::rounds;
-use crate::diagnostic::{CommandError, SourceFile};
+use crate::diagnostic::CommandError;
 use crate::domain::{BackendKind, Device, Exit, content_hash};
 use crate::export::Document;
 use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
@@ -451,7 +451,7 @@ fn launches(call: &OperatorCall) -> String {
 /// The round file with the command line's wishes laid over it.
 fn round(args: &Args, begun: Option<&Header>) -> Result<Round, CommandError> {
     if let Some(header) = begun {
-        let mut round = resumed_round(args.config.as_deref(), header)?;
+        let mut round = runs::round_of(args.config.as_deref(), header)?;
         limit(&mut round, args);
         return match conflicts(args, &round, header) {
             flags if flags.is_empty() => Ok(round),
@@ -472,10 +472,12 @@ fn round(args: &Args, begun: Option<&Header>) -> Result<Round, CommandError> {
     let mut round = Round::read(path)?;
     if !args.only.is_empty() {
         let names = args.only.iter().flat_map(|list| &list.0);
-        round.contenders = names.map(|t| selection(t)).collect::<Result<_, _>>()?;
+        round.contenders = names
+            .map(|t| runs::selection(t))
+            .collect::<Result<_, _>>()?;
     }
     match args.baseline.as_ref().or(args.settled.as_ref()) {
-        Some(baseline) => round.baseline = Baseline::Contender(selection(baseline)?),
+        Some(baseline) => round.baseline = Baseline::Contender(runs::selection(baseline)?),
         None => rounds::settle_baseline(&mut round, &args.results)?,
     }
     limit(&mut round, args);
@@ -560,38 +562,6 @@ fn departures(args: &Args) -> Vec<String> {
     let target = args.target.iter().map(|word| format!("--target {word}"));
     let all = only.chain(baseline).chain(quick).chain(time_only);
     all.chain(target).collect()
-}
-
-/// The round of a run that is resumed: the contenders and the baseline it
-/// began with, whatever picked them then. Without a config, its text is the
-/// one on record.
-fn resumed_round(config: Option<&Path>, header: &Header) -> Result<Round, CommandError> {
-    let mut round = match config {
-        Some(config) => Round::read(config)?,
-        None => Round::from_source(SourceFile {
-            path: PathBuf::from(&header.config.path),
-            text: header.config.text.as_str().into(),
-        })?,
-    };
-    let ids = header.contenders.iter().map(|c| &c.id);
-    round.contenders = ids
-        .map(|id| selection(id.as_str()))
-        .collect::<Result<_, _>>()?;
-    round.baseline = Baseline::Contender(selection(header.baseline.as_str())?);
-    if header.shard.is_some() {
-        round.keep(|shape| header.shapes.contains(shape));
-    }
-    Ok(round)
-}
-
-fn selection(text: &str) -> Result<Selection, CommandError> {
-    Selection::parse(text, 0..0).map_err(|why| {
-        CommandError::new(
-            Exit::Usage,
-            format!("`{text}` names no contender: {why}"),
-            "write NAME or NAME[PARAM=1]; `dgx list` shows what there is",
-        )
-    })
 }
 
 /// Seconds by stage, and what share of them went neither to compiling nor to

@@ -4,7 +4,7 @@ use ptx_time::Machine;
 use serde::{Deserialize, Serialize};
 
 use super::roofline::Ceiling;
-use super::{Bytes, Chip, Timing};
+use super::{Bytes, Chip, Timing, content_hash};
 
 /// A GPU in numbers: which code it runs, how much there is of everything, and
 /// how fast that is. Read from `configs/targets/`; on a card, what its driver
@@ -109,6 +109,15 @@ impl Device {
                 self.peaks.bandwidth,
             ),
         }
+    }
+
+    /// What tells the numbers of one model from another's.
+    pub(crate) fn model_digest(&self) -> Option<String> {
+        let model = self.model.as_ref()?;
+        let number = |name: &&str| format!("{name}={:?}", model.number(name));
+        let mut digest = content_hash(Machine::NAMES.iter().map(number));
+        digest.truncate(12);
+        Some(digest)
     }
 
     /// Notes that the numbers under these keys are somebody else's word.

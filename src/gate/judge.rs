@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use super::gap::Gap;
 use super::ruling::{Finding, Found, GateReport, Note, Reason, Rule, Ruling, Wanted, Whose};
+use super::speed::{Doubt, Judged};
 use super::{completeness, counters, resources, speed};
 use crate::claims::{self, ClaimVerdict};
 use crate::config::Gate;
@@ -12,7 +13,7 @@ use crate::domain::{ContenderId, Status, Timing};
 use crate::rank::{Comparison, Ranking, Side, compare_runs, mismatch};
 use crate::record::Run;
 use crate::record::schema::ContenderRecord;
-use crate::stats::Detectable;
+use crate::stats::{Detectable, LogEstimate};
 
 /// What a run is held against.
 #[derive(Clone, Copy)]
@@ -32,7 +33,7 @@ pub(crate) enum GateError {
     NoCommonShape,
     #[error("the two runs have no contender in common")]
     NoCommonContender,
-    #[error("the two runs come from different devices: {0}")]
+    #[error("the two runs {0}")]
     Devices(String),
 }
 
@@ -75,10 +76,17 @@ pub(crate) fn judge(
         findings: Vec::new(),
         notes: Vec::new(),
     };
+    if run.timing() == Timing::Modelled {
+        let device = &run.header.device;
+        report.notes.push(Note::Modelled {
+            device: device.name.clone(),
+            error: device.model_error(),
+        });
+    }
     if let Over::Run(base, base_ranking) = over {
         if let Some(difference) = mismatch(base, run) {
             if !across_devices {
-                return Err(GateError::Devices(difference.to_string()));
+                return Err(GateError::Devices(difference.why()));
             }
             report.across_devices = Some(difference);
         }
@@ -362,7 +370,7 @@ impl Case<'_> {
             return Some(self.no_ratio(Rule::MinGeomean, wanted, beside));
         };
         let limit = self.ranking.detectable.as_ref();
-        let judged = speed::judge(&comparison.geomean, threshold, limit, self.run.timing());
+        let judged = self.at_least(&comparison.geomean, threshold, limit);
         Some(self.judged(Rule::MinGeomean, None, wanted, judged))
     }
 
@@ -379,7 +387,7 @@ impl Case<'_> {
         let compared = beside.comparison.iter().flat_map(|c| &c.shapes);
         for (shape, estimate) in compared {
             let limit = shape_limit(self.run, self.ranking, shape);
-            let judged = speed::judge(estimate, floor, limit, self.run.timing());
+            let judged = self.at_least(estimate, floor, limit);
             if worst.is_none_or(|(_, least)| estimate.mean < least) {
                 worst = Some((shape, estimate.mean));
             }
@@ -434,16 +442,25 @@ impl Case<'_> {
     }
 
     fn slack(&self, limits: [Option<&Detectable>; 2]) -> speed::Slack {
-        speed::Slack::of(limits, other_card(self.over, self.run))
+        speed::Slack::of(limits, other_card(self.over, self.run), self.doubt())
     }
 
-    fn judged(
-        &self,
-        rule: Rule,
-        shape: Option<&str>,
-        wanted: Wanted,
-        judged: speed::Judged,
-    ) -> Finding {
+    fn at_least(&self, estimate: &LogEstimate, least: f64, limit: Option<&Detectable>) -> Judged {
+        speed::judge(estimate, least, limit, self.run.timing(), self.doubt())
+    }
+
+    /// Over an earlier run the same model speaks of the same design twice.
+    fn doubt(&self) -> Doubt {
+        match (self.run.timing(), self.over) {
+            (Timing::Modelled, Over::Contender(_)) => {
+                let error = self.run.header.device.model_error();
+                error.map_or(Doubt::Uncalibrated, Doubt::Model)
+            }
+            _ => Doubt::No,
+        }
+    }
+
+    fn judged(&self, rule: Rule, shape: Option<&str>, wanted: Wanted, judged: Judged) -> Finding {
         Finding {
             ruling: judged.ruling,
             wanted,

@@ -157,6 +157,10 @@ pub(crate) enum Reason {
     },
     /// A loss of this share cannot be ruled out.
     Open(f64),
+    /// The model is off by this share in the median, and this is nearer.
+    Model(f64),
+    /// Nobody knows how far off the model is.
+    Uncalibrated,
     SmemOver(Bytes),
     RegistersOver(u32),
     OccupancyShort(f64),
@@ -195,6 +199,9 @@ pub(crate) enum Note {
     OtherCard,
     /// The baseline run has nothing to hold it against.
     New(ContenderId),
+    /// Times are modelled for this device, off by this share in the median as
+    /// far as anybody compared.
+    Modelled { device: String, error: Option<f64> },
 }
 
 /// Which run lacks something.

@@ -17,12 +17,35 @@ pub(super) fn lone(estimate: &LogEstimate, timing: Timing) -> Option<Reason> {
     few.then_some(Reason::OneProcess)
 }
 
+/// How far a ratio of two designs can be off, besides its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Doubt {
+    /// Measured; or one design by one model, which errs alike on both sides.
+    No,
+    /// Modelled: so much of it in the median of those compared with a card.
+    Model(f64),
+    /// Modelled for what nobody compared.
+    Uncalibrated,
+}
+
+impl Doubt {
+    /// Why a ratio so far from a threshold, as a logarithm, decides nothing.
+    fn within(self, distance: f64) -> Option<Reason> {
+        match self {
+            Self::Model(error) if distance.abs() < error.ln_1p() => Some(Reason::Model(error)),
+            Self::Uncalibrated => Some(Reason::Uncalibrated),
+            Self::No | Self::Model(_) => None,
+        }
+    }
+}
+
 /// Holds an estimated speedup against a threshold.
 pub(super) fn judge(
     estimate: &LogEstimate,
     threshold: f64,
     detectable: Option<&Detectable>,
     timing: Timing,
+    doubt: Doubt,
 ) -> Judged {
     let ratio = estimate.ratio(CONFIDENCE);
     let judged = |ruling, reason: Option<Reason>| Judged {
@@ -31,6 +54,9 @@ pub(super) fn judge(
         reason,
     };
     if let Some(why) = lone(estimate, timing) {
+        return judged(Ruling::Undecided, Some(why));
+    }
+    if let Some(why) = doubt.within(estimate.mean - threshold.ln()) {
         return judged(Ruling::Undecided, Some(why));
     }
     // A threshold of exactly 1 asks which side of equal a design is on, which
@@ -70,15 +96,21 @@ pub(super) struct Slack {
     /// What the runs can tell apart together, as a share.
     share: f64,
     other_card: bool,
+    doubt: Doubt,
 }
 
 impl Slack {
     /// Two runs each see so much: what lies within both is nothing.
-    pub(super) fn of(limits: [Option<&Detectable>; 2], other_card: bool) -> Self {
+    pub(super) fn of(limits: [Option<&Detectable>; 2], other_card: bool, doubt: Doubt) -> Self {
         let seen = limits.iter().flatten().map(|limit| limit.effect.ln_1p());
+        let error = match doubt {
+            Doubt::Model(error) => error.ln_1p(),
+            Doubt::No | Doubt::Uncalibrated => 0.0,
+        };
         Self {
-            share: seen.sum::<f64>().exp_m1(),
+            share: (seen.sum::<f64>() + error).exp_m1(),
             other_card,
+            doubt,
         }
     }
 
@@ -102,6 +134,9 @@ pub(super) fn not_slower(estimate: &LogEstimate, slack: &Slack, timing: Timing) 
     if let Some(why) = lone(estimate, timing) {
         return judged(Ruling::Undecided, Some(why));
     }
+    if slack.doubt == Doubt::Uncalibrated {
+        return judged(Ruling::Undecided, Some(Reason::Uncalibrated));
+    }
     let slower = |other_card| Reason::Slower {
         loss: 1.0 / ratio.estimate - 1.0,
         other_card,
@@ -119,7 +154,7 @@ pub(super) fn not_slower(estimate: &LogEstimate, slack: &Slack, timing: Timing) 
         }
         (Some(_), Some(_)) => judged(Ruling::Passed, None),
         _ if timing.sampled() => judged(Ruling::Undecided, Some(Reason::OneBlock)),
-        _ if ratio.estimate >= 1.0 - ROUNDING => judged(Ruling::Passed, None),
+        _ if ratio.estimate >= slack.floor() - ROUNDING => judged(Ruling::Passed, None),
         _ => judged(Ruling::Failed, Some(slower(false))),
     }
 }
@@ -146,6 +181,7 @@ mod tests {
             threshold,
             seen.as_ref(),
             Timing::Measured,
+            Doubt::No,
         )
         .ruling
     }
@@ -200,7 +236,7 @@ mod tests {
     fn slower_is_what_the_whole_interval_says() {
         let seen = detectable(estimate(1.0, 0.001)).unwrap();
         let ruling = |ratio, se, other_card| {
-            let slack = Slack::of([Some(&seen), Some(&seen)], other_card);
+            let slack = Slack::of([Some(&seen), Some(&seen)], other_card, Doubt::No);
             not_slower(&estimate(ratio, se), &slack, Timing::Measured).ruling
         };
         for (ratio, se, same, other) in [
@@ -220,7 +256,8 @@ mod tests {
         }
         let exact = |ratio: f64, timing| {
             let point = LogEstimate::point(ratio.ln());
-            not_slower(&point, &Slack::of([None, None], false), timing).ruling
+            let slack = Slack::of([None, None], false, Doubt::No);
+            not_slower(&point, &slack, timing).ruling
         };
         assert_eq!(exact(1.0, Timing::Modelled), Ruling::Passed);
         assert_eq!(exact(0.9999, Timing::Modelled), Ruling::Failed);
@@ -231,14 +268,35 @@ mod tests {
     #[test]
     fn points_pass_by_their_value_unless_they_were_to_be_measured() {
         let point = LogEstimate::point(1.5f64.ln());
-        let at = |threshold, timing| judge(&point, threshold, None, timing).ruling;
+        let at = |threshold, timing| judge(&point, threshold, None, timing, Doubt::No).ruling;
         assert_eq!(at(1.4, Timing::Modelled), Ruling::Passed);
         assert_eq!(at(1.6, Timing::Recorded), Ruling::Failed);
         assert_eq!(at(1.4, Timing::Measured), Ruling::Undecided);
         let nan = LogEstimate::point(f64::NAN);
         assert_eq!(
-            judge(&nan, 1.0, None, Timing::Recorded).ruling,
+            judge(&nan, 1.0, None, Timing::Recorded, Doubt::No).ruling,
             Ruling::Failed
         );
+    }
+
+    #[test]
+    fn two_designs_are_told_apart_by_a_model_only_beyond_its_error() {
+        let rulings = |ratio: f64, doubt: Doubt| {
+            let point = LogEstimate::point(ratio.ln());
+            let slack = Slack::of([None, None], false, doubt);
+            [
+                judge(&point, 1.4, None, Timing::Modelled, doubt).ruling,
+                not_slower(&point, &slack, Timing::Modelled).ruling,
+            ]
+        };
+        use Ruling::{Failed, Passed, Undecided};
+        let near = Doubt::Model(0.05);
+        assert_eq!(rulings(1.5, near), [Passed, Passed]);
+        assert_eq!(rulings(1.43, near), [Undecided, Passed]);
+        assert_eq!(rulings(1.37, near), [Undecided, Passed]);
+        assert_eq!(rulings(0.97, near), [Failed, Passed]);
+        assert_eq!(rulings(0.9, near), [Failed, Failed]);
+        assert_eq!(rulings(1.5, Doubt::Uncalibrated), [Undecided, Undecided]);
+        assert_eq!(rulings(0.97, Doubt::No), [Failed, Failed]);
     }
 }

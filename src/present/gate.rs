@@ -161,6 +161,16 @@ pub(crate) fn gate_notes(report: &GateReport) -> Vec<String> {
         Note::New(contender) => {
             format!("{contender} is new: the baseline run has nothing to hold it against")
         }
+        Note::Modelled { device, error } => match error {
+            Some(error) => format!(
+                "All times are modelled for {device}, not measured: off by {} in the median.",
+                percent(*error)
+            ),
+            None => format!(
+                "All times are modelled for {device}, uncalibrated: how far off they are is not \
+                 known, so designs are not told apart by them."
+            ),
+        },
     };
     report.notes.iter().map(word).collect()
 }
@@ -247,6 +257,13 @@ pub(crate) fn reason(reason: &Reason) -> String {
             "a loss of {} cannot be ruled out: measure longer",
             percent(*loss)
         ),
+        Reason::Model(error) => format!(
+            "nearer than the {} by which modelled times are off: measure it on a GPU",
+            percent(*error)
+        ),
+        Reason::Uncalibrated => {
+            "nobody compared modelled times for this device: measure it on a GPU".to_owned()
+        }
         Reason::SmemOver(by) => format!("{by} over"),
         Reason::RegistersOver(by) => format!("{by} over"),
         Reason::OccupancyShort(by) => format!("{} short", percent(*by)),

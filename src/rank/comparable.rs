@@ -10,6 +10,15 @@ use crate::record::Run;
 pub(crate) struct Mismatch {
     pub base: String,
     pub candidate: String,
+    /// What is not the same.
+    differs: &'static str,
+}
+
+impl Mismatch {
+    /// `come from different devices: NVIDIA H200 (cuda, measured) against …`.
+    pub(crate) fn why(&self) -> String {
+        format!("{}: {self}", self.differs)
+    }
 }
 
 impl fmt::Display for Mismatch {
@@ -18,15 +27,28 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// `None` where both runs timed the same kind of device in the same way.
+/// `None` where both runs timed the same kind of device in the same way, and
+/// modelled times are made of the same numbers.
 pub(crate) fn mismatch(base: &Run, candidate: &Run) -> Option<Mismatch> {
     let kind = |run: &Run| {
         let device = &run.header.device;
         (device.backend, device.timing, device.name.clone())
     };
-    (kind(base) != kind(candidate)).then(|| Mismatch {
-        base: describe(base),
-        candidate: describe(candidate),
+    if kind(base) != kind(candidate) {
+        return Some(Mismatch {
+            base: describe(base),
+            candidate: describe(candidate),
+            differs: "come from different devices",
+        });
+    }
+    let model = |run: &Run| match &run.header.device.model {
+        Some(digest) => format!("{}, model {digest}", describe(run)),
+        None => format!("{}, no model on record", describe(run)),
+    };
+    (model(base) != model(candidate)).then(|| Mismatch {
+        base: model(base),
+        candidate: model(candidate),
+        differs: "are modelled by different numbers",
     })
 }
 
@@ -46,4 +68,31 @@ pub(crate) fn same_card(base: &Run, candidate: &Run) -> Option<bool> {
         (timed && !cards.is_empty()).then_some(cards)
     };
     Some(cards(base)? == cards(candidate)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::synthetic::Synthetic;
+
+    #[test]
+    fn times_of_other_numbers_or_of_none_are_not_held_against_each_other() {
+        let run = |model: Option<&str>| {
+            let mut run = Synthetic::round4().modelled().run();
+            run.header.device.model = model.map(str::to_owned);
+            run
+        };
+        let why = |a: Option<&str>, b: Option<&str>| mismatch(&run(a), &run(b)).map(|m| m.why());
+        assert_eq!(why(Some("a"), Some("a")), None);
+        assert_eq!(why(None, None), None);
+        let told = why(None, Some("a")).unwrap();
+        assert_eq!(
+            told,
+            "are modelled by different numbers: NVIDIA H200 (emu, modelled), no model on record \
+             against NVIDIA H200 (emu, modelled), model a"
+        );
+        let measured = Synthetic::round4().run();
+        let told = mismatch(&measured, &run(Some("a"))).unwrap().why();
+        assert!(told.starts_with("come from different devices: "), "{told}");
+    }
 }

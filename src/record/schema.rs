@@ -142,6 +142,10 @@ pub(crate) struct DeviceRecord {
     /// How true modelled times are, as far as anybody compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
+    /// Digest of the numbers that modelled times are made of; runs from before
+    /// the replay have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 impl DeviceRecord {
@@ -167,7 +171,17 @@ impl DeviceRecord {
                 Timing::Modelled => device.calibration.clone(),
                 Timing::Measured | Timing::Recorded | Timing::Scripted => None,
             },
+            model: match backend.timing() {
+                Timing::Modelled => device.model_digest(),
+                Timing::Measured | Timing::Recorded | Timing::Scripted => None,
+            },
         }
+    }
+
+    /// How far off modelled times are, where somebody compared this device.
+    pub(crate) fn model_error(&self) -> Option<f64> {
+        let known = self.calibration.as_ref().filter(|_| self.calibrated());
+        known.map(|known| known.median)
     }
 
     /// Whether it is this very device that modelled times were compared on.

@@ -271,6 +271,7 @@ impl Synthetic {
                 worst: 0.17,
                 cells: 104,
             }),
+            model: (self.timing == Timing::Modelled).then(|| "0123456789ab".to_owned()),
         }
     }
 

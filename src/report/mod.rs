@@ -3,6 +3,7 @@
 //! maud's escaping; the only raw strings are this folder's own style and
 //! script.
 
+mod agreement;
 mod claims;
 mod counters;
 mod environment;
@@ -22,6 +23,7 @@ use crate::domain::ContenderId;
 use crate::rank::Ranking;
 use crate::record::Run;
 
+pub(crate) use agreement::svg;
 pub(crate) use page::page;
 
 /// A run with what was found in it.

@@ -1,9 +1,10 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
-    Subject, claims, counters, environment, failures, heat, history, lineage, ranking, roofline,
-    samples, summary,
+    Subject, agreement, claims, counters, environment, failures, heat, history, lineage, ranking,
+    roofline, samples, summary,
 };
+use crate::agreement::Agreement;
 use crate::rank::mismatch;
 
 const STYLE: &str = include_str!("page.css");
@@ -11,7 +12,7 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// The whole page. The last subject is the one told in full; the others are
 /// what it is compared with, oldest first.
-pub(crate) fn page(subjects: &[Subject]) -> String {
+pub(crate) fn page(subjects: &[Subject], modelled: Option<&Agreement>) -> String {
     let Some(subject) = subjects.last() else {
         return String::new();
     };
@@ -30,7 +31,7 @@ pub(crate) fn page(subjects: &[Subject]) -> String {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                (body(subjects, subject))
+                (body(subjects, subject, modelled))
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -38,7 +39,7 @@ pub(crate) fn page(subjects: &[Subject]) -> String {
     markup.into_string()
 }
 
-fn body(subjects: &[Subject], subject: &Subject) -> Markup {
+fn body(subjects: &[Subject], subject: &Subject, modelled: Option<&Agreement>) -> Markup {
     let sections: Vec<(&str, &str, Markup)> = vec![
         ("ranking", "Ranking", ranking::section(subject)),
         ("shapes", "Shapes", heat::section(subject)),
@@ -49,6 +50,11 @@ fn body(subjects: &[Subject], subject: &Subject) -> Markup {
         ("claims", "Claims", claims::section(subject)),
         ("failures", "Failures", failures::section(subject)),
         ("history", "Runs compared", history::section(subjects)),
+        (
+            "modelled",
+            "Modelled against measured",
+            agreement::section(modelled),
+        ),
         (
             "environment",
             "How it was measured",

@@ -23,7 +23,7 @@ fn three_sentences() {
 
 #[test]
 fn every_section_is_there_and_nothing_is_fetched() {
-    let text = page(&[subject(&Synthetic::round4())]);
+    let text = page(&[subject(&Synthetic::round4())], None);
     for id in [
         "ranking",
         "shapes",
@@ -44,7 +44,7 @@ fn every_section_is_there_and_nothing_is_fetched() {
 
 #[test]
 fn emulated_runs_show_what_was_counted() {
-    let text = page(&[subject(&Synthetic::round4().modelled())]);
+    let text = page(&[subject(&Synthetic::round4().modelled())], None);
     assert!(text.contains("<h2 id=\"counters\">"));
     for title in [
         "launches",
@@ -54,7 +54,7 @@ fn emulated_runs_show_what_was_counted() {
     ] {
         assert!(text.contains(&format!(">{title}</th>")), "{title}");
     }
-    assert!(!page(&[subject(&Synthetic::round4())]).contains("<h2 id=\"counters\">"));
+    assert!(!page(&[subject(&Synthetic::round4())], None).contains("<h2 id=\"counters\">"));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn text_from_run_files_is_escaped() {
     let mut field = Synthetic::round4();
     field.entries[1].name = "<script>alert(1)</script>";
     field.entries[3].reason = Some("<img src=x onerror=alert(2)>\u{1b}[2J");
-    let text = page(&[subject(&field)]);
+    let text = page(&[subject(&field)], None);
     assert!(!text.contains("<script>alert") && !text.contains("<img"));
     assert!(text.contains("&lt;script&gt;alert(1)") && !text.contains('\u{1b}'));
 }
@@ -79,7 +79,7 @@ fn odd_runs_still_make_a_page() {
     }
     none.yardstick = None;
     for field in [one, none, Synthetic::round4().modelled()] {
-        let text = page(&[subject(&field)]);
+        let text = page(&[subject(&field)], None);
         assert!(text.contains("</html>") && numbers_are_finite(&text));
     }
 }
@@ -91,10 +91,13 @@ fn several_runs_make_a_history() {
     later
         .entries
         .push(Entry::ok("ping-pong", 0.45).child_of("interleaved"));
-    let text = page(&[subject(&Synthetic::round4()), subject(&later)]);
+    let text = page(&[subject(&Synthetic::round4()), subject(&later)], None);
     assert!(text.contains("<h2 id=\"history\">"));
     assert!(!text.contains("Across devices"));
-    let mixed = page(&[subject(&Synthetic::round4().modelled()), subject(&later)]);
+    let mixed = page(
+        &[subject(&Synthetic::round4().modelled()), subject(&later)],
+        None,
+    );
     assert!(mixed.contains("Across devices"));
 }
 

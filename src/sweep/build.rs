@@ -203,7 +203,7 @@ fn compile_summary([all, ok, failed]: [usize; 3], cached: usize) -> String {
 }
 
 /// What the compiler is given for a build.
-pub(super) fn unit(spec: &BuildSpec) -> Unit {
+pub(crate) fn unit(spec: &BuildSpec) -> Unit {
     Unit {
         name: spec.path.display().to_string(),
         source: Arc::clone(&spec.source),

@@ -50,7 +50,7 @@ pub(super) fn header(
         },
         baseline: plan.baseline.clone(),
         yardstick: yardstick.then(yardstick_id),
-        contenders: plan.contenders.iter().map(contender).collect(),
+        contenders: plan.contenders.iter().map(contender_record).collect(),
         shapes: plan.shapes.clone(),
         settings: settings.clone(),
         departures: Vec::new(),
@@ -72,7 +72,8 @@ pub(crate) fn argv() -> Vec<String> {
     std::iter::once("dgx".to_owned()).chain(words).collect()
 }
 
-fn contender(contender: &Contender) -> ContenderRecord {
+/// A contender as run files tell of it.
+pub(crate) fn contender_record(contender: &Contender) -> ContenderRecord {
     let variant = &contender.variant;
     let picks = variant.picks.iter().map(|pick| &pick.contender.variant);
     let sources = std::iter::once(variant).chain(picks);

@@ -24,8 +24,9 @@ use std::thread;
 use std::time::Instant;
 
 pub(crate) use backend::{BackendChoice, Gpus, choose};
-pub(crate) use build::inspect;
-pub(crate) use environment::{argv, git_state, host, stamp, started};
+pub(crate) use build::{inspect, unit};
+pub(crate) use environment::{argv, contender_record, git_state, host, stamp, started};
+pub(crate) use progress::{Bar, Progress};
 pub(crate) use resume::Resumed;
 pub(crate) use shard::ShardOf;
 pub(crate) use trace::CompiledCell;
@@ -46,7 +47,6 @@ use backend::{Emulated, Stage};
 use build::{Built, Images};
 use oracles::Oracles;
 use pool::{Bars, Field, Spent};
-use progress::Progress;
 use resume::Finished;
 
 const SWEEPING: Words = Words {

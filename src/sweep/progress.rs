@@ -9,15 +9,15 @@ use crate::domain::{Timing, typed};
 use crate::plan::Plan;
 use crate::record::schema::DeviceRecord;
 
-/// What the user sees while a sweep runs, on stderr. Bars only where there is
+/// What the user sees while much is done, on stderr. Bars only where there is
 /// a terminal to draw them on; the lines that stay are printed either way.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bars: MultiProgress,
     done: Mutex<Vec<String>>,
 }
 
 impl Progress {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let target = match std::io::stderr().is_terminal() {
             true => ProgressDrawTarget::stderr(),
             false => ProgressDrawTarget::hidden(),
@@ -59,7 +59,7 @@ impl Progress {
     }
 
     /// A stage of so many steps, all alike.
-    pub(super) fn stage(&self, name: &'static str, steps: usize) -> Bar<'_> {
+    pub(crate) fn stage(&self, name: &'static str, steps: usize) -> Bar<'_> {
         self.weighed(name, steps, steps as f64)
     }
 
@@ -148,7 +148,7 @@ fn spoken(seconds: f64) -> String {
 }
 
 /// One stage's bar.
-pub(super) struct Bar<'a> {
+pub(crate) struct Bar<'a> {
     bar: ProgressBar,
     name: &'static str,
     left: Arc<Mutex<Left>>,
@@ -156,14 +156,14 @@ pub(super) struct Bar<'a> {
 }
 
 impl Bar<'_> {
-    pub(super) fn at(&self, what: impl Into<String>) {
+    pub(crate) fn at(&self, what: impl Into<String>) {
         if let Ok(mut left) = self.left.lock() {
             left.began.get_or_insert_with(Instant::now);
         }
         self.bar.set_message(what.into());
     }
 
-    pub(super) fn step(&self, weight: f64) {
+    pub(crate) fn step(&self, weight: f64) {
         self.count(|left| left.done += weight);
     }
 
@@ -183,7 +183,7 @@ impl Bar<'_> {
     }
 
     /// Takes the bar away and keeps a few words for the summary.
-    pub(super) fn done(&self, words: &str) {
+    pub(crate) fn done(&self, words: &str) {
         self.bar.finish_and_clear();
         if let Ok(mut done) = self.progress.done.lock() {
             done.push(format!("{} {words}", self.name));

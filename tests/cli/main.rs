@@ -7,6 +7,7 @@ mod browser;
 mod calibrating;
 mod cards;
 mod compiling;
+mod fitting;
 mod gating;
 mod listing;
 mod measuring;

@@ -27,9 +27,9 @@ use std::rc::Rc;
 pub(crate) use cublas::find as find_cublas;
 pub(crate) use device::{Presence, presence};
 pub(crate) use driver::CudaError;
-pub(crate) use probing::{ProbeBench, Reading, Trial};
 #[cfg(test)]
-pub(crate) use probing::{REPORT_BYTES, SEED, WARP_STAMPS};
+pub(crate) use probing::WARP_STAMPS;
+pub(crate) use probing::{ProbeBench, REPORT_BYTES, Reading, SEED, Trial};
 pub(crate) use stamping::StampedCalls;
 
 use super::{Backend, Bench, Course, Data, Job, Loaded, Observation, RunFailure};

@@ -4,7 +4,6 @@
 
 mod fault;
 mod model;
-#[cfg(test)]
 pub(crate) mod probing;
 mod role;
 mod tensor_map;

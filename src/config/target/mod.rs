@@ -1,6 +1,7 @@
 //! Devices as `configs/targets/` describes them: every number with where it is
 //! from. Those committed are built in, so that dgx works from any folder.
 
+mod rewrite;
 mod what_if;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ use crate::document::Document;
 use crate::domain::roofline::tensor_flops;
 use crate::domain::{Bytes, Calibration, Chip, Device, Limits, Peaks, bounds, printable_line};
 
+pub(crate) use rewrite::{with_calibration, with_numbers};
+
 const GUIDE: &str = "docs/targets.md lists the keys";
 
 /// The usual one first.
@@ -28,11 +31,7 @@ const COMMITTED: [(&str, &str); 3] = [
 
 static BUILT_IN: LazyLock<Vec<(&str, Device)>> = LazyLock::new(|| {
     let read = |(name, text): (&'static str, &str)| {
-        let file = SourceFile {
-            path: format!("configs/targets/{name}.toml").into(),
-            text: text.into(),
-        };
-        let device = device(&file).expect("a test reads all that are built in");
+        let device = device(&committed((name, text))).expect("a test reads all that are built in");
         (name, device)
     };
     let mut devices: Vec<(&str, Device)> = COMMITTED.into_iter().map(read).collect();
@@ -74,12 +73,7 @@ fn named(word: &str) -> Result<Device, InputError> {
     if let Some((_, device)) = BUILT_IN.iter().find(|(name, _)| *name == word) {
         return Ok(device.clone());
     }
-    let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-    let remedy = format!(
-        "give one of {}, or the path of a target file",
-        names.join(", ")
-    );
-    let device = device(&SourceFile::read(Path::new(word), "target", &remedy)?)?;
+    let device = device(&source(word)?)?;
     Ok(Device {
         calibration: device.calibration.or_else(|| usual().calibration.clone()),
         ..device
@@ -96,6 +90,9 @@ struct TargetFile {
     peaks: PeaksTable,
     model: Spanned<ModelTable>,
     calibration: Option<CalibrationTable>,
+    /// Rounds whose runs were looked at while the model was made.
+    #[serde(default)]
+    seen: Vec<String>,
 }
 
 /// By the names of [`Machine::NAMES`], all but `sms`.
@@ -144,7 +141,34 @@ struct Figure {
     from: Spanned<String>,
 }
 
-fn device(file: &SourceFile) -> Result<Device, InputError> {
+/// The file of a target, by the name of one that is built in or by its path.
+pub(crate) fn source(word: &str) -> Result<SourceFile, InputError> {
+    if let Some(built_in) = COMMITTED.iter().find(|(name, _)| *name == word) {
+        return Ok(committed(*built_in));
+    }
+    let names: Vec<&str> = COMMITTED.iter().map(|(name, _)| *name).collect();
+    let remedy = format!(
+        "give one of {}, or the path of a target file",
+        names.join(", ")
+    );
+    SourceFile::read(Path::new(word), "target", &remedy)
+}
+
+fn committed((name, text): (&str, &str)) -> SourceFile {
+    SourceFile {
+        path: format!("configs/targets/{name}.toml").into(),
+        text: text.into(),
+    }
+}
+
+/// The rounds that were looked at while the model of a target was made.
+pub(crate) fn seen(file: &SourceFile) -> Result<Vec<String>, InputError> {
+    let document = Document::new(file, 0..file.text.len(), GUIDE);
+    Ok(document.parse::<TargetFile>()?.seen)
+}
+
+/// The device a target file describes.
+pub(crate) fn device(file: &SourceFile) -> Result<Device, InputError> {
     let document = Document::new(file, 0..file.text.len(), GUIDE);
     let wire: TargetFile = document.parse()?;
     let mut reader = Reader {
@@ -431,6 +455,7 @@ fn range(name: &str) -> RangeInclusive<f64> {
         _ if name.ends_with("_bandwidth") => BANDWIDTH,
         "wgmma_column" | "wgmma_least" | "sectors_per_cycle" => RATE,
         _ if name.ends_with("_interval") || name.ends_with("_port") => RATE,
+        _ if name.ends_with("_bytes") => 0.0..=1e12,
         _ if name.ends_with("_micros") => 0.0..=1e4,
         _ => 0.0..=1e12,
     }

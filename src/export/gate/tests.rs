@@ -117,6 +117,8 @@ fn a_counter_the_baseline_has_none_of_must_stay_at_none() {
     };
     let mut report = over_run(&worse, &run, &gate);
     (report.run, report.over) = ("later.jsonl".to_owned(), "earlier.jsonl".to_owned());
+    // How far off the model is changes with every calibration.
+    report.notes.clear();
     insta::assert_snapshot!(text(&report));
 }
 

@@ -1,0 +1,202 @@
+//! A measured run with what the model says to it.
+
+use std::collections::HashSet;
+
+use super::{Cell, Difference, Order, Step, differences, orders};
+use crate::contest::lineage::lineage;
+use crate::diagnostic::InputError;
+use crate::domain::{ContenderId, Device, Group, Timing};
+use crate::rank::Ranking;
+use crate::record::Run;
+
+/// A run and its cells.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    pub(crate) run: Run,
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) orders: Vec<Order>,
+    pub(crate) differences: Vec<Difference>,
+    /// Contenders whose sources are not what was measured.
+    pub(crate) changed: Vec<ContenderId>,
+}
+
+impl Comparison {
+    pub(crate) fn new(
+        run: Run,
+        ranking: &Ranking,
+        cells: Vec<Cell>,
+        changed: Vec<ContenderId>,
+    ) -> Self {
+        Self {
+            orders: orders(&cells),
+            differences: differences(&cells, &neighbours(&run, ranking)),
+            changed,
+            cells,
+            run,
+        }
+    }
+
+    /// Of which run it is: the file's name without what all have.
+    pub(crate) fn name(&self) -> String {
+        let stem = self.run.path.file_stem();
+        stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+    }
+
+    /// What makes a cell the same in another run.
+    fn key(&self, cell: &Cell) -> (ContenderId, Vec<Group>) {
+        let shape = self.run.shape(&cell.shape);
+        let groups = shape.map_or_else(Vec::new, |shape| shape.groups.clone());
+        (cell.contender.clone(), groups)
+    }
+}
+
+/// Refuses a run that says nothing of `device`.
+pub(crate) fn measured_on(run: &Run, device: &Device) -> Result<(), InputError> {
+    let file = run.path.display();
+    let record = &run.header.device;
+    if run.timing() != Timing::Measured {
+        return Err(InputError::new(
+            format!("{file} holds {} times", run.timing().as_str()),
+            "name a run that was measured on a GPU",
+        ));
+    }
+    if (&record.name, record.sms) != (&device.name, device.limits.sms) {
+        return Err(InputError::new(
+            format!(
+                "{file} was measured on {} with {} SMs, and the target is {} with {}",
+                record.name, record.sms, device.name, device.limits.sms
+            ),
+            "name the target of that card: --target",
+        ));
+    }
+    Ok(())
+}
+
+/// Marks the cells that somebody looked at while the model was made: those of
+/// the rounds with these names, and the same cells in other runs.
+pub(crate) fn mark_seen(comparisons: &mut [Comparison], rounds: &[String]) {
+    let mut seen: HashSet<(ContenderId, Vec<Group>)> = HashSet::new();
+    let is_seen = |comparison: &&Comparison| rounds.contains(&comparison.run.header.name);
+    for comparison in comparisons.iter().filter(is_seen) {
+        seen.extend(comparison.cells.iter().map(|cell| comparison.key(cell)));
+    }
+    for comparison in comparisons {
+        let keys = comparison.cells.iter().map(|cell| comparison.key(cell));
+        let keys: Vec<_> = keys.collect();
+        for (cell, key) in comparison.cells.iter_mut().zip(keys) {
+            cell.seen = seen.contains(&key);
+        }
+    }
+}
+
+/// Each contender with the one it is a change to, and every two choices of one
+/// parameter of a variant.
+fn neighbours(run: &Run, ranking: &Ranking) -> Vec<(Step, ContenderId, ContenderId)> {
+    let nodes = lineage(run, ranking).into_iter();
+    let parents = nodes.filter_map(|node| Some((Step::Design, node.parent?, node.contender)));
+    let mut pairs: Vec<_> = parents.collect();
+    let contenders = &run.header.contenders;
+    for (index, a) in contenders.iter().enumerate() {
+        for b in &contenders[index + 1..] {
+            let mut params = a.params.iter();
+            let differing = params
+                .by_ref()
+                .filter(|(name, value)| b.params.get(*name) != Some(value));
+            if a.variant == b.variant && differing.count() == 1 {
+                pairs.push((Step::Choice, a.id.clone(), b.id.clone()));
+            }
+        }
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::synthetic::{Entry, Synthetic};
+
+    fn compared(name: &str) -> Comparison {
+        let mut run = Synthetic {
+            entries: vec![
+                Entry::ok("base[S=1]", 1.0),
+                Entry::ok("base[S=2]", 0.9),
+                Entry::ok("next[S=2]", 0.8).child_of("base"),
+            ],
+            ..Synthetic::round4()
+        }
+        .run();
+        name.clone_into(&mut run.header.name);
+        let ranking = Ranking::of(&run);
+        let shape = run.header.shapes[0].name.clone();
+        let cells = run.header.contenders.iter().map(|contender| Cell {
+            contender: contender.id.clone(),
+            shape: shape.clone(),
+            measured: ranking
+                .cell(&contender.id, &shape)
+                .unwrap()
+                .time
+                .as_ref()
+                .unwrap()
+                .estimate()
+                .0,
+            modelled: 10.0,
+            bound: String::new(),
+            seen: false,
+        });
+        let cells = cells.collect();
+        Comparison::new(run, &ranking, cells, Vec::new())
+    }
+
+    #[test]
+    fn parents_and_the_choices_of_a_parameter_are_neighbours() {
+        let run = compared("round1").run;
+        let pairs = neighbours(&run, &Ranking::of(&run));
+        let pairs: Vec<_> = pairs
+            .iter()
+            .map(|(_, a, b)| (a.as_str(), b.as_str()))
+            .collect();
+        assert!(pairs.contains(&("base[S=2]", "next[S=2]")), "{pairs:?}");
+        assert!(pairs.contains(&("base[S=1]", "base[S=2]")), "{pairs:?}");
+        assert_eq!(pairs.len(), 2);
+        // All modelled alike: no sign is right.
+        let differences = compared("round1").differences;
+        assert_eq!(differences.len(), 2);
+        assert!(differences.iter().all(|difference| !difference.right()));
+    }
+
+    #[test]
+    fn a_cell_that_was_seen_is_seen_in_every_run() {
+        let seen = |names: [&str; 2], rounds: &[&str]| {
+            let mut comparisons = names.map(compared);
+            // The second run has another contender besides.
+            comparisons[1].cells[0].contender = ContenderId::from_text("new");
+            let rounds: Vec<String> = rounds.iter().map(|&name| name.to_owned()).collect();
+            mark_seen(&mut comparisons, &rounds);
+            comparisons.map(|c| c.cells.iter().filter(|cell| cell.seen).count())
+        };
+        assert_eq!(seen(["final", "odd"], &["final"]), [3, 2]);
+        assert_eq!(seen(["final", "odd"], &["odd"]), [2, 3]);
+        assert_eq!(seen(["final", "odd"], &[]), [0, 0]);
+    }
+
+    #[test]
+    fn a_run_of_another_card_or_of_no_card_is_refused() {
+        let usual = crate::config::target::usual();
+        let told = |run: &Run, device: &Device| {
+            measured_on(run, device).map_err(|e| e.message().to_owned())
+        };
+        let mut run = Synthetic::round4().run();
+        usual.name.clone_into(&mut run.header.device.name);
+        run.header.device.sms = usual.limits.sms;
+        assert_eq!(told(&run, usual), Ok(()));
+        let another = Device {
+            name: "another".to_owned(),
+            ..usual.clone()
+        };
+        let why = told(&run, &another).unwrap_err();
+        assert!(why.contains("the target is another"), "{why}");
+        let modelled = Synthetic::round4().modelled().run();
+        let why = told(&modelled, usual).unwrap_err();
+        assert!(why.contains("holds modelled times"), "{why}");
+    }
+}

@@ -1,0 +1,87 @@
+//! What was found about runs, for files and for readers of them.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cell, Comparison, Difference, Errors, Order};
+use crate::diagnostic::{InputError, SourceFile};
+use crate::domain::{ContenderId, Device};
+
+/// The format's version, raised when a field changes its meaning.
+const VERSION: u32 = 1;
+
+const WRITTEN_BY: &str = "name a file that dgx calibrate RUN --export-json wrote";
+
+/// How far modelled times are from those of measured runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Agreement {
+    version: u32,
+    /// What was modelled.
+    pub(crate) target: String,
+    pub(crate) runs: Vec<RunAgreement>,
+    /// Over all runs, cells that were looked at while the model was made, and
+    /// those that were not.
+    pub(crate) seen: Option<Errors>,
+    pub(crate) unseen: Option<Errors>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunAgreement {
+    pub(crate) file: String,
+    pub(crate) round: String,
+    pub(crate) errors: Option<Errors>,
+    pub(crate) cells: Vec<Cell>,
+    /// One for each shape, then the geometric mean.
+    pub(crate) orders: Vec<Order>,
+    pub(crate) differences: Vec<Difference>,
+    /// Contenders whose sources are not what was measured.
+    pub(crate) changed: Vec<ContenderId>,
+}
+
+impl Agreement {
+    pub(crate) fn of(device: &Device, comparisons: &[Comparison]) -> Self {
+        let all = |seen: bool| {
+            let cells = comparisons.iter().flat_map(|c| &c.cells);
+            Errors::of(cells.filter(move |cell| cell.seen == seen))
+        };
+        Self {
+            version: VERSION,
+            target: device.name.clone(),
+            runs: comparisons.iter().map(RunAgreement::of).collect(),
+            seen: all(true),
+            unseen: all(false),
+        }
+    }
+
+    pub(crate) fn read(path: &std::path::Path) -> Result<Self, InputError> {
+        let file = SourceFile::read(path, "agreement", WRITTEN_BY)?;
+        let refused =
+            |why: String| InputError::new(format!("{}: {why}", path.display()), WRITTEN_BY);
+        let found: Self = serde_json::from_str(&file.text).map_err(|e| refused(e.to_string()))?;
+        match found.version {
+            VERSION => Ok(found),
+            other => Err(refused(format!("version {other} is not known here"))),
+        }
+    }
+
+    pub(crate) fn json(&self) -> String {
+        // Numbers, names and lists of them can always be written.
+        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text + "\n"
+    }
+}
+
+impl RunAgreement {
+    fn of(comparison: &Comparison) -> Self {
+        Self {
+            file: comparison.name(),
+            round: comparison.run.header.name.clone(),
+            errors: Errors::of(&comparison.cells),
+            cells: comparison.cells.clone(),
+            orders: comparison.orders.clone(),
+            differences: comparison.differences.clone(),
+            changed: comparison.changed.clone(),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! From a file of answers to the numbers that explain them.
+
+use std::collections::HashMap;
+
+use super::answers::{Answer, Answers};
+use super::each::each;
+use super::fit::{Fit, Question, fit};
+use super::measure::{compiled, could_not_run, failed};
+use super::parameters::PARAMETERS;
+use super::probe::{Case, Probe, cases};
+use super::traced::Traced;
+use crate::compile::{Compiler, Image};
+use crate::diagnostic::{CommandError, InputError};
+use crate::domain::Device;
+use crate::sweep::Progress;
+
+/// What answers were for, and what could be made of them.
+#[derive(Debug)]
+pub(crate) struct Fitting {
+    pub(crate) fit: Fit,
+    /// Answers to what is not asked here, or is asked otherwise by now.
+    pub(crate) foreign: Vec<String>,
+    /// Cases without an answer.
+    pub(crate) unanswered: usize,
+}
+
+/// Fits the model of `device` to `answers`.
+pub(crate) fn fit_answers(
+    answers: &Answers,
+    device: &Device,
+    compiler: &Compiler,
+) -> Result<Fitting, CommandError> {
+    let asked = &answers.asked.device.name;
+    if *asked != device.name {
+        return Err(InputError::new(
+            format!(
+                "the answers are of {asked}, and the target is {}",
+                device.name
+            ),
+            "fit the target of the card that was asked: --target",
+        )
+        .into());
+    }
+    let machine = device.model.as_ref();
+    let machine = machine.ok_or_else(|| could_not_run("the target has no model"))?;
+    let (known, foreign) = known(answers)?;
+    let chosen: Vec<(&Probe, &Case)> = known.iter().map(|k| (k.0, k.1)).collect();
+    let images = compiled(&chosen, compiler)?;
+    let progress = Progress::new();
+    let bar = progress.stage("trace", known.len());
+    let asked: Vec<_> = known.iter().zip(&images).collect();
+    let questions: Result<Vec<Question>, CommandError> =
+        each(&asked, |((_, case, answer), image)| {
+            bar.at(case.name.as_str());
+            let question = question(case, answer, image);
+            bar.step(1.0);
+            question
+        })
+        .into_iter()
+        .collect();
+    bar.done("");
+    Ok(Fitting {
+        fit: fit(machine, &device.peaks, &questions?, &progress),
+        foreign,
+        unanswered: cases().filter(|(_, case)| wanted(case)).count() - known.len(),
+    })
+}
+
+fn question(case: &'static Case, answer: &Answer, image: &Image) -> Result<Question, CommandError> {
+    let traced = Traced::of(case, image).map_err(|why| failed(case, &why))?;
+    let mut mhz = answer.mhz.clone();
+    mhz.sort_by(f64::total_cmp);
+    Ok(Question {
+        traced,
+        time: answer.median(),
+        mhz: mhz.get(mhz.len() / 2).copied(),
+    })
+}
+
+/// Whether a case is worth emulating: one that is long only for its clock.
+fn wanted(case: &Case) -> bool {
+    let mut clocks = PARAMETERS.iter().filter(|p| p.compared.is_clock());
+    !case.long || clocks.any(|parameter| parameter.is_about(&case.name))
+}
+
+type Known<'a> = (&'static Probe, &'static Case, &'a Answer);
+
+/// The answers with the cases they are to, and the names of the others.
+fn known(answers: &Answers) -> Result<(Vec<Known<'_>>, Vec<String>), InputError> {
+    let by_name = answers
+        .answers
+        .iter()
+        .map(|answer| (answer.name.as_str(), answer));
+    let by_name: HashMap<&str, &Answer> = by_name.collect();
+    let mut known = Vec::new();
+    for (probe, case) in cases().filter(|(_, case)| wanted(case)) {
+        let same = |answer: &&&Answer| answer.is_to(case);
+        if let Some(answer) = by_name.get(case.name.as_str()).filter(same) {
+            known.push((probe, case, *answer));
+        }
+    }
+    if known.is_empty() {
+        return Err(InputError::new(
+            "it has no answer to a case that this dgx can emulate",
+            "measure again: dgx calibrate --measure",
+        ));
+    }
+    let asked = |answer: &&Answer| !cases().any(|(_, case)| answer.is_to(case));
+    let foreign = answers.answers.iter().filter(asked);
+    Ok((known, foreign.map(|answer| answer.name.clone()).collect()))
+}
