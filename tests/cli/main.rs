@@ -2,6 +2,7 @@
 //! and exit code held against snapshots.
 
 mod bad_input;
+mod blackwell;
 mod broken_variants;
 mod browser;
 mod calibrating;

@@ -1,0 +1,192 @@
+//! The designs on the B200 target, emulated: right on ragged shapes, and each
+//! of Blackwell's own mistakes told by its name. A mistake is one edit of a
+//! design that is right without it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::sweep::Sweep;
+use crate::workspace::copy;
+
+fn round(contenders: &str) -> String {
+    format!(
+        "question   = \"Is it right?\"
+contenders = [{contenders}]
+baseline   = \"interleaved\"
+yardstick  = false
+shapes     = [{{ name = \"ragged\", groups = [
+  {{ m = 130, n = 256, k = 512 }}, {{ m = 40, n = 128, k = 1024 }}, {{ m = 1, n = 128, k = 256 }},
+] }}]
+[validate]
+seed = 1
+"
+    )
+}
+
+#[test]
+fn the_whole_field_is_right_in_its_native_form() {
+    let field = "\"single-gemm\", \"two-pass\", \"sequential\", \"interleaved\", \"pipelined\", \
+                 \"warp-specialized\", \"ping-pong\", \"tma-store\", \"tile-tuned\", \
+                 \"grouped-scheduler\", \"swap-ab\", \"two-cta\"";
+    let sweep = Sweep::new(&round(field));
+    sweep.run(&[&sweep.round(), "--target", "b200"], 0);
+    let verdicts = sweep.verdicts();
+    assert_eq!(verdicts.len(), 15, "{verdicts:?}");
+}
+
+/// What a sweep says of `contender` with the one occurrence of `from` in
+/// `file` changed into `to`.
+fn mistaken(contender: &str, file: &str, from: &str, to: &str) -> String {
+    let text = round(&format!("\"{contender}\""));
+    let text = text.replacen(
+        "\"interleaved\"\nyard",
+        &format!("\"{contender}\"\nyard"),
+        1,
+    );
+    let sweep = Sweep::new(&text);
+    let variants = sweep.folder.path().join("variants");
+    copy(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("variants"),
+        &variants,
+    );
+    let path = variants.join(file);
+    let text = fs::read_to_string(&path).expect("a source");
+    assert_eq!(text.matches(from).count(), 1, "{from} in {file}");
+    fs::write(&path, text.replace(from, to)).expect("a source");
+    let folder = variants.display().to_string();
+    let round = sweep.round();
+    let args = [
+        &*round,
+        "--target",
+        "b200",
+        "--variants",
+        &folder,
+        "--timeout",
+        "20",
+    ];
+    let said = sweep.run(&args, 3);
+    // The terminal's lines are folded.
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn assert_told(said: &str, told: &[&str]) {
+    for words in told {
+        assert!(said.contains(words), "no {words}: {said}");
+    }
+}
+
+#[test]
+fn every_lane_issues_where_none_is_elected() {
+    let said = mistaken(
+        "warp-specialized",
+        "sm_100a/warp-specialized.cu",
+        "} else if (ptx::elect_one()) {",
+        "} else if (warp == MULTIPLIER || ptx::elect_one()) {",
+    );
+    assert_told(&said, &["each of which issues its own: elect one"]);
+}
+
+#[test]
+fn a_warp_reads_another_quarter() {
+    let said = mistaken(
+        "interleaved",
+        "include/dgx/ptx/tmem.cuh",
+        "threadIdx.x / 32 % 4 * 32",
+        "(threadIdx.x / 32 + 1) % 4 * 32",
+    );
+    assert_told(
+        &said,
+        &["crashed", "lanes 32 to 63 only (warp number modulo 4)"],
+    );
+}
+
+#[test]
+fn registers_are_used_before_their_loads_are_waited_for() {
+    let said = mistaken(
+        "interleaved",
+        "include/dgx/ptx/tmem.cuh",
+        "asm volatile(\"tcgen05.wait::ld.sync.aligned;\" ::: \"memory\");",
+        "",
+    );
+    assert_told(&said, &["wrong", "read before tcgen05.wait::ld"]);
+}
+
+#[test]
+fn nobody_commits() {
+    let said = mistaken(
+        "interleaved",
+        "include/dgx/sm100/interleaved.cuh",
+        "ptx::mma_commit(shared.done);",
+        "",
+    );
+    assert_told(
+        &said,
+        &["hung", "deadlock: 4 warps wait and nothing is in flight"],
+    );
+}
+
+#[test]
+fn scales_come_from_the_wrong_atom() {
+    let said = mistaken(
+        "interleaved",
+        "include/dgx/sm100/operand.cuh",
+        "+ k64 * ATOM_BYTES)",
+        "+ (k64 + 1) % K64S * ATOM_BYTES)",
+    );
+    assert_told(&said, &["wrong"]);
+}
+
+#[test]
+fn tiles_of_64_columns_forget_where_their_scales_begin() {
+    let said = mistaken(
+        "warp-specialized",
+        "include/dgx/sm100/operand.cuh",
+        "return row % ATOM_ROWS / 32;",
+        "return 0;",
+    );
+    assert_told(&said, &["wrong"]);
+}
+
+#[test]
+fn columns_are_freed_before_the_other_cta_is_done() {
+    let said = mistaken(
+        "two-cta",
+        "sm_100a/two-cta.cu",
+        "  // Nobody leaves while the other's MMAs, copies or barriers need it.\n  \
+         ptx::tensor_fence_before();\n  ptx::cluster_arrive(), ptx::cluster_wait();\n",
+        "",
+    );
+    assert_told(
+        &said,
+        &["crashed", "of tensor memory, which are not all allocated"],
+    );
+}
+
+#[test]
+fn columns_are_freed_while_mmas_still_write_them() {
+    let said = mistaken(
+        "interleaved",
+        "include/dgx/sm100/kernel.cuh",
+        "  ptx::mbarrier_wait(shared.done, turn % 2);\n",
+        "",
+    );
+    assert_told(&said, &["crashed", "wait for its tcgen05.commit first"]);
+}
+
+#[test]
+fn a_cta_ends_with_columns_of_its_own() {
+    let said = mistaken(
+        "interleaved",
+        "include/dgx/sm100/kernel.cuh",
+        "if (threadIdx.x < 32) ptx::tmem_free<Tensor::ALLOCATED>(tmem.base);",
+        "",
+    );
+    assert_told(
+        &said,
+        &[
+            "crashed",
+            "the CTA ended with 512 columns",
+            "tcgen05.dealloc is missing",
+        ],
+    );
+}
