@@ -124,14 +124,22 @@ impl Cluster<'_> {
                 columns.end - 1
             )));
         }
-        match ctas.all().all(|cta| self.ctas[cta].tmem.holds(&columns)) {
-            true => Ok(columns),
-            false => Err(illegal(format!(
-                "{what} is in columns {} to {} of tensor memory, which are not all allocated",
-                columns.start,
-                columns.end - 1
-            ))),
-        }
+        let lacks = |cta: &usize| !self.ctas[*cta].tmem.holds(&columns);
+        let Some(lacking) = ctas.all().find(lacks) else {
+            return Ok(columns);
+        };
+        // The instruction is the even CTA's; the odd one may have freed its columns already.
+        let whose = match lacking == ctas.first {
+            true => String::new(),
+            false => format!(
+                " in CTA rank {lacking} of the pair: tcgen05.dealloc must wait until both are done"
+            ),
+        };
+        Err(illegal(format!(
+            "{what} is in columns {} to {} of tensor memory, which are not all allocated{whose}",
+            columns.start,
+            columns.end - 1
+        )))
     }
 
     /// Queues work of one thread.
