@@ -43,6 +43,21 @@ impl GroupOperands {
         }
     }
 
+    fn blank(group: Group) -> Self {
+        let (m, n, k) = (group.m as usize, group.n as usize, group.k as usize);
+        let elements = |rows: usize| vec![0; rows * k / 2];
+        let scales = |rows: usize| vec![0; rows * (k / SCALE_BLOCK)];
+        Self {
+            group,
+            a: elements(m),
+            b1: elements(n),
+            b2: elements(n),
+            sfa: scales(m),
+            sfb1: scales(n),
+            sfb2: scales(n),
+        }
+    }
+
     pub(crate) fn sfa_atoms(&self) -> Vec<u8> {
         blocked_scales(&self.sfa, self.group.m as usize, self.group.k as usize)
     }
@@ -70,6 +85,13 @@ impl Operands {
             tensors.iter().map(|t| t.len() as u64).sum::<u64>()
         };
         self.groups.iter().map(of_group).sum()
+    }
+
+    /// Zeros of the same sizes: for a call whose time alone is asked for.
+    pub(crate) fn blank(shape: &Shape) -> Self {
+        Self {
+            groups: shape.groups.iter().map(|g| GroupOperands::blank(*g)).collect(),
+        }
     }
 
     pub(crate) fn draw(shape: &Shape, distribution: Distribution, seed: u64) -> Self {
@@ -134,6 +156,19 @@ mod tests {
         let codes = BTreeSet::from([0, 1, 2, 3, 8, 9, 10, 11]);
         assert_eq!(nibbles(&operands.a), codes);
         assert!(operands.sfb2.iter().all(|scale| *scale <= 0x38));
+    }
+
+    #[test]
+    fn blanks_are_as_large_as_what_is_drawn() {
+        let (drawn, blank) = (
+            GroupOperands::draw(GROUP, 0, Distribution::Full, 7),
+            GroupOperands::blank(GROUP),
+        );
+        let sizes = |g: &GroupOperands| {
+            [&g.a, &g.b1, &g.b2, &g.sfa, &g.sfb1, &g.sfb2].map(|tensor| tensor.len())
+        };
+        assert_eq!(sizes(&blank), sizes(&drawn));
+        assert!(blank.b2.iter().chain(&blank.sfa).all(|byte| *byte == 0));
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl<'a> CompiledCell<'a> {
         then: impl FnOnce(&Traced<'_>) -> Result<T, String>,
     ) -> Result<T, CommandError> {
         let (id, name) = (self.id(), &self.shape.name);
-        let operands = Operands::draw(self.shape, Distribution::Benchmark, 0);
+        let operands = Operands::blank(self.shape);
         let mut emulator = EmuBackend::new(self.plan.device.clone());
         let traced = emulator.trace(self.job(), &self.data(&operands, true));
         let traced = traced.map_err(|failure| no_time(id.as_str(), name, &told(&failure)))?;

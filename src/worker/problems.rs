@@ -22,8 +22,6 @@ pub(super) struct Problem {
 pub(super) struct Problems {
     answers: OracleCache,
     kept: Vec<Rc<Problem>>,
-    /// The last operands that were asked for without their answer.
-    drawn: Option<(String, Rc<Operands>)>,
 }
 
 impl Problems {
@@ -31,21 +29,7 @@ impl Problems {
         Self {
             answers: answers(cache),
             kept: Vec::new(),
-            drawn: None,
         }
-    }
-
-    /// Operands alone: nobody will ask whether an answer is right.
-    pub(super) fn operands(&mut self, key: &ProblemKey) -> Rc<Operands> {
-        let name = key.name();
-        let (_, operands) = match self.drawn.take().filter(|(drawn, _)| *drawn == name) {
-            Some(drawn) => self.drawn.insert(drawn),
-            None => {
-                let operands = Operands::draw(&key.shape, key.distribution, key.seed);
-                self.drawn.insert((name, Rc::new(operands)))
-            }
-        };
-        Rc::clone(operands)
     }
 
     pub(super) fn get(&mut self, key: &ProblemKey) -> Rc<Problem> {

@@ -231,10 +231,15 @@ impl Place {
     }
 
     fn lay(&mut self, data: &Data<'_>, tensors: &[Cow<'_, [u8]>]) -> Result<(), MemoryError> {
-        // Nobody will look for what a call changed where only its time counts.
-        let poisoned = !data.emulation.time_only;
+        // Where only its time counts, nobody will look for what a call changed, and the zeros that
+        // memory begins with are elements as good as any.
+        let time_only = data.emulation.time_only;
+        let matters = |piece: &&Piece| match piece.what.source() {
+            Some(Source::Input(_)) => false,
+            _ => piece.what.promised(),
+        };
         let pieces = self.pieces.iter();
-        for piece in pieces.filter(|piece| poisoned || piece.what.promised()) {
+        for piece in pieces.filter(|piece| !time_only || matters(piece)) {
             let source = source(&self.tables, tensors, piece);
             for stretch in piece.stretches() {
                 let at = DevicePtr(piece.at + stretch.start);
