@@ -107,7 +107,7 @@ mbarrier.init.shared::cta.b64 [bar], 1; mbarrier.init.shared::cta.b64 [spare], 1
 fence.mbarrier_init.release.cluster;
 READY: {together}
 ld.shared.b32 %r6, [slot]; shl.b32 %r8, %r2, 21; add.u32 %r8, %r8, %r6;
-cvt.u64.u32 %rd8, %r3; shr.u64 %rd8, %rd8, 4;
+cvt.u64.u32 %rd8, %r3; shr.u64 %rd8, %rd8, 4; and.b64 %rd8, %rd8, 0x3fff;
 {before}
 {leads} @%p3 bra ISSUED;
 setp.ne.b32 %p0, 0, 0;
