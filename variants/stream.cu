@@ -43,33 +43,61 @@ struct Shared {
   float4 sums[WARPS][SUMS];
 };
 
+// A row of a packed operand, as far as this lane reads it.
+struct Row {
+  const u8 *packed, *scales;
+
+  __device__ __forceinline__ Row(const u8* packed, const u8* scales, u32 row, u32 at)
+      : packed(packed + u64(row) * (K / 2) + at), scales(scales + u64(row) * (K / 16) + at / 8) {}
+
+  __device__ __forceinline__ void move(long long rows, long long bytes) {
+    packed += rows * (K / 2) + bytes, scales += rows * (K / 16) + bytes / 8;
+  }
+
+  __device__ __forceinline__ Piece piece(u32 below) const {
+    return {ptx::load_global_once_v4(packed + below * (K / 2)), ptx::load_global_u16(scales + below * (K / 16))};
+  }
+};
+
 // A lane's way through the operands: row lane / 4 of each octet, quarter lane % 4
 // of the warp's K128. Weights and tokens are cut alike, so the same elements meet
 // in the MMA, in whatever order. What is not there is zero.
 struct Place {
-  const Group& group;
-  u32 row, at, tile = blockIdx.x, step = 0;  // at: bytes of a row; the tile and step to load next
+  u32 row, at, tile, step;  // at: bytes of a row; the tile and step to load next
+  Row gate, up, token;
 
   __device__ __forceinline__ Place(const Group& group)
-      : group(group), row(threadIdx.x % 32 / 4), at(threadIdx.x / 32 * (SPAN / 2) + threadIdx.x % 4 * 16) {}
+      : row(threadIdx.x % 32 / 4),
+        at(threadIdx.x / 32 * (SPAN / 2) + threadIdx.x % 4 * 16),
+        tile(blockIdx.x),
+        step(0),
+        gate(group.b1, group.sfb1, tile * FEATURES + row, at),
+        up(group.b2, group.sfb2, tile * FEATURES + row, at),
+        token(group.a, group.sfa, row, at) {}
 
-  __device__ __forceinline__ Piece piece(const u8* packed, const u8* scales, u32 row, u32 rows) const {
-    const u32 x = at + step * STEP_BYTES;
-    const bool has = tile < ALL_TILES && row < rows && (K / SPAN % WARPS == 0 || x < K / 2);
-    if (!has) return {};
-    return {ptx::load_global_once_v4(packed + u64(row) * (K / 2) + x),
-            ptx::load_global_u16(scales + u64(row) * (K / 16) + x / 8)};
+  __device__ __forceinline__ bool has_span() const {
+    return tile < ALL_TILES && (K / SPAN % WARPS == 0 || at + step * STEP_BYTES < K / 2);
   }
 
   __device__ __forceinline__ Weights weights(u32 octet) const {
-    const u32 feature = tile * FEATURES + octet * 8 + row;
-    return {piece(group.b1, group.sfb1, feature, N), piece(group.b2, group.sfb2, feature, N)};
+    const bool has = has_span() && (N % FEATURES == 0 || tile * FEATURES + octet * 8 + row < N);
+    if (!has) return {};
+    return {gate.piece(octet * 8), up.piece(octet * 8)};
   }
 
-  __device__ __forceinline__ Piece tokens() const { return piece(group.a, group.sfa, row, M); }
+  __device__ __forceinline__ Piece tokens() const {
+    if (!has_span() || row >= M) return {};
+    return token.piece(0);
+  }
 
   __device__ __forceinline__ void advance() {
-    if (++step == STEPS) step = 0, tile += GRID;
+    constexpr long long BACK = (STEPS - 1) * STEP_BYTES;
+    if (++step < STEPS) {
+      gate.move(0, STEP_BYTES), up.move(0, STEP_BYTES), token.move(0, STEP_BYTES);
+    } else {
+      step = 0, tile += GRID;
+      gate.move(GRID * FEATURES, -BACK), up.move(GRID * FEATURES, -BACK), token.move(0, -BACK);
+    }
   }
 };
 
