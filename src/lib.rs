@@ -48,6 +48,8 @@ mod validate;
 
 mod backend;
 
+mod profile;
+
 mod measure;
 
 mod worker;

@@ -320,6 +320,7 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
 #pragma unroll 1
     for (; turn < end; turn += TEAMS) {
       ptx::mbarrier_wait(shared.full[slot], phase);
+      DGX_STAMP(multiply);
       multiply(d, shared, slot, place);
       slot += TEAMS;
       if (slot >= SLOTS) {
@@ -327,12 +328,14 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
         phase ^= 1;
       }
     }
+    DGX_STAMP(epilogue);
     if constexpr (SPLIT > 1) ptx::cluster_wait();
     finish_tile(d, shared, args, work);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
   const bool produces = threadIdx.x == CONSUMERS;
   if (produces) {

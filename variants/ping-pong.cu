@@ -44,6 +44,7 @@ __device__ __forceinline__ u32 steps_of(const Args& args, u32 tile) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, dual_gemm);
   const u32 team = threadIdx.x / 128;
   const u32 mine = blockIdx.x * TEAMS + team;
   Shared& shared = (&shared_memory<Shared>())[team];

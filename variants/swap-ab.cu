@@ -343,6 +343,7 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
   } while (++round < rounds);
   ptx::wgmma_wait<0>();
   ptx::pin(d);
+  DGX_STAMP(epilogue);
   if (leader) ptx::mbarrier_arrive(shared.tokens_empty[(STEPS - 1) / TOGETHER % TOKEN_STAGES]);
 }
 
@@ -459,6 +460,7 @@ __device__ __forceinline__ void open(Shared& shared) {
 
 // Tokens to fp16 in the weights' K order, once for all CTAs of the GEMM.
 extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_tokens(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, prepare_tokens);
   ptx::allow_next_launch();
   const Group group = group_at(args, blockIdx.y);
   const u32 m = ONE_M ? ONE_M : group.m, k = ONE_K ? ONE_K : group.k;
@@ -469,6 +471,7 @@ extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_tokens(con
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 65536 / REGISTERS) dual_gemm(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
   if (ONE_M > 0 && threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
   open(shared);

@@ -217,6 +217,7 @@ __device__ __forceinline__ void multiply_tile(float (&d)[COLUMNS / 2], Shared& s
   } while (++band < bands);
   ptx::wgmma_wait<0>();
   ptx::pin(d);
+  DGX_STAMP(epilogue);
   if (leader) ptx::mbarrier_arrive(shared.weights_empty[STEPS - 1]);
 }
 
@@ -324,6 +325,7 @@ __device__ __forceinline__ void open(Shared& shared) {
 // Weights to fp16 in the order of K in which tokens come, eight rows of B1 and
 // the same of B2 by turns.
 extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_weights(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, prepare_weights);
   ptx::allow_next_launch();
   const Group group = group_at(args, blockIdx.y);
   const u32 k = ONE_K ? ONE_K : group.k;
@@ -338,6 +340,7 @@ extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_weights(co
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
   if (ONE_M > 0 && threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
   open(shared);

@@ -53,6 +53,7 @@ __device__ __forceinline__ void multiply_one(float (&d)[HALVES][BN / 2], Shared&
   } while (++step < steps);
 #pragma unroll
   for (u32 half = 0; half < HALVES; ++half) ptx::pin(d[half]);
+  DGX_STAMP(epilogue);
 }
 
 // Thread t of both warpgroups holds the same elements, so silu(g) passes from
@@ -87,6 +88,7 @@ __device__ __forceinline__ void store_with_gate(Shared& shared, Tile tile, const
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
   const Tile tile = find_tile_by_walk<BM, BN>(args, blockIdx.x, MAPS);
   const Group& group = *tile.group;

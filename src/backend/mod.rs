@@ -127,7 +127,7 @@ pub(crate) struct Observation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Modelled {
     pub micros: Micros,
-    /// What most of it goes to: `tensor`, `memory`, `waiting at mbarriers`, …
+    /// What most of the way to its end goes through: `tensor cores`, `issue`, …
     pub bound: String,
 }
 

@@ -97,6 +97,11 @@ pub(super) fn split_outputs(
         .collect()
 }
 
+/// The name of a scratch buffer that a whole call shares.
+pub(super) fn scratch_zone(name: &str) -> String {
+    format!("scratch {name}")
+}
+
 /// A scratch buffer's place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScratchZone {
@@ -124,7 +129,7 @@ impl Private {
         for layout in &call.scratch {
             let own: Vec<usize> = match &layout.size {
                 ScratchSize::PerCall(bytes) => {
-                    vec![zones.add(format!("scratch {}", layout.name), *bytes)]
+                    vec![zones.add(scratch_zone(&layout.name), *bytes)]
                 }
                 ScratchSize::PerGroup(sizes) => sizes
                     .iter()

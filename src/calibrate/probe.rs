@@ -45,6 +45,7 @@ macro_rules! carried {
 }
 const HEADERS: &[(&str, &str)] = carried!(
     "dgx/abi.cuh",
+    "dgx/stamp.cuh",
     "dgx/ptx/barrier.cuh",
     "dgx/ptx/cluster.cuh",
     "dgx/ptx/mbarrier.cuh",

@@ -1,6 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use super::Globals;
+use super::binding::binding;
+use super::profile::shape;
 use super::runs::{self, RESULTS};
 use crate::catalog::{Catalog, Contender};
 use crate::compile::Limits;
@@ -24,14 +26,21 @@ pub(super) struct Args {
     /// [default: the newest run in results/, else configs/round4.toml]
     #[arg(value_name = "ROUND.toml|RUN.jsonl")]
     of: Option<PathBuf>,
+    /// One of its shapes alone
+    #[arg(long, value_name = "SHAPE")]
+    shape: Option<String>,
 }
 
-const DEFAULT_ROUND: &str = "configs/round4.toml";
+pub(super) const DEFAULT_ROUND: &str = "configs/round4.toml";
 
 /// Compiles a contender and shows what bounds it, shape by shape; times stand
 /// beside it where a run has them.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let (round, run) = subject(args.of.as_deref())?;
+    let (mut round, run) = subject(args.of.as_deref())?;
+    if let Some(name) = &args.shape {
+        let of = args.of.as_deref().unwrap_or(Path::new("the round"));
+        round.shapes = vec![shape(&round, Some(name), of)?];
+    }
     let catalog = Catalog::open(&globals.variants)?;
     let device = device_of(run.as_ref());
     let ceiling = match &run {
@@ -58,6 +67,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             Some(run) => print_counters(run, &contender.id, &style),
             None => say!("{}\n", style.fold(&assumed(&device), 2)),
         }
+        say!("{}", binding(&plan, index, &device, &compiler, &style));
     }
     Ok(Exit::Done)
 }
@@ -114,7 +124,7 @@ fn device_of(run: Option<&Run>) -> Device {
 }
 
 /// The round with nobody in it but the contender asked for.
-fn plan_for(
+pub(super) fn plan_for(
     name: &str,
     mut round: Round,
     catalog: &Catalog,
@@ -270,7 +280,7 @@ fn call_table<'a>(calls: &[CallFit], measured: impl Fn(&str) -> Option<&'a Timed
         right("stages", 4),
         right("scratch", 3),
         right("least µs", 7),
-        Column::new("bound", Align::Left, 2),
+        Column::new("least by", Align::Left, 2),
         right("µs", 8),
         right("of least", 8),
     ]);

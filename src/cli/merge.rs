@@ -4,7 +4,7 @@ use super::Globals;
 use super::runs;
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
-use crate::merge::{Merged, Title, merge};
+use crate::merge::{Merged, Title, merge, then};
 use crate::present::sweep_summary;
 use crate::record::{self, Slot};
 use crate::sweep::{argv, stamp, verdict_exit};
@@ -37,13 +37,14 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let Merged { run, missing } = merge(&files, slot, title)?;
     say!("{}", sweep_summary(&run, &runs::style(globals)));
     for lack in &missing {
-        remark!("missing: {}\n  {}", lack.what, lack.command);
+        remark!("missing: {}\n  {}", lack.what, lack.commands.join("\n  "));
     }
     if missing.is_empty() {
         return Ok(verdict_exit(&run));
     }
-    let path = run.path.display();
-    remark!("then: dgx merge THE-NEW-FILES -o {path}");
+    if let Some(command) = then(&missing, &run.path) {
+        remark!("then:\n  {command}");
+    }
     Ok(Exit::Inconclusive)
 }
 

@@ -2,6 +2,7 @@
 //! as the pipeline. Parsing ends here; the modules behind see resolved values.
 
 mod attach;
+mod binding;
 mod calibrate;
 mod check;
 mod cluster;
@@ -14,6 +15,7 @@ mod gate;
 mod jury;
 mod list;
 mod merge;
+mod profile;
 mod report;
 mod rounds;
 mod runs;
@@ -79,8 +81,10 @@ enum Command {
     Report(report::Args),
     /// Make a variant that picks, on each shape of a run, who won there
     Dispatch(dispatch::Args),
-    /// Show what bounds a contender: registers, shared memory, waves, time shares
+    /// Show what bounds a contender: registers, shared memory, waves, what binds
     Explain(explain::Args),
+    /// Show where the time of one contender on one shape goes, on a GPU or modelled
+    Profile(profile::Args),
     /// Recount a round's jury and set its vote beside what was measured
     Jury(jury::Args),
     /// Tell the history of all rounds
@@ -162,6 +166,7 @@ fn obey(cli: Cli) -> Result<Exit, CommandError> {
         Command::Report(args) => report::run(args, globals),
         Command::Dispatch(args) => dispatch::run(args, globals),
         Command::Explain(args) => explain::run(args, globals),
+        Command::Profile(args) => profile::run(args, globals),
         Command::Jury(args) => jury::run(args, globals),
         Command::Rounds(args) => rounds::run(args, globals),
         Command::List(args) => list::run(args, globals),

@@ -11,7 +11,7 @@ use crate::cluster::{Order, submit};
 use crate::config::{Array, Baseline, Measurement, Round, Selection, Slurm, target};
 use crate::contest::rounds;
 use crate::diagnostic::{CommandError, SourceFile};
-use crate::domain::{Device, Exit, Timing, content_hash};
+use crate::domain::{BackendKind, Device, Exit, content_hash};
 use crate::export::Document;
 use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
 use crate::present::sweep_summary;
@@ -157,8 +157,13 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         (Some(Some(file)), _) => Some(Resumed::file(file)?),
         (Some(None), _) => Some(Resumed::newest(&args.results)?),
         (None, Some(file)) if begun(file)? => match Resumed::unless_complete(file)? {
-            Ok(resumed) => Some(resumed),
+            Ok(resumed) => {
+                is_of(resumed.header(), &args, file)?;
+                Some(resumed)
+            }
             Err(run) => {
+                is_of(&run.header, &args, file)?;
+                round(&args, Some(&run.header))?;
                 remark!("{} is complete: nothing is left to do", file.display());
                 return Ok(verdict_exit(&run));
             }
@@ -170,7 +175,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         Some(word) => target::find(word)?,
         None => target::usual().clone(),
     };
-    let round = round(&args, resume.as_ref())?;
+    let round = round(&args, resume.as_ref().map(Resumed::header))?;
     if args.engine == Engine::Slurm {
         return on_slurm(&round, &args, &device, globals);
     }
@@ -222,6 +227,30 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         );
     }
     Ok(swept.exit)
+}
+
+/// A file that is gone on with holds what was asked for, or exit 0 would be a lie.
+fn is_of(header: &Header, args: &Args, file: &Path) -> Result<(), CommandError> {
+    let part = |shard: Option<(u32, u32)>| match shard {
+        Some((number, of)) => format!("shard {number}/{of}"),
+        None => "the whole round".to_owned(),
+    };
+    let has = part(header.shard.as_ref().map(|s| (s.number, s.of)));
+    let asked = part(args.shard.map(|s| (s.number, s.of)));
+    let text = match &args.config {
+        Some(config) => Round::read(config)?.file.text.to_string(),
+        None => header.config.text.clone(),
+    };
+    let why = match text == header.config.text {
+        false => "another round".to_owned(),
+        true if has != asked => format!("{has}, not {asked}"),
+        true => return Ok(()),
+    };
+    Err(CommandError::new(
+        Exit::Usage,
+        format!("{} is of {why}", file.display()),
+        "name another file with --into, or the round and shard it is of",
+    ))
 }
 
 /// Flags that need the other engine.
@@ -278,15 +307,11 @@ fn on_slurm(
     if slurm.array.is_some() && asked > shapes {
         remark!("{shapes} shards, not {asked}: the round has no more shapes");
     }
-    let emulated = matches!(args.backend, BackendChoice::Emu | BackendChoice::Fake);
-    if !emulated {
+    if args.backend.kind() == BackendKind::Cuda {
         slurm.gres.get_or_insert_with(|| "gpu:1".to_owned());
     }
     let shards_of_it = asked.min(shapes);
-    let timing = match args.backend {
-        BackendChoice::Emu => Timing::Modelled,
-        _ => Timing::Measured,
-    };
+    let timing = args.backend.kind().timing();
     let parts = shards(&round.shapes, shards_of_it as usize, timing);
     remark!(
         "{}: {shapes} shapes in {shards_of_it} shards; the longest over the mean: {:.2}",
@@ -318,12 +343,7 @@ fn passed_on(args: &Args, round: &Round, plan: &Plan, globals: &Globals) -> Vec<
     let mut words = Vec::new();
     let mut say = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
     // A task that finds no GPU has not what it was to run on.
-    let backend = match args.backend {
-        BackendChoice::Auto | BackendChoice::Cuda => "cuda",
-        BackendChoice::Emu => "emu",
-        BackendChoice::Fake => "fake",
-    };
-    say("--backend", backend.to_owned());
+    say("--backend", args.backend.kind().to_string());
     if let Some(script) = &args.script {
         say("--script", script.display().to_string());
     }
@@ -395,13 +415,9 @@ fn dry_run(
     globals: &Globals,
 ) -> Result<Exit, CommandError> {
     if let Some(shard) = args.shard.filter(|_| args.resume.is_none()) {
-        let timing = match args.backend {
-            BackendChoice::Emu => Timing::Modelled,
-            _ => Timing::Measured,
-        };
-        let parts = shards(&round.shapes, shard.of as usize, timing);
-        let over = imbalance(&round.shapes, &parts, timing);
-        shard.cut(&mut round, timing)?;
+        let timing = args.backend.kind().timing();
+        let all = shard.cut(&mut round, timing)?.shapes;
+        let over = imbalance(&all, &shards(&all, shard.of as usize, timing), timing);
         let shapes = round.shapes.len();
         say!("shard {shard}: {shapes} shapes; the longest shard over the mean: {over:.2}");
     }
@@ -433,11 +449,11 @@ fn launches(call: &OperatorCall) -> String {
 }
 
 /// The round file with the command line's wishes laid over it.
-fn round(args: &Args, resume: Option<&Resumed>) -> Result<Round, CommandError> {
-    if let Some(resumed) = resume {
-        let mut round = resumed_round(args.config.as_deref(), resumed.header())?;
+fn round(args: &Args, begun: Option<&Header>) -> Result<Round, CommandError> {
+    if let Some(header) = begun {
+        let mut round = resumed_round(args.config.as_deref(), header)?;
         limit(&mut round, args);
-        return match conflicts(args, &round, resumed.header()) {
+        return match conflicts(args, &round, header) {
             flags if flags.is_empty() => Ok(round),
             flags => Err(CommandError::new(
                 Exit::Usage,

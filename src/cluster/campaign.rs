@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Order, could_not};
 use crate::config::Slurm;
 use crate::diagnostic::CommandError;
-use crate::domain::Exit;
+use crate::domain::{Exit, typed};
 use crate::files;
 use crate::record::{Claim, claim};
 
@@ -59,6 +59,13 @@ impl Campaign {
     /// Writes down all that the jobs need; nothing is submitted yet.
     pub(super) fn begin(order: Order) -> Result<Held, CommandError> {
         let folder = fresh_folder(&order)?;
+        Self::write(order, &folder).inspect_err(|_| {
+            // Half of it is nothing to attach to.
+            let _ = fs::remove_dir_all(&folder);
+        })
+    }
+
+    fn write(order: Order, folder: &Path) -> Result<Held, CommandError> {
         let Slurm {
             array,
             partition,
@@ -82,11 +89,11 @@ impl Campaign {
         };
         let round = folder.join(format!("{}.toml", order.name));
         write(&round, order.text.as_bytes())?;
-        let script = task_script(&folder, &round, order.shards, &order.words)?;
+        let script = task_script(folder, &round, order.shards, &order.words)?;
         write(&folder.join("task.sh"), script.as_bytes())?;
         let held = Held {
-            _lock: lock(&folder)?,
-            folder,
+            _lock: lock(folder)?,
+            folder: folder.to_owned(),
             campaign,
         };
         held.save()?;
@@ -101,6 +108,8 @@ impl Held {
             true => run.to_owned(),
             false => run.with_extension("slurm"),
         };
+        // Jobs may run elsewhere, as --chdir says.
+        let folder = folder.canonicalize().unwrap_or(folder);
         let state = folder.join(STATE);
         let unknown = |why: String| {
             CommandError::new(
@@ -145,6 +154,11 @@ impl Held {
         self.folder.with_extension("jsonl")
     }
 
+    /// The command that follows it again.
+    pub(super) fn attach(&self) -> String {
+        format!("dgx attach {}", typed(self.run()))
+    }
+
     pub(super) fn shard(&self, number: u32) -> PathBuf {
         self.folder.join(format!("shard-{number}.jsonl"))
     }
@@ -187,10 +201,20 @@ impl Held {
 
 fn fresh_folder(order: &Order) -> Result<PathBuf, CommandError> {
     let results = &order.results;
-    fs::create_dir_all(results).map_err(|e| unwritable(results, &e))?;
-    let results = results
-        .canonicalize()
-        .map_err(|e| unwritable(results, &e))?;
+    let misplaced = |path: &Path, why: &dyn std::fmt::Display| {
+        CommandError::new(
+            Exit::Usage,
+            format!("cannot write in {}: {why}", path.display()),
+            "name a folder that can be written, and that all nodes see, with --results",
+        )
+    };
+    fs::create_dir_all(results).map_err(|e| misplaced(results, &e))?;
+    let results = results.canonicalize().map_err(|e| misplaced(results, &e))?;
+    let odd = |c: char| c == '\\' || c.is_control();
+    if results.to_str().is_none_or(|path| path.contains(odd)) {
+        let why = "Slurm would take its name for another (backslash, control or no UTF-8)";
+        return Err(misplaced(&results, &why));
+    }
     let stem = format!("{}-{}", order.name, order.stamp);
     for number in 1..1000 {
         let name = match number {
@@ -204,7 +228,7 @@ fn fresh_folder(order: &Order) -> Result<PathBuf, CommandError> {
         match fs::create_dir(&folder) {
             Ok(()) => return Ok(folder),
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(unwritable(&folder, &e)),
+            Err(e) => return Err(misplaced(&folder, &e)),
         }
     }
     Err(could_not(
@@ -236,10 +260,9 @@ fn write(path: &Path, text: &[u8]) -> Result<(), CommandError> {
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> CommandError {
-    CommandError::new(
-        Exit::Usage,
+    could_not(
         format!("cannot write {}: {error}", path.display()),
-        "name a folder that can be written, and that all nodes see, with --results",
+        "make room, or check permissions",
     )
 }
 
@@ -253,8 +276,7 @@ fn task_script(
 ) -> Result<String, CommandError> {
     let here = std::env::current_dir().map_err(|e| unwritable(Path::new("."), &e))?;
     let dgx = std::env::current_exe().map_err(|e| unwritable(Path::new("dgx"), &e))?;
-    let quoted = |path: &Path| quote(&path.display().to_string());
-    let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
+    let words: Vec<String> = words.iter().map(typed).collect();
     Ok(format!(
         "#!/bin/sh\n\
          # One task is one shard. Written by dgx; started again, it goes on.\n\
@@ -267,17 +289,12 @@ fn task_script(
          code=$?\n\
          echo \"$SLURM_ARRAY_JOB_ID $code\" > \"$folder/task-$task.code\"\n\
          exit $code\n",
-        here = quoted(&here),
-        folder = quoted(folder),
-        dgx = quoted(&dgx),
-        round = quoted(round),
+        here = typed(&here),
+        folder = typed(folder),
+        dgx = typed(&dgx),
+        round = typed(round),
         words = words.join(" "),
     ))
-}
-
-/// As one word of a shell.
-fn quote(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -329,13 +346,41 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_that_slurm_would_misread_is_refused_and_any_other_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let odd = folder.path().join("it's a %a \"folder\"");
+        let held = Campaign::begin(order(&odd)).unwrap();
+        assert!(held.attach().ends_with(".jsonl'"), "{}", held.attach());
+        let error = Campaign::begin(order(&folder.path().join("a\\b"))).unwrap_err();
+        assert!(error.to_string().contains("backslash"), "{error}");
+        assert_eq!(error.exit(), Exit::Usage);
+    }
+
+    #[test]
+    fn the_last_words_of_a_task_may_be_anything() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = Campaign::begin(order(folder.path())).unwrap();
+        assert_eq!(held.last_words(1), "");
+        let mut log = vec![b'x'; 1 << 20];
+        log.extend(b"\nsix\nfive\nfour\n\nthree\ntw\xf6\nlast \x1b[2J\n");
+        fs::write(held.log(1), log).unwrap();
+        let words = held.last_words(1);
+        assert!(
+            words.ends_with(
+                "ends:\n    five\n    four\n    three\n    tw\u{fffd}\n    last \\u{1b}[2J"
+            ),
+            "{words}"
+        );
+    }
+
+    #[test]
     fn a_task_goes_on_with_its_shard_and_no_word_is_taken_for_another() {
         let folder = tempfile::tempdir().unwrap();
         let held = Campaign::begin(order(folder.path())).unwrap();
         let script = fs::read_to_string(held.folder.join("task.sh")).unwrap();
         assert!(script.contains("--shard \"$task/4\""), "{script}");
         assert!(
-            script.contains(r"'--only' 'it'\''s[X=1]; rm -rf /'"),
+            script.contains(r"--only 'it'\''s[X=1]; rm -rf /'"),
             "{script}"
         );
         assert_eq!(held.code(2, "7"), None);

@@ -1,18 +1,18 @@
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::campaign::{Held, Submission};
+use super::campaign::Held;
 use super::could_not;
+use super::ending::hint;
 use super::question::{self, Wish};
 use super::slurm::{self, State, States, Trouble};
+use super::whole::Whole;
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
 use crate::interrupt;
-use crate::merge::{self, Title};
-use crate::record::{Run, Slot, ended, read};
+use crate::record::{Run, ended, read};
 
 /// Between two looks at the queue: often while things happen, then seldom.
 const SOON: Duration = Duration::from_secs(1);
@@ -24,8 +24,6 @@ const GRACE: Duration = Duration::from_secs(5);
 const ROOM: Duration = Duration::from_secs(60);
 /// A task that Slurm remembers nothing of.
 const FORGOTTEN: &str = "gone from the queue";
-/// Merging may take this share of the time.
-const MERGING: u32 = 10;
 
 /// What became of a campaign.
 #[derive(Debug)]
@@ -46,17 +44,15 @@ struct Shard {
     over: Option<Instant>,
     /// Why it is not submitted again.
     given_up: Option<String>,
+    /// Whether it was said that its latest task failed.
+    told: bool,
 }
 
 pub(super) struct Follower {
     held: Held,
-    argv: Vec<String>,
+    whole: Whole,
     shards: BTreeMap<u32, Shard>,
     bar: ProgressBar,
-    /// Shards in the run file already.
-    merged: usize,
-    /// When merging may be thought of again.
-    merge_due: Instant,
     /// When there may be room for those that wait to be submitted.
     room: Option<Instant>,
     /// Whether it was said that Slurm does not answer.
@@ -76,10 +72,8 @@ impl Follower {
         Self {
             shards: (1..=count).map(|n| (n, Shard::default())).collect(),
             held,
-            argv,
+            whole: Whole::new(argv),
             bar,
-            merged: 0,
-            merge_due: Instant::now(),
             room: None,
             silent: false,
         }
@@ -88,16 +82,20 @@ impl Follower {
     /// Submits what was not, waits until nothing is left to wait for, and
     /// merges what there is.
     pub(super) fn follow(mut self) -> Result<Followed, CommandError> {
-        self.recover();
+        self.held.recover_first()?;
         self.look();
         let fresh = self.lacking();
         if !fresh.is_empty() {
-            self.submit(&fresh).map_err(|words| self.refused(&words))?;
+            let attach = self.held.attach();
+            let submitted = self.held.submit(&fresh);
+            submitted.map_err(|why| {
+                could_not(why.to_string(), format!("{}; then: {attach}", why.remedy()))
+            })?;
         }
         remark!(
-            "following {}; if dgx ends, the jobs go on: dgx attach {}",
+            "following {}; if dgx ends, the jobs go on: {}",
             self.jobs(),
-            self.held.run().display()
+            self.held.attach()
         );
         let mut pause = SOON;
         while self.open().next().is_some() {
@@ -108,11 +106,17 @@ impl Follower {
             match slurm::states(&self.held.campaign.job_name, &self.held.jobs()) {
                 Ok(states) => {
                     self.silent = false;
-                    self.judge(&states)?;
+                    self.held.recover(&states);
+                    self.judge(&states);
                 }
-                Err(trouble) => self.tell_silence(&trouble),
+                Err(trouble) => {
+                    self.tell_silence(&trouble);
+                    // The files tell what is done without Slurm.
+                    self.look();
+                }
             }
-            self.merge_if_due();
+            let done = self.done();
+            (self.bar).suspend(|| self.whole.merge_if_due(&self.held, done));
             pause = match self.shards == before {
                 true => SELDOM.min(pause.mul_f64(1.3)),
                 false => SOON,
@@ -127,24 +131,6 @@ impl Follower {
         let open = self.shards.iter();
         open.filter(|(_, shard)| !shard.done && shard.given_up.is_none())
             .map(|(number, _)| *number)
-    }
-
-    /// A follower that died while it submitted may have left a job behind
-    /// without knowing its number.
-    fn recover(&mut self) {
-        let campaign = &self.held.campaign;
-        if campaign.submissions.iter().all(|s| s.job.is_some()) {
-            return;
-        }
-        let known: BTreeSet<String> = self.held.jobs().into_iter().collect();
-        let states = slurm::states(&campaign.job_name, &[]).unwrap_or_default();
-        let jobs: BTreeSet<String> = states.into_keys().map(|(job, _)| job).collect();
-        let mut found = jobs.difference(&known).cloned();
-        let submissions = &mut self.held.campaign.submissions;
-        for submission in submissions.iter_mut().filter(|s| s.job.is_none()) {
-            submission.job = found.next();
-        }
-        submissions.retain(|s| s.job.is_some());
     }
 
     /// Shards that nobody is at: never submitted, or over before this follower
@@ -170,8 +156,8 @@ impl Follower {
                 Some(State::Ended(how)) => how,
                 None => FORGOTTEN,
             };
-            let how = self.told(number, Some(job), how);
-            remark!("{} failed: {how}{}", self.name(number), hint(&how));
+            let how = self.held.told(number, Some(job), how);
+            remark!("{} failed: {how}{}", self.held.name(number), hint(&how));
             lacking.push(number);
         }
         lacking
@@ -182,56 +168,15 @@ impl Follower {
         for (number, shard) in &mut self.shards {
             shard.done = shard.done || ended(&self.held.shard(*number));
         }
-        let done = self.shards.values().filter(|s| s.done).count();
-        self.bar.set_position(done as u64);
+        self.bar.set_position(self.done() as u64);
     }
 
-    /// Submits an array of these shards, writing down beforehand that it will.
-    fn submit(&mut self, shards: &[u32]) -> Result<(), String> {
-        let submission = Submission {
-            job: None,
-            shards: shards.to_vec(),
-        };
-        self.held.campaign.submissions.push(submission);
-        self.save()?;
-        let words = slurm::words(&self.held.campaign, &self.held.folder, shards);
-        let job = slurm::submit(&words);
-        let submissions = &mut self.held.campaign.submissions;
-        match job {
-            Ok(job) => {
-                if let Some(last) = submissions.last_mut() {
-                    last.job = Some(job);
-                }
-                self.save()
-            }
-            Err(trouble) => {
-                // What timed out may have been taken all the same.
-                let before = submissions.len();
-                self.recover();
-                self.save()?;
-                match trouble {
-                    _ if self.held.campaign.submissions.len() == before => Ok(()),
-                    Trouble::Missing => Err("sbatch is not on PATH any more".to_owned()),
-                    Trouble::Refused(words) => Err(words),
-                }
-            }
-        }
-    }
-
-    fn save(&self) -> Result<(), String> {
-        self.held.save().map_err(|error| error.to_string())
-    }
-
-    fn refused(&self, words: &str) -> CommandError {
-        let attach = format!("dgx attach {}", self.held.run().display());
-        could_not(
-            format!("Slurm refused the jobs: {words}"),
-            format!("{}; then: {attach}", slurm::remedy(words)),
-        )
+    fn done(&self) -> usize {
+        self.shards.values().filter(|s| s.done).count()
     }
 
     /// Holds what Slurm says against the files of the shards.
-    fn judge(&mut self, states: &States) -> Result<(), CommandError> {
+    fn judge(&mut self, states: &States) {
         self.look();
         let open: Vec<u32> = self.open().collect();
         let (mut again, mut counts) = (Vec::new(), BTreeMap::new());
@@ -253,7 +198,8 @@ impl Follower {
                 Some(State::Ended(how)) => how.clone(),
                 None => FORGOTTEN.to_owned(),
                 Some(State::Waiting(_) | State::Running) => {
-                    self.shard(number).over = None;
+                    let shard = self.shard(number);
+                    (shard.over, shard.told) = (None, false);
                     continue;
                 }
             };
@@ -264,7 +210,7 @@ impl Follower {
         }
         let words = counts.iter().map(|(word, count)| format!("{count} {word}"));
         self.bar.set_message(words.collect::<Vec<_>>().join(", "));
-        self.resubmit(&again)
+        self.resubmit(&again);
     }
 
     fn shard(&mut self, number: u32) -> &mut Shard {
@@ -275,156 +221,111 @@ impl Follower {
     /// whether it is to be submitted again.
     fn failed(&mut self, number: u32, job: Option<&str>, how: &str) -> bool {
         let code = job.and_then(|job| self.held.code(number, job));
-        let (retries, name) = (self.held.campaign.retries, self.name(number));
-        let how = self.told(number, job, how);
+        let (retries, name) = (self.held.campaign.retries, self.held.name(number));
+        let how = self.held.told(number, job, how);
         let hint = hint(&how);
         let shard = self.shard(number);
         let hopeless = match code {
             // A mistake that stays one.
             Some(2 | 126 | 127) => Some("trying again would not help".to_owned()),
             _ if how.starts_with("CANCELLED") => Some("somebody cancelled it".to_owned()),
-            _ if shard.again >= retries => Some(format!("tried {} times", shard.again + 1)),
+            _ if shard.again >= retries => Some(match shard.again {
+                0 => "tried once".to_owned(),
+                again => format!("tried {} times", again + 1),
+            }),
             _ => None,
         };
         match hopeless {
             None => {
-                remark!("{name} failed: {how}{hint}");
+                // Once, however long there is no room for it.
+                if !std::mem::replace(&mut shard.told, true) {
+                    self.tell(&format!("{name} failed: {how}{hint}"));
+                }
                 true
             }
             Some(why) => {
                 shard.given_up = Some(format!("{how}; {why}"));
-                let words = self.last_words(number);
-                remark!("{name} is given up: {how}, {why}{hint}{words}");
+                let words = self.held.last_words(number);
+                self.tell(&format!("{name} is given up: {how}, {why}{hint}{words}"));
                 false
             }
         }
     }
 
-    /// How a task ended, with its exit code where it got to say so.
-    fn told(&self, number: u32, job: Option<&str>, how: &str) -> String {
-        match job.and_then(|job| self.held.code(number, job)) {
-            Some(code) => format!("{how}, exit code {code}"),
-            None => how.to_owned(),
-        }
-    }
-
-    fn resubmit(&mut self, shards: &[u32]) -> Result<(), CommandError> {
+    fn resubmit(&mut self, shards: &[u32]) {
         let wait = self.room.is_some_and(|room| Instant::now() < room);
         if shards.is_empty() || wait {
-            return Ok(());
+            return;
         }
-        match self.submit(shards) {
+        match self.held.submit(shards) {
             Ok(()) => {
                 self.room = None;
                 for number in shards {
                     let shard = self.shard(*number);
                     shard.again += 1;
-                    shard.over = None;
+                    (shard.over, shard.told) = (None, false);
                 }
-                let names: Vec<String> = shards.iter().map(|n| self.name(*n)).collect();
+                let names: Vec<String> = shards.iter().map(|n| self.held.name(*n)).collect();
                 let job = self.held.jobs().pop().unwrap_or_default();
-                remark!("submitted again as job {job}: {}", names.join(", "));
+                self.tell(&format!(
+                    "submitted again as job {job}: {}",
+                    names.join(", ")
+                ));
             }
-            Err(words) if slurm::full(&words) || words.to_lowercase().contains("contact") => {
-                remark!("Slurm has no room now, and is asked again in a minute: {words}");
+            Err(why) if why.passes() => {
+                if self.room.is_none() {
+                    self.tell(&format!(
+                        "not submitted again yet, and tried every minute: {why}"
+                    ));
+                }
                 self.room = Some(Instant::now() + ROOM);
             }
-            Err(words) => {
-                remark!("Slurm refused them: {words}\n  {}", slurm::remedy(&words));
+            Err(why) => {
+                self.tell(&format!("{why}\n  {}", why.remedy()));
                 for number in shards {
-                    self.shard(*number).given_up = Some(words.clone());
+                    self.shard(*number).given_up = Some(why.to_string());
                 }
             }
         }
-        Ok(())
     }
 
-    fn name(&self, number: u32) -> String {
-        format!("shard {number}/{}", self.held.campaign.shards)
-    }
-
-    fn last_words(&self, number: u32) -> String {
-        let log = self.held.log(number);
-        let text = std::fs::read_to_string(&log).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-        let tail = lines[lines.len().saturating_sub(5)..].join("\n    ");
-        match tail.is_empty() {
-            true => String::new(),
-            false => format!("\n  {} ends:\n    {tail}", log.display()),
-        }
+    /// Above the bar, and not in its line.
+    fn tell(&self, text: &str) {
+        self.bar.suspend(|| remark!("{text}"));
     }
 
     fn tell_silence(&mut self, trouble: &Trouble) {
         if !std::mem::replace(&mut self.silent, true) && !interrupt::requested() {
-            let words = match trouble {
-                Trouble::Missing => "squeue is not on PATH",
-                Trouble::Refused(words) => words,
-            };
-            remark!("Slurm does not answer; asking again: {words}");
+            self.tell(&format!("Slurm does not answer; asking again: {trouble}"));
         }
-    }
-
-    /// As often as it takes no more than a share of the time.
-    fn merge_if_due(&mut self) {
-        let done = self.shards.values().filter(|s| s.done).count();
-        if done <= self.merged || Instant::now() < self.merge_due {
-            return;
-        }
-        let began = Instant::now();
-        match self.merge() {
-            Ok(_) => self.merged = done,
-            // It is tried again at the end.
-            Err(error) => remark!("not merged yet: {error}"),
-        }
-        self.merge_due = Instant::now() + began.elapsed() * MERGING;
-    }
-
-    fn merge(&self) -> Result<Option<Run>, CommandError> {
-        let begun = |number: &u32| self.held.shard(*number);
-        let files = self.shards.keys().map(begun);
-        let whole = |path: &PathBuf| crate::record::header(path).is_ok();
-        let files: Vec<PathBuf> = files.filter(whole).collect();
-        if files.is_empty() {
-            return Ok(None);
-        }
-        let slot = Slot::at(&self.held.run()).map_err(|e| CommandError::from(&e))?;
-        let title = Title {
-            argv: self.argv.clone(),
-            config: Some(self.held.campaign.config.clone()),
-        };
-        merge::merge(&files, slot, title).map(|merged| Some(merged.run))
     }
 
     /// Whether to stop following; with the jobs as the user wants them.
     fn asked(&mut self) -> bool {
-        self.bar.suspend(|| ());
         let open = self.open().count();
-        let about = format!(
-            "{} go on without dgx: {open} shards are not done.",
-            self.jobs()
-        );
-        match question::ask(&about) {
+        let jobs = self.jobs();
+        let about = format!("{open} shards are not done; without dgx they go on as {jobs}.");
+        let attach = self.held.attach();
+        match self.bar.suspend(|| question::ask(&about)) {
             Wish::Follow => {
                 interrupt::forget();
                 false
             }
             Wish::Leave => {
-                let (run, jobs) = (self.held.run(), self.held.jobs().join(" "));
-                remark!(
-                    "the jobs go on\n  follow them: dgx attach {}\n  cancel them: scancel {jobs}",
-                    run.display()
-                );
+                let jobs = self.held.jobs().join(" ");
+                self.tell(&format!(
+                    "the jobs go on\n  follow them: {attach}\n  cancel them: scancel {jobs}"
+                ));
                 true
             }
             Wish::Cancel => {
-                match slurm::cancel(&self.held.jobs()) {
-                    Ok(()) => remark!("the jobs are cancelled"),
-                    Err(trouble) => remark!("scancel did not do it: {trouble:?}"),
-                }
-                remark!(
-                    "what is finished is kept; the rest: dgx attach {}",
-                    self.held.run().display()
-                );
+                let became = match slurm::cancel(&self.held.jobs()) {
+                    Ok(()) => "the jobs are cancelled".to_owned(),
+                    Err(trouble) => format!("the jobs are not cancelled: {trouble}"),
+                };
+                self.tell(&format!(
+                    "{became}\nwhat is finished is kept; the rest: {attach}"
+                ));
                 true
             }
         }
@@ -447,34 +348,24 @@ impl Follower {
     fn end(mut self) -> Result<Followed, CommandError> {
         self.bar.finish_and_clear();
         self.look();
-        let complete = self.shards.values().all(|s| s.done);
-        let run = match self.merge()? {
+        let complete = self.done() == self.shards.len();
+        let attach = self.held.attach();
+        let merged = self.whole.merge(&self.held);
+        let run = match merged.inspect_err(|_| remark!("the shards are kept; then: {attach}"))? {
             Some(run) => Some(run),
             None => read(&self.held.run()).ok(),
         };
         let lost: Vec<String> = (self.shards.iter())
-            .filter_map(|(n, s)| Some(format!("{}: {}", self.name(*n), s.given_up.as_ref()?)))
+            .filter_map(|(n, s)| Some(format!("{}: {}", self.held.name(*n), s.given_up.as_ref()?)))
             .collect();
         if !lost.is_empty() {
             remark!(
-                "not done: {}\nwhat is finished is kept; dgx attach {} submits the rest again \
-                 (--time, --partition, --gres and --sbatch-arg may be others)",
-                lost.join("\n  "),
-                self.held.run().display()
+                "not done: {}\nwhat is finished is kept; this submits the rest again (--time, \
+                 --partition, --gres and --sbatch-arg may be others):\n  {attach}",
+                lost.join("\n  ")
             );
         }
         Ok(Followed { run, complete })
-    }
-}
-
-/// What helps against an end that Slurm brought about.
-fn hint(how: &str) -> &'static str {
-    match how.split([',', ' ']).next() {
-        Some("TIMEOUT" | "DEADLINE") => " (it goes on where it was; --time gives it more)",
-        Some("OUT_OF_MEMORY") => " (--sbatch-arg=--mem=… gives it more memory)",
-        Some("PREEMPTED") => " (it goes on where it was)",
-        Some("NODE_FAIL" | "BOOT_FAIL") => " (its node was lost)",
-        _ => "",
     }
 }
 

@@ -4,9 +4,13 @@
 //! attach.
 
 mod campaign;
+mod ending;
 mod follow;
 mod question;
+mod refusal;
 mod slurm;
+mod submission;
+mod whole;
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,12 @@
 //! Slurm's commands, and what their words mean.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+
+use thiserror::Error;
 
 use super::campaign::Campaign;
 use super::could_not;
@@ -23,64 +26,76 @@ pub(super) enum State {
 pub(super) type States = BTreeMap<(String, u32), State>;
 
 /// Why a command of Slurm's did not do its work.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Trouble {
-    Missing,
-    /// What it said.
+    #[error("`{0}` is not on PATH")]
+    Missing(&'static str),
+    #[error("`{0}` cannot be run: {1}")]
+    CouldNotRun(&'static str, String),
+    /// In its own words.
+    #[error("{0}")]
     Refused(String),
 }
 
-/// Whether there is a Slurm to talk to.
+/// Whether there is a Slurm to talk to. It may be there and not answer for the
+/// moment.
 pub(super) fn present() -> Result<(), CommandError> {
-    match ask("sbatch", ["--version"]) {
-        Err(Trouble::Missing) => Err(could_not(
-            "there is no Slurm here: `sbatch` is not on PATH",
-            "run it on a login node of the cluster; with another scheduler, --shard I/N and \
-             `dgx merge` do the same",
-        )),
-        // It may be there and not answer for the moment.
-        _ => Ok(()),
+    for program in ["sbatch", "squeue"] {
+        if let Err(trouble @ Trouble::Missing(_)) = ask(program, ["--version"]) {
+            return Err(could_not(
+                format!("there is no Slurm here: {trouble}"),
+                "run it on a login node of the cluster; with another scheduler, --shard I/N and \
+                 `dgx merge` do the same",
+            ));
+        }
     }
+    Ok(())
 }
 
-fn ask<S: AsRef<std::ffi::OsStr>>(
-    program: &str,
+fn ask<S: AsRef<OsStr>>(
+    program: &'static str,
     words: impl IntoIterator<Item = S>,
 ) -> Result<String, Trouble> {
-    let output = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(words)
         .stdin(std::process::Stdio::null())
         // Ctrl-C is for dgx: a submission that is ended half-way may leave a job.
-        .process_group(0)
-        .output();
-    match output {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(Trouble::Missing),
-        Err(e) => Err(Trouble::Refused(e.to_string())),
-        Ok(output) => {
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-            match output.status.success() {
-                true => Ok(text(&output.stdout)),
-                false => Err(Trouble::Refused(text(&output.stderr))),
-            }
-        }
+        .process_group(0);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| misleads(name)) {
+        command.env_remove(name);
     }
+    let output = command.output().map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => Trouble::Missing(program),
+        _ => Trouble::CouldNotRun(program, e.to_string()),
+    })?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match (output.status.success(), text(&output.stderr)) {
+        (true, _) => Ok(text(&output.stdout)),
+        (false, words) if words.is_empty() => {
+            let status = output.status;
+            Err(Trouble::Refused(format!(
+                "`{program}` said nothing ({status})"
+            )))
+        }
+        (false, words) => Err(Trouble::Refused(words)),
+    }
+}
+
+/// Whether a variable of the user's would have a command answer otherwise than
+/// it is asked: filters and formats of what is listed, logs that go elsewhere,
+/// a submission that waits for its jobs. Where jobs go to is the user's wish.
+fn misleads(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let listing = ["SQUEUE_", "SACCT_", "SCANCEL_"];
+    listing.iter().any(|prefix| name.starts_with(prefix))
+        || ["SBATCH_WAIT", "SBATCH_ERROR", "SBATCH_INPUT"].contains(&&*name)
 }
 
 /// The words `sbatch` is given for these shards.
 pub(super) fn words(campaign: &Campaign, folder: &Path, shards: &[u32]) -> Vec<String> {
     let list = ranges(shards);
     let limit = campaign.at_once.map_or(String::new(), |n| format!("%{n}"));
-    let mut words = vec![
-        "--parsable".to_owned(),
-        format!("--array={list}{limit}"),
-        format!("--job-name={}", campaign.job_name),
-        // A percent sign begins a pattern there.
-        format!(
-            "--output={}/task-%a.log",
-            folder.display().to_string().replace('%', "%%")
-        ),
-        "--open-mode=append".to_owned(),
-    ];
     let named = [
         ("partition", &campaign.partition),
         ("gres", &campaign.gres),
@@ -90,8 +105,20 @@ pub(super) fn words(campaign: &Campaign, folder: &Path, shards: &[u32]) -> Vec<S
         let value = value.as_ref()?;
         Some(format!("--{flag}={value}"))
     });
-    words.extend(named);
+    let mut words: Vec<String> = named.collect();
     words.extend(campaign.sbatch_args.iter().cloned());
+    // Last: by these the jobs are found again.
+    words.extend([
+        "--parsable".to_owned(),
+        format!("--array={list}{limit}"),
+        format!("--job-name={}", campaign.job_name),
+        // A percent sign begins a pattern there.
+        format!(
+            "--output={}/task-%a.log",
+            folder.display().to_string().replace('%', "%%")
+        ),
+        "--open-mode=append".to_owned(),
+    ]);
     words.push(folder.join("task.sh").display().to_string());
     words
 }
@@ -106,43 +133,6 @@ pub(super) fn submit(words: &[String]) -> Result<String, Trouble> {
         true => Err(Trouble::Refused(format!("sbatch answered {answer:?}"))),
         false => Ok(job.to_owned()),
     }
-}
-
-/// What to do about a submission that was refused.
-pub(super) fn remedy(words: &str) -> &'static str {
-    let lower = words.to_lowercase();
-    let says = |hints: &[&str]| hints.iter().any(|hint| lower.contains(hint));
-    if says(&["partition"]) {
-        "`sinfo -o %P` lists the partitions; name one with --partition"
-    } else if says(&["gres", "generic resource"]) {
-        "`sinfo -o '%P %G'` lists what there is; ask for it with --gres, or with --gres '' for none"
-    } else if full(words) {
-        "the queue is full: wait, or ask for fewer at once with --array N%M"
-    } else if says(&["time limit", "timelimit", "time specification"]) {
-        "`sinfo -o '%P %l'` lists the time limits; ask for less with --time"
-    } else if says(&["account", "qos"]) {
-        "name an account or QOS you have with --sbatch-arg=--account=… or --sbatch-arg=--qos=…"
-    } else if says(&["contact", "connection", "controller"]) {
-        "the controller does not answer: try again when `sinfo` does"
-    } else {
-        "mend what sbatch says, e.g. with --sbatch-arg"
-    }
-}
-
-/// Whether there is no room for more tasks now.
-pub(super) fn full(words: &str) -> bool {
-    let lower = words.to_lowercase();
-    let hints = [
-        "limit on number of jobs",
-        "submit limit",
-        "maxsubmit",
-        "maxjobs",
-        "job count limit",
-        "temporarily unable to accept",
-        "violates accounting",
-        "resource temporarily unavailable",
-    ];
-    hints.iter().any(|hint| lower.contains(hint))
 }
 
 /// The tasks of all jobs of this name: those Slurm still has in its queue or
@@ -259,36 +249,17 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_comes_with_what_to_do() {
-        for (said, remedied) in [
-            (
-                "sbatch: error: invalid partition specified: x",
-                "--partition",
-            ),
-            (
-                "error: Invalid generic resource (gres) specification",
-                "--gres",
-            ),
-            ("error: QOSMaxSubmitJobPerUserLimit", "queue is full"),
-            (
-                "Batch job submission failed: Job violates accounting/QOS policy",
-                "queue is full",
-            ),
-            (
-                "Requested time limit is invalid (missing or exceeds some limit)",
-                "--time",
-            ),
-            (
-                "Invalid account or account/partition combination specified",
-                "--partition",
-            ),
-            (
-                "Unable to contact slurm controller (connect failure)",
-                "does not answer",
-            ),
-            ("something else", "--sbatch-arg"),
+    fn what_the_user_set_for_listings_does_not_reach_them() {
+        for name in [
+            "SQUEUE_PARTITION",
+            "SACCT_FORMAT",
+            "SCANCEL_STATE",
+            "SBATCH_WAIT",
         ] {
-            assert!(remedy(said).contains(remedied), "{said}: {}", remedy(said));
+            assert!(misleads(OsStr::new(name)), "{name}");
+        }
+        for name in ["SBATCH_ACCOUNT", "SLURM_CONF", "PATH"] {
+            assert!(!misleads(OsStr::new(name)), "{name}");
         }
     }
 }

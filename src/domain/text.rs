@@ -2,6 +2,8 @@
 //! pages. Whatever could move a cursor, recolour a screen, reorder a line or
 //! hide in it is made visible here, once.
 
+use std::ffi::OsStr;
+
 /// Controls other than newline and tab, and the marks that reorder a line or
 /// take no room in it.
 pub(crate) fn harmful(c: char) -> bool {
@@ -35,9 +37,27 @@ pub(crate) fn printable_line(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', " ")
 }
 
+/// As one word of a shell: commands that are printed can be pasted.
+pub(crate) fn typed(word: impl AsRef<OsStr>) -> String {
+    let word = word.as_ref().to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,%+@".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.into_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_typed_is_one_word() {
+        assert_eq!(typed("results/a-1.jsonl"), "results/a-1.jsonl");
+        assert_eq!(typed("it's here.jsonl"), r"'it'\''s here.jsonl'");
+        assert_eq!(typed("x[A=1]"), "'x[A=1]'");
+        assert_eq!(typed(""), "''");
+    }
 
     #[test]
     fn what_would_act_on_a_terminal_is_written_out() {

@@ -17,13 +17,20 @@ pub(super) struct Source {
     shapes: BTreeMap<String, Standing>,
 }
 
-/// What a file has of a shape. The greater is the one to take.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What a file has of a shape.
+#[derive(Debug)]
 struct Standing {
     finished: bool,
     blocks: u64,
     verdicts: usize,
-    card: Reverse<Option<String>>,
+    card: Option<String>,
+}
+
+impl Standing {
+    /// The greater is the one to take.
+    fn weight(&self) -> (bool, u64, usize) {
+        (self.finished, self.blocks, self.verdicts)
+    }
 }
 
 impl Source {
@@ -58,7 +65,7 @@ fn standing(run: &Run, shape: &str) -> Standing {
         finished: run.finished(shape),
         blocks: run.blocks_of(shape),
         verdicts: run.verdicts_of(shape),
-        card: Reverse(run.card(shape).map(str::to_owned)),
+        card: run.card(shape).map(str::to_owned),
     }
 }
 
@@ -84,7 +91,7 @@ impl Choice {
     pub(super) fn among(sources: &[Source]) -> Self {
         let mut taken = vec![Vec::new(); sources.len()];
         for shape in sources[0].header.round_shapes() {
-            let has = |source: &Source| source.shapes.get(&shape.name).cloned();
+            let has = |source: &Source| source.shapes.get(&shape.name).map(Standing::weight);
             let standings = sources.iter().enumerate();
             let best = standings
                 .filter_map(|(index, source)| Some((has(source)?, Reverse(index))))
@@ -117,7 +124,7 @@ impl Choice {
             let standings = names.iter().filter_map(|name| source.shapes.get(name));
             let cards = standings
                 .filter(|s| s.blocks > 0)
-                .map(|s| s.card.0.as_deref());
+                .map(|s| s.card.as_deref());
             // Where nothing is timed, the one that it ran on.
             let ran = source.header.device.uuid.as_deref();
             let silent = names.iter().filter(|n| source.shapes[*n].blocks == 0);

@@ -3,6 +3,7 @@
 //! belongs to another round is named and refused.
 
 mod choice;
+mod command;
 mod copy;
 mod fit;
 
@@ -11,10 +12,11 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::CommandError;
-use crate::domain::Exit;
+use crate::domain::{Exit, typed};
 use crate::record::schema::{End, Header, Line, Part};
-use crate::record::{Run, Slot, WriteError, read};
+use crate::record::{Run, Slot, read};
 use choice::{Choice, Source};
+pub(crate) use command::then;
 
 /// What became of a merge.
 #[derive(Debug)]
@@ -28,7 +30,9 @@ pub(crate) struct Merged {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Missing {
     pub what: String,
-    pub command: String,
+    pub commands: Vec<String>,
+    /// Where they leave it, if not in the whole itself.
+    pub files: Vec<PathBuf>,
 }
 
 /// What differs from the header of the parts in that of the whole.
@@ -55,7 +59,7 @@ pub(crate) fn merge(files: &[PathBuf], slot: Slot, title: Title) -> Result<Merge
     }
     let choice = Choice::among(&sources);
     let header = header(&sources, &choice, title);
-    let missing = missing(&header, &sources, &choice);
+    let missing = missing(&header, &sources, &choice, slot.path());
     let run = write(&header, &sources, &choice, &missing, slot)?;
     Ok(Merged { run, missing })
 }
@@ -128,7 +132,7 @@ fn parts(sources: &[Source], choice: &Choice) -> Vec<Part> {
 }
 
 /// What is not finished: in a file that has begun it, or in none.
-fn missing(header: &Header, sources: &[Source], choice: &Choice) -> Vec<Missing> {
+fn missing(header: &Header, sources: &[Source], choice: &Choice, whole: &Path) -> Vec<Missing> {
     let mut missing = Vec::new();
     for (index, source) in sources.iter().enumerate() {
         let taken = choice.shapes_from(index);
@@ -139,54 +143,66 @@ fn missing(header: &Header, sources: &[Source], choice: &Choice) -> Vec<Missing>
             let part = shard.map_or(String::new(), |s| format!("shard {}/{}, ", s.number, s.of));
             missing.push(Missing {
                 what: format!("{} not finished ({part}{path})", named(&open)),
-                command: format!("dgx sweep --resume {path}"),
+                commands: vec![format!("dgx sweep --resume {}", typed(&source.path))],
+                files: (source.path != whole)
+                    .then(|| source.path.clone())
+                    .into_iter()
+                    .collect(),
             });
         }
     }
     let absent: Vec<&String> = choice.absent(header);
     if !absent.is_empty() {
-        missing.push(unswept(header, sources, &absent));
+        missing.push(unswept(header, sources, &absent, whole));
     }
     missing
 }
 
 /// Shapes that no file has anything of: the shards that would, where all the
 /// files are shards of one deal.
-fn unswept(header: &Header, sources: &[Source], absent: &[&String]) -> Missing {
+fn unswept(header: &Header, sources: &[Source], absent: &[&String], whole: &Path) -> Missing {
     let shards: Vec<(u32, u32)> = sources
         .iter()
         .filter_map(|s| s.header.shard.as_ref())
         .map(|s| (s.number, s.of))
         .collect();
     let of: BTreeSet<u32> = shards.iter().map(|(_, of)| *of).collect();
-    let config = &header.config.path;
     let lacking: Vec<u32> = match of.into_iter().collect::<Vec<_>>().as_slice() {
-        [of] => (1..=*of)
+        // There are no more shards than shapes, whatever a file says.
+        [of] if *of as usize <= header.shapes.len() => (1..=*of)
             .filter(|number| !shards.contains(&(*number, *of)))
             .collect(),
         _ => Vec::new(),
     };
-    let sweep = |number: &u32| {
-        let of = shards[0].1;
-        format!("dgx sweep {config} --shard {number}/{of}")
-    };
-    let missing: Vec<String> = lacking
-        .iter()
-        .map(|n| format!("{n}/{}", shards[0].1))
+    let part = sources.iter().find(|s| s.header.shard.is_some());
+    let lacking = lacking.iter().map(|number| (*number, shards[0].1));
+    let lacking: Vec<(u32, u32)> = lacking.collect();
+    let swept: Option<Vec<String>> = (lacking.iter())
+        .map(|shard| {
+            let into = command::shard_file(whole, *shard);
+            part.and_then(|part| command::like(&part.header.argv, *shard, &into))
+        })
         .collect();
-    match lacking.as_slice() {
-        [] => Missing {
-            what: format!("{} in no file", named(absent)),
-            command: "dgx sweep --resume the merged run".to_owned(),
+    let names: Vec<String> = lacking.iter().map(|(i, n)| format!("{i}/{n}")).collect();
+    let absent = named(absent);
+    let what = match names.as_slice() {
+        [] => format!("{absent} in no file"),
+        [shard] => format!("{absent} in no file: missing shard {shard}"),
+        all => format!("{absent} in no file: missing shards {}", all.join(", ")),
+    };
+    match swept {
+        Some(commands) if !commands.is_empty() => Missing {
+            what,
+            commands,
+            files: lacking
+                .iter()
+                .map(|s| command::shard_file(whole, *s))
+                .collect(),
         },
-        all => Missing {
-            what: format!(
-                "{} in no file: missing {} {}",
-                named(absent),
-                if all.len() == 1 { "shard" } else { "shards" },
-                missing.join(", ")
-            ),
-            command: all.iter().map(sweep).collect::<Vec<_>>().join("; "),
+        _ => Missing {
+            what,
+            commands: vec![command::resume(whole, part.map_or(header, |p| &p.header))],
+            files: Vec::new(),
         },
     }
 }
@@ -215,11 +231,12 @@ fn write(
     slot: Slot,
 ) -> Result<Run, CommandError> {
     let mut draft = slot.draft().map_err(|e| CommandError::from(&e))?;
-    let io = |source| {
-        CommandError::from(&WriteError::File {
-            path: slot.path().to_owned(),
-            source,
-        })
+    let io = |error: std::io::Error| {
+        CommandError::new(
+            Exit::CouldNotRun,
+            format!("cannot write {}: {error}", slot.path().display()),
+            "check space and permissions, and merge again: what it was merged from is as it was",
+        )
     };
     let mut seconds = std::collections::BTreeMap::new();
     {

@@ -1,4 +1,5 @@
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::*;
 use crate::record::schema::{Shard, Void};
@@ -62,6 +63,10 @@ impl Parts {
             of,
             shapes: all,
         });
+        header.argv = ["dgx", "sweep", "configs/round4.toml", "--shard"]
+            .map(str::to_owned)
+            .to_vec();
+        header.argv.push(format!("{number}/{of}"));
         header.device.uuid = Some(format!("GPU-{number}"));
         change(&mut header);
         let (uuid, shapes) = (header.device.uuid.clone(), header.shapes.iter());
@@ -138,8 +143,21 @@ fn what_is_missing_is_named_and_can_be_added() {
     assert!(!end.complete);
     let reason = end.reason.unwrap();
     assert!(reason.contains("missing shard 2/3"), "{reason}");
-    let command = &partly.missing[0].command;
-    assert_eq!(command, "dgx sweep configs/round4.toml --shard 2/3");
+    let lacking = parts.path("whole-shard-2-of-3.jsonl");
+    let (file, whole) = (lacking.display(), partly.run.path.display());
+    let command = format!("dgx sweep configs/round4.toml --shard 2/3 --into {file}");
+    assert_eq!(partly.missing[0].commands, [command]);
+    let merged = format!("dgx merge {file} -o {whole}");
+    assert_eq!(then(&partly.missing, &partly.run.path), Some(merged));
+    // More shards than shapes are no list to print.
+    let many = parts.path("many.jsonl");
+    let deal = |h: &mut Header| h.shard.as_mut().unwrap().of = u32::MAX;
+    std::fs::write(&many, text(&parts.lines(1, 3, deal))).unwrap();
+    let slot = Slot::at(&parts.path("other.jsonl")).unwrap();
+    let many = merge(&[many], slot, Title::default()).unwrap();
+    let resume = format!("dgx sweep --resume {}", many.run.path.display());
+    assert_eq!(many.missing[0].commands, [resume]);
+    assert_eq!(then(&many.missing, &many.run.path), None);
     // What is there already is merged too.
     let whole = parts.merge(&[parts.shard(2, 3)]).unwrap();
     assert_eq!(whole.missing, []);
@@ -164,12 +182,74 @@ fn of_two_files_with_a_shape_the_one_that_came_further_counts() {
     let what = &partly.missing[0].what;
     assert!(what.contains("not finished (shard 2/2"), "{what}");
     let resume = format!("dgx sweep --resume {}", torn.display());
-    assert_eq!(partly.missing[0].command, resume);
+    assert_eq!(partly.missing[0].commands, [resume]);
     std::fs::remove_file(&partly.run.path).unwrap();
     let whole = parts.merge(&[torn, one, two.clone(), two]).unwrap();
     assert_eq!(whole.missing, []);
     same(&whole.run, &parts.single());
     assert!(!whole.run.cards().contains("GPU-9"));
+}
+
+/// Of two that came as far names decide: no uuid, which nobody can see, and no
+/// clock, which may be wrong.
+#[test]
+fn of_equals_the_first_by_shard_and_name_counts() {
+    let parts = Parts::of(&Synthetic::round4());
+    for (name, card, year) in [("a.jsonl", "GPU-9", 1970), ("b.jsonl", "GPU-0", 2099)] {
+        let elsewhere = |header: &mut Header| {
+            header.device.uuid = Some(card.to_owned());
+            header.started = format!("{year}-01-01T00:00:00Z");
+        };
+        let path = parts.path(name);
+        std::fs::write(&path, text(&parts.lines(2, 2, elsewhere))).unwrap();
+        let written = UNIX_EPOCH + Duration::from_secs((year - 1970) * 365 * 86_400);
+        let file = std::fs::File::options().append(true).open(&path).unwrap();
+        file.set_modified(written).unwrap();
+    }
+    let files = ["b.jsonl", "a.jsonl"].map(|name| parts.path(name));
+    let merged = parts.merge(&[files.to_vec(), vec![parts.shard(1, 2)]].concat());
+    let run = merged.unwrap().run;
+    let cards: Vec<&str> = run.cards().into_iter().collect();
+    assert_eq!(cards, ["GPU-1", "GPU-9"]);
+}
+
+#[test]
+fn a_shard_cut_off_at_any_byte_is_merged_as_far_as_it_came() {
+    for synthetic in [Synthetic::round4(), Synthetic::round4().modelled()] {
+        let parts = Parts::of(&synthetic);
+        let (one, two) = (parts.shard(1, 2), parts.shard(2, 2));
+        let whole = std::fs::read(&two).unwrap();
+        let mut cuts = std::collections::BTreeSet::new();
+        let (mut at, mut last, mut kinds) = (0, 0, BTreeSet::new());
+        for line in whole.split_inclusive(|b| *b == b'\n') {
+            let kind = line.iter().take(24).copied().collect::<Vec<u8>>();
+            let wide = line.iter().position(|b| !b.is_ascii()).map(|i| i + 1);
+            // After the header: without one it is no run file.
+            if kinds.insert(kind) && at > 0 {
+                let within = [0, 1, line.len() / 2, line.len() - 2, line.len() - 1];
+                cuts.extend(within.into_iter().chain(wide).map(|i| at + i));
+            }
+            at += line.len();
+            if !line.starts_with(b"{\"type\":\"end\"") {
+                last = at - 2;
+            }
+        }
+        assert!(cuts.len() > 12, "{cuts:?}");
+        for cut in cuts {
+            std::fs::write(&two, &whole[..cut]).unwrap();
+            let partly = parts.merge(&[one.clone(), two.clone()]).unwrap();
+            // A sweep writes the modelled time of a cell before its verdict; here
+            // they come last.
+            if partly.run.timing().sampled() {
+                assert_eq!(partly.missing.is_empty(), cut > last, "cut at {cut}");
+            }
+            std::fs::write(&two, &whole).unwrap();
+            let full = parts.merge(&[two.clone()]).unwrap();
+            assert_eq!(full.missing, [], "cut at {cut}");
+            same(&full.run, &parts.single());
+            std::fs::remove_file(&full.run.path).unwrap();
+        }
+    }
 }
 
 #[test]

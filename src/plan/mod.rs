@@ -7,6 +7,7 @@ mod deal;
 mod evaluate;
 mod resolve;
 mod shards;
+mod stamps;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 pub(crate) use call::{Deal, LaunchGeometry, MapGeometry, OperatorCall, ScratchSize};
 pub(crate) use shards::{cost, imbalance, shards};
+pub(crate) use stamps::{HEAD_BYTES, RECORD_BYTES, STAMPS, Stamping};
 
 use crate::catalog::Headers;
 use crate::catalog::{Catalog, Contender};

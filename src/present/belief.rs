@@ -7,7 +7,11 @@ use crate::record::schema::DeviceRecord;
 
 /// One sentence for modelled times, which stands before their table.
 pub(crate) fn belief(run: &Run) -> Option<String> {
-    let device = &run.header.device;
+    belief_in(&run.header.device)
+}
+
+/// The same where there is no run.
+pub(crate) fn belief_in(device: &DeviceRecord) -> Option<String> {
     if device.timing != Timing::Modelled {
         return None;
     }

@@ -16,7 +16,7 @@ mod repetition;
 mod style;
 mod summary;
 
-pub(crate) use belief::{belief, micros_title, model_error};
+pub(crate) use belief::{belief, belief_in, micros_title, model_error};
 pub(crate) use comparison::comparison_table;
 pub(crate) use counters::{Counted, counters_of_run, counters_table};
 pub(crate) use failures::failures;

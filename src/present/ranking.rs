@@ -18,6 +18,7 @@ pub(crate) fn ranking_table(run: &Run, ranking: &Ranking, style: &Style) -> Grid
         Column::new(over, Align::Left, 8),
         Column::new("claim", Align::Left, 6),
         Column::new("roofline", Align::Right, 4),
+        Column::new("bound by", Align::Left, 3),
         Column::new("regs", Align::Right, 2),
         Column::new("smem", Align::Right, 3),
         Column::new(over_yardstick, Align::Right, 7),
@@ -53,6 +54,7 @@ fn cells(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> Vec<String> 
         speedup_text(ranking, row),
         claim_text(run, ranking, row, style),
         row.roofline.map_or(String::new(), percent),
+        bound_text(ranking, row),
         resources.map_or(String::new(), |r| r.registers.to_string()),
         resources.map_or(String::new(), |r| r.smem.to_string()),
         row.over_yardstick
@@ -83,6 +85,20 @@ fn mean_micros(run: &Run, ranking: &Ranking, row: &Row) -> String {
     }
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
     crate::domain::Micros(mean.exp()).to_string()
+}
+
+/// What binds its modelled times: on all shapes, or on most.
+fn bound_text(ranking: &Ranking, row: &Row) -> String {
+    let cells = ranking.cells_of(&row.contender);
+    let times = cells.iter().filter_map(|cell| cell.time.as_ref());
+    let words: Vec<&str> = times.filter_map(|time| time.bound.as_deref()).collect();
+    let count = |word: &str| words.iter().filter(|other| **other == word).count();
+    // The first of those that are as frequent.
+    let most = words.iter().rev().max_by_key(|word| count(word));
+    most.map_or(String::new(), |word| match count(word) == words.len() {
+        true => (*word).to_owned(),
+        false => format!("{word} {}/{}", count(word), words.len()),
+    })
 }
 
 fn speedup_text(ranking: &Ranking, row: &Row) -> String {

@@ -1,6 +1,6 @@
 use super::{Style, belief, counters_of_run, failures, interval, matrix, percent, ranking_table};
 use crate::claims;
-use crate::domain::Timing;
+use crate::domain::{Timing, typed};
 use crate::rank::{Kind, Ranking};
 use crate::record::{Run, printable};
 
@@ -167,7 +167,7 @@ fn sampling_notes(run: &Run, ranking: &Ranking) -> Vec<String> {
     if let Some(reason) = reason {
         notes.push(format!(
             "The run is not complete ({reason}); `dgx sweep --resume {}` continues it.",
-            printable(&run.path.display().to_string())
+            printable(&typed(&run.path))
         ));
     }
     notes

@@ -15,11 +15,16 @@ use super::writer::fresh;
 #[derive(Debug)]
 pub(crate) struct Slot {
     path: PathBuf,
-    /// Locked. Whoever comes next finds it so, or another file in its place.
+    /// Whoever comes next finds it locked, or another file in its place.
     held: File,
+    /// The file system has locks.
+    locked: bool,
     /// There was nothing before.
     new: bool,
 }
+
+/// Between the name of a run file and what makes the name of its draft unique.
+const DRAFT: &str = ".merge-";
 
 impl Slot {
     /// A new file in `folder`, for a run of this name and time.
@@ -30,10 +35,11 @@ impl Slot {
         };
         std::fs::create_dir_all(folder).map_err(error)?;
         let (path, held) = fresh(folder, &format!("{name}-{stamp}")).map_err(error)?;
-        let _ = claim(&held);
+        let locked = matches!(claim(&held), Claim::Ours);
         Ok(Self {
             path,
             held,
+            locked,
             new: true,
         })
     }
@@ -55,12 +61,16 @@ impl Slot {
                 .create(true)
                 .open(path)
                 .map_err(error)?;
-            if let Claim::Taken(holder) = claim(&held) {
-                return Err(WriteError::Taken {
-                    path: path.to_owned(),
-                    holder,
-                });
-            }
+            let locked = match claim(&held) {
+                Claim::Ours => true,
+                Claim::Unknown => false,
+                Claim::Taken(holder) => {
+                    return Err(WriteError::Taken {
+                        path: path.to_owned(),
+                        holder,
+                    });
+                }
+            };
             let about = held.metadata().map_err(error)?;
             // Somebody may have replaced it before it was ours.
             let same = path
@@ -70,6 +80,7 @@ impl Slot {
                 return Ok(Self {
                     path: path.to_owned(),
                     held,
+                    locked,
                     new: about.len() == 0,
                 });
             }
@@ -85,14 +96,19 @@ impl Slot {
         !self.new
     }
 
-    /// A file beside it to write the new run to.
+    /// A file beside it to write the new run to. Those of others that were
+    /// killed over theirs go.
     pub(crate) fn draft(&self) -> Result<NamedTempFile, WriteError> {
         let folder = match self.path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
+        if self.locked {
+            remove_left_drafts(folder, &self.path);
+        }
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let draft = tempfile::Builder::new()
-            .prefix(".merge-")
+            .prefix(&format!(".{name}{DRAFT}"))
             .permissions(readable())
             .tempfile_in(folder);
         draft.map_err(|source| WriteError::Folder {
@@ -112,6 +128,43 @@ impl Slot {
         self.new = false;
         Ok(self.path.clone())
     }
+}
+
+/// Removes drafts in this folder of run files that nobody holds: whoever wrote
+/// them is gone, whatever their clock says. `held` is our own, and has none yet.
+fn remove_left_drafts(folder: &Path, held: &Path) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let Some(run) = name.to_str().and_then(of_draft) else {
+            continue;
+        };
+        let run = folder.join(run);
+        if held.file_name() == run.file_name() {
+            let _ = std::fs::remove_file(entry.path());
+            continue;
+        }
+        let (lock, there) = match OpenOptions::new().append(true).open(&run) {
+            Ok(file) => (Some(claim(&file)), Some(file)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => (None, None),
+            Err(_) => continue,
+        };
+        if !matches!(lock, None | Some(Claim::Ours)) {
+            continue;
+        }
+        let _ = std::fs::remove_file(entry.path());
+        // It was made only to be held.
+        if there.is_some_and(|file| file.metadata().is_ok_and(|about| about.len() == 0)) {
+            let _ = std::fs::remove_file(&run);
+        }
+    }
+}
+
+/// The name of the run file that a draft is of.
+fn of_draft(name: &str) -> Option<&str> {
+    let (run, unique) = name.strip_prefix('.')?.rsplit_once(DRAFT)?;
+    let random = unique.len() == 6 && unique.bytes().all(|b| b.is_ascii_alphanumeric());
+    (random && !run.is_empty()).then_some(run)
 }
 
 /// As a file is that a sweep writes; a temporary one would be the owner's only.
@@ -154,5 +207,28 @@ mod tests {
         drop(again);
         assert!(path.exists());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn drafts_of_the_dead_go_and_those_of_the_living_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let other = Slot::at(&path("other.jsonl")).unwrap();
+        let living = other.draft().unwrap();
+        // One killed over a new file, over an old one, and over the one we have.
+        std::fs::write(path("begun.jsonl"), "").unwrap();
+        std::fs::write(path("kept.jsonl"), "a run").unwrap();
+        let left = ["begun", "kept", "mine", "gone"];
+        let left = left.map(|name| path(&format!(".{name}.jsonl.merge-a1B2c3")));
+        for draft in &left {
+            std::fs::write(draft, "half").unwrap();
+        }
+        let not_ours = path(".merge-notes");
+        std::fs::write(&not_ours, "").unwrap();
+        let mine = Slot::at(&path("mine.jsonl")).unwrap();
+        let draft = mine.draft().unwrap();
+        assert!(left.iter().all(|draft| !draft.exists()));
+        assert!(draft.path().exists() && living.path().exists() && not_ours.exists());
+        assert!(!path("begun.jsonl").exists() && path("kept.jsonl").exists());
     }
 }

@@ -290,7 +290,7 @@ pub(crate) struct Estimate {
     pub contender: ContenderId,
     pub shape: String,
     pub micros: Micros,
-    /// What bounds a modelled time (`tensor`, `memory`, `issue`, …).
+    /// What bounds a modelled time (`tensor cores`, `issue`, `launch`, …).
     pub bound: Option<String>,
 }
 

@@ -5,7 +5,7 @@ use std::thread;
 use crate::backend::Opening;
 use crate::backend::cuda::{self, Presence};
 use crate::backend::fake::Script;
-use crate::compile::Compiler;
+use crate::compile::{Compiler, Image};
 use crate::diagnostic::CommandError;
 use crate::domain::{BackendKind, Bytes, Chip, Device, Exit};
 use crate::plan::Machine;
@@ -25,6 +25,18 @@ pub(crate) enum BackendChoice {
     /// A script: nothing runs. For tests of dgx itself, and not offered
     #[value(hide = true)]
     Fake,
+}
+
+impl BackendChoice {
+    /// What runs then, taking it for granted that there is a GPU unless
+    /// somebody says otherwise.
+    pub(crate) fn kind(self) -> BackendKind {
+        match self {
+            Self::Auto | Self::Cuda => BackendKind::Cuda,
+            Self::Emu => BackendKind::Emu,
+            Self::Fake => BackendKind::Fake,
+        }
+    }
 }
 
 /// Which cards to run on.
@@ -293,7 +305,7 @@ fn free_memory() -> Option<Bytes> {
 }
 
 /// The first GPU's chip and how many there are, or nothing where none is used.
-fn choose(choice: BackendChoice) -> Result<Option<(Chip, u32)>, CommandError> {
+pub(crate) fn choose(choice: BackendChoice) -> Result<Option<(Chip, u32)>, CommandError> {
     let must = match choice {
         BackendChoice::Emu | BackendChoice::Fake => return Ok(None),
         BackendChoice::Auto => false,
@@ -334,15 +346,20 @@ fn no_gpu(why: &str) -> CommandError {
 
 /// The harness's own kernels go through the same compiler and cache.
 fn compile_tools(compiler: &Compiler, chip: Chip) -> Result<PathBuf, CommandError> {
+    let image = tools(compiler, chip)?;
+    Ok(compiler.cache().folder(&image.key))
+}
+
+/// The harness's own kernels.
+pub(super) fn tools(compiler: &Compiler, chip: Chip) -> Result<Image, CommandError> {
     let compiled = compiler
         .compile(&cuda::tools_unit(&chip.target()))
         .map_err(|e| could_not_run(&e.to_string()))?;
-    match compiled.outcome {
-        Ok(image) => Ok(compiler.cache().folder(&image.key)),
-        Err(message) => Err(could_not_run(&format!(
+    compiled.outcome.map_err(|message| {
+        could_not_run(&format!(
             "the harness's own kernels do not compile:\n{message}"
-        ))),
-    }
+        ))
+    })
 }
 
 #[cfg(test)]

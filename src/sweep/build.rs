@@ -89,7 +89,11 @@ impl Built {
     }
 }
 
-fn refusal_of(limits: &Limits, kernels: &[KernelReport], call: &OperatorCall) -> Option<String> {
+pub(super) fn refusal_of(
+    limits: &Limits,
+    kernels: &[KernelReport],
+    call: &OperatorCall,
+) -> Option<String> {
     let kernel = |name: &str| kernels.iter().find(|k| k.name == name);
     let mut launches = call.launches.iter();
     launches.find_map(|launch| refusal(limits, kernel(&launch.kernel), launch))

@@ -11,6 +11,7 @@ mod progress;
 mod resume;
 mod shard;
 mod standing;
+mod trace;
 mod validate;
 
 use std::cell::Cell;
@@ -22,11 +23,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-pub(crate) use backend::{BackendChoice, Gpus};
+pub(crate) use backend::{BackendChoice, Gpus, choose};
 pub(crate) use build::inspect;
 pub(crate) use environment::{argv, git_state, host, stamp, started};
 pub(crate) use resume::Resumed;
 pub(crate) use shard::ShardOf;
+pub(crate) use trace::CompiledCell;
 
 use crate::backend::Emulation;
 use crate::catalog::{Catalog, YARDSTICK};

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::domain::Timing;
+use crate::domain::{Timing, typed};
 use crate::plan::Plan;
 use crate::record::schema::DeviceRecord;
 
@@ -107,7 +107,7 @@ impl Progress {
     pub(super) fn resume_hint(&self, path: &Path) {
         remark!(
             "stopped; what is finished is kept: dgx sweep --resume {}",
-            path.display()
+            typed(path)
         );
     }
 }

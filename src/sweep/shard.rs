@@ -19,18 +19,23 @@ impl ShardOf {
     /// Leaves the round the shapes of this part, and says which part it is.
     pub(crate) fn cut(self, round: &mut Round, timing: Timing) -> Result<Shard, CommandError> {
         let all = round.shapes.clone();
-        let dealt = shards(&all, self.of as usize, timing);
-        let Some(places) = dealt.get(self.number as usize - 1) else {
-            return Err(CommandError::new(
+        let none = || {
+            CommandError::new(
                 Exit::Usage,
                 format!(
-                    "shard {self} has no shape: the round has {}, and contenders are compared \
-                     shape by shape",
+                    "not every shard of {} would have a shape: the round has {}, and contenders \
+                     are compared shape by shape",
+                    self.of,
                     all.len()
                 ),
                 format!("deal it out to {} shards at most", all.len()),
-            ));
+            )
         };
+        if self.of as usize > all.len() {
+            return Err(none());
+        }
+        let dealt = shards(&all, self.of as usize, timing);
+        let places = dealt.get(self.number as usize - 1).ok_or_else(none)?;
         round.keep(|shape| places.iter().any(|place| all[*place].name == shape.name));
         Ok(Shard {
             number: self.number,

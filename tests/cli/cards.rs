@@ -107,3 +107,26 @@ fn when_the_last_card_is_gone_the_rest_is_for_later() {
         assert_eq!(stage.blocks()[&of], numbers, "{of:?} is kept as it was");
     }
 }
+
+#[test]
+fn what_was_begun_on_a_card_that_is_not_here_any_more_is_timed_anew() {
+    let stage = stage("[[on]]\ncall = 30\nvanishes = true\n");
+    sweep(&stage, "all", 4);
+    let begun = cards(&stage);
+    let gone: Vec<&String> = (begun.iter())
+        .filter_map(|(shape, cards)| cards.contains("GPU-b").then_some(shape))
+        .collect();
+    assert!(!gone.is_empty(), "{begun:?}");
+    // CUDA_VISIBLE_DEVICES shows another in its place now.
+    fs::remove_file(stage.path("calls.jsonl")).expect("a journal");
+    let script = format!("cards = [\"GPU-c\", \"GPU-a\"]\n{SCRIPT}");
+    fs::write(stage.path("script.toml"), script).expect("a script");
+    stage.resume(0);
+    let void: Vec<String> = (stage.lines("void").iter())
+        .map(|void| void["shape"].as_str().expect("a name").to_owned())
+        .collect();
+    assert_eq!(void.iter().collect::<Vec<_>>(), gone);
+    assert!(stage.lines("end").last().expect("an end")["complete"] == true);
+    let show = stage.tell(&["show"], 0);
+    assert!(!show.contains("GPU-b"), "{show}");
+}

@@ -13,6 +13,7 @@ mod measuring;
 mod merging;
 mod odd_files;
 mod odd_runs;
+mod profiling;
 mod reading;
 mod resuming;
 mod slurm;

@@ -17,6 +17,18 @@ fn dgx(args: &[&str]) -> Command {
     command
 }
 
+/// Runs a command as it was printed.
+pub(crate) fn pasted(command: &str, code: i32) -> String {
+    let folder = Path::new(env!("CARGO_BIN_EXE_dgx"))
+        .parent()
+        .expect("a folder");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut shell = Command::new("sh");
+    shell.current_dir(env!("CARGO_MANIFEST_DIR"));
+    shell.env("PATH", format!("{}:{path}", folder.display()));
+    ended(shell.env("NO_COLOR", "1").args(["-c", command]), code)
+}
+
 fn lines(file: &Path) -> Vec<Value> {
     let text = fs::read_to_string(file).expect("its text");
     let lines = text.lines().map(serde_json::from_str);
@@ -58,17 +70,44 @@ fn shards_make_the_run_that_one_machine_makes() {
     let output = whole.display().to_string();
     let partly = ended(dgx(&["merge", "-o", &output]).args(&files[..2]), 5);
     assert!(partly.contains("missing shard 3/3"), "{partly}");
-    assert!(partly.contains("--shard 3/3"), "{partly}");
+    // Where the round lay is not on record; the whole itself goes on.
+    let command = format!("dgx sweep --resume {output} --backend emu");
+    assert!(partly.contains(&command), "{partly}");
     let gated = ended(&mut dgx(&["gate", &output, "--min-geomean", "0.5"]), 5);
     assert!(gated.contains("missing shard 3/3"), "{gated}");
+    let begun = fs::read(&whole).expect("its bytes");
     ended(dgx(&["merge", "-o", &output]).arg(&files[2]), 0);
+    assert_eq!(cells(&whole), single);
+    fs::write(&whole, begun).expect("a file");
+    pasted(&command, 0);
     assert_eq!(cells(&whole), single);
     // A job that is started again has nothing left to do.
     let (into, round) = (files[0].display().to_string(), sweep.round());
     let again = sweep.run(&[&round, "--shard", "1/3", "--into", &into], 0);
     assert!(again.contains("is complete"), "{again}");
-    let other = sweep.run(&[&round, "--shard", "4/4"], 2);
-    assert!(other.contains("shard 4/4 has no shape"), "{other}");
+    for shard in ["4/4", "1/4", "1/4294967295"] {
+        for more in [&[][..], &["--dry-run"]] {
+            let words = [&[round.as_str(), "--shard", shard], more].concat();
+            let other = sweep.run(&words, 2);
+            assert!(other.contains("not every shard"), "{shard}: {other}");
+        }
+    }
+    // A disk that is full in the middle of it.
+    let before = fs::read(&whole).expect("its bytes");
+    let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
+    let mut command = Command::new("sh");
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.args(["-c", script, env!("CARGO_BIN_EXE_dgx"), "merge", "-o"]);
+    let said = ended(command.arg(&whole).args(&files), 4);
+    assert!(said.contains("File too large"), "{said}");
+    assert!(said.contains("check space"), "{said}");
+    assert_eq!(fs::read(&whole).expect("its bytes"), before);
+    let entries = fs::read_dir(sweep.folder.path()).expect("a folder");
+    let names = entries.map(|e| e.expect("an entry").file_name());
+    let names: Vec<_> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    assert!(!names.iter().any(|name| name.starts_with('.')), "{names:?}");
 }
 
 #[test]
@@ -84,11 +123,32 @@ fn a_shard_cut_off_anywhere_goes_on_where_it_was() {
         sweep.run(&[&sweep.round(), "--shard", "1/2", "--into", &into], 0);
         assert_eq!(cells(&files[0]), expected, "cut at {keep}");
     }
-    let shard = sweep.run(&[&sweep.round(), "--shard", "2/2", "--into", &into], 0);
-    assert!(shard.contains("is complete"), "{shard}");
+    // Complete, but not what is asked for.
+    let shard = sweep.run(&[&sweep.round(), "--shard", "2/2", "--into", &into], 2);
+    assert!(shard.contains("shard 1/2, not shard 2/2"), "{shard}");
+    let changed = sweep.folder.path().join("changed.toml");
+    fs::write(&changed, ROUND.replace("twice", "thrice")).expect("a file");
+    let changed = changed.display().to_string();
+    let other = sweep.run(&[&changed, "--shard", "1/2", "--into", &into], 2);
+    assert!(other.contains("is of another round"), "{other}");
+    let round = sweep.round();
+    let flagged = [
+        round.as_str(),
+        "--shard",
+        "1/2",
+        "--seed",
+        "9",
+        "--into",
+        &into,
+    ];
+    let other = sweep.run(&flagged, 2);
+    assert!(other.contains("did not begin with --seed"), "{other}");
     fs::write(&files[0], &whole[..whole.len() / 2]).expect("a file");
-    let other = sweep.run(&[&sweep.round(), "--shard", "2/2", "--into", &into], 2);
-    assert!(other.contains("did not begin with --shard"), "{other}");
+    for words in [&["--shard", "2/2"][..], &[]] {
+        let words = [&[round.as_str(), "--into", &into], words].concat();
+        let other = sweep.run(&words, 2);
+        assert!(other.contains("is of shard 1/2, not"), "{other}");
+    }
     let show = ended(&mut dgx(&["show", &files[1].display().to_string()]), 0);
     assert!(show.contains("This is shard 2 of 2"), "{show}");
 }

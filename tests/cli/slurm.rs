@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::merging::pasted;
 use crate::stage::{CONTENDERS, SCRIPT, SHAPES, Stage};
 use crate::sweep::ended;
 
@@ -20,6 +21,7 @@ state=$(dirname "$0")/state
 [ "$1" = --version ] && { echo "slurm 0"; exit 0; }
 echo "$*" >> "$state/submissions"
 [ -f "$state/refuse" ] && { cat "$state/refuse" >&2; exit 1; }
+[ -f "$state/refuse-again" ] && [ -f "$state/job" ] && { cat "$state/refuse-again" >&2; exit 1; }
 for word; do
   case $word in
     --array=*) list=${word#--array=} ;;
@@ -33,7 +35,7 @@ echo $job > "$state/job"
 tasks=
 for part in $(echo "${list%\%*}" | tr , ' '); do tasks="$tasks $(seq ${part%-*} ${part#*-})"; done
 for task in $tasks; do
-  out=$(echo "$log" | sed "s/%a/$task/")
+  out=$(echo "$log" | sed "s/%a\\.log/$task.log/; s/%%/%/g")
   if [ -f "$state/ends-$task" ]; then
     how=$(cat "$state/ends-$task")
     rm "$state/ends-$task"
@@ -44,16 +46,20 @@ for task in $tasks; do
   fi
   echo "$name|$job|$task|$how|None" >> "$state/queue"
 done
+# Nothing can be put in its place then.
+[ -f "$state/spoil" ] && cd "$(dirname "$script")" && mv campaign.json kept.json && mkdir -p campaign.json/x
 echo $job
 "#;
 
 const SQUEUE: &str = r#"#!/bin/sh
 state=$(dirname "$0")/state
+[ "$1" = --version ] && { echo "slurm 0"; exit 0; }
 if [ -f "$state/silent" ]; then
   rm "$state/silent"
   echo "slurm_load_jobs error: Unable to contact slurm controller" >&2
   exit 1
 fi
+env | grep '^SQUEUE_' >&2 && exit 1
 for word; do case $word in --name=*) name=${word#--name=} ;; esac; done
 grep "^$name|" "$state/queue" 2> /dev/null | cut -d'|' -f2-
 true
@@ -104,6 +110,7 @@ impl Cluster {
         let first = [&[round.as_str(), "--engine", "slurm"], more].concat();
         let mut command = self.stage.command(&first);
         command.env("PATH", self.path_variable());
+        command.env("SQUEUE_PARTITION", "another");
         command.env("DGX_CONFIG", self.user_config());
         command
     }
@@ -229,7 +236,7 @@ fn tasks_that_fail_are_submitted_again_up_to_a_limit() {
     none.tell("ends-2", "NODE_FAIL");
     let said = ended(&mut none.sweep(&["--array", "2", "--retries", "0"]), 4);
     assert!(
-        said.contains("shard 2/2 is given up: NODE_FAIL, tried 1 times"),
+        said.contains("shard 2/2 is given up: NODE_FAIL, tried once"),
         "{said}"
     );
     assert!(said.contains("dgx attach"), "{said}");
@@ -280,6 +287,12 @@ fn what_slurm_refuses_is_explained_and_can_be_tried_again() {
         ended(&mut cluster.attach(&[]), 0);
         cluster.is_whole();
     }
+    // Half of one.
+    let cluster = Cluster::new();
+    fs::remove_file(cluster.stage.path("bin/squeue")).expect("a script");
+    let mut command = cluster.sweep(&["--array", "2"]);
+    let said = ended(command.env("PATH", cluster.stage.path("bin")), 4);
+    assert!(said.contains("`squeue` is not on PATH"), "{said}");
     // No Slurm at all.
     let cluster = Cluster::new();
     let mut command = cluster.sweep(&["--array", "2"]);
@@ -294,6 +307,95 @@ fn what_slurm_refuses_is_explained_and_can_be_tried_again() {
         .arg(&strange);
     let said = ended(&mut attach, 2);
     assert!(said.contains("nothing is known of jobs"), "{said}");
+}
+
+#[test]
+fn what_slurm_may_have_taken_is_not_submitted_twice() {
+    let cluster = Cluster::new();
+    cluster.tell("refuse", "sbatch: error: Socket timed out on send/recv");
+    cluster.tell("silent", "");
+    let said = ended(&mut cluster.sweep(&["--array", "2"]), 4);
+    assert!(said.contains("does not answer: try again"), "{said}");
+    fs::remove_file(cluster.state("refuse")).expect("a file");
+    cluster.tell("silent", "");
+    let said = ended(&mut cluster.attach(&[]), 4);
+    assert!(said.contains("whether it took the jobs"), "{said}");
+    assert_eq!(cluster.submissions().len(), 1);
+    // It answers: there is no such job.
+    ended(&mut cluster.attach(&[]), 0);
+    assert_eq!(cluster.submissions().len(), 2);
+    cluster.is_whole();
+}
+
+#[test]
+fn shards_are_done_though_slurm_does_not_answer_any_more() {
+    let cluster = Cluster::new();
+    let squeue = cluster.stage.path("bin/squeue");
+    fs::write(squeue, "#!/bin/sh\nexit 1\n").expect("a script");
+    ended(&mut cluster.sweep(&["--array", "2"]), 0);
+    cluster.is_whole();
+}
+
+#[test]
+fn what_would_be_refused_forever_is_not_tried_forever() {
+    let cluster = Cluster::new();
+    cluster.tell("ends-1", "FAILED");
+    let policy = "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy \
+                  (job submit limit, user's size and/or time limits)";
+    cluster.tell("refuse-again", policy);
+    let said = ended(&mut cluster.sweep(&["--array", "2"]), 4);
+    assert!(said.contains("account and QOS allow"), "{said}");
+    assert!(said.contains("dgx attach"), "{said}");
+    fs::remove_file(cluster.state("refuse-again")).expect("a file");
+    ended(&mut cluster.attach(&[]), 0);
+    cluster.is_whole();
+}
+
+#[test]
+fn a_full_disk_is_told_as_one_and_leaves_nothing_half_begun() {
+    let cluster = Cluster::new();
+    let command = cluster.sweep(&["--array", "2"]);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]);
+    limited.arg(command.get_program()).args(command.get_args());
+    limited.current_dir(env!("CARGO_MANIFEST_DIR"));
+    for (name, value) in command.get_envs() {
+        limited.env(name, value.expect("a value"));
+    }
+    let said = ended(&mut limited, 4);
+    assert!(said.contains("File too large"), "{said}");
+    assert!(!said.contains("Slurm"), "{said}");
+    let left = fs::read_dir(cluster.stage.path("results")).expect("results");
+    assert_eq!(left.count(), 0, "nothing to attach to");
+    assert!(cluster.submissions().is_empty());
+    // The disk is full when Slurm has taken the jobs.
+    cluster.tell("spoil", "");
+    let said = ended(&mut cluster.sweep(&["--array", "2"]), 0);
+    assert!(said.contains("found again by their name"), "{said}");
+    cluster.is_whole();
+    let (state, folder) = (cluster.folder().join("campaign.json"), cluster.folder());
+    fs::remove_dir_all(&state).expect("a folder");
+    fs::rename(folder.join("kept.json"), &state).expect("a file");
+    ended(&mut cluster.attach(&[]), 0);
+    let text = fs::read_to_string(&state).expect("its text");
+    assert!(text.contains("\"job\": \"1\""), "{text}");
+    assert_eq!(cluster.submissions().len(), 1);
+}
+
+#[test]
+fn an_odd_folder_is_no_hindrance_and_what_is_printed_can_be_pasted() {
+    let cluster = Cluster::new();
+    let odd = cluster.stage.path("it's \"the\" 100%a folder");
+    fs::create_dir(&odd).expect("a folder");
+    std::os::unix::fs::symlink(&odd, cluster.stage.path("results")).expect("a link");
+    cluster.tell("ends-2", "FAILED");
+    let said = ended(&mut cluster.sweep(&["--array", "2", "--retries", "0"]), 4);
+    assert!(cluster.folder().join("task-1.log").exists());
+    let mut commands = said.lines().filter(|line| line.contains("dgx attach"));
+    let command = commands.next_back().expect("how to go on").trim();
+    let path = format!("PATH={}/bin:$PATH; ", cluster.stage.path("").display());
+    pasted(&format!("{path}{command}"), 0);
+    cluster.is_whole();
 }
 
 #[test]

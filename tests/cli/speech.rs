@@ -11,7 +11,7 @@ const MEASURED: &str = include_str!("../fixtures/runs/round4.jsonl");
 const JURY: &str = include_str!("../../configs/round4.toml");
 
 /// Every command, at least once, and how it ends where it can speak.
-const COMMANDS: [(&str, i32); 23] = [
+const COMMANDS: [(&str, i32); 24] = [
     ("sweep round.toml --backend emu --timings", 3),
     ("sweep round.toml --dry-run", 0),
     ("show round4.jsonl", 0),
@@ -29,6 +29,7 @@ const COMMANDS: [(&str, i32); 23] = [
     ("attach --help", 0),
     ("calibrate --list", 0),
     ("explain one round.toml", 0),
+    ("profile one[STAGES=1] round.toml", 0),
     ("jury round4.toml round4.jsonl", 0),
     ("rounds --configs .", 0),
     ("list", 0),

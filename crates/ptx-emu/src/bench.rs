@@ -43,6 +43,7 @@ fn tile(start: u32) -> Matrix {
         base_offset: 0,
         swizzle: Swizzle::B128,
         major: Major::K,
+        unit: 8,
     }
 }
 

@@ -100,7 +100,7 @@ pub struct Counters {
     /// Bytes asynchronous copies put into shared memory: every CTA of a multicast, and the fill
     /// of what is out of bounds.
     pub shared_async_written: u64,
-    /// Bytes wgmma read from shared memory as operands.
+    /// Bytes tensor cores read from shared memory: operands of wgmma and tcgen05.
     pub shared_tensor_read: u64,
     /// Bytes of distinct 32-byte sectors read in each CTA's shared memory, by threads, copies and
     /// wgmma, summed over CTAs.

@@ -1,4 +1,4 @@
-//! Executes PTX on a CPU: Hopper tensor cores, bulk copies and mbarriers included.
+//! Executes PTX on a CPU: Hopper's and Blackwell's tensor cores, bulk copies and mbarriers included.
 //!
 //! ```no_run
 //! use ptx_emu::{Launch, Memory, Module, Params};
@@ -53,7 +53,7 @@ pub use counters::{CLASSES, Class, Counters};
 pub use fault::{EarlyRead, Fault, FaultKind, Frame, Place, Wait};
 pub use front::{ParseError, Position};
 pub use launch::{Launch, LaunchError, Params};
-pub use lower::{CompileError, LowerError, Problem};
+pub use lower::{CompileError, LowerError, Problem, WrongTarget};
 pub use memory::{DevicePtr, Memory, MemoryError};
 pub use module::{Kernel, Module};
 pub use numeric::simd::Level;

@@ -151,6 +151,9 @@ pub enum Deed {
         to: u32,
         /// What is told of the bytes; the same address in every receiving CTA.
         barrier: Option<BarrierAt>,
+        /// `.cta_group::2`: of each pair that receives, the CTA is told whose rank is as even as
+        /// the barrier's.
+        pair: bool,
     },
     /// `cp.async.bulk.commit_group`.
     BulkCommit,

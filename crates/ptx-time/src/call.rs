@@ -7,7 +7,8 @@ use ptx_emu::trace::{CtaTrace, Deed, Event, Trace, Way};
 
 use crate::cubin::Code;
 use crate::machine::Machine;
-use crate::sm::{CtaTimes, Epilogue, Replay, Sim, Span, Spent, Stuck, Work};
+use crate::sm::{Replay, Sim, Stuck, Work};
+use crate::times::{Cause, CtaTimes, Epilogue, Span, Spent, WarpTimes};
 
 /// One launch of a call, as far as it was traced.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +59,11 @@ pub struct LaunchTimes {
     pub ctas: Vec<CtaTimes>,
     /// Cycles of warps, by what they went to.
     pub spent: [f64; Spent::ALL.len()],
+    /// The same for each of them.
+    pub warps: Vec<WarpTimes>,
+    /// Cycles by what the way to the end went through: that of the warp which ends last, and of
+    /// those it had to wait for.
+    pub way: [f64; Cause::ALL.len()],
     /// The same piece by piece, if asked for.
     pub spans: Vec<Span>,
     /// When the warps that multiply were between tiles, or after their last.
@@ -154,6 +160,24 @@ impl Call {
             clock_mhz,
             launches,
         }
+    }
+}
+
+impl Call {
+    /// Microseconds by what the way to the end went through. What no launch tells is starting.
+    pub fn way(&self) -> [f64; Cause::ALL.len()] {
+        let mut way = [0.0; Cause::ALL.len()];
+        for cause in Cause::ALL
+            .into_iter()
+            .filter(|cause| *cause != Cause::Launch)
+        {
+            let launches = self.launches.iter().map(|l| l.way[cause as usize]);
+            way[cause as usize] = launches.sum::<f64>() / self.clock_mhz.max(1.0);
+        }
+        // Launches that overlap wait for one another: that is told of the first.
+        let told: f64 = way.iter().sum();
+        way[Cause::Launch as usize] = (self.micros - told).max(0.0);
+        way
     }
 }
 
@@ -325,7 +349,9 @@ fn replay(
         stamped: Some(stamped).filter(|_| !longest.stamps.is_empty()),
         homeless: longest.homeless as f64 / longest.deeds.max(1) as f64,
         ctas: longest.ctas,
-        spent: longest.spent,
+        spent: std::array::from_fn(|i| longest.warps.iter().map(|w| w.spent[i]).sum()),
+        warps: longest.warps,
+        way: longest.way,
         spans: longest.spans,
         epilogues: longest.epilogues,
     })
@@ -396,20 +422,23 @@ mod tests {
         (code, trace)
     }
 
-    #[test]
-    fn a_warps_time_is_told_once_and_where_it_went() {
-        let (code, trace) = two_tiles();
-        let machine = Machine::from_numbers(|_| Some(8.0)).unwrap();
-        let launch = Launched {
-            code: &code,
-            trace: &trace,
+    fn launched<'l>(code: &'l Code, trace: &'l Trace) -> Launched<'l> {
+        Launched {
+            code,
+            trace,
             ctas: 1,
             cluster: 1,
             resident: 1,
             dependent: false,
             beside: false,
-        };
-        let call = Call::replay(&machine, &[launch], true).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_warps_time_is_told_once_and_where_it_went() {
+        let (code, trace) = two_tiles();
+        let machine = Machine::from_numbers(|_| Some(8.0)).unwrap();
+        let call = Call::replay(&machine, &[launched(&code, &trace)], true).unwrap();
         let times = &call.launches[0];
         assert_eq!(times.ctas[0].cta, 7);
         for warp in 0..2 {
@@ -428,6 +457,55 @@ mod tests {
         assert!(
             !lines.is_empty() && lines.iter().all(|&line| line == 1),
             "{lines:?}"
+        );
+    }
+    #[test]
+    fn the_way_to_the_end_is_told_once_and_through_those_waited_for() {
+        let (code, trace) = two_tiles();
+        let machine = Machine::from_numbers(|_| Some(8.0)).unwrap();
+        let call = Call::replay(&machine, &[launched(&code, &trace)], false).unwrap();
+        let times = &call.launches[0];
+        let told: f64 = times.way.iter().sum();
+        assert!((told - times.cycles).abs() < 1e-6, "{:?}", times.way);
+        let of = |cause: Cause| times.way[cause as usize];
+        assert_eq!(of(Cause::Launch), 8.0, "{:?}", times.way);
+        assert!(of(Cause::Barriers) >= 8.0, "{:?}", times.way);
+        assert!((call.way().iter().sum::<f64>() - call.micros).abs() < 1e-9);
+        // What is on the way is what removing it can save at most.
+        let free = Machine::from_numbers(|name| match name {
+            "barrier_latency" | "barrier_interval" => Some(0.0),
+            _ => Some(8.0),
+        });
+        let without = Call::replay(&free.unwrap(), &[launched(&code, &trace)], false).unwrap();
+        let saved = times.cycles - without.launches[0].cycles;
+        assert!(saved > 0.0 && saved <= of(Cause::Barriers), "{saved}");
+    }
+
+    #[test]
+    fn a_trace_that_does_not_end_says_who_waits_where() {
+        let (code, mut trace) = two_tiles();
+        trace.ctas[0].warps.truncate(1);
+        let machine = Machine::from_numbers(|_| Some(8.0)).unwrap();
+        let stuck = Call::replay(&machine, &[launched(&code, &trace)], false).unwrap_err();
+        let said = stuck.to_string();
+        assert!(
+            said.contains(": warps 0 of CTA 7 for barrier 0, where 32 threads have arrived"),
+            "{said}"
+        );
+        let barrier = ptx_emu::trace::BarrierAt {
+            rank: 0,
+            address: 0x40,
+        };
+        let init = Deed::Init { barrier, count: 2 };
+        let wait = Deed::Await { barrier, parity: 0 };
+        let deeds = [init, wait];
+        let did = (0..).zip(deeds).map(|(at, deed)| Event::Did { at, deed });
+        trace.ctas[0].warps[0] = did.collect();
+        let stuck = Call::replay(&machine, &[launched(&code, &trace)], false).unwrap_err();
+        let said = stuck.to_string();
+        assert!(
+            said.contains("the mbarrier at 0x40 of rank 0, whose phase 0 lacks 2 arrivals"),
+            "{said}"
         );
     }
 }

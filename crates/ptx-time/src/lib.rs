@@ -42,8 +42,11 @@ mod machine;
 mod sass;
 mod script;
 mod sm;
+mod spans;
+mod times;
 
 pub use call::{Call, LaunchTimes, Launched};
 pub use cubin::{Code, CubinError};
 pub use machine::Machine;
-pub use sm::{CtaTimes, Epilogue, Span, Spent, Stuck};
+pub use sm::{Awaited, Stuck, Waiting};
+pub use times::{Cause, CtaTimes, Epilogue, Span, Spent, WarpTimes};

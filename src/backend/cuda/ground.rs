@@ -134,6 +134,19 @@ impl Ground {
         })
     }
 
+    /// What a scratch buffer of the whole call holds; nothing where there is none.
+    pub(super) fn scratch(&self, name: &str) -> Result<Vec<u8>> {
+        let name = tables::scratch_zone(name);
+        let own = self.own.as_ref();
+        let zone = own.and_then(|own| own.arena.zones().all().iter().position(|z| z.name == name));
+        let Some((own, index)) = own.zip(zone) else {
+            return Ok(Vec::new());
+        };
+        let mut bytes = vec![0; own.arena.zones().zone(index).bytes as usize];
+        self.stream.download(&mut bytes, own.arena.address(index))?;
+        Ok(bytes)
+    }
+
     fn arenas(&self) -> Vec<(&Zones, u64)> {
         let inputs = (self.instance.zones(), self.instance.base());
         let outputs = (self.outputs.zones(), self.outputs.base());

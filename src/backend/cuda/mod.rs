@@ -13,6 +13,7 @@ mod oracle;
 mod prepared;
 mod probing;
 mod program;
+mod stamping;
 mod tensor_map;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub(crate) use driver::CudaError;
 pub(crate) use probing::{ProbeBench, Reading, Trial};
 #[cfg(test)]
 pub(crate) use probing::{REPORT_BYTES, SEED, WARP_STAMPS};
+pub(crate) use stamping::StampedCalls;
 
 use super::{Backend, Bench, Course, Data, Job, Loaded, Observation, RunFailure};
 use crate::compile::{Image, Unit};

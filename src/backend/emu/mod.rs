@@ -6,6 +6,7 @@ mod fault;
 mod model;
 #[cfg(test)]
 pub(crate) mod probing;
+mod role;
 mod tensor_map;
 
 use std::borrow::Cow;
@@ -20,6 +21,8 @@ use ptx_emu::{
 };
 
 use self::model::Ended;
+pub(crate) use self::model::{Traced, cause_word, machine};
+pub(crate) use self::role::{Laid, Role};
 use super::pieces::{self, Piece, Source};
 use super::tables::{self, Bases, Private, Tables};
 use super::zones::Zones;
@@ -55,18 +58,47 @@ impl Backend for EmuBackend {
     }
 
     fn load<'a>(&'a mut self, job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure> {
+        Ok(Box::new(self.cell(job)?))
+    }
+}
+
+impl EmuBackend {
+    /// Runs the CTAs that a call's time is told by, and keeps what they did.
+    pub(crate) fn trace<'a>(
+        &'a mut self,
+        job: Job<'a>,
+        data: &Data<'_>,
+    ) -> Result<Traced<'a>, RunFailure> {
+        let mut cell = self.cell(job)?;
+        let ran = cell.run(data, Some(Watching::Alone))?;
+        Traced::new(cell.device, job.image, ran).map_err(RunFailure::refused)
+    }
+
+    /// Runs a call that stamps, and hands over what it wrote. The times are the
+    /// emulator's, and mean nothing.
+    #[cfg(test)]
+    pub(crate) fn stamped(
+        &mut self,
+        job: Job<'_>,
+        data: &Data<'_>,
+    ) -> Result<(Observation, Vec<u8>), RunFailure> {
+        let mut cell = self.cell(job)?;
+        let seen = cell.call(data)?;
+        let stamps = cell.place.as_ref().map(|p| p.scratch(crate::plan::STAMPS));
+        Ok((seen, stamps.unwrap_or_default()))
+    }
+
+    fn cell<'a>(&'a mut self, job: Job<'a>) -> Result<Cell<'a>, RunFailure> {
         self.load_module(job.image)?;
-        Ok(Box::new(Cell {
+        Ok(Cell {
             device: &self.device,
             module: &self.modules[&job.image.key],
             job,
             place: None,
             timed: false,
-        }))
+        })
     }
-}
 
-impl EmuBackend {
     fn load_module(&mut self, image: &Image) -> Result<(), RunFailure> {
         if !self.modules.contains_key(&image.key) {
             let module = Module::load(&image.ptx).map_err(|error| RunFailure {
@@ -101,8 +133,13 @@ enum Watching {
     Alone,
 }
 
-impl Loaded for Cell<'_> {
-    fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
+impl<'a> Cell<'a> {
+    /// Runs its launches once, in memory that is laid out anew.
+    fn run(
+        &mut self,
+        data: &Data<'_>,
+        watching: Option<Watching>,
+    ) -> Result<Vec<Ended<'a>>, RunFailure> {
         let place = match self.place.take() {
             Some(place) => place,
             None => Place::new(&self.job, data.operands)?,
@@ -110,28 +147,37 @@ impl Loaded for Cell<'_> {
         let place = self.place.insert(place);
         let (_, tensors) = tables::reserve_inputs(data.operands);
         place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
+        let ran = place.launch_all(self.device, self.module, &self.job, data, watching);
+        if ran.is_ok() || watching != Some(Watching::Alone) {
+            return ran;
+        }
+        // Without the other CTAs it may have waited for what never came.
+        place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
+        let along = Some(Watching::Along);
+        place.launch_all(self.device, self.module, &self.job, data, along)
+    }
+}
+
+impl Loaded for Cell<'_> {
+    fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
         // The first call speaks for the cell: one time is enough.
         let watching = match (data.emulation.time_only, self.timed) {
             (true, _) => Some(Watching::Alone),
             (false, false) => Some(Watching::Along),
             (false, true) => None,
         };
-        let mut ran = place.launch_all(self.device, self.module, &self.job, data, watching);
-        if ran.is_err() && watching == Some(Watching::Alone) {
-            // Without the other CTAs it may have waited for what never came.
-            place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
-            let along = Some(Watching::Along);
-            ran = place.launch_all(self.device, self.module, &self.job, data, along);
-        }
-        let ran = ran?;
+        let ran = self.run(data, watching)?;
         self.timed = true;
         let modelled = watching.map(|_| model::modelled(self.device, self.job.image, &ran));
-        let observed = match data.emulation.time_only {
-            true => Observation {
+        let observed = match self.place.as_ref().filter(|_| !data.emulation.time_only) {
+            None => Observation {
                 printed: printed(&ran),
                 ..Observation::default()
             },
-            false => place.observe(data, &tensors, &ran)?,
+            Some(place) => {
+                let (_, tensors) = tables::reserve_inputs(data.operands);
+                place.observe(data, &tensors, &ran)?
+            }
         };
         Ok(Observation {
             modelled,
@@ -279,6 +325,16 @@ impl Place {
         })
     }
 
+    /// What a scratch buffer of the whole call holds.
+    #[cfg(test)]
+    fn scratch(&self, name: &str) -> Vec<u8> {
+        let name = tables::scratch_zone(name);
+        let mut zones = self.private.zones.all().iter();
+        let zone = zones.find(|zone| zone.name == name).expect("a buffer");
+        let at = DevicePtr(self.bases.private + zone.offset);
+        self.memory.view(at, zone.bytes).expect("memory").to_vec()
+    }
+
     fn trespasses(
         &self,
         data: &Data<'_>,
@@ -355,6 +411,11 @@ fn profile(device: &Device) -> Profile {
         ctas_per_sm: blocks_per_sm,
         registers_per_sm,
         max_cluster: blocks_per_cluster,
+        // A property of the architecture, like the instructions that reach it.
+        tensor_columns: match device.chip.major {
+            10 | 11 => 512,
+            _ => 0,
+        },
     }
 }
 

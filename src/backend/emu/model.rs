@@ -3,8 +3,9 @@
 
 use ptx_emu::Report;
 use ptx_emu::trace::{Trace, Watch};
-use ptx_time::{Call, Code, Launched, Spent};
+use ptx_time::{Call, Cause, Code, Launched, Machine};
 
+use super::role::{Laid, roles};
 use crate::backend::Modelled;
 use crate::compile::{Footprint, Image};
 use crate::domain::{Bytes, Device, Micros};
@@ -12,8 +13,6 @@ use crate::plan::LaunchGeometry;
 
 /// CTAs watched of every launch.
 const WATCHED: u64 = 6;
-/// Tensor cores that are busy for more of the time than this bound it.
-const BUSY: f64 = 0.85;
 
 /// A launch that ended.
 pub(super) struct Ended<'a> {
@@ -44,33 +43,93 @@ pub(super) fn modelled(
     image: &Image,
     launches: &[Ended<'_>],
 ) -> Result<Modelled, String> {
-    let machine = device.model.as_ref();
-    let machine = machine.ok_or_else(|| format!("nobody knows how fast {} is", device.name))?;
-    let read = |ended: &Ended<'_>| Code::read(&image.cubin, &ended.geometry.kernel);
-    let codes: Result<Vec<Code>, _> = launches.iter().map(read).collect();
-    let codes = codes.map_err(|error| error.to_string())?;
-    let launched = |(place, code): (usize, _)| Launched {
-        beside: place > 0 && beside(device, image, &launches[place - 1], &launches[place]),
-        ..launched(&launches[place], code)
-    };
-    let launches: Vec<Launched<'_>> = codes.iter().enumerate().map(launched).collect();
-    let call = Call::replay(machine, &launches, false).map_err(|stuck| stuck.to_string())?;
+    let told = scripts(device, image, launches)?;
+    let call = replay(machine(device)?, launches, &told, false)?;
     Ok(Modelled {
         bound: bound(&call).to_owned(),
         micros: Micros(call.micros),
     })
 }
 
-fn launched<'l>(ended: &'l Ended<'_>, code: &'l Code) -> Launched<'l> {
+/// The numbers that a device's times are made of.
+pub(crate) fn machine(device: &Device) -> Result<&Machine, String> {
+    let known = device.model.as_ref();
+    known.ok_or_else(|| format!("nobody knows how fast {} is", device.name))
+}
+
+/// What a launch's traces are told in, and whether its CTAs find room beside
+/// those of the launch before.
+struct Script {
+    code: Code,
+    beside: bool,
+}
+
+fn scripts(device: &Device, image: &Image, launches: &[Ended<'_>]) -> Result<Vec<Script>, String> {
+    let script = |(place, ended): (usize, &Ended<'_>)| {
+        let code = Code::read(&image.cubin, &ended.geometry.kernel);
+        Ok(Script {
+            code: code.map_err(|error| error.to_string())?,
+            beside: place > 0 && beside(device, image, &launches[place - 1], ended),
+        })
+    };
+    launches.iter().enumerate().map(script).collect()
+}
+
+fn replay(
+    machine: &Machine,
+    launches: &[Ended<'_>],
+    scripts: &[Script],
+    keep_spans: bool,
+) -> Result<Call, String> {
+    let launches = launches.iter().zip(scripts);
+    let launches: Vec<Launched<'_>> = launches
+        .map(|(ended, script)| launched(ended, script))
+        .collect();
+    Call::replay(machine, &launches, keep_spans).map_err(|stuck| stuck.to_string())
+}
+
+/// A call whose time can be told again and again, for this machine or that.
+pub(crate) struct Traced<'a> {
+    launches: Vec<Ended<'a>>,
+    scripts: Vec<Script>,
+}
+
+impl<'a> Traced<'a> {
+    pub(super) fn new(
+        device: &Device,
+        image: &Image,
+        launches: Vec<Ended<'a>>,
+    ) -> Result<Self, String> {
+        let scripts = scripts(device, image, &launches)?;
+        Ok(Self { launches, scripts })
+    }
+
+    pub(crate) fn replay(&self, machine: &Machine, keep_spans: bool) -> Result<Call, String> {
+        replay(machine, &self.launches, &self.scripts, keep_spans)
+    }
+
+    /// What its launches are, in their order.
+    pub(crate) fn laid(&self) -> Vec<Laid> {
+        let laid = |ended: &Ended<'_>| Laid {
+            kernel: ended.geometry.kernel.clone(),
+            ctas: ctas(ended.geometry),
+            idle: None,
+            roles: roles(&ended.trace),
+        };
+        self.launches.iter().map(laid).collect()
+    }
+}
+
+fn launched<'l>(ended: &'l Ended<'_>, script: &'l Script) -> Launched<'l> {
     let geometry = ended.geometry;
     Launched {
-        code,
+        code: &script.code,
         trace: &ended.trace,
         ctas: ctas(geometry),
         cluster: geometry.cluster.iter().product(),
         resident: ended.report.ctas_per_sm,
         dependent: geometry.pdl,
-        beside: false,
+        beside: script.beside,
     }
 }
 
@@ -92,33 +151,30 @@ fn beside(device: &Device, image: &Image, before: &Ended<'_>, ended: &Ended<'_>)
     footprint(ended.geometry).fits_beside(&device.limits, &other, held)
 }
 
-/// What most of the time goes to, in the words of tables and run files.
+/// What most of the way to a call's end goes through, in the words of tables
+/// and run files.
 fn bound(call: &Call) -> &'static str {
-    let cycles: f64 = call.launches.iter().map(|l| l.cycles).sum();
-    let tensor: f64 = call.launches.iter().map(|l| l.tensor_cycles).sum();
-    let started = call.micros - cycles / call.clock_mhz.max(1.0);
-    if started > call.micros / 2.0 {
-        return "launch";
-    }
-    if tensor > BUSY * cycles {
-        return "tensor";
-    }
-    let spent = |i: usize| -> f64 { call.launches.iter().map(|l| l.spent[i]).sum() };
-    let most = (0..Spent::ALL.len()).max_by(|&a, &b| spent(a).total_cmp(&spent(b)));
-    most.map_or("launch", |i| word(Spent::ALL[i]))
+    let way = call.way();
+    let most = Cause::ALL.into_iter().max_by(|a, b| {
+        let (a, b) = (way[*a as usize], way[*b as usize]);
+        a.total_cmp(&b)
+    });
+    cause_word(most.unwrap_or(Cause::Launch))
 }
 
-fn word(spent: Spent) -> &'static str {
-    match spent {
-        Spent::Issuing => "instructions",
-        Spent::Contending => "issue",
-        Spent::Result => "shared memory and conversions",
-        Spent::Memory => "memory",
-        Spent::Phase => "waiting at mbarriers",
-        Spent::Barrier => "waiting at barriers",
-        Spent::Wgmma => "waiting for products",
-        Spent::Copies => "waiting for copies",
-        Spent::Launch => "launch",
+/// What is in the way, in a word or two: the same in run files, tables and
+/// explanations.
+pub(crate) fn cause_word(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Launch => "launch",
+        Cause::Tensor => "tensor cores",
+        Cause::Arithmetic => "arithmetic",
+        Cause::Issue => "issue",
+        Cause::Shared => "shared memory",
+        Cause::Memory => "memory bandwidth",
+        Cause::L2 => "L2 bandwidth",
+        Cause::Latency => "memory latency",
+        Cause::Barriers => "barriers",
     }
 }
 
@@ -150,26 +206,23 @@ mod tests {
     }
 
     #[test]
-    fn what_binds_is_what_most_time_goes_to() {
-        let call = |cycles: f64, tensor: f64, spent: Spent| {
+    fn what_binds_is_what_most_of_the_way_goes_through() {
+        let call = |cycles: f64, cause: Cause| {
             let mut launch = LaunchTimes {
                 cycles,
-                tensor_cycles: tensor,
                 ..LaunchTimes::default()
             };
-            let place = Spent::ALL.iter().position(|s| *s == spent).unwrap();
-            launch.spent[place] = cycles;
+            launch.way[cause as usize] = cycles;
             Call {
                 micros: cycles / 1000.0 + 4.0,
                 clock_mhz: 1000.0,
                 launches: vec![launch],
             }
         };
-        let told = |cycles, tensor, spent| bound(&call(cycles, tensor, spent));
-        assert_eq!(told(100.0, 100.0, Spent::Wgmma), "launch");
-        assert_eq!(told(1e5, 9e4, Spent::Wgmma), "tensor");
-        assert_eq!(told(1e5, 8e4, Spent::Wgmma), "waiting for products");
-        assert_eq!(told(1e5, 0.0, Spent::Memory), "memory");
+        let told = |cycles, cause| bound(&call(cycles, cause));
+        assert_eq!(told(100.0, Cause::Tensor), "launch");
+        assert_eq!(told(1e5, Cause::Tensor), "tensor cores");
+        assert_eq!(told(1e5, Cause::Memory), "memory bandwidth");
     }
 
     #[test]

@@ -25,7 +25,10 @@ struct Staging {
 // its barrier, and what to do before and after its wgmmas.
 struct WholeBlock {
   __device__ __forceinline__ u32 thread() const { return threadIdx.x; }
-  __device__ __forceinline__ void sync() const { __syncthreads(); }
+  __device__ __forceinline__ void sync() const {
+    DGX_STAMP_WAIT(barrier);
+    __syncthreads();
+  }
   __device__ __forceinline__ void begin_mma() const {}
   __device__ __forceinline__ void end_mma() const {}
 };
@@ -97,6 +100,7 @@ __device__ __forceinline__ void accumulate(float (&d)[Weights][Columns / 2],
   } while (++step < steps);
 #pragma unroll
   for (int w = 0; w < Weights; ++w) ptx::pin(d[w]);
+  DGX_STAMP(epilogue);
 }
 
 }  // namespace dgx

@@ -15,7 +15,7 @@ use super::warp::{Wait, Warp, each};
 use crate::fault::FaultKind;
 use crate::op::{
     Addr, Base, CLUSTER_RANK_SHIFT, Extend, LOCAL_WINDOW, Order, PARAM_WINDOW, SHARED_WINDOW,
-    SlotList, Space,
+    SlotList, Space, rank_of,
 };
 
 type Checked<T> = Result<T, Box<FaultKind>>;
@@ -420,10 +420,7 @@ impl Cluster<'_> {
         access: Access,
     ) -> Checked<(u32, u32)> {
         let offset = address & ((1 << CLUSTER_RANK_SHIFT) - 1);
-        let cta = match address >> CLUSTER_RANK_SHIFT {
-            0 => own,
-            rank => rank - 1,
-        };
+        let cta = rank_of(address, own);
         let Some(target) = self.ctas.get(cta as usize) else {
             return Err(Box::new(FaultKind::illegal(format!(
                 "shared::cluster address {address:#x} names CTA rank {cta}, but the cluster has {}",

@@ -87,6 +87,10 @@ impl Cluster<'_> {
             Wait::Wgmma { .. } => {
                 "wgmma.wait_group: other warps of the warpgroup have not issued it".to_owned()
             }
+            Wait::Columns { columns } => self.columns_wanted(cta, columns),
+            Wait::PeerColumns { .. } => {
+                "tcgen05.dealloc of cta_group::2: the other CTA of the pair has not come".to_owned()
+            }
             Wait::Communication => "a global access ordered between CTAs".to_owned(),
             Wait::Registers { count } => {
                 let free = self.ctas[cta].free_registers.unwrap_or(0) / 32;

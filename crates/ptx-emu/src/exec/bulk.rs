@@ -3,10 +3,11 @@
 use super::access::{Access, lanes};
 use super::cluster::{Cluster, Flow};
 use super::copy::{ByteSource, Job, Latency, SharedAt};
+use super::door::{Act, Agent};
 use super::sync::illegal;
 use super::warp::{Wait, Warp};
 use crate::fault::FaultKind;
-use crate::op::{Addr, AtomOp, BulkCopy, BulkDir, Num, R32, Slot};
+use crate::op::{Addr, AtomOp, BulkCopy, BulkDir, Num, R32, R64, Slot};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -121,6 +122,32 @@ impl Cluster<'_> {
         let below = w.bulk.current.saturating_sub(u64::from(n));
         let over = w.bulk.done_below(below, read);
         self.pass_or_wait(w.origin(w.active), over, Wait::Bulk { below, read })
+    }
+
+    /// `st.bulk`
+    pub(super) fn store_zeros(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        bytes: R64,
+        addr: Addr,
+    ) -> Checked<Flow> {
+        for lane in lanes(mask) {
+            let len = w.get64(bytes)[lane];
+            let at = self.shared_operand(w, addr, lane, len, true)?;
+            if !len.is_multiple_of(8) || !at.offset.is_multiple_of(8) || at.cta != w.cta {
+                return Err(illegal(format!(
+                    "st.bulk of {len} bytes at {:#x}: both must be multiples of 8, in the CTA's \
+                     own shared memory",
+                    at.offset
+                )));
+            }
+            let who = (Agent::Thread, w.origin(1 << lane));
+            self.pass_shared_piece(who, at, len, Act::Write);
+            self.shared_at(at, len as usize).fill(0);
+        }
+        self.progress += 1;
+        Ok(Flow::Next)
     }
 
     /// `st.async` and `red.async`

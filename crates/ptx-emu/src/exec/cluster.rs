@@ -19,6 +19,7 @@ use super::mbarrier::Mbarriers;
 use super::print::Printed;
 use super::record::Recorder;
 use super::sync::NamedBarrier;
+use super::tcgen05::Tmem;
 use super::touched::Touched;
 use super::warp::{State, Wait, WaitPhase, Warp};
 use crate::counters::Counters;
@@ -56,6 +57,7 @@ pub(crate) struct Cta {
     pub(crate) shared: AlignedBytes,
     pub(crate) touched: Touched,
     pub(crate) mbarriers: Mbarriers,
+    pub(crate) tmem: Tmem,
     /// Destinations of bulk copies under way.
     pub(crate) in_flight: Vec<InFlight>,
     pub(crate) named: Vec<NamedBarrier>,
@@ -75,7 +77,7 @@ impl Cta {
     /// Bytes it holds on to.
     pub(super) fn storage(&self) -> usize {
         let registers = self.warps.iter().map(|w| w.storage());
-        self.shared.storage() + registers.sum::<usize>()
+        self.shared.storage() + self.tmem.storage() + registers.sum::<usize>()
     }
 }
 
@@ -349,6 +351,9 @@ impl<'a> Cluster<'a> {
             self.progress += 1;
             self.ctas[cta].running -= 1;
             self.thread_exit(cta);
+            if self.ctas[cta].running == 0 {
+                self.check_columns(cta)?;
+            }
         }
         match self.overdue() {
             Some(kind) if !done => Err(self.fault(kind, cta, warp, pc, active)),
@@ -453,6 +458,8 @@ impl<'a> Cluster<'a> {
                 !w.wgmma.pending_below(below)
             }
             Wait::Wgmma { below } => self.retire_wgmma(cta, warp, below)?,
+            Wait::Columns { columns } => self.columns_free(cta, warp, columns),
+            Wait::PeerColumns { first } => self.peer_freed(cta, first),
             Wait::Communication => false,
             Wait::Registers { count } => self.take_registers(cta, warp, count),
         };

@@ -286,6 +286,48 @@ pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op, program: &Program) {
         Op::Cvt { from, to, m, d, a } => cvt(w, mask, from, to, m, d, a),
         Op::CvtPack { to, m, d, a, b } => pack_f32(w, mask, to, m, d, a, b),
         Op::CvtPair { from, to, m, d, a } => cvt_pair(w, mask, from, to, m, d, a),
+        Op::CvtScaled {
+            from,
+            to,
+            m,
+            d,
+            a,
+            b,
+            scales,
+        } => {
+            let cvt = modifiers(m);
+            w.map3(mask, d, [a, b.unwrap_or(a), scales], |x, y, scales| {
+                if to != Num::S2f6 {
+                    return convert::scaled_to_bf16(format(from), x, scales, cvt);
+                }
+                let (format, high, low) = match b {
+                    Some(_) => (Format::F32, x, y),
+                    None => (Format::BF16, x >> 16, x & 0xffff),
+                };
+                let one = |x: u32, scale: u32| {
+                    u32::from(convert::to_s2f6(format, x.into(), scale as u8, m.relu))
+                };
+                one(high, scales >> 8) << 8 | one(low, scales)
+            });
+        }
+        Op::CvtStochastic {
+            to,
+            m,
+            d,
+            from,
+            random,
+        } => {
+            let cvt = modifiers(m);
+            // What is lowered has a format.
+            let Some(to) = format(to) else { misrouted(op) };
+            for lane in lanes() {
+                let singles = pool(program, from).iter().map(|&s| w.lane(s, lane) as u32);
+                let singles: Vec<u32> = singles.collect();
+                let bits = w.get(random)[lane];
+                let value = convert::stochastic(to, &singles, bits, cvt);
+                w.set_lane(Slot::W32(d), lane, value.into());
+            }
+        }
         Op::CvtPackInt {
             to,
             from_signed,

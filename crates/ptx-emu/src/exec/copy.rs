@@ -52,6 +52,8 @@ impl Latency {
     pub(super) const STORE: Self = Self::new(150, 500);
     /// Stores to other CTAs of the cluster.
     pub(super) const REMOTE: Self = Self::new(50, 200);
+    /// Work of tensor cores on tensor memory.
+    pub(super) const TENSOR: Self = Self::new(100, 400);
 
     const fn new(least: u64, spread: u64) -> Self {
         Self { least, spread }
@@ -93,6 +95,8 @@ pub(crate) enum Job {
     },
     /// `cp.async.bulk.tensor`
     Tensor(Box<TensorJob>),
+    /// What the tensor core of a CTA was given, up to this; a commit arrives on barriers.
+    TensorCore { pipe: u32, targets: Vec<SharedAt> },
 }
 
 impl Job {
@@ -105,6 +109,7 @@ impl Job {
                 .as_ref()
                 .map(|(source, group)| (*group, source.read)),
             Job::Lanes { .. } | Job::ToShared { .. } | Job::Remote { .. } => None,
+            Job::TensorCore { .. } => None,
         }
     }
 
@@ -114,6 +119,7 @@ impl Job {
             Job::ToGlobal { from, .. } => Some(from),
             Job::Tensor(job) => job.source.as_mut().map(|(source, _)| source),
             Job::Lanes { .. } | Job::ToShared { .. } | Job::Remote { .. } => None,
+            Job::TensorCore { .. } => None,
         }
     }
 
@@ -123,6 +129,7 @@ impl Job {
             Job::ToShared { targets, .. } => targets.iter().any(|(_, b)| *b == at),
             Job::Remote { barrier, .. } => *barrier == at,
             Job::Tensor(job) => job.targets.iter().any(|(_, b)| *b == at),
+            Job::TensorCore { targets, .. } => targets.contains(&at),
             Job::Lanes { .. } | Job::ToGlobal { .. } => false,
         }
     }
@@ -132,6 +139,8 @@ impl Job {
 pub(crate) enum ByteSource {
     Global(u64),
     Shared(SharedSource),
+    /// An answer that comes from nowhere in memory.
+    Given([u8; super::cancel::ANSWER as usize]),
 }
 
 /// Shared bytes that a copy reads at an unknown moment between its issue and its completion.
@@ -163,6 +172,9 @@ impl<'a> Cluster<'a> {
     /// Completes one event, blaming faults on the instruction that issued it.
     pub(super) fn finish_ordered(&mut self, event: Pending) -> Result<(), Box<Fault>> {
         let Pending { from, job } = event;
+        if let Job::TensorCore { pipe, .. } = job {
+            return self.drain(pipe as usize, from.work);
+        }
         self.finish(from, job)
             .map_err(|kind| self.fault(*kind, from.cta as usize, from.warp as usize, from.pc, 0))
     }
@@ -210,6 +222,8 @@ impl<'a> Cluster<'a> {
                 self.complete_tx(from, barrier, data.len() as u32)
             }
             Job::Tensor(job) => self.finish_tensor(from, *job),
+            // Its faults are those of what it was given.
+            Job::TensorCore { .. } => Ok(()),
         }
     }
 
@@ -336,6 +350,9 @@ impl<'a> Cluster<'a> {
             }
             ByteSource::Shared(source) => {
                 merge(self.shared_at(to, bytes as usize), source.bytes(), reduce);
+            }
+            ByteSource::Given(answer) => {
+                merge(self.shared_at(to, bytes as usize), answer, reduce);
             }
         }
         Ok(())

@@ -10,13 +10,14 @@ use super::copy::SharedAt;
 use super::door::Agent;
 use super::mbarrier::token_phase;
 use super::record::Asked;
+use super::tensor_copy::{map_of, rows_of};
 use super::warp::Warp;
 use crate::memory::SECTOR;
 use crate::op::{
     Addr, BarKind, BulkCopy, BulkDir, CLUSTER_RANK_SHIFT, Fence, MatrixMove, Mbar, MbarOp, Num, Op,
-    Phase, Product, Proxies, R32, Scope, Space, TensorCopy, WgmmaA, WmmaMove,
+    Phase, Product, Proxies, R32, Scope, Space, TensorCopy, WgmmaA, WmmaMove, rank_of,
 };
-use crate::tensor::tensormap::{MAP_BYTES, TensorMap};
+use crate::tensor::tensormap::MAP_BYTES;
 use crate::trace::{BarrierAt, Deed, GlobalBytes, Way};
 
 /// How lanes reach memory.
@@ -63,6 +64,11 @@ impl Cluster<'_> {
                 let each = u32::from(*width) * u32::from(s.len);
                 return self.remote_deeds(w, mask, (*addr, *mbar), each, out);
             }
+            Op::TryCancel {
+                multicast,
+                dst,
+                mbar,
+            } => return self.cancel_deeds(w, mask, *multicast, (*dst, *mbar), out),
             Op::RedAsync { ty, addr, mbar, .. } => {
                 let each = ty.bytes() as u32;
                 return self.remote_deeds(w, mask, (*addr, *mbar), each, out);
@@ -136,6 +142,10 @@ impl Cluster<'_> {
                     Product::Dense(form) => (form.shape(), form.bits()),
                     Product::Sparse(sparse) => (sparse.shape(), sparse.bits()),
                     Product::Octets(_) => ([8, 8, 4], 16),
+                    Product::Narrow(narrow) => {
+                        let k = narrow.k() as u32;
+                        ([16, 8, k], 256 / k)
+                    }
                 };
                 Deed::Mma { shape, bits }
             }
@@ -299,11 +309,12 @@ impl Cluster<'_> {
 
     /// `ldmatrix` and `stmatrix`
     fn matrix_deed(&self, w: &Warp, op: &MatrixMove) -> Deed {
-        let rows = u32::MAX >> (32 - 8 * u32::from(op.count));
+        let count = op.tile.rows() as u32 * u32::from(op.count);
+        let rows = u32::MAX >> (32 - count);
         let at = self.addresses(w, op.addr).map(|a| a as u32);
         Deed::Shared {
             wavefronts: passes(rows, &at, 16),
-            bytes: 128 * u32::from(op.count),
+            bytes: 16 * count,
             writes: op.store,
             atomic: false,
         }
@@ -382,6 +393,43 @@ impl Cluster<'_> {
         }
     }
 
+    /// The answers to `try_cancel` come as those of another CTA's stores do.
+    fn cancel_deeds(
+        &self,
+        w: &Warp,
+        mask: u32,
+        multicast: bool,
+        (dst, mbar): (Addr, Addr),
+        out: &mut Vec<Deed>,
+    ) {
+        let bytes = super::cancel::ANSWER;
+        for lane in lanes(mask) {
+            let to = self.shared_operand(w, dst, lane, bytes.into(), true);
+            let barrier = self.barrier_at(w, mbar, lane);
+            let (Ok(to), Ok(barrier)) = (to, barrier) else {
+                continue;
+            };
+            let ranks = match multicast {
+                true => 0..self.ctas.len() as u32,
+                false => to.cta..to.cta + 1,
+            };
+            out.extend(ranks.map(|rank| {
+                Deed::Remote {
+                    rank,
+                    bytes,
+                    writes: true,
+                    barrier: Some(
+                        SharedAt {
+                            cta: rank,
+                            ..barrier
+                        }
+                        .into(),
+                    ),
+                }
+            }));
+        }
+    }
+
     fn bulk_deed(&self, w: &Warp, lane: usize, op: &BulkCopy) -> Option<Deed> {
         let len = w.get(op.bytes)[lane];
         let shared = |addr| self.shared_operand(w, addr, lane, len.into(), true).ok();
@@ -407,13 +455,14 @@ impl Cluster<'_> {
             bytes,
             to,
             barrier: barrier(op.mbar),
+            pair: false,
         })
     }
 
     fn tensor_deed(&mut self, w: &mut Warp, lane: usize, op: &TensorCopy) -> Option<Deed> {
         let address = self.address(w, op.map, lane);
         let map = self.read_block::<MAP_BYTES>(Agent::MapFetch, w, lane, Space::Generic, address);
-        let map = TensorMap::decode(&map.ok()?).ok()?;
+        let map = map_of(&map.ok()?, op.mode).ok()?;
         let program = self.env.program;
         let coords = pool(program, op.coords).iter();
         let coords: Vec<i32> = coords.map(|&s| w.lane(s, lane) as i32).collect();
@@ -421,8 +470,7 @@ impl Cluster<'_> {
         let offsets: Vec<u16> = offsets.map(|&s| w.lane(s, lane) as u16).collect();
         let mut at: Option<GlobalBytes> = None;
         let (mut rows, mut next) = (0, 0);
-        for row in map
-            .rows_at(&coords, &offsets)
+        for row in rows_of(&map, op.mode, &coords, &offsets)
             .ok()?
             .filter_map(|row| row.inside)
         {
@@ -452,6 +500,7 @@ impl Cluster<'_> {
             bytes,
             to,
             barrier: barrier.map(BarrierAt::from),
+            pair: op.pair,
         })
     }
 
@@ -599,10 +648,7 @@ fn own_deed(mask: u32, at: &[u32; 32], touch: Touch) -> Deed {
 
 /// Lanes in the CTA's own memory, and in each of the others'.
 fn shared_deeds(w: &Warp, mask: u32, at: &[u32; 32], touch: Touch, out: &mut Vec<Deed>) {
-    let rank = |lane: usize| match at[lane] >> CLUSTER_RANK_SHIFT {
-        0 => w.cta,
-        rank => rank - 1,
-    };
+    let rank = |lane: usize| rank_of(at[lane], w.cta);
     let mut rest = mask;
     while rest != 0 {
         let of = rank(rest.trailing_zeros() as usize);

@@ -45,6 +45,7 @@ impl Cluster<'_> {
             Job::Tensor(job) => job.reduce.is_some(),
             // Into shared memory, which no other cluster sees.
             Job::Lanes { .. } | Job::ToShared { .. } | Job::Remote { .. } => false,
+            Job::TensorCore { .. } => false,
         };
         if reduces && self.env.shared_grid {
             self.ordered.push(event);

@@ -25,7 +25,7 @@ pub(crate) enum Agent {
     LaneCopy,
     /// Bulk and tensor copies.
     BulkCopy,
-    /// Operands of wgmma.
+    /// Operands of wgmma and tcgen05.
     TensorCore,
     /// The reading of a tensor map by the copy that uses it.
     MapFetch,

@@ -1,5 +1,6 @@
 //! What all clusters of a launch have in common.
 
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use super::bytes::AlignedBytes;
@@ -14,7 +15,7 @@ use super::sync::NamedBarrier;
 use super::warp::{V32, V64, Warp, each};
 use crate::memory::{Footprint, Memory};
 use crate::numeric::simd::Level;
-use crate::op::{Const64, Program, R32, R64, SHARED_BASE, Special};
+use crate::op::{Const64, Program, R32, R64, SHARED_BASE, Special, ranked};
 use crate::profile::Profile;
 use crate::tensor::Numerics as MmaMode;
 
@@ -52,6 +53,9 @@ pub(crate) struct Env<'a> {
     pub(crate) level: Level,
     pub(crate) profile: Profile,
     pub(crate) launch_id: u64,
+    /// How many clusters have been launched or cancelled. Never touched while clusters run beside
+    /// each other.
+    pub(super) begun: AtomicU64,
     /// 32-bit registers per thread, if the compiler's count is known.
     registers: Option<u32>,
     /// Address of what a cooperative launch gives its kernel, or 0.
@@ -158,6 +162,7 @@ impl<'a> Env<'a> {
             level: setup.level,
             profile: setup.profile,
             launch_id: setup.launch_id,
+            begun: AtomicU64::new(0),
             registers: setup.registers,
             workspace: setup.workspace,
             template32,
@@ -250,6 +255,12 @@ impl<'a> Env<'a> {
         (cluster, [rank % cx, rank / cx % cy, rank / (cx * cy)])
     }
 
+    /// Index in the grid of a cluster's first CTA.
+    pub(super) fn first_cta(&self, index: u64) -> [u32; 3] {
+        let (cluster, _) = self.coordinates(index, 0);
+        std::array::from_fn(|i| cluster[i] * self.cluster[i])
+    }
+
     /// A fresh CTA, its warps at the first instruction.
     pub(crate) fn cta(&self, index: u64, rank: u32) -> Cta {
         let (cluster, within) = self.coordinates(index, rank);
@@ -265,6 +276,7 @@ impl<'a> Env<'a> {
         let Cta {
             mut shared,
             mut touched,
+            mut tmem,
             mut in_flight,
             mut named,
             warps: mut storage,
@@ -273,6 +285,7 @@ impl<'a> Env<'a> {
         // The reserved first KiB, then static and dynamic variables.
         shared.refill(self.shared_end.max(SHARED_BASE) as usize, POISON);
         touched.renew(self.shared_end);
+        tmem.renew();
         in_flight.clear();
         named.clear();
         named.resize(16, NamedBarrier::default());
@@ -285,6 +298,7 @@ impl<'a> Env<'a> {
             shared,
             touched,
             mbarriers: Mbarriers::default(),
+            tmem,
             in_flight,
             named,
             warps: storage,
@@ -384,6 +398,10 @@ impl<'a> Env<'a> {
             Special::IsExplicitCluster => u32::from(self.explicit_cluster),
             Special::DynamicSmemSize => self.dynamic_shared,
             Special::TotalSmemSize | Special::AggrSmemSize => self.shared_end,
+            Special::SharedRank => match self.cluster.iter().product() {
+                0..=1 => 0,
+                _ => ranked(0, at.rank),
+            },
             Special::WorkspaceHigh => return self.workspace >> 32,
             Special::WorkspaceLow => return self.workspace & 0xffff_ffff,
         };

@@ -3,7 +3,7 @@
 use super::access::lanes;
 use super::units::misrouted;
 use super::warp::{Warp, each};
-use crate::op::{CLUSTER_RANK_SHIFT, Op, P, R32, Redux, ShflMode, Slot, Space, Vote};
+use crate::op::{Op, P, R32, Redux, ShflMode, Slot, Space, Vote, rank_of, ranked};
 
 /// Lane a shuffle reads from and whether it is within bounds.
 #[inline(always)]
@@ -241,22 +241,16 @@ pub(super) fn address(w: &mut Warp, mask: u32, op: &Op) {
     use super::access::{Place, place_of};
     use crate::memory::is_constant;
     use crate::op::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
-    let low = (1u32 << CLUSTER_RANK_SHIFT) - 1;
-    // A rank no cluster has must not wrap to the own CTA: it is kept for the access to refuse.
-    let map = |a: u32, rank: u32| (a & low) | (rank.min(254) + 1) << CLUSTER_RANK_SHIFT;
     match *op {
-        Op::Mapa32 { d, a, b } => w.map2(mask, d, a, b, map),
+        Op::Mapa32 { d, a, b } => w.map2(mask, d, a, b, ranked),
         Op::Mapa64 { d, a, b, .. } => {
             let (a, b) = (w.get64(a), w.get(b));
-            let v = each(|i| (a[i] & !0xffff_ffff) | u64::from(map(a[i] as u32, b[i])));
+            let v = each(|i| (a[i] & !0xffff_ffff) | u64::from(ranked(a[i] as u32, b[i])));
             w.put64(mask, d, v);
         }
         Op::GetCtaRank { d, a, .. } => {
             let own = w.cta;
-            let v = each(|i| match w.lane(a, i) as u32 >> CLUSTER_RANK_SHIFT {
-                0 => own,
-                rank => rank - 1,
-            });
+            let v = each(|i| rank_of(w.lane(a, i) as u32, own));
             w.put(mask, d, v);
         }
         Op::Cvta {
@@ -277,14 +271,17 @@ pub(super) fn address(w: &mut Warp, mask: u32, op: &Op) {
                 (_, false) => x & 0xffff_ffff,
             });
         }
-        Op::Isspacep { space, d, a } => w.test2_64(mask, d, a, a, |x, _| match space {
-            Space::Shared => place_of(x) == Place::Shared && x as u32 >> CLUSTER_RANK_SHIFT == 0,
-            Space::SharedCluster => place_of(x) == Place::Shared,
-            Space::Local => place_of(x) == Place::Local,
-            Space::Param => place_of(x) == Place::Param,
-            Space::Global | Space::Generic => place_of(x) == Place::Global && !is_constant(x),
-            Space::Const => is_constant(x),
-        }),
+        Op::Isspacep { space, d, a } => {
+            let own = w.cta;
+            w.test2_64(mask, d, a, a, |x, _| match space {
+                Space::Shared => place_of(x) == Place::Shared && rank_of(x as u32, own) == own,
+                Space::SharedCluster => place_of(x) == Place::Shared,
+                Space::Local => place_of(x) == Place::Local,
+                Space::Param => place_of(x) == Place::Param,
+                Space::Global | Space::Generic => place_of(x) == Place::Global && !is_constant(x),
+                Space::Const => is_constant(x),
+            })
+        }
         ref other => misrouted(other),
     }
 }

@@ -10,7 +10,9 @@
 //! the others are slow), or lets the epoch pass; then plain writes are published, those accesses
 //! are performed, cluster by cluster in a drawn order, and the next epoch begins. As many clusters
 //! are resident as the device profile holds, and finished ones make room for the next in order:
-//! tickets, grid barriers and persistent kernels work.
+//! tickets, grid barriers and persistent kernels work. A cluster that asks for one not yet launched
+//! (`clusterlaunchcontrol`) takes it from the same queue; in such a launch fewer clusters than fit
+//! may be resident, as on a device that others use too.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -79,6 +81,7 @@ pub(crate) fn run(env: &Env<'_>) -> Result<Tally, Box<Fault>> {
 
 /// Clusters that do not talk to each other.
 fn run_apart(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
+    env.begun.store(clusters, Relaxed);
     let mut adversary = Adversary::of_grid(env.seed);
     let mut total = Tally::default();
     let mut next = 0;
@@ -130,16 +133,22 @@ fn run_wave(env: &Env<'_>, wave: &[u64], total: &mut Tally) -> Result<(), Box<Fa
 
 fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
     let mut adversary = Adversary::of_grid(env.seed);
-    let per_wave = env.residency().clusters;
+    let mut per_wave = env.residency().clusters;
+    if env.program.cancels() && adversary.draw(4) > 0 {
+        per_wave = 1 + adversary.draw(per_wave.min(clusters));
+    }
     let mut total = Tally::default();
     // Boxed, because those that stay move up in every epoch.
     let mut resident: Vec<Box<Cluster<'_>>> = Vec::new();
-    let mut next = 0;
     let mut idle = 0;
-    while next < clusters || !resident.is_empty() {
-        while next < clusters && (resident.len() as u64) < per_wave {
-            resident.push(Box::new(Cluster::new(env, env.nth_running(next))));
-            next += 1;
+    loop {
+        while (resident.len() as u64) < per_wave
+            && let Some(index) = env.take_waiting()
+        {
+            resident.push(Box::new(Cluster::new(env, index)));
+        }
+        if resident.is_empty() {
+            return Ok(total);
         }
         let outcomes: Vec<Result<Outcome, Box<Fault>>> = resident
             .par_iter_mut()
@@ -168,10 +177,9 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
         resident = running;
         idle = if changed { 0 } else { idle + 1 };
         if idle > IDLE_EPOCHS {
-            return Err(hung(&resident, env, next < clusters));
+            return Err(hung(&resident, env, env.begun.load(Relaxed) < clusters));
         }
     }
-    Ok(total)
 }
 
 /// Every resident cluster polls for something that no one will write.

@@ -9,6 +9,7 @@ use crate::fault::FaultKind;
 use crate::numeric::Lanes;
 use crate::op::{MatrixMove, Mma, Product, R32, Slot, SlotList};
 use crate::tensor::matrix;
+use crate::tensor::mma::narrow::Selected;
 use crate::tensor::mma::octets::Octets;
 use crate::tensor::mma::sparse::Operands;
 
@@ -66,6 +67,25 @@ impl Cluster<'_> {
                 self.put_fragment(w, mask, op.d, &d);
                 form.flops()
             }
+            Product::Narrow(form) => {
+                let selected = op.scales.map(|scales| {
+                    scales.map(|of| Selected {
+                        register: w.get(of.data),
+                        // Selectors are the same in all lanes.
+                        byte: w.get(of.byte)[0] & 0xffff,
+                        thread: w.get(of.thread)[0] & 0xffff,
+                    })
+                });
+                if let (Some(scales), Some([a, b])) = (form.scales, &selected)
+                    && !(scales.selects(a.byte, a.thread, true)
+                        && scales.selects(b.byte, b.thread, false))
+                {
+                    return Err(wrong(&"mma.sync picks scales that are not there"));
+                }
+                let d = form.run(&a, &b, &c, selected, mode);
+                self.put_fragment(w, mask, op.d, &d);
+                form.flops()
+            }
             Product::Octets(octets) => {
                 let other = || wrong(&"mma.sync.m8n8k4 has another number of registers");
                 let d = octets.run(&a, &b, &c, mode).ok_or_else(other)?;
@@ -102,7 +122,7 @@ impl Cluster<'_> {
     ) -> Checked<Flow> {
         let name = if op.store { "stmatrix" } else { "ldmatrix" };
         self.whole_warp(w, mask, name)?;
-        let rows = u32::MAX >> (32 - 8 * u32::from(op.count));
+        let rows = u32::MAX >> (32 - op.tile.rows() as u32 * u32::from(op.count));
         let mut addresses = self.addresses(w, op.addr);
         for a in &mut addresses {
             // A generic address into shared memory carries the shared address in its low half.
@@ -124,14 +144,14 @@ impl Cluster<'_> {
             self.progress += 1;
             let registers: Vec<Lanes> = slots.iter().map(|&r| *w.get(r)).collect();
             let refs: Vec<&Lanes> = registers.iter().collect();
-            matrix::stmatrix(&refs, op.trans, &lanes, |lane, _, bytes| {
+            matrix::stmatrix(&refs, op.tile, &lanes, |lane, _, bytes| {
                 // SAFETY: `resolve_in` checked 16 bytes for every row lane.
                 unsafe { at[lane].cast::<[u8; 16]>().write(bytes) };
                 Ok::<(), Box<FaultKind>>(())
             })?;
             return Ok(Flow::Next);
         }
-        let loaded = matrix::ldmatrix(op.count.into(), op.trans, &lanes, |lane, _| {
+        let loaded = matrix::ldmatrix(op.count.into(), op.tile, &lanes, |lane, _| {
             // SAFETY: as above.
             Ok::<_, Box<FaultKind>>(unsafe { at[lane].cast::<[u8; 16]>().read() })
         })?;

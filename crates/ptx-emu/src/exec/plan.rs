@@ -110,7 +110,7 @@ fn stands_apart(op: &Op) -> bool {
             }
             _ => true,
         },
-        Unit::Barrier | Unit::Copy | Unit::Matrix | Unit::Warp => true,
+        Unit::Barrier | Unit::Copy | Unit::Matrix | Unit::Warp | Unit::TensorMemory => true,
         Unit::Hint => matches!(op, Op::GridDep { .. }),
         Unit::Plain
         | Unit::Integer

@@ -122,7 +122,7 @@ impl Cluster<'_> {
         let steps = self.interpret(w, quantum.min(1 + behind))?;
         let again = matches!(
             w.state,
-            State::Waiting(Wait::Mbar { .. } | Wait::Communication)
+            State::Waiting(Wait::Mbar { .. } | Wait::Communication | Wait::Columns { .. })
         );
         if again || (active != w.live && went_aside(w, pc, active)) {
             return Ok(steps);

@@ -86,6 +86,8 @@ impl Wait {
             Wait::Bulk { below, read } => groups(Agent::BulkCopy, below, read),
             Wait::Wgmma { below } => groups(Agent::TensorCore, below, false),
             Wait::Mbar { .. }
+            | Wait::Columns { .. }
+            | Wait::PeerColumns { .. }
             | Wait::Sleep { .. }
             | Wait::Communication
             | Wait::Registers { .. } => return None,

@@ -9,14 +9,15 @@ use super::draft::Pieced;
 use super::sync::illegal;
 use super::warp::Warp;
 use crate::fault::FaultKind;
-use crate::op::{Addr, AtomOp, BulkDir, MapField, Num, Slot, Space, TensorCopy};
-use crate::tensor::tensormap::{MAP_ALIGN, MAP_BYTES, MapElement, TensorMap};
+use crate::op::{Addr, AtomOp, BulkDir, MapField, Num, Slot, Space, TensorCopy, TensorMode};
+use crate::tensor::tensormap::{MAP_ALIGN, MAP_BYTES, MapElement, Rows, TensorMap, TensorMapError};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
 /// A tensor copy in flight.
 pub(crate) struct TensorJob {
     map: TensorMap,
+    mode: TensorMode,
     coords: Vec<i32>,
     offsets: Vec<u16>,
     /// Loads: where to, and the barrier to signal.
@@ -24,6 +25,31 @@ pub(crate) struct TensorJob {
     /// Stores: from where, in which bulk group.
     pub(super) source: Option<(SharedSource, u64)>,
     pub(crate) reduce: Option<(AtomOp, Num)>,
+}
+
+/// The rows a copy moves.
+pub(super) fn rows_of<'m>(
+    map: &'m TensorMap,
+    mode: TensorMode,
+    coords: &[i32],
+    offsets: &[u16],
+) -> Result<Rows<'m>, TensorMapError> {
+    match mode {
+        TensorMode::Rows4 => map.picked_rows(coords),
+        TensorMode::Tile | TensorMode::Im2col => map.rows_at(coords, offsets),
+    }
+}
+
+/// The map a copy goes by.
+pub(super) fn map_of(
+    bytes: &[u8; MAP_BYTES],
+    mode: TensorMode,
+) -> Result<TensorMap, TensorMapError> {
+    let map = TensorMap::decode(bytes)?;
+    match mode {
+        TensorMode::Rows4 => map.of_four_rows(),
+        TensorMode::Tile | TensorMode::Im2col => Ok(map),
+    }
 }
 
 fn map_error(error: impl std::fmt::Display) -> Box<FaultKind> {
@@ -80,6 +106,29 @@ fn pieces(map: &TensorMap, to: SharedAt) -> Vec<(SharedAt, u32)> {
         .collect()
 }
 
+/// The barrier that hears of each destination: in the same CTA, or, with `.cta_group::2`, in the
+/// CTA of its pair that is as even or odd as the barrier's.
+fn signal_pairs(
+    targets: &mut [(SharedAt, SharedAt)],
+    barrier: SharedAt,
+    op: &TensorCopy,
+) -> Checked<()> {
+    for (to, signal) in targets {
+        if op.pair {
+            signal.cta = (to.cta & !1) | (barrier.cta & 1);
+        }
+        let elsewhere = op.multicast.is_none() && signal.cta != barrier.cta;
+        if elsewhere || (!op.pair && to.cta != signal.cta) {
+            return Err(illegal(format!(
+                "the data go to CTA {} of the cluster and the mbarrier lies in CTA {}: it must be \
+                 the same CTA, or with .cta_group::2 one of the same pair",
+                to.cta, barrier.cta
+            )));
+        }
+    }
+    Ok(())
+}
+
 impl Cluster<'_> {
     /// `cp.async.bulk.tensor` for each lane that executes it.
     pub(super) fn tensor(&mut self, w: &mut Warp, mask: u32, op: &TensorCopy) -> Checked<Flow> {
@@ -100,7 +149,7 @@ impl Cluster<'_> {
         }
         let bytes =
             self.read_block::<MAP_BYTES>(Agent::MapFetch, w, lane, Space::Generic, address)?;
-        let map = TensorMap::decode(&bytes).map_err(map_error)?;
+        let map = map_of(&bytes, op.mode).map_err(map_error)?;
         let program = self.env.program;
         let coords: Vec<i32> = pool(program, op.coords)
             .iter()
@@ -110,13 +159,18 @@ impl Cluster<'_> {
             .iter()
             .map(|&s| w.lane(s, lane) as u16)
             .collect();
-        map.rows_at(&coords, &offsets).map_err(map_error)?;
+        rows_of(&map, op.mode, &coords, &offsets).map_err(map_error)?;
         self.counters.bulk_copies += 1;
         if op.dir == BulkDir::Prefetch {
             return Ok(());
         }
         if op.dir == BulkDir::SharedToGlobal {
-            map.check_store(&coords).map_err(map_error)?;
+            // Rows that are picked may lie outside, where nothing is stored.
+            let checked = match op.mode {
+                TensorMode::Rows4 => &coords[..1],
+                TensorMode::Tile | TensorMode::Im2col => &coords[..],
+            };
+            map.check_store(checked).map_err(map_error)?;
         }
         let len = map.shared_bytes();
         let write = op.dir == BulkDir::GlobalToShared;
@@ -130,6 +184,7 @@ impl Cluster<'_> {
         }
         let mut job = TensorJob {
             map,
+            mode: op.mode,
             coords,
             offsets,
             targets: Vec::new(),
@@ -144,6 +199,7 @@ impl Cluster<'_> {
             };
             let barrier = self.barrier_at(w, mbar, lane)?;
             job.targets = self.targets(w, lane, op.multicast, shared, barrier)?;
+            signal_pairs(&mut job.targets, barrier, op)?;
             for (to, _) in &job.targets {
                 for (piece, bytes) in pieces(&job.map, *to) {
                     self.in_flight(piece, bytes, w.pc);
@@ -163,10 +219,7 @@ impl Cluster<'_> {
 
     /// Moves the bytes of a tensor copy that is due.
     pub(super) fn finish_tensor(&mut self, from: Origin, mut job: TensorJob) -> Checked<()> {
-        let rows = job
-            .map
-            .rows_at(&job.coords, &job.offsets)
-            .map_err(map_error)?;
+        let rows = rows_of(&job.map, job.mode, &job.coords, &job.offsets).map_err(map_error)?;
         let write = job.source.is_some();
         let who = (Agent::BulkCopy, from);
         let act = match write {

@@ -18,7 +18,7 @@ pub(crate) struct Touched {
     written: Vec<u64>,
     /// Tiles of wgmma already marked, and the bytes they lie within: loops come back to the same
     /// few.
-    tiles: HashMap<(u64, u32, bool), Range<u32>, BuildHasherDefault<Mixed>>,
+    tiles: HashMap<(u64, u32, u32), Range<u32>, BuildHasherDefault<Mixed>>,
 }
 
 /// A quick hash for keys of a few numbers that nobody chooses to collide.
@@ -100,7 +100,12 @@ impl Touched {
     /// Marks an operand tile of wgmma with `rows` rows (or columns) as read; from its first byte
     /// to its last.
     pub(super) fn mark_tile(&mut self, matrix: &Matrix, rows: u32) -> Range<u32> {
-        let key = (matrix.encode(), rows, matrix.major == Major::Mn);
+        let unit = if matrix.major == Major::Mn {
+            matrix.unit
+        } else {
+            0
+        };
+        let key = (matrix.encode(), rows, unit);
         if let Some(range) = self.tiles.get(&key) {
             return range.clone();
         }
@@ -137,12 +142,12 @@ mod tests {
 
     #[test]
     fn neighbouring_tiles_are_hashed_apart() {
-        let hash = |tile: (u64, u32, bool)| {
+        let hash = |tile: (u64, u32, u32)| {
             let mut mixed = Mixed::default();
             std::hash::Hash::hash(&tile, &mut mixed);
             mixed.finish() % 256
         };
-        let both = |i: u64| [(i, 64, false), (i, 128, false)];
+        let both = |i: u64| [(i, 64, 0), (i, 128, 0)];
         let places: std::collections::BTreeSet<u64> = (0..64).flat_map(both).map(hash).collect();
         // 128 at random would fill 101 of the 256 places.
         assert!(places.len() > 80, "{}", places.len());

@@ -40,6 +40,7 @@ impl Cluster<'_> {
             Unit::Barrier => return self.barrier(w, mask, op),
             Unit::Copy => return self.copy(w, mask, op),
             Unit::Matrix => return self.matrix(w, mask, op),
+            Unit::TensorMemory => return self.tensor_memory(w, mask, op),
             Unit::Hint => {}
             Unit::Plain | Unit::Memory => misrouted(op),
         }
@@ -280,6 +281,12 @@ impl Cluster<'_> {
                 self.signal(w.origin(mask), Signal::Fence(release));
                 Ok(Flow::Next)
             }
+            Op::TryCancel {
+                multicast,
+                dst,
+                mbar,
+            } => self.try_cancel(w, mask, multicast, dst, mbar),
+            Op::StBulk { bytes, addr } => self.store_zeros(w, mask, bytes, addr),
             Op::StAsync {
                 width,
                 s,
@@ -372,6 +379,7 @@ mod tests {
             Unit::Address | Unit::Exchange => &["exchange.rs"],
             Unit::Branch | Unit::Frame | Unit::Report | Unit::Warp => &["units.rs"],
             Unit::Barrier | Unit::Copy | Unit::Matrix => &["units.rs"],
+            Unit::TensorMemory => &["tcgen05/mod.rs"],
             Unit::Hint => &[],
         }
     }

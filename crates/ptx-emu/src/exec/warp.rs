@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::bytes::AlignedBytes;
 use super::clock::EventTime;
 use super::copy::{Origin, SharedAt};
+use super::tcgen05::Stored;
 use super::wgmma::WgmmaQueue;
 use crate::counters::CLASSES;
 use crate::op::{BarKind, P, Pc, R32, R64, Slot};
@@ -67,6 +68,10 @@ pub(crate) enum Wait {
     Bulk { below: u64, read: bool },
     /// `wgmma.wait_group`
     Wgmma { below: u64 },
+    /// `tcgen05.alloc`: columns not yet free, or the other CTA of the pair has not come
+    Columns { columns: u32 },
+    /// `tcgen05.dealloc` of a pair: the other CTA has not come
+    PeerColumns { first: u32 },
     /// A global access other CTAs may see or make: performed between epochs, in CTA order.
     Communication,
     /// `setmaxnreg.inc`: registers not yet free
@@ -173,6 +178,8 @@ pub(crate) struct Warp {
     pub(crate) deferred: Vec<DeferredArrive>,
     pub(crate) bulk: Groups,
     pub(crate) wgmma: WgmmaQueue,
+    /// Stores to tensor memory not waited for.
+    pub(crate) stored: Vec<Stored>,
     /// The communication the warp is parked at may now be performed.
     pub(crate) granted: bool,
     /// A suspended `try_wait` is to give up and return false.
@@ -226,6 +233,7 @@ impl Warp {
             deferred: Vec::new(),
             bulk: Groups::default(),
             wgmma: WgmmaQueue::default(),
+            stored: Vec::new(),
             granted: false,
             timed_out: false,
             refused: false,

@@ -18,6 +18,7 @@ use super::door::{Act, Agent, Bytes, Room, Visit};
 use super::early::InFlight;
 use super::signal::Signal;
 use super::sync::illegal;
+use super::tcgen05::Loaded;
 use super::warp::{V32, Wait, Warp};
 use crate::fault::{Fault, FaultKind, Place};
 use crate::numeric::{Lanes, NAN_F32};
@@ -34,6 +35,8 @@ enum Entry {
         from: R32,
         to: R32,
     },
+    /// A `tcgen05.ld`, which is waited for like these.
+    Load(Loaded),
 }
 
 #[derive(Clone)]
@@ -96,6 +99,11 @@ impl WgmmaQueue {
         self.entries
             .front()
             .is_some_and(|(group, _)| *group < below)
+    }
+
+    /// Queues a load from tensor memory.
+    pub(super) fn defer_load(&mut self, loaded: Loaded) {
+        self.entries.push_back((self.current, Entry::Load(loaded)));
     }
 
     /// Queues a move whose source is in flight.
@@ -240,7 +248,15 @@ impl Cluster<'_> {
                 let register = &mut w.r32[slot.0 as usize];
                 let value = std::mem::replace(register, V32([NAN_F32; 32]));
                 w.wgmma.poisoned.push((slot.0, value));
-                let what = "accumulator read before wgmma.wait_group has retired it";
+                let loads = w
+                    .wgmma
+                    .entries
+                    .iter()
+                    .any(|e| matches!(e.1, Entry::Load(_)));
+                let what = match loads {
+                    true => "register of a tcgen05.ld read before tcgen05.wait::ld",
+                    false => "accumulator read before wgmma.wait_group has retired it",
+                };
                 self.note_early(w, what.to_owned());
             }
         }
@@ -508,15 +524,21 @@ fn chainable(a: &Op, b: &Op, env: &super::env::Env<'_>) -> bool {
         && slots(a) == slots(b)
 }
 
-/// The accumulators of each instruction as words of a slot set: (word, slots). Only wgmma has any.
+/// The accumulators of each instruction as words of a slot set: (word, slots). Only wgmma and
+/// `tcgen05.ld` have any.
 pub(super) type Accumulators = Vec<Box<[(u32, u64)]>>;
 
 /// Finds them once per launch; instructions are issued far more often than there are any.
 pub(super) fn all_accumulators(program: &Program) -> Accumulators {
     let of = |inst: &Inst| {
         let mut words: BTreeMap<u32, u64> = BTreeMap::new();
-        if let Op::Wgmma(op) = &inst.op {
-            for slot in pool(program, op.d) {
+        let written = match &inst.op {
+            Op::Wgmma(op) => Some(op.d),
+            Op::TmemMove(tile) if !tile.store => Some(tile.regs),
+            _ => None,
+        };
+        if let Some(list) = written {
+            for slot in pool(program, list) {
                 if let Slot::W32(r) = slot {
                     *words.entry(r.0 / 64).or_default() |= 1 << (r.0 % 64);
                 }
@@ -532,6 +554,13 @@ impl super::env::Env<'_> {
         &self.accumulators[pc as usize]
     }
 
+    /// The registers of a load are in flight.
+    pub(super) fn lock_loaded(&self, w: &mut Warp, pc: u32) {
+        for &(word, slots) in self.accumulators(pc) {
+            w.wgmma.lock_word(word, slots);
+        }
+    }
+
     /// Recomputes which registers are in flight from what is left in the queue.
     fn relock(&self, w: &mut Warp) {
         w.wgmma.locked.fill(0);
@@ -539,6 +568,11 @@ impl super::env::Env<'_> {
         for (_, entry) in &entries {
             match entry {
                 Entry::Copy { to, .. } => w.wgmma.lock(*to),
+                Entry::Load(loaded) => {
+                    for &(word, slots) in self.accumulators(loaded.pc) {
+                        w.wgmma.lock_word(word, slots);
+                    }
+                }
                 Entry::Mma(issued) => {
                     for &(word, slots) in self.accumulators(issued.pc) {
                         w.wgmma.lock_word(word, slots);
@@ -547,5 +581,23 @@ impl super::env::Env<'_> {
             }
         }
         w.wgmma.entries = entries;
+    }
+}
+
+impl Warp {
+    /// `tcgen05.wait::ld`: gives registers what was loaded, one load and move after the other.
+    pub(super) fn retire_loads(&mut self, mut load: impl FnMut(&Loaded, &mut [V32])) {
+        for (slot, value) in std::mem::take(&mut self.wgmma.poisoned) {
+            self.r32[slot as usize] = value;
+        }
+        for (_, entry) in std::mem::take(&mut self.wgmma.entries) {
+            match entry {
+                Entry::Load(loaded) => load(&loaded, &mut self.r32),
+                Entry::Copy { from, to } => self.r32[to.0 as usize] = self.r32[from.0 as usize],
+                // No target has both.
+                Entry::Mma(_) => {}
+            }
+        }
+        self.wgmma.locked.fill(0);
     }
 }

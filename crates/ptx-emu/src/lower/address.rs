@@ -21,7 +21,19 @@ impl<'a> Emitter<'_, 'a> {
         match self.symbol(name)? {
             Some(Place::Shared(index)) => {
                 let address = i64::from(self.shared_address(index)).wrapping_add(offset);
-                Ok(self.const32(address as u32))
+                let address = self.const32(address as u32);
+                if !self.unit.pairs {
+                    return Ok(address);
+                }
+                let (d, rank) = (self.temp32(), self.special32(Special::SharedRank));
+                self.emit(Op::Bin32 {
+                    w: W::B32,
+                    op: IBin::Or,
+                    d,
+                    a: address,
+                    b: rank,
+                });
+                Ok(d)
             }
             Some(Place::Local(at) | Place::Param(at)) => {
                 Ok(self.const32(i64::from(at).wrapping_add(offset) as u32))
@@ -38,7 +50,19 @@ impl<'a> Emitter<'_, 'a> {
                 addend: offset,
             },
             Some(Place::Shared(index)) => {
-                Const64::Bits(i64::from(self.shared_address(index)).wrapping_add(offset) as u64)
+                let address = i64::from(self.shared_address(index)).wrapping_add(offset) as u64;
+                let address = self.const64(Const64::Bits(address));
+                if !self.unit.pairs {
+                    return Ok(address);
+                }
+                let (d, rank) = (self.temp64(), self.special64(Special::SharedRank));
+                self.emit(Op::Bin64 {
+                    op: IBin::Or,
+                    d,
+                    a: address,
+                    b: rank,
+                });
+                return Ok(d);
             }
             Some(Place::Local(at) | Place::Param(at)) => {
                 Const64::Bits(i64::from(at).wrapping_add(offset) as u64)

@@ -42,6 +42,9 @@ pub enum Problem {
     /// A modifier the instruction cannot do without.
     #[error("missing modifier: {0}")]
     MissingModifier(&'static str),
+    /// What the module's `.target` does not have.
+    #[error("{0}")]
+    Target(Box<WrongTarget>),
     /// Modifiers or operands that exclude each other.
     #[error("{0}")]
     Illegal(String),
@@ -84,6 +87,18 @@ pub enum Problem {
     /// More than the emulator's address spaces hold.
     #[error("{0} is too large")]
     TooLarge(String),
+}
+
+/// An instruction that belongs to other targets than the module's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{form}` is not supported on .target {target}: it needs {needs}")]
+pub struct WrongTarget {
+    /// The instruction, and what about it.
+    pub form: String,
+    /// The module's target.
+    pub target: String,
+    /// The targets that have it.
+    pub needs: String,
 }
 
 /// Result of a part of lowering that does not know its place.

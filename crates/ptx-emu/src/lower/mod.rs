@@ -17,10 +17,11 @@ mod names;
 mod operands;
 mod ops;
 mod special;
+mod target;
 mod unit;
 mod words;
 
-pub use error::{LowerError, Problem};
+pub use error::{LowerError, Problem, WrongTarget};
 
 use crate::front::{self, ParseError, ast};
 use crate::module::Module;

@@ -1,6 +1,7 @@
 //! Tables of a module: functions, variables and source files by name.
 
 use super::error::{Lowered, Problem};
+use super::target::Target;
 use crate::front::ast::{self, Initializer, Linkage, Space, Storage};
 use crate::op::{CODE_WINDOW, Frame, GlobalVar, Reloc};
 use std::collections::{BTreeSet, HashMap};
@@ -25,6 +26,11 @@ pub(crate) enum ModuleVariable {
 
 pub(crate) struct Unit<'a> {
     pub ast: &'a ast::Module<'a>,
+    /// Some copy signals the other CTA of a pair. Its code may clear the rank in an address, so
+    /// the addresses of shared variables must have it.
+    pub pairs: bool,
+    /// What the module is made for, where that is known.
+    pub target: Option<Target>,
     pub functions: HashMap<&'a str, usize>,
     pub variables: HashMap<&'a str, ModuleVariable>,
     pub globals: Vec<GlobalVar>,
@@ -77,6 +83,11 @@ impl<'a> Unit<'a> {
     pub(super) fn new(ast: &'a ast::Module<'a>) -> Result<Self, (Problem, u32)> {
         let mut unit = Self {
             ast,
+            pairs: ast.functions.iter().any(|function| {
+                let body = function.body.as_deref().unwrap_or_default();
+                names_pair(body)
+            }),
+            target: ast.target.first().and_then(|name| Target::parse(name)),
             functions: HashMap::new(),
             variables: HashMap::new(),
             globals: Vec::new(),
@@ -324,6 +335,14 @@ impl<'a> Unit<'a> {
         }
         frames
     }
+}
+
+fn names_pair(statements: &[ast::Statement<'_>]) -> bool {
+    statements.iter().any(|statement| match statement {
+        ast::Statement::Block(inner) => names_pair(inner),
+        ast::Statement::Instruction(instruction) => instruction.modifiers.contains(&"cta_group::2"),
+        _ => false,
+    })
 }
 
 fn redeclared(variable: &ast::Variable<'_>, known: bool) -> Lowered<()> {

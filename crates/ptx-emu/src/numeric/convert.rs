@@ -185,6 +185,29 @@ pub(crate) fn pair_from_f32(to: Format, high: u32, low: u32, cvt: Cvt) -> u32 {
     one(high) << pair_width(to) | one(low)
 }
 
+/// `cvt.rs`: two or four singles, the first of which goes to the top. Of `random`, halves take the
+/// half word of their place (f16 as many bits as it discards), and bytes share one for two. The
+/// nibbles of e2m1 share the upper or the lower bytes of both half words.
+pub(crate) fn stochastic(to: Format, singles: &[u32], random: u32, cvt: Cvt) -> u32 {
+    let [low, high] = [random & 0xffff, random >> 16];
+    let each = singles.len() / 2;
+    let one = |(place, &single): (usize, &u32)| {
+        let upper = place < each;
+        let bits = match (to, upper) {
+            (Format::F16, true) => high << 3,
+            (Format::F16, false) => low << 3,
+            (Format::E2M1, true) => (high & 0xff00) | low >> 8,
+            (Format::E2M1, false) => (high & 0xff) << 8 | (low & 0xff),
+            (_, true) => high,
+            (_, false) => low,
+        };
+        let rounding = Rounding::Stochastic(bits as u16);
+        float_to_float(Format::F32, to, u64::from(single), Cvt { rounding, ..cvt }) as u32
+    };
+    let codes = singles.iter().enumerate().map(one);
+    codes.fold(0, |packed, code| packed << pair_width(to) | code)
+}
+
 /// `cvt.*x2.f16x2`, `cvt.f16x2.e4m3x2` and every other pair to pair.
 pub(crate) fn pair_to_pair(from: Format, to: Format, pair: u32, cvt: Cvt) -> u32 {
     let width = pair_width(from);
@@ -193,6 +216,66 @@ pub(crate) fn pair_to_pair(from: Format, to: Format, pair: u32, cvt: Cvt) -> u32
         float_to_float(from, to, bits, cvt) as u32
     };
     one(pair >> width) << pair_width(to) | one(pair)
+}
+
+/// A scale of `cvt.scaled::n2::ue8m0`: a power of two to multiply by, or NaN.
+fn powered(value: Value, scale: u8, divide: bool) -> Value {
+    let power = i32::from(scale) - 127;
+    match value {
+        _ if scale == 0xff => Value::Nan,
+        Value::Finite {
+            negative,
+            significand,
+            exponent,
+        } => Value::Finite {
+            negative,
+            significand,
+            exponent: exponent + if divide { -power } else { power },
+        },
+        other => other,
+    }
+}
+
+/// A pair of narrow floats, or of s2f6, times a scale each, as bf16.
+pub(crate) fn scaled_to_bf16(from: Option<Format>, pair: u32, scales: u32, cvt: Cvt) -> u32 {
+    let width = from.map_or(8, pair_width);
+    let one = |code: u32, scale: u32| {
+        let value = match from {
+            Some(format) => format.decode(u64::from(code & ((1 << width) - 1))),
+            None => s2f6(code as u8),
+        };
+        target(Format::BF16, powered(value, scale as u8, false), cvt) as u32
+    };
+    one(pair >> width, scales >> 8) << 16 | one(pair, scales)
+}
+
+/// Eight bits of fixed point, six of them behind the point.
+fn s2f6(code: u8) -> Value {
+    let number = i64::from(code as i8);
+    Value::Finite {
+        negative: number < 0,
+        significand: number.unsigned_abs(),
+        exponent: -6,
+    }
+}
+
+/// `cvt.rn.satfinite.s2f6x2`, one element divided by its scale: at most 127/64, whatever its sign,
+/// and NaN the largest.
+pub(crate) fn to_s2f6(from: Format, bits: u64, scale: u8, relu: bool) -> u8 {
+    const MOST: u64 = 127;
+    let value = powered(powered(from.decode(bits), scale, true), 127 + 6, false);
+    if value.is_nan() {
+        return MOST as u8;
+    }
+    let (negative, magnitude) = value
+        .to_integer(Rounding::NearestEven)
+        .unwrap_or((value.is_negative(), MOST));
+    let magnitude = magnitude.min(MOST) as u8;
+    match (negative, relu) {
+        (false, _) => magnitude,
+        (true, true) => 0,
+        (true, false) => magnitude.wrapping_neg(),
+    }
 }
 
 /// `cvt.ue8m0x2.f32`, one element: the power of two at or around the magnitude.
@@ -445,6 +528,93 @@ mod tests {
         );
         assert_eq!(ue8m0_from_f32(3f32.to_bits(), Rounding::Up), 129);
         assert_eq!(ue8m0_from_f32(3f32.to_bits(), Rounding::Zero), 128);
+    }
+
+    #[test]
+    fn fixed_point_and_scales() {
+        let one = |x: f32, scale| to_s2f6(Format::F32, u64::from(x.to_bits()), scale, false);
+        assert_eq!(one(1.0, 127), 64);
+        assert_eq!(one(-1.0, 128), 0xe0);
+        assert_eq!(one(5.0, 127), 127);
+        assert_eq!(one(-5.0, 127), 0x81);
+        assert_eq!(one(f32::NEG_INFINITY, 127), 0x81);
+        assert_eq!(one(f32::NAN, 127), 127);
+        assert_eq!(one(0.5 / 64.0, 127), 0);
+        assert_eq!(one(1.5 / 64.0, 127), 2);
+        assert_eq!(
+            to_s2f6(Format::F32, u64::from((-1f32).to_bits()), 127, true),
+            0
+        );
+        let rn = Cvt::default();
+        // 1.0 and -0.5 in fixed point; twice and half of them.
+        assert_eq!(scaled_to_bf16(None, 0x40e0, 0x807e, rn), 0x4000_be80);
+        assert_eq!(
+            scaled_to_bf16(Some(Format::E2M1), 0x2f, 0x7f7f, rn),
+            0x3f80_c0c0
+        );
+        assert_eq!(
+            scaled_to_bf16(Some(Format::E4M3), 0x3838, 0xff7f, rn),
+            0x7fff_3f80
+        );
+    }
+
+    #[test]
+    fn stochastic_rounding_carries_into_the_result() {
+        let satfinite = Cvt {
+            satfinite: true,
+            ..Cvt::default()
+        };
+        let one = |to, x: f32, random: u32| {
+            let bits = x.to_bits();
+            stochastic(to, &[bits; 4], random, satfinite) & ((1 << pair_width(to)) - 1)
+        };
+        // 1.25 lies half-way between the e2m1 codes 2 (1.0) and 3 (1.5): the top bit decides.
+        assert_eq!(one(Format::E2M1, 1.25, 0x0080_0000), 3);
+        assert_eq!(one(Format::E2M1, 1.25, 0x007f_00ff), 2);
+        // What is exact stays, whatever the bits, and what is too large is the largest.
+        assert_eq!(one(Format::E2M1, 1.5, u32::MAX), 3);
+        assert_eq!(one(Format::E2M1, -100.0, u32::MAX), 0xf);
+        assert_eq!(one(Format::E2M1, f32::NAN, 0), 7);
+        assert_eq!(one(Format::E4M3, f32::NAN, 0), 0x7f);
+        // A quarter above 1.0 in e4m3 (step 1/8): three quarters of all bits leave it there.
+        let ups = (0..256u32).filter(|b| one(Format::E4M3, 1.03125, b << 8) == 0x39);
+        assert_eq!(ups.count(), 64);
+        // Each half has bits of its own: only the upper one of f16 is rounded up here.
+        let above = (1.0f32 + f32::EPSILON * 4096.0).to_bits();
+        let cvt = Cvt::default();
+        assert_eq!(
+            stochastic(Format::F16, &[above; 2], 0x1000_0000, cvt),
+            0x3c01_3c00
+        );
+        assert_eq!(
+            stochastic(
+                Format::BF16,
+                &[1.003_906_3f32.to_bits(); 2],
+                0x8000_7fff,
+                cvt
+            ),
+            0x3f81_3f80
+        );
+        // The first of four is on top, and shares its bits with the second.
+        let four = [1.0f32, 2.0, 3.0, 4.0].map(f32::to_bits);
+        assert_eq!(stochastic(Format::E2M1, &four, 0, satfinite), 0x2456);
+        assert_eq!(
+            stochastic(
+                Format::E5M2,
+                &[1.125f32.to_bits(); 4],
+                0x8000_0000,
+                satfinite
+            ),
+            0x3d3d_3c3c
+        );
+        let relu = Cvt {
+            relu: true,
+            ..satfinite
+        };
+        assert_eq!(
+            stochastic(Format::E2M3, &[(-1f32).to_bits(); 4], 0, relu),
+            0
+        );
     }
 
     proptest! {

@@ -170,7 +170,9 @@ impl Format {
                 let rounded = self.round(negative, significand, exponent, rounding);
                 let fits = rounded <= self.max_magnitude();
                 let keeps_finite = match rounding {
-                    Rounding::NearestEven | Rounding::NearestAway => false,
+                    Rounding::NearestEven | Rounding::NearestAway | Rounding::Stochastic(_) => {
+                        false
+                    }
                     Rounding::Zero => true,
                     Rounding::Down => !negative,
                     Rounding::Up => negative,
@@ -206,8 +208,8 @@ impl Format {
         let kept = significand.checked_shr(dropped).unwrap_or(0);
         let rest = match dropped {
             0..64 => significand << (64 - dropped),
-            64 => significand,
-            _ => 1,
+            // What falls below 64 bits only matters as not being zero.
+            _ => significand >> (dropped - 64).min(63) | u64::from(dropped > 64),
         };
         let up = rounding.rounds_up(negative, kept & 1 == 1, rest);
         let base = (exponent - lowest).max(0) as u64;
@@ -227,6 +229,7 @@ impl Rounding {
             Self::Zero => false,
             Self::Down => negative && rest != 0,
             Self::Up => !negative && rest != 0,
+            Self::Stochastic(bits) => rest.checked_add(u64::from(bits) << 48).is_none(),
         }
     }
 }

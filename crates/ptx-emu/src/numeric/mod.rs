@@ -28,7 +28,7 @@ pub(crate) const NAN_F64: u64 = 0xfff8_0000_0000_0000;
 /// The NaN every f16 and bf16 instruction writes.
 pub(crate) const NAN_F16: u16 = 0x7fff;
 
-/// How an inexact result is rounded: `.rn`, `.rna`, `.rz`, `.rm`, `.rp` (and the `i` forms).
+/// How an inexact result is rounded: `.rn`, `.rna`, `.rz`, `.rm`, `.rp` (and the `i` forms), `.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Rounding {
     #[default]
@@ -37,6 +37,8 @@ pub(crate) enum Rounding {
     Zero,
     Down,
     Up,
+    /// Away from zero if these bits, added to the first 16 discarded ones, carry.
+    Stochastic(u16),
 }
 
 /// The modifiers an arithmetic instruction on f32 or f64 may carry.

@@ -9,7 +9,7 @@ pub enum Level {
     Portable,
     /// AVX2, with FMA, F16C and the bit instructions that came with them.
     Avx2,
-    /// AVX-512 F, BW, DQ, VL besides.
+    /// AVX-512 F, BW, DQ, VL and VNNI besides.
     Avx512,
 }
 
@@ -57,7 +57,7 @@ impl Level {
             Self::Avx2 => detected!("avx2" "fma" "f16c" "bmi1" "bmi2" "lzcnt" "popcnt"),
             Self::Avx512 => detected!(
                 "avx2" "fma" "f16c" "bmi1" "bmi2" "lzcnt" "popcnt"
-                "avx512f" "avx512bw" "avx512dq" "avx512vl"
+                "avx512f" "avx512bw" "avx512dq" "avx512vl" "avx512vnni"
             ),
         }
     }

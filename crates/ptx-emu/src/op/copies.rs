@@ -57,9 +57,14 @@ pub(crate) struct TensorCopy {
     pub mbar: Option<Addr>,
     /// Multicast CTA mask.
     pub multicast: Option<R32>,
+    /// `.cta_group::2`: the barrier may be that of the other CTA of the pair.
+    pub pair: bool,
     /// `cp.reduce.async.bulk.tensor`
     pub reduce: Option<AtomOp>,
 }
+
+/// The last word of an answer to `clusterlaunchcontrol.try_cancel` that grants a cluster.
+pub(crate) const CANCELED: u32 = 0x00c1_c001;
 
 /// Modes of tensor copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,4 +72,6 @@ pub(crate) struct TensorCopy {
 pub(crate) enum TensorMode {
     Tile,
     Im2col,
+    /// `tile::gather4`, `tile::scatter4`: one column and four rows
+    Rows4,
 }

@@ -10,10 +10,10 @@
 
 use super::operand::{Operand, Register, Role};
 use super::{
-    Addr, Atom, AtomOp, BarKind, BoolOp, BulkCopy, BulkDir, Clock, Cmp, CvtMods, Extend, FBin,
-    FMods, FTest, FUn, Fence, HFmt, I16x2, IBin, ICount, IUn, MapField, MatrixMove, Mbar, Mma, Num,
-    Order, P, Pc, PrmtMode, R32, R64, Redux, Scope, ShflMode, Slot, SlotList, Space, TensorCopy,
-    Video, Vote, W, Wgmma, Wmma, WmmaMove,
+    Addr, Atom, AtomOp, BarKind, BoolOp, BulkCopy, BulkDir, Clock, Cmp, CtaGroup, CvtMods, Extend,
+    FBin, FMods, FTest, FUn, Fence, HFmt, I16x2, IBin, ICount, IUn, MapField, MatrixMove, Mbar,
+    Mma, Num, Order, P, Pc, PrmtMode, R32, R64, Redux, Scope, ShflMode, Slot, SlotList, Space,
+    TensorCopy, TmemCopy, TmemMma, TmemMove, Video, Vote, W, Wgmma, Wmma, WmmaMove,
 };
 use crate::counters::Class;
 
@@ -54,6 +54,8 @@ pub(crate) enum Unit {
     Copy,
     /// Tensor cores and matrix moves.
     Matrix,
+    /// Tensor memory and its tensor cores.
+    TensorMemory,
 }
 
 /// Only units that reach memory can tell other CTAs anything, and their rows must say.
@@ -290,6 +292,13 @@ instructions! {
     Cvt { from: Num, to: Num, m: CvtMods } [d: Slot] = [a: Slot] => conversion(*from, *to), Convert;
     /// two f32 into packed halves or fp8/fp4 pairs: d = {hi: a, lo: b}
     CvtPack { to: Num, m: CvtMods } [d: R32] = [a: R32, b: R32] => Convert, Convert;
+    /// `cvt.rs`: two or four f32, the first on top, rounded by random bits
+    CvtStochastic { to: Num, m: CvtMods } [d: R32]
+        = [from: SlotList, random: R32] => Convert, Convert;
+    /// `cvt.scaled::n2::ue8m0` and conversions of s2f6 (`Num::S2f6`): a pair to bf16, or two f32 (or
+    /// a pair of bf16, `b` absent) to s2f6
+    CvtScaled { from: Num, to: Num, m: CvtMods } [d: R32]
+        = [a: R32, b: Option<R32>, scales: R32] => Convert, Convert;
     /// packed pair of `to` from a packed half pair (`cvt.…e4m3x2.f16x2`) or back
     /// (`cvt.rn.f16x2.e4m3x2`, `cvt.rn.bf16x2.ue8m0x2`); element types given
     CvtPair { from: Num, to: Num, m: CvtMods } [d: R32] = [a: R32] => Convert, Convert;
@@ -328,6 +337,8 @@ instructions! {
     CreatePolicy {} [d: R64] = [] => Int, Warp;
     /// `st.async` (with mbarrier complete_tx) to shared::cluster
     StAsync { width: u8 } [] = [s: SlotList, addr: Addr, mbar: Addr] => Async, Copy, tells false;
+    /// `st.bulk`: zeros in the CTA's own shared memory
+    StBulk {} [] = [bytes: R64, addr: Addr] => Shared, Copy, tells false;
     /// `red.async` to shared::cluster with complete_tx
     RedAsync { op: AtomOp, ty: Num } [] = [b: Slot, addr: Addr, mbar: Addr] => Async, Copy, tells false;
 
@@ -405,6 +416,8 @@ instructions! {
         tells copy.dir == BulkDir::SharedToGlobal && copy.reduce.is_some();
     /// `cp.async.bulk.tensor`, its reduce and prefetch forms
     Tensor(copy: TensorCopy) => Async, Copy, tells copy.reduce.is_some();
+    /// `clusterlaunchcontrol.try_cancel`: asks for a cluster that has not been launched
+    TryCancel { multicast: bool } [] = [dst: Addr, mbar: Addr] => Async, Copy, tells true;
     /// `cp.async.bulk.commit_group`
     BulkCommit => Async, Copy, tells false;
     /// `cp.async.bulk.wait_group n`; `read`: sources read is enough
@@ -438,6 +451,29 @@ instructions! {
     Movmatrix {} [d: R32] = [a: R32] => Int, Matrix, tells false;
     /// `vadd`, `vabsdiff4`, …
     Video(video: Video) => Int, Bits;
+
+    // ---- tensor memory ----
+    /// `tcgen05.alloc`: the address goes to shared memory
+    TmemAlloc { group: CtaGroup, space: Space } [] = [dst: Addr, columns: R32] => Tensor, TensorMemory;
+    /// `tcgen05.dealloc`
+    TmemDealloc { group: CtaGroup } [] = [at: R32, columns: R32] => Tensor, TensorMemory;
+    /// `tcgen05.relinquish_alloc_permit`
+    TmemRelinquish { group: CtaGroup } [] = [] => Tensor, TensorMemory;
+    /// `tcgen05.mma`
+    TmemMma(product: TmemMma) => Tensor, TensorMemory;
+    /// `tcgen05.cp`
+    TmemCopy(copy: TmemCopy) => Tensor, TensorMemory;
+    /// `tcgen05.shift.down`
+    TmemShift { group: CtaGroup } [] = [at: Addr] => Tensor, TensorMemory;
+    /// `tcgen05.commit`: an arrival once this thread's work is done
+    TmemCommit { group: CtaGroup, space: Space } []
+        = [barrier: Addr, multicast: Option<R32>] => Tensor, TensorMemory;
+    /// `tcgen05.ld`, `tcgen05.st`
+    TmemMove(tile: TmemMove) => Tensor, TensorMemory;
+    /// `tcgen05.wait::ld`, `::st`
+    TmemWait { store: bool } [] = [] => Tensor, TensorMemory;
+    /// `tcgen05.fence::before_thread_sync`, `::after_thread_sync`: warps keep their order anyway
+    TmemFence { after: bool } [] = [] => Tensor, Hint;
 
     // ---- the rest of Hopper ----
     /// `setmaxnreg.inc/.dec`

@@ -21,11 +21,12 @@ pub(crate) mod operand;
 mod program;
 mod scalar;
 mod sync;
+mod tcgen05;
 mod tensor;
 mod video;
 
 pub(crate) use crate::tensor::tensormap::Field as MapField;
-pub(crate) use copies::{BulkCopy, BulkDir, TensorCopy, TensorMode};
+pub(crate) use copies::{BulkCopy, BulkDir, CANCELED, TensorCopy, TensorMode};
 pub(crate) use inst::Op;
 #[cfg(test)]
 pub(crate) use inst::ROWS;
@@ -34,5 +35,6 @@ pub(crate) use memory::*;
 pub use program::*;
 pub(crate) use scalar::*;
 pub(crate) use sync::*;
+pub(crate) use tcgen05::*;
 pub(crate) use tensor::*;
 pub(crate) use video::*;

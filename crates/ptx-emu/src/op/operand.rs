@@ -1,8 +1,9 @@
 //! Which registers an operand names, and what becomes of them.
 
 use super::{
-    Addr, Atom, BarKind, Base, BulkCopy, MatrixMove, Mbar, MbarOp, Mma, P, Phase, R32, R64, Slot,
-    SlotList, Sparsity, TensorCopy, Video, Wgmma, WgmmaA, Wmma, WmmaMove,
+    Accumulate, Addr, Atom, BarKind, Base, BlockScales, BulkCopy, MatrixMove, Mbar, MbarOp, Mma, P,
+    Phase, R32, R64, Slot, SlotList, Sparsity, TensorCopy, TmemA, TmemCopy, TmemMma, TmemMove,
+    Video, Wgmma, WgmmaA, Wmma, WmmaMove,
 };
 
 /// A register of one of the three files.
@@ -77,6 +78,13 @@ impl<T: Operand> Operand for Option<T> {
     }
 }
 
+impl<T: Operand, const N: usize> Operand for [T; N] {
+    fn visit(&self, role: Role, pool: &[Slot], see: &mut dyn FnMut(Role, Register)) {
+        self.iter()
+            .for_each(|operand| operand.visit(role, pool, see));
+    }
+}
+
 impl Operand for Addr {
     /// An address is read, whatever happens to the bytes there.
     fn visit(&self, _: Role, pool: &[Slot], see: &mut dyn FnMut(Role, Register)) {
@@ -108,7 +116,9 @@ operands! {
     TensorCopy {} = { shared, map, coords, extra, mbar, multicast };
     Sparsity {} = { metadata };
     Wgmma {} = { a, b_desc, scale_d, sparse } accumulates d;
-    Mma { d } = { a, b, c, metadata };
+    TmemCopy {} = { to, from };
+    BlockScales {} = { data, byte, thread };
+    Mma { d } = { a, b, c, metadata, scales };
     Wmma { d } = { a, b, c };
     Video { d } = { a, b, c };
 }
@@ -136,6 +146,41 @@ impl Operand for WgmmaA {
             WgmmaA::Desc(r) => r.visit(role, pool, see),
             WgmmaA::Regs(list) => list.visit(role, pool, see),
         }
+    }
+}
+
+impl Operand for TmemMma {
+    fn visit(&self, _: Role, pool: &[Slot], see: &mut dyn FnMut(Role, Register)) {
+        for at in [
+            Some(self.d),
+            self.scales.map(|s| s.0),
+            self.scales.map(|s| s.1),
+        ] {
+            at.visit(Role::Read, pool, see);
+        }
+        match &self.a {
+            TmemA::Desc(r) => r.visit(Role::Read, pool, see),
+            TmemA::Tmem(at) => at.visit(Role::Read, pool, see),
+        }
+        self.b.visit(Role::Read, pool, see);
+        self.shape.visit(Role::Read, pool, see);
+        self.disabled.visit(Role::Read, pool, see);
+        if let Accumulate::If { p, .. } = &self.accumulate {
+            p.visit(Role::Read, pool, see);
+        }
+    }
+}
+
+impl Operand for TmemMove {
+    fn visit(&self, _: Role, pool: &[Slot], see: &mut dyn FnMut(Role, Register)) {
+        // What is loaded arrives some time until it is waited for.
+        let role = if self.store {
+            Role::Read
+        } else {
+            Role::Accumulate
+        };
+        self.regs.visit(role, pool, see);
+        self.at.visit(Role::Read, pool, see);
     }
 }
 

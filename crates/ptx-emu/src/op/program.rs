@@ -33,8 +33,27 @@ pub(crate) const CODE_WINDOW: u64 = 0x7c00_0000_0000;
 /// cooperative groups keep the state of tiles of several warps from here on.
 pub(crate) const SHARED_SCRATCH: u32 = 512;
 
-/// Bits of a `shared::cluster` address that hold `CTA rank + 1`; zero means the executing CTA.
+/// Where the bits of a `shared::cluster` address begin that name a CTA; zero is the executing one.
 pub(crate) const CLUSTER_RANK_SHIFT: u32 = 24;
+
+/// Marks a named CTA. The rank itself lies as on the device: code that clears its lowest bit means
+/// the even CTA of the pair.
+const NAMED_RANK: u32 = 0x40;
+
+/// The `shared::cluster` address of the same offset in another CTA.
+pub(crate) fn ranked(address: u32, rank: u32) -> u32 {
+    let low = (1 << CLUSTER_RANK_SHIFT) - 1;
+    // A rank no cluster has must not wrap to another: it is kept for the access to refuse.
+    (address & low) | (NAMED_RANK | rank.min(NAMED_RANK - 1)) << CLUSTER_RANK_SHIFT
+}
+
+/// The CTA that a `shared::cluster` address names.
+pub(crate) fn rank_of(address: u32, own: u32) -> u32 {
+    match address >> CLUSTER_RANK_SHIFT {
+        0 => own,
+        bits => bits & (NAMED_RANK - 1),
+    }
+}
 
 /// Slot of the 32-bit file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -212,6 +231,12 @@ impl Program {
     pub(crate) fn communicates(&self) -> bool {
         self.insts.iter().any(|inst| inst.op.communicates())
     }
+
+    /// Whether it takes over clusters that have not been launched.
+    pub(crate) fn cancels(&self) -> bool {
+        let cancels = |inst: &Inst| matches!(inst.op, Op::TryCancel { .. });
+        self.insts.iter().any(cancels)
+    }
 }
 
 /// Everything of one function that a second call of it would overwrite.
@@ -310,6 +335,8 @@ pub(crate) enum Special {
     DynamicSmemSize,
     TotalSmemSize,
     AggrSmemSize,
+    /// What the device adds to the addresses of a CTA's shared variables: its rank, named.
+    SharedRank,
     /// `%envreg1` and `%envreg2`: the address of a cooperative launch's workspace, or 0.
     WorkspaceHigh,
     WorkspaceLow,

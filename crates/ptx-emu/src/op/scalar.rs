@@ -259,6 +259,8 @@ pub(crate) enum Num {
     E2m3,
     E3m2,
     Ue8m0,
+    /// 8-bit fixed point with six fraction bits
+    S2f6,
     /// signed/unsigned 4-bit and 1-bit integers (`mma` operands)
     S4,
     U4,
@@ -273,7 +275,7 @@ impl Num {
     pub(crate) fn bits(self) -> u32 {
         match self {
             Num::B8 | Num::U8 | Num::S8 | Num::E4m3 | Num::E5m2 => 8,
-            Num::E2m1 | Num::E2m3 | Num::E3m2 | Num::Ue8m0 => 8,
+            Num::E2m1 | Num::E2m3 | Num::E3m2 | Num::Ue8m0 | Num::S2f6 => 8,
             Num::S4 | Num::U4 | Num::S2 | Num::U2 | Num::B1 => 8,
             Num::B16 | Num::U16 | Num::S16 | Num::F16 | Num::Bf16 => 16,
             Num::B32 | Num::U32 | Num::S32 | Num::F32 | Num::Tf32 => 32,

@@ -1,6 +1,8 @@
 //! Tensor-core instructions and matrix moves.
 
 use super::{Addr, P, R32, R64, SlotList, Space};
+use crate::tensor::matrix::Tile;
+use crate::tensor::mma::narrow::Narrow;
 use crate::tensor::mma::octets::Octets;
 use crate::tensor::mma::sparse::Sparse;
 use crate::tensor::wmma::Fragment;
@@ -68,6 +70,19 @@ pub(crate) struct Mma {
     pub c: SlotList,
     /// Which elements of a sparse A are stored.
     pub metadata: Option<R32>,
+    /// Scales of A and of B.
+    pub scales: Option<[BlockScales; 2]>,
+}
+
+/// The scales of an operand of [`Mma`] and which of them count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockScales {
+    /// Register of four scales.
+    pub data: R32,
+    /// The first byte.
+    pub byte: R32,
+    /// Which lanes of each four.
+    pub thread: R32,
 }
 
 /// The products `mma.sync` computes.
@@ -79,6 +94,8 @@ pub(crate) enum Product {
     Sparse(Sparse),
     /// m8n8k4 of f16, by eight lanes each.
     Octets(Octets),
+    /// Of 8-, 6- and 4-bit floats, perhaps with scales.
+    Narrow(Narrow),
 }
 
 /// `wmma.mma`
@@ -120,10 +137,10 @@ pub(crate) struct WmmaMove {
 pub(crate) struct MatrixMove {
     /// Store rather than load.
     pub store: bool,
-    /// Number of 8×8 (or 16×8, 16×16) matrices: 1, 2 or 4.
+    /// Number of matrices: 1, 2 or 4.
     pub count: u8,
-    /// `.trans`
-    pub trans: bool,
+    /// What a matrix is made of.
+    pub tile: Tile,
     /// Row addresses (shared).
     pub addr: Addr,
     /// Space of `addr`.

@@ -25,6 +25,16 @@ pub(crate) enum DescriptorError {
         "matrix descriptor {bits:#018x} has base offset {base_offset} without a swizzle: the base offset is for swizzled tiles only"
     )]
     BaseOffset { bits: u64, base_offset: u32 },
+    #[error(
+        "matrix descriptor {bits:#018x} has other bits than 0b001 at 46 to 48: it was made for Hopper, or not at all"
+    )]
+    Version { bits: u64 },
+    #[error(
+        "matrix descriptor {bits:#018x} has an absolute leading offset (bit 52), which only sm_103a reads"
+    )]
+    Absolute { bits: u64 },
+    #[error("matrix descriptor {bits:#018x} has swizzle {code}: 0, 1, 2, 4 and 6 exist")]
+    Swizzle { bits: u64, code: u64 },
 }
 
 /// A decoded descriptor: where a matrix operand lies in shared memory.
@@ -40,10 +50,15 @@ pub(crate) struct Matrix {
     pub base_offset: u32,
     pub swizzle: Swizzle,
     pub major: Major,
+    /// Elements of a chunk, for MN-major tiles.
+    pub unit: u32,
 }
 
 /// Bits that mean nothing: 14–15, 30–31, 46–48, 52–61.
 const RESERVED: u64 = 0x3ff1_c000_c000_c000;
+
+/// Of sm_100: 14–15, 30–31, 53–60.
+const RESERVED_SM100: u64 = 0x1fe0_0000_c000_c000;
 
 impl Matrix {
     /// Reads an sm_90 descriptor.
@@ -70,6 +85,47 @@ impl Matrix {
             base_offset,
             swizzle,
             major,
+            unit: 8,
+        })
+    }
+
+    /// Reads an sm_100 descriptor, of a tile with `unit` elements in a chunk.
+    pub(crate) fn decode_sm100(
+        bits: u64,
+        major: Major,
+        unit: u32,
+    ) -> Result<Self, DescriptorError> {
+        let reserved = bits & RESERVED_SM100;
+        if reserved != 0 {
+            return Err(DescriptorError::Reserved { bits, reserved });
+        }
+        if bits >> 46 & 7 != 1 {
+            return Err(DescriptorError::Version { bits });
+        }
+        if bits >> 52 & 1 == 1 {
+            return Err(DescriptorError::Absolute { bits });
+        }
+        let field = |low: u32| ((bits >> low & 0x3fff) << 4) as u32;
+        let base_offset = (bits >> 49 & 7) as u32;
+        let swizzle = match bits >> 61 {
+            0 => Swizzle::None,
+            1 => Swizzle::B128Atom32,
+            2 => Swizzle::B128,
+            4 => Swizzle::B64,
+            6 => Swizzle::B32,
+            code => return Err(DescriptorError::Swizzle { bits, code }),
+        };
+        if swizzle == Swizzle::None && base_offset != 0 {
+            return Err(DescriptorError::BaseOffset { bits, base_offset });
+        }
+        Ok(Self {
+            start: field(0),
+            leading: field(16),
+            stride: field(32),
+            base_offset,
+            swizzle,
+            major,
+            unit,
         })
     }
 
@@ -82,7 +138,10 @@ impl Matrix {
             Swizzle::B32 => 3,
             _ => 0,
         };
-        field(self.start)
+        // Hopper has none of these; the bit keeps them apart.
+        let small_atoms = u64::from(self.swizzle == Swizzle::B128Atom32) << 61;
+        small_atoms
+            | field(self.start)
             | field(self.leading) << 16
             | field(self.stride) << 32
             | u64::from(self.base_offset) << 49
@@ -136,8 +195,8 @@ impl Matrix {
         (alike && end <= size as u64).then_some(chunks)
     }
 
-    /// MN-major 16-bit operands: shared address of the chunk that holds rows (or columns)
-    /// `8 * group` to `8 * group + 7` at `k`.
+    /// MN-major: shared address of the chunk that holds rows (or columns) from `unit * group` on
+    /// at `k`.
     #[inline]
     pub(crate) fn column_chunk(&self, group: u32, k: u32) -> u32 {
         let (outer, inner) = (k / 8, k % 8);
@@ -186,10 +245,11 @@ impl Matrix {
 
     /// Shared addresses of all 16-byte chunks of a tile of `rows` rows (or columns).
     pub(crate) fn chunks(&self, rows: u32) -> impl Iterator<Item = u32> + '_ {
-        // Of 2 · rows chunks, K-major has two in each row, MN-major sixteen in eight rows.
-        (0..2 * rows).map(|i| match self.major {
+        // Of 2 · rows chunks, K-major has two in each row, MN-major one for each k in `unit` rows.
+        let deep = 2 * self.unit;
+        (0..2 * rows).map(move |i| match self.major {
             Major::K => self.row_chunk(i / 2, i % 2),
-            Major::Mn => self.column_chunk(i / 16, i % 16),
+            Major::Mn => self.column_chunk(i / deep, i % deep),
         })
     }
 
@@ -216,6 +276,7 @@ mod tests {
             base_offset: 3,
             swizzle: Swizzle::B128,
             major: Major::K,
+            unit: 8,
         };
         assert_eq!(Matrix::decode(matrix.encode(), Major::K), Ok(matrix));
     }
@@ -238,6 +299,7 @@ mod tests {
                 base_offset: 0,
                 swizzle,
                 major: Major::K,
+                unit: 8,
             };
             for row in 0..64 {
                 for chunk in 0..2 {
@@ -273,6 +335,7 @@ mod tests {
             base_offset: 0,
             swizzle: Swizzle::None,
             major: Major::K,
+            unit: 8,
         };
         assert_eq!(matrix.row_chunk(3, 0), 48);
         assert_eq!(matrix.row_chunk(3, 1), 176);
@@ -289,6 +352,7 @@ mod tests {
             base_offset: 0,
             swizzle: Swizzle::B128,
             major: Major::Mn,
+            unit: 8,
         };
         assert_eq!(matrix.column_chunk(0, 1), 128 + 16);
         assert_eq!(matrix.column_chunk(8, 0), 2048);

@@ -13,6 +13,10 @@ pub(crate) enum Element {
     F64,
     E4m3,
     E5m2,
+    /// The 6- and 4-bit floats; a code is in the low bits.
+    E2m3,
+    E3m2,
+    E2m1,
     S8,
     U8,
     S4,
@@ -29,7 +33,8 @@ impl Element {
             Self::Tf32 => 32,
             Self::F16 | Self::Bf16 => 16,
             Self::E4m3 | Self::E5m2 | Self::S8 | Self::U8 => 8,
-            Self::S4 | Self::U4 => 4,
+            Self::E2m3 | Self::E3m2 => 6,
+            Self::S4 | Self::U4 | Self::E2m1 => 4,
             Self::B1 => 1,
         }
     }
@@ -43,6 +48,9 @@ impl Element {
             Self::F64 => Some(Format::F64),
             Self::E4m3 => Some(Format::E4M3),
             Self::E5m2 => Some(Format::E5M2),
+            Self::E2m3 => Some(Format::E2M3),
+            Self::E3m2 => Some(Format::E3M2),
+            Self::E2m1 => Some(Format::E2M1),
             Self::S8 | Self::U8 | Self::S4 | Self::U4 | Self::B1 => None,
         }
     }
@@ -57,6 +65,9 @@ impl Element {
             Self::Tf32 => f32::from_bits(code & !0x1fff),
             Self::E4m3 => E4M3[code as usize & 0xff],
             Self::E5m2 => E5M2[code as usize & 0xff],
+            Self::E2m3 => E2M3[code as usize & 0x3f],
+            Self::E3m2 => E3M2[code as usize & 0x3f],
+            Self::E2m1 => E2M1[code as usize & 0xf],
             Self::S8 => f32::from(code as i8),
             Self::U8 => f32::from(code as u8),
             Self::S4 => ((code << 28) as i32 >> 28) as f32,
@@ -81,8 +92,11 @@ impl Element {
 
 static E4M3: LazyLock<[f32; 256]> = LazyLock::new(|| table(Format::E4M3));
 static E5M2: LazyLock<[f32; 256]> = LazyLock::new(|| table(Format::E5M2));
+static E2M3: LazyLock<[f32; 64]> = LazyLock::new(|| table(Format::E2M3));
+static E3M2: LazyLock<[f32; 64]> = LazyLock::new(|| table(Format::E3M2));
+static E2M1: LazyLock<[f32; 16]> = LazyLock::new(|| table(Format::E2M1));
 
-fn table(format: Format) -> [f32; 256] {
+fn table<const N: usize>(format: Format) -> [f32; N] {
     std::array::from_fn(|code| {
         let value = format.decode(code as u64);
         f32::from_bits(Format::F32.encode(value, Rounding::NearestEven, false) as u32)

@@ -1,8 +1,13 @@
-//! The sum of products as Hopper's tensor cores do it.
+//! The sum of products as Hopper's and Blackwell's tensor cores do it.
 //!
 //! Products are exact. All of an instruction's products and the accumulator are aligned to the
 //! largest exponent among them, cut off (towards zero) a fixed number of bits below it, summed as
 //! integers and truncated into the result. f16 results are rounded to nearest instead.
+//!
+//! The machines differ in the bits kept for fp8, in the exponent a zero counts with, and in what
+//! overflows: Blackwell's sums become infinite. Its rule is that of MMA-Sim 2.1.1, which agrees
+//! with a B200 bit for bit; block-scaled 4-bit products have one of their own, in
+//! [`super::scaled`].
 
 use crate::numeric::{Format, NAN_F32, Rounding, Value};
 
@@ -12,6 +17,9 @@ use super::Element;
 const HALF_FRACTION: i32 = 25;
 /// Hopper's fp8 datapath is narrower, and so is its result.
 const FP8_FRACTION: i32 = 13;
+/// The exponents Blackwell counts a zero with, by the result's type.
+const ZERO_F32: i32 = -133;
+const ZERO_F16: i32 = -21;
 
 /// One operand element: `significand * 2^(exponent - fraction bits)`, or not a number.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,6 +44,7 @@ pub(crate) struct Fused {
     element: Element,
     fraction_bits: i32,
     kept: i32,
+    blackwell: bool,
 }
 
 impl Fused {
@@ -52,6 +61,25 @@ impl Fused {
             element,
             fraction_bits,
             kept,
+            blackwell: false,
+        })
+    }
+
+    /// The same for Blackwell's tensor cores.
+    pub(crate) fn blackwell(element: Element) -> Option<Self> {
+        let fraction_bits = match element {
+            Element::F16 | Element::Tf32 => 10,
+            Element::Bf16 => 7,
+            Element::E4m3 | Element::E2m3 => 3,
+            Element::E5m2 | Element::E3m2 => 2,
+            Element::E2m1 => 1,
+            _ => return None,
+        };
+        Some(Self {
+            element,
+            fraction_bits,
+            kept: HALF_FRACTION,
+            blackwell: true,
         })
     }
 
@@ -102,9 +130,20 @@ impl Fused {
 /// The f32 sum of `a[i] * b[i]` and an f32 accumulator, truncated as the hardware does.
 /// `a` and `b` may differ in type (e4m3 with e5m2) but not in datapath.
 pub(crate) fn dot_f32(fused: (&Fused, &Fused), a: &[Term], b: &[Term], accumulator: f32) -> u32 {
-    match sum(fused, a, b, accumulator) {
+    dot_f32_scaled(fused, (a, b), 0, accumulator)
+}
+
+/// As [`dot_f32`] of products that are all to be multiplied by a power of two.
+pub(crate) fn dot_f32_scaled(
+    fused: (&Fused, &Fused),
+    (a, b): (&[Term], &[Term]),
+    power: i32,
+    accumulator: f32,
+) -> u32 {
+    match sum(fused, (a, b), power, accumulator, ZERO_F32) {
         Sum::Nan => NAN_F32,
         Sum::Infinite { negative } => f32::INFINITY.copysign(sign(negative)).to_bits(),
+        Sum::Finite { value } if fused.0.blackwell => truncated(value),
         Sum::Finite { value } => {
             let narrow = match fused.0.kept {
                 FP8_FRACTION => truncate_significand(value, FP8_FRACTION as u32 + 1),
@@ -117,7 +156,7 @@ pub(crate) fn dot_f32(fused: (&Fused, &Fused), a: &[Term], b: &[Term], accumulat
 
 /// The f16 result: the same sum, rounded to nearest.
 pub(crate) fn dot_f16(fused: (&Fused, &Fused), a: &[Term], b: &[Term], accumulator: f32) -> u16 {
-    match sum(fused, a, b, accumulator) {
+    match sum(fused, (a, b), 0, accumulator, ZERO_F16) {
         Sum::Nan => crate::numeric::NAN_F16,
         Sum::Infinite { negative } => 0x7c00 | u16::from(negative) << 15,
         Sum::Finite { value } => Format::F16.encode(value, Rounding::NearestEven, false) as u16,
@@ -134,19 +173,42 @@ enum Sum {
     Finite { value: Value },
 }
 
-fn sum(fused: (&Fused, &Fused), a: &[Term], b: &[Term], accumulator: f32) -> Sum {
+/// A value as f32, truncated; zero is positive, and what is too large infinite.
+pub(super) fn truncated(value: Value) -> u32 {
+    let Value::Finite {
+        negative,
+        significand,
+        exponent,
+    } = value
+    else {
+        return NAN_F32;
+    };
+    let magnitude = 64 - significand.leading_zeros() as i32 + exponent;
+    match significand {
+        0 => 0,
+        _ if magnitude > 128 => f32::INFINITY.copysign(sign(negative)).to_bits(),
+        _ => Format::F32.encode(value, Rounding::Zero, false) as u32,
+    }
+}
+
+fn sum(
+    fused: (&Fused, &Fused),
+    (a, b): (&[Term], &[Term]),
+    power: i32,
+    accumulator: f32,
+    zero: i32,
+) -> Sum {
     if let Some(special) = special_sum(a, b, accumulator) {
         return special;
     }
     let (addend, addend_exponent) = split(accumulator);
-    let mut top = if addend == 0 {
-        i32::MIN
-    } else {
-        addend_exponent
-    };
+    let mut top = if fused.0.blackwell { zero } else { i32::MIN };
+    if addend != 0 {
+        top = top.max(addend_exponent);
+    }
     for (x, y) in a.iter().zip(b) {
         if x.significand != 0 && y.significand != 0 {
-            top = top.max(x.exponent + y.exponent);
+            top = top.max(x.exponent + y.exponent + power);
         }
     }
     if top == i32::MIN {
@@ -162,7 +224,7 @@ fn sum(fused: (&Fused, &Fused), a: &[Term], b: &[Term], accumulator: f32) -> Sum
         if product != 0 {
             total += align(
                 product,
-                x.exponent + y.exponent - product_fraction - (top - kept),
+                x.exponent + y.exponent + power - product_fraction - (top - kept),
             );
         }
     }
@@ -200,7 +262,7 @@ fn special_sum(a: &[Term], b: &[Term], accumulator: f32) -> Option<Sum> {
 }
 
 /// An f32 as a signed 24-bit significand and the exponent of its leading place.
-fn split(x: f32) -> (i64, i32) {
+pub(super) fn split(x: f32) -> (i64, i32) {
     let bits = x.to_bits();
     let biased = (bits >> 23 & 0xff) as i32;
     let fraction = i64::from(bits & 0x7f_ffff);
@@ -218,7 +280,7 @@ fn split(x: f32) -> (i64, i32) {
 }
 
 /// Shifts by a power of two; what falls below is cut off towards zero.
-fn align(value: i64, shift: i32) -> i64 {
+pub(super) fn align(value: i64, shift: i32) -> i64 {
     match shift {
         0.. => value << shift,
         -62..0 => {
@@ -296,6 +358,25 @@ mod tests {
             dot(&[1.0], &[3.0 * 2f32.powi(-24)], 1.0),
             1.0 + 2f32.powi(-23)
         );
+    }
+
+    #[test]
+    fn blackwell_keeps_more_of_fp8_and_overflows() {
+        let one = |fused: &Fused, code| [fused.term(code, false)];
+        let sum = |fused: Fused, b: u32, c: f32| {
+            let (x, y) = (one(&fused, 0x38), one(&fused, b));
+            f32::from_bits(dot_f32((&fused, &fused), &x, &y, c))
+        };
+        let hopper = Fused::new(Element::E4m3).expect("a float");
+        let blackwell = Fused::blackwell(Element::E4m3).expect("a float");
+        // 1 + 2^15 needs sixteen bits.
+        assert_eq!(sum(hopper, 0x38, 32768.0), 32768.0);
+        assert_eq!(sum(blackwell, 0x38, 32768.0), 32769.0);
+        let bf16 = Fused::blackwell(Element::Bf16).expect("a float");
+        let large = [bf16.term(0x7f7f, false)];
+        let two = [bf16.term(0x4000, false)];
+        assert_eq!(dot_f32((&bf16, &bf16), &large, &two, 0.0), 0x7f80_0000);
+        assert_eq!(dot_f32((&bf16, &bf16), &[], &[], -0.0), 0);
     }
 
     #[test]

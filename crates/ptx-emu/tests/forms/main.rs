@@ -9,10 +9,22 @@ mod tensor;
 
 use ptx_emu::{CompileError, LowerError, Module};
 
+/// The chip that has the instructions of some lines: what only Hopper or only the consumer chips
+/// have is refused elsewhere.
+fn target(lines: &str) -> &'static str {
+    let mma_of_blackwell = lines.contains("mma.s") && lines.contains(".kind::");
+    match lines {
+        _ if lines.contains("wgmma.") => "sm_90a",
+        _ if mma_of_blackwell && !lines.contains("tcgen05.") => "sm_120a",
+        _ => "sm_100a",
+    }
+}
+
 /// A kernel around some lines, with registers of every kind declared.
 pub(crate) fn kernel(lines: &str) -> String {
+    let target = target(lines);
     format!(
-        ".version 9.0\n.target sm_100a\n.address_size 64\n\
+        ".version 9.0\n.target {target}\n.address_size 64\n\
          .extern .shared .align 1024 .b8 dynamic[];\n\
          .global .align 8 .b8 table[64];\n\
          .const .align 4 .f32 factor = 0f3F800000;\n\

@@ -13,32 +13,56 @@ fn refusals_name_the_cause() {
             "instruction `frobnicate.s32` is not supported",
         ),
         (
-            "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%r3];",
-            "modifier `.m16n16` is not supported here",
+            "ldmatrix.sync.aligned.m16n16.x4.trans.shared.b8 {%r1, %r2}, [%r3];",
+            "m16n16 has .x1 and .x2 only",
         ),
         (
-            "ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.b4x16_p64 {%r1, %r2}, [%r3];",
-            "modifier `.m8n16` is not supported here",
+            "ldmatrix.sync.aligned.m16n16.x1.shared.b8 {%r1, %r2}, [%r3];",
+            "m16n16 is loaded, with .trans",
         ),
         (
-            "stmatrix.sync.aligned.m16n8.x2.trans.shared.b8 [%r5], {%r1, %r2};",
-            "modifier `.m16n8` is not supported here",
+            "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue4m3 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4}, %r7, {0, 1}, %r8, {2, 0};",
+            "this kind has no such scales",
         ),
         (
-            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e2m1.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};",
-            "modifier `.kind::f8f6f4` is not supported here",
+            "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4}, %r7, {1, 1}, %r8, {2, 0};",
+            "byte-id or thread-id names scales that are not there",
         ),
         (
-            "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4}, %r7, {0, 1}, %r8, {2, 0};",
-            "modifier `.kind::mxf4` is not supported here",
+            "cp.async.bulk.tensor.3d.shared::cluster.global.im2col::w.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3, %r4}], [%r7], {%rs1, %rs2};",
+            "instruction `cp.async.bulk.tensor in mode im2col::w` is not supported",
         ),
         (
-            "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3, %r4, %r5, %r6}], [%r7];",
-            "modifier `.tile::gather4` is not supported here",
+            "cp.async.bulk.tensor.3d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3, %r4, %r5, %r6}], [%r7];",
+            "tile::gather4 loads and tile::scatter4 stores rows of a .2d tensor",
         ),
         (
-            "tcgen05.wait::ld.sync.aligned;",
-            "instruction `tcgen05.wait::ld` is not supported",
+            "cvt.rn.ue8m0x2.f32 %rs1, %f1, %f2;",
+            "ue8m0 is rounded by .rz or .rp, without .relu",
+        ),
+        (
+            "cvt.rs.e4m3x4.f32 %r1, {%f1, %f2, %f3, %f4}, %r2;",
+            "missing modifier: satfinite",
+        ),
+        (
+            "cvt.rn.f16x2.ue8m0x2 %r1, %rs1;",
+            "ue8m0 becomes .bf16x2, without .relu",
+        ),
+        (
+            "add.sat.f32x2 %rd1, %rd2, %rd3;",
+            ".f32x2 has rounding and .ftz only",
+        ),
+        (
+            "fma.f32x2 %rd1, %rd2, %rd3, %rd4;",
+            "missing modifier: a rounding",
+        ),
+        (
+            "ld.shared.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%r9];",
+            "32 bytes at once are for global memory",
+        ),
+        (
+            "ld.global.L2::evict_first.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1];",
+            ".L2::evict_* goes with .v8.b32 and .v4.b64 only",
         ),
         (
             "add.wibble.s32 %r1, %r2, %r3;",

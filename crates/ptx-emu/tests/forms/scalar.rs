@@ -319,3 +319,73 @@ fn moves() {
          activemask.b32 %r1;",
     );
 }
+
+/// What Blackwell adds; every line was assembled by ptxas 13.4 for the target it is given here.
+#[test]
+fn blackwell_forms() {
+    accepts(
+        "ld.global.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%rd1];
+         ld.global.L2::evict_last.v8.f32 {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}, [%rd1];
+         ld.global.v8.s32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, _}, [%rd1];
+         ld.global.nc.L1::no_allocate.L2::evict_first.L2::256B.v4.u64 {%rd1, %rd2, %rd3, %rd4}, [%rd1];
+         ld.relaxed.gpu.global.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%rd1];
+         ld.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%rd1];
+         ld.global.v4.f64 {%fd1, %fd2, %fd3, %fd4}, [%rd1];
+         st.global.L2::evict_last.v8.b32 [%rd1], {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8};
+         add.rz.ftz.f32x2 %rd1, %rd2, %rd3;
+         sub.rm.f32x2 %rd1, %rd2, %rd3;
+         fma.rp.ftz.f32x2 %rd1, %rd2, %rd3, %rd4;
+         max.ftz.NaN.abs.f32 %f1, %f2, %f3, %f4;
+         min.NaN.f32 %f1, %f2, %f3, %f4;
+         redux.sync.max.abs.NaN.f32 %f1, %f2, -1;
+         cvt.rn.satfinite.relu.e2m1x2.f32 %c1, %f1, %f2;
+         cvt.rn.satfinite.e2m1x2.f16x2 %c1, %r1;
+         cvt.rn.satfinite.e2m3x2.bf16x2 %rs1, %r1;
+         cvt.rn.relu.f16x2.e3m2x2 %r1, %rs1;
+         cvt.rz.satfinite.ue8m0x2.f32 %rs1, %f1, %f2;
+         cvt.rp.ue8m0x2.bf16x2 %rs1, %r1;
+         cvt.rn.bf16x2.ue8m0x2 %r1, %rs1;
+         cvt.rs.relu.satfinite.f16x2.f32 %r1, %f1, %f2, %r2;
+         cvt.rs.bf16x2.f32 %r1, %f1, %f2, %r2;
+         cvt.rs.satfinite.e2m1x4.f32 %rs1, {%f1, %f2, %f3, %f4}, %r2;
+         cvt.rs.relu.satfinite.e2m3x4.f32 %r1, {%f1, %f2, %f3, %f4}, %r2;
+         cvt.rs.satfinite.e5m2x4.f32 %r1, {%f1, %f2, %f3, %f4}, %r2;
+         cvt.rn.satfinite.tf32.f32 %r1, %f1;
+         cvt.rn.satfinite.e4m3x2.bf16x2 %rs1, %r1;
+         cvt.rn.bf16x2.e4m3x2 %r1, %rs1;
+         cvt.rn.bf16x2.e2m1x2 %r1, %c1;
+         cvt.rn.scaled::n2::ue8m0.bf16x2.e2m1x2 %r1, %c1, %rs2;
+         cvt.rn.satfinite.s2f6x2.f32 %rs1, %f1, %f2;
+         cvt.rn.satfinite.scaled::n2::ue8m0.s2f6x2.f32 %rs1, %f1, %f2, %rs2;
+         cvt.rn.bf16x2.s2f6x2 %r1, %rs1;
+         st.bulk.weak.shared::cta [%r1], %rd1, 0;
+         st.async.mmio.release.sys.global.u32 [%rd1], %r1;
+         red.async.mmio.release.sys.global.add.u32 [%rd1], %r1;
+         mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.b64 _, [%r1], %r2;
+         mbarrier.try_wait.relaxed.cta.shared::cta.b64 %p1, [%r1], %rd1;
+         mbarrier.test_wait.parity.relaxed.cluster.shared::cta.b64 %p1, [%r1], %r2;
+         mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%r1], %r2;
+         clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r1], [%r2];
+         clusterlaunchcontrol.try_cancel.async.mbarrier::complete_tx::bytes.multicast::cluster::all.b128 [%rd1], [%rd2];
+         clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q1;
+         clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r1, %r2, %r3, %r4}, %q1;
+         clusterlaunchcontrol.query_cancel.get_first_ctaid::z.b32.b128 %r1, %q1;
+         cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3, %r4, %r5, %r6}], [%r7];
+         cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%rd1, {%r2, %r3, %r4, %r5, %r6}], [%r7];
+         cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%r1], [%rd1, {%r2, %r3}], [%r7], %rd2;
+         cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2.L2::cache_hint [%r1], [%rd1, {%r2, %r3, %r4}], [%r7], %rs1, %rd2;
+         cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4 [%rd1, {%r2, %r3, %r4, %r5, %r6}];
+         cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r1], %r2, %rs1;
+         ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {%r1, %r2, %r3, %r4}, [%r5];
+         ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.b6x16_p32 {%r1, %r2, %r3, %r4}, [%r5];
+         stmatrix.sync.aligned.m16n8.x4.trans.shared.b8 [%r5], {%r1, %r2, %r3, %r4};
+         fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;
+         fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;
+         tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r1], 15;
+         tensormap.replace.tile.swizzle_atomicity.shared::cta.b1024.b32 [%r1], 1;
+         mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e2m1.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};
+         mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4}, %r7, {0, 1}, %r8, {0, 0};
+         mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4}, {%r7}, {%rs1, %rs2}, {%r8}, {%rs1, %rs2};
+         mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e3m2.e2m1.f32.ue8m0 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4}, %r7, {3, 1}, %r8, {2, 3};",
+    );
+}

@@ -26,7 +26,11 @@ fn the_others_run_and_the_list_says_which_cannot() {
         .collect();
     let expected = [
         ("first: instruction `frobnicate.u32` is not supported", 5),
-        ("second: instruction `tcgen05.wait::ld` is not supported", 4),
+        (
+            "second: `tcgen05.wait::ld` is not supported on .target sm_90a: \
+                 it needs sm_100a/f, sm_103a/f, sm_110a/f",
+            4,
+        ),
     ];
     assert_eq!(
         refused,

@@ -1,6 +1,6 @@
 // Fences, named barriers and what steers a warp's life.
 #pragma once
-#include <dgx/abi.cuh>
+#include <dgx/stamp.cuh>
 
 namespace dgx::ptx {
 
@@ -19,11 +19,13 @@ __device__ __forceinline__ void fence_proxy_async_global() {
 template <int Barrier, int Threads>
 __device__ __forceinline__ void named_sync() {
   static_assert(Barrier > 0 && Barrier < 16 && Threads % 32 == 0);
+  DGX_STAMP_WAIT(barrier);
   asm volatile("bar.sync %0, %1;" ::"n"(Barrier), "n"(Threads) : "memory");
 }
 
 template <int Threads>
 __device__ __forceinline__ void named_sync(u32 barrier) {
+  DGX_STAMP_WAIT(barrier);
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(Threads) : "memory");
 }
 
@@ -47,7 +49,10 @@ __device__ __forceinline__ void registers_shrink() {
 
 // Programmatic dependent launch: wait until the launch before this one has
 // finished and its memory is visible; let the next one start early.
-__device__ __forceinline__ void wait_for_previous_launch() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+__device__ __forceinline__ void wait_for_previous_launch() {
+  DGX_STAMP_WAIT(launch);
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
 __device__ __forceinline__ void allow_next_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
 }  // namespace dgx::ptx

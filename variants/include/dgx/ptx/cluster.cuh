@@ -1,6 +1,7 @@
 // CTAs of a cluster and each other's shared memory.
 #pragma once
 #include <dgx/ptx/memory.cuh>
+#include <dgx/stamp.cuh>
 
 namespace dgx::ptx {
 
@@ -11,7 +12,10 @@ __device__ __forceinline__ u32 cluster_rank() {
 }
 
 __device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
-__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
+__device__ __forceinline__ void cluster_wait() {
+  DGX_STAMP_WAIT(barrier);
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
 
 // The address that names the same place in another CTA of the cluster.
 __device__ __forceinline__ u32 remote_address(u32 address, u32 rank) {

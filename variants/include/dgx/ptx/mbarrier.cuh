@@ -1,6 +1,7 @@
 // mbarriers: 64-bit words in shared memory that count arrivals and bytes.
 #pragma once
 #include <dgx/ptx/memory.cuh>
+#include <dgx/stamp.cuh>
 
 namespace dgx::ptx {
 
@@ -40,6 +41,7 @@ __device__ __forceinline__ bool mbarrier_try_wait(u64& barrier, u32 parity) {
 // Returns once the phase of this parity has completed. A fresh barrier counts
 // as having completed parity 1, so a producer's first wait on "empty" passes.
 __device__ __forceinline__ void mbarrier_wait(u64& barrier, u32 parity) {
+  DGX_STAMP_WAIT(phase);
   while (!mbarrier_try_wait(barrier, parity)) {
   }
 }

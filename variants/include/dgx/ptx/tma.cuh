@@ -1,6 +1,7 @@
 // The tensor memory accelerator: boxes by tensor map, and plain bulk copies.
 #pragma once
 #include <dgx/ptx/memory.cuh>
+#include <dgx/stamp.cuh>
 
 namespace dgx::ptx {
 
@@ -49,6 +50,7 @@ __device__ __forceinline__ void tma_store_commit() { asm volatile("cp.async.bulk
 // Until at most Pending of this thread's stores still read shared memory.
 template <int Pending>
 __device__ __forceinline__ void tma_store_wait_read() {
+  DGX_STAMP_WAIT(copies);
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
 

@@ -7,17 +7,22 @@
 // (a0, a1), then the same at k + 8 (a2, a3), two halves each.
 #pragma once
 #include <dgx/ptx/wgmma_lists.cuh>
+#include <dgx/stamp.cuh>
 
 namespace dgx::ptx {
 
 // Orders register writes (accumulators and A fragments) before the wgmmas that
 // follow. Without it ptxas serialises the pipeline (C7519, C7520).
-__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_fence() {
+  DGX_STAMP(multiply);
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
 
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
 template <int Pending>
 __device__ __forceinline__ void wgmma_wait() {
+  DGX_STAMP_WAIT(products_but(Pending));
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 

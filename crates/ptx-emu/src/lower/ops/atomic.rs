@@ -23,7 +23,8 @@ pub(super) const OPERATIONS: &[(&str, AtomOp)] = &[
 ];
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    if form.opcode == "red" && form.words.take_first("async") {
+    // Nothing waits for an `.mmio` one, so it is an ordinary reduction.
+    if form.opcode == "red" && form.words.take_first("async") && !form.words.take("mmio") {
         return red_async(emitter, form);
     }
     let order = form.words.order(ORDERS, Order::Relaxed, Scope::Gpu);

@@ -189,7 +189,12 @@ const MODES: &[(&str, TensorMode)] = &[
     ("tile", TensorMode::Tile),
     ("im2col", TensorMode::Im2col),
     ("im2col_no_offs", TensorMode::Im2col),
+    ("tile::gather4", TensorMode::Rows4),
+    ("tile::scatter4", TensorMode::Rows4),
 ];
+
+/// Modes nobody has needed here yet.
+const WIDE_MODES: [&str; 2] = ["im2col::w", "im2col::w::128"];
 
 fn tensor<'a>(
     emitter: &mut Emitter<'_, 'a>,
@@ -198,6 +203,14 @@ fn tensor<'a>(
     prefetch: bool,
 ) -> Lowered<()> {
     let dims = form.words.need(DIMS, "1d to 5d")?;
+    if let Some(mode) = WIDE_MODES.iter().find(|mode| form.words.contains(mode)) {
+        let name = format!("cp.async.bulk.tensor in mode {mode}");
+        return Err(Problem::UnknownInstruction(name));
+    }
+    // CUTLASS puts it first, the manual last.
+    let pair = form
+        .words
+        .pick(&[("cta_group::1", false), ("cta_group::2", true)]);
     let (dir, shared_space) = match prefetch {
         true => {
             form.words.exactly("L2")?;
@@ -214,11 +227,17 @@ fn tensor<'a>(
         true => Some(form.words.need(OPERATIONS, "a reduction")?),
         false => None,
     };
+    let scatter = form.words.contains("tile::scatter4");
     let mode = form.words.pick(MODES).unwrap_or(TensorMode::Tile);
     let multicast = form.words.take("multicast::cluster");
-    form.words.take("cta_group::1");
     let hint = form.words.hints();
     form.words.finish()?;
+    if mode == TensorMode::Rows4 && (dims != 2 || scatter != (dir == BulkDir::SharedToGlobal)) {
+        return illegal("tile::gather4 loads and tile::scatter4 stores rows of a .2d tensor");
+    }
+    if pair.is_some() && dir != BulkDir::GlobalToShared {
+        return illegal(".cta_group goes with loads");
+    }
     if multicast && shared_space != Space::SharedCluster {
         return illegal("multicast goes to shared::cluster");
     }
@@ -229,7 +248,11 @@ fn tensor<'a>(
     if dir == BulkDir::GlobalToShared {
         shared = emitter.addr(tail.next("destination")?, shared_space)?;
     }
-    let (map, coords) = map_and_coordinates(emitter, tail.next("tensor map")?, dims)?;
+    let coordinates = match mode {
+        TensorMode::Rows4 => 5,
+        _ => dims,
+    };
+    let (map, coords) = map_and_coordinates(emitter, tail.next("tensor map")?, coordinates)?;
     if dir == BulkDir::SharedToGlobal {
         shared = emitter.addr(tail.next("source")?, Space::Shared)?;
     }
@@ -256,6 +279,7 @@ fn tensor<'a>(
         extra,
         mbar,
         multicast,
+        pair: pair == Some(true),
         reduce,
     })));
     Ok(())

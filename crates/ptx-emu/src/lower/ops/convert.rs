@@ -18,6 +18,7 @@ const PAIRS: &[(&str, Num)] = &[
     ("e2m3x2", Num::E2m3),
     ("e3m2x2", Num::E3m2),
     ("ue8m0x2", Num::Ue8m0),
+    ("s2f6x2", Num::S2f6),
 ];
 
 /// Rounding words and whether they round to an integer.
@@ -37,6 +38,9 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     if form.words.take_first("pack") {
         return pack_integers(emitter, form);
     }
+    if form.words.take_first("rs") {
+        return stochastic(emitter, form);
+    }
     let rounding = form.words.pick(ROUNDS);
     let (round, integer) = rounding.unwrap_or_default();
     let m = CvtMods {
@@ -47,20 +51,30 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         satfinite: form.words.take("satfinite"),
         relu: form.words.take("relu"),
     };
+    let scaled = form.words.take("scaled::n2::ue8m0");
     let to = form_type(&mut form.words)?;
     let from = form_type(&mut form.words)?;
     form.words.finish()?;
+    if scaled || [to, from].contains(&Shape::Two(Num::S2f6)) {
+        return with_scales(emitter, form.operands, (to, from), m, scaled);
+    }
     match (to, from) {
         (Shape::One(to), Shape::One(from)) => {
             scalar(emitter, form.operands, to, from, m, rounding.is_some())
         }
-        (Shape::Two(to), Shape::One(Num::F32)) => from_singles(emitter, form.operands, to, m),
-        (Shape::Two(to), Shape::Two(from)) => pair(emitter, form.operands, to, from, m),
+        (Shape::Two(to), Shape::One(Num::F32)) => {
+            check_pair(to, Num::F32, m, rounding.is_some())?;
+            from_singles(emitter, form.operands, to, m)
+        }
+        (Shape::Two(to), Shape::Two(from)) => {
+            check_pair(to, from, m, rounding.is_some())?;
+            pair(emitter, form.operands, to, from, m)
+        }
         _ => illegal("there is no conversion between these types"),
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     One(Num),
     Two(Num),
@@ -215,6 +229,158 @@ fn pair_bits(ty: Num) -> u32 {
     }
 }
 
+/// The rules of conversions between packed types, as the assembler has them.
+fn check_pair(to: Num, from: Num, m: CvtMods, rounded: bool) -> Lowered<()> {
+    let half = |ty| matches!(ty, Num::F16 | Num::Bf16);
+    if !rounded {
+        return Err(Problem::MissingModifier(
+            "a rounding: packed types need one",
+        ));
+    }
+    if m.integer || m.ftz || m.sat {
+        return illegal("packed types have no .sat, .ftz or rounding to integers");
+    }
+    if to == Num::Ue8m0 {
+        if !matches!(m.round, Round::Zero | Round::Up) || m.relu {
+            return illegal("ue8m0 is rounded by .rz or .rp, without .relu");
+        }
+        return match from {
+            Num::F32 | Num::Bf16 => Ok(()),
+            _ => illegal("ue8m0 is made from .f32 and .bf16x2"),
+        };
+    }
+    if from == Num::Ue8m0 && (to != Num::Bf16 || m.relu) {
+        return illegal("ue8m0 becomes .bf16x2, without .relu");
+    }
+    if !half(to) && !m.satfinite {
+        return Err(Problem::MissingModifier("satfinite"));
+    }
+    let near = m.round == Round::Near || (half(to) && from == Num::F32 && m.round == Round::Zero);
+    match near {
+        true => Ok(()),
+        false => illegal("packed types are rounded by .rn"),
+    }
+}
+
+/// Pairs that are multiplied (or, becoming s2f6, divided) by a power of two each; by one if no
+/// scales are given.
+fn with_scales<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    operands: &[Operand<'a>],
+    (to, from): (Shape, Shape),
+    m: CvtMods,
+    scaled: bool,
+) -> Lowered<()> {
+    if m.round != Round::Near || m.integer || m.ftz || m.sat {
+        return illegal("s2f6 and scaled types are rounded by .rn");
+    }
+    let (from, to, singles) = match (from, to) {
+        (Shape::One(Num::F32), Shape::Two(Num::S2f6)) => (Num::F32, Num::S2f6, true),
+        (Shape::Two(Num::Bf16), Shape::Two(Num::S2f6)) => (Num::Bf16, Num::S2f6, false),
+        (Shape::Two(from), Shape::Two(Num::Bf16))
+            if !matches!(from, Num::F16 | Num::Bf16 | Num::Ue8m0) =>
+        {
+            (from, Num::Bf16, false)
+        }
+        _ => return illegal("there is no such conversion with scales"),
+    };
+    if to == Num::S2f6 && !m.satfinite {
+        return Err(Problem::MissingModifier("satfinite"));
+    }
+    let count = 2 + usize::from(singles) + usize::from(scaled);
+    if operands.len() != count {
+        return Err(Problem::OperandCount {
+            expected: count.to_string(),
+            found: operands.len(),
+        });
+    }
+    let source = match (from, pair_bits(from)) {
+        (Num::F32, _) => Num::F32,
+        (_, 8) => Num::B8,
+        (_, 16) => Num::B16,
+        _ => Num::B32,
+    };
+    let a = emitter.s32(&operands[1], source)?;
+    let b = match singles {
+        true => Some(emitter.s32(&operands[2], source)?),
+        false => None,
+    };
+    let scales = match scaled {
+        true => emitter.s32(&operands[count - 1], Num::B16)?,
+        false => emitter.const32(0x7f7f),
+    };
+    let d = emitter.d32(&operands[0], pair_bits(to))?;
+    emitter.emit(Op::CvtScaled {
+        from,
+        to,
+        m,
+        d,
+        a,
+        b,
+        scales,
+    });
+    Ok(())
+}
+
+/// Floats in fours.
+const FOURS: &[(&str, Num)] = &[
+    ("e4m3x4", Num::E4m3),
+    ("e5m2x4", Num::E5m2),
+    ("e2m1x4", Num::E2m1),
+    ("e2m3x4", Num::E2m3),
+    ("e3m2x4", Num::E3m2),
+];
+
+/// `cvt.rs.f16x2.f32 d, a, b, random` and `cvt.rs.satfinite.e4m3x4.f32 d, {a, b, e, f}, random`
+fn stochastic<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    let m = CvtMods {
+        satfinite: form.words.take("satfinite"),
+        relu: form.words.take("relu"),
+        ..CvtMods::default()
+    };
+    let halves = form
+        .words
+        .pick(&[("f16x2", Num::F16), ("bf16x2", Num::Bf16)]);
+    let (to, four) = match halves {
+        Some(half) => (half, false),
+        None => (form.words.need(FOURS, "a packed type")?, true),
+    };
+    form.words.exactly("f32")?;
+    form.words.finish()?;
+    if four && !m.satfinite {
+        return Err(Problem::MissingModifier("satfinite"));
+    }
+    let (d, singles, random) = match form.operands {
+        [d, Operand::Vector(items), random] if four && items.len() == 4 => (d, &items[..], random),
+        [d, _, _, random] if !four => (d, &form.operands[1..3], random),
+        other => {
+            return Err(Problem::OperandCount {
+                expected: if four { "3, a vector of 4 second" } else { "4" }.into(),
+                found: other.len(),
+            });
+        }
+    };
+    let mut slots = Vec::new();
+    for single in singles {
+        slots.push(Slot::W32(emitter.s32(single, Num::F32)?));
+    }
+    let from = emitter.list(&slots)?;
+    let random = emitter.s32(random, Num::B32)?;
+    let bits = match (four, to) {
+        (true, Num::E2m1) => 16,
+        _ => 32,
+    };
+    let d = emitter.d32(d, bits)?;
+    emitter.emit(Op::CvtStochastic {
+        to,
+        m,
+        d,
+        from,
+        random,
+    });
+    Ok(())
+}
+
 /// Two singles into a pair: the first operand is the high element.
 fn from_singles<'a>(
     emitter: &mut Emitter<'_, 'a>,
@@ -222,10 +388,6 @@ fn from_singles<'a>(
     to: Num,
     m: CvtMods,
 ) -> Lowered<()> {
-    let half = matches!(to, Num::F16 | Num::Bf16);
-    if !half && !m.satfinite {
-        return Err(Problem::MissingModifier("satfinite"));
-    }
     let [d, a, b] = exactly(operands)?;
     let (a, b) = (emitter.s32(a, Num::F32)?, emitter.s32(b, Num::F32)?);
     let d = emitter.d32(d, pair_bits(to))?;

@@ -47,9 +47,16 @@ fn modifiers(words: &mut Words<'_>) -> FMods {
 
 /// `add`, `sub`, `mul`, `mad`, `fma`, `div`, `min`, `max`, `abs`, `neg` on floats.
 pub(super) fn arithmetic<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    let rounded = ROUNDS.iter().any(|&(word, _)| form.words.contains(word));
     let mut m = modifiers(&mut form.words);
     m.oob = form.words.take("oob");
     if form.words.take("f32x2") {
+        if m.sat || m.relu || m.oob {
+            return illegal(".f32x2 has rounding and .ftz only");
+        }
+        if form.opcode == "fma" && !rounded {
+            return Err(Problem::MissingModifier("a rounding"));
+        }
         return packed(emitter, form, m);
     }
     let ty = form.words.ty()?;
@@ -71,12 +78,16 @@ pub(super) fn arithmetic<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, '
             unary(emitter, form.operands, op, m, ty)
         }
         _ => {
+            let magnitudes = !form.words.contains("xorsign") && form.words.take("abs");
             let op = operator(&mut form)?;
             form.words.finish()?;
             if m.relu && half_format(ty).is_none() {
                 return illegal(".relu is for half types");
             }
-            fold(emitter, form.operands, op, m, ty)
+            if magnitudes && form.operands.len() != 4 {
+                return illegal(".abs is for min and max of three");
+            }
+            fold(emitter, form.operands, op, m, ty, magnitudes)
         }
     }
 }
@@ -114,23 +125,37 @@ fn operator(form: &mut Form<'_, '_>) -> Lowered<FBin> {
     })
 }
 
-/// Two operands, or three for `min` and `max`.
+/// Two operands, or three for `min` and `max`, which may be of magnitudes.
 fn fold<'a>(
     emitter: &mut Emitter<'_, 'a>,
     operands: &[Operand<'a>],
     op: FBin,
     m: FMods,
     ty: Num,
+    magnitudes: bool,
 ) -> Lowered<()> {
     use FBin::*;
     let third_allowed = matches!(op, Min | Max | MinNan | MaxNan) && ty == Num::F32;
     let ([d, a, b], rest) = at_least(operands, usize::from(third_allowed))?;
     if let [c] = rest {
-        let (a, b, c) = (
+        let mut sources = [
             emitter.s32(a, ty)?,
             emitter.s32(b, ty)?,
             emitter.s32(c, ty)?,
-        );
+        ];
+        if magnitudes {
+            for source in &mut sources {
+                let d = emitter.temp32();
+                emitter.emit(Op::F32Un {
+                    op: FUn::Abs,
+                    m: FMods::default(),
+                    d,
+                    a: *source,
+                });
+                *source = d;
+            }
+        }
+        let [a, b, c] = sources;
         let both = emitter.temp32();
         emitter.emit(Op::F32Bin {
             op,

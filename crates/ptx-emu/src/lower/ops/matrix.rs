@@ -8,6 +8,7 @@ use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::operands::{exactly, immediate, immediate_u32, wrong};
 use crate::lower::words::{TYPES, Words};
 use crate::op::*;
+use crate::tensor::matrix::Tile;
 use crate::tensor::wgmma::{self, Accumulator};
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
@@ -302,13 +303,12 @@ fn matrix_move<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Low
         Some(()) => Space::Shared,
         None => Space::Generic,
     };
-    // Blackwell has other shapes, of smaller elements.
-    let (shape, element) = (form.words.take("m8n8"), form.words.take("b16"));
+    let tile = tile(&mut form.words, trans, store)?;
     form.words.finish()?;
-    if !(shape && element) {
-        return Err(Problem::MissingModifier("m8n8 and b16"));
+    if tile == Tile::SquareBytes && count == 4 {
+        return illegal("m16n16 has .x1 and .x2 only");
     }
-    let registers = usize::from(count);
+    let registers = usize::from(count) * tile.registers();
     let [first, second] = exactly(form.operands)?;
     let (regs, address) = if store {
         (second, first)
@@ -320,10 +320,41 @@ fn matrix_move<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Low
     emitter.emit(Op::MatrixMove(Box::new(MatrixMove {
         store,
         count,
-        trans,
+        tile,
         addr,
         space,
         regs,
     })));
     Ok(())
+}
+
+/// Shape and elements of the matrices that are moved.
+fn tile(words: &mut Words<'_>, trans: bool, store: bool) -> Lowered<Tile> {
+    if words.take("m16n16") {
+        words.exactly("b8")?;
+        return match trans && !store {
+            true => Ok(Tile::SquareBytes),
+            false => illegal("m16n16 is loaded, with .trans"),
+        };
+    }
+    if words.take("m16n8") {
+        words.exactly("b8")?;
+        return match trans && store {
+            true => Ok(Tile::TallBytes),
+            false => illegal("m16n8 is stored, with .trans"),
+        };
+    }
+    if words.take("m8n16") {
+        words.exactly("b8x16")?;
+        let sources = &[("b4x16_p64", 4), ("b6x16_p32", 6)];
+        let bits = words.need(sources, "b4x16_p64 or b6x16_p32")?;
+        return match trans || store {
+            true => illegal("m8n16 is loaded, without .trans"),
+            false => Ok(Tile::Packed { bits }),
+        };
+    }
+    match words.take("m8n8") && words.take("b16") {
+        true => Ok(Tile::Halves { trans }),
+        false => Err(Problem::MissingModifier("m8n8 and b16")),
+    }
 }

@@ -38,6 +38,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     match form.opcode {
         "ld" | "ldu" => load(emitter, form),
         "st" if form.words.take_first("async") => store_async(emitter, form),
+        "st" if form.words.take_first("bulk") => store_bulk(emitter, form),
         "st" => store(emitter, form),
         "createpolicy" => policy(emitter, form),
         _ => prefetch(emitter, form),
@@ -52,6 +53,8 @@ pub(super) struct Access {
     pub ty: Num,
     /// A cache policy follows the operands.
     pub hint: bool,
+    /// It says in which order L2 forgets, which only accesses of 32 bytes may.
+    pub evicts: bool,
 }
 
 fn access(words: &mut Words<'_>) -> Lowered<Access> {
@@ -64,6 +67,9 @@ fn access(words: &mut Words<'_>) -> Lowered<Access> {
     // `ld.global.ca.nc` has both.
     words.take("nc");
     words.take("unified");
+    let evicts = words.contains("L2::evict_first")
+        || words.contains("L2::evict_last")
+        || words.contains("L2::evict_normal");
     let hint = words.hints();
     Ok(Access {
         space,
@@ -71,6 +77,7 @@ fn access(words: &mut Words<'_>) -> Lowered<Access> {
         vector: words.pick(VECTORS).unwrap_or(1),
         ty: words.ty()?,
         hint,
+        evicts,
     })
 }
 
@@ -80,10 +87,18 @@ fn check_type(access: &Access) -> Lowered<()> {
     if !memory {
         return illegal("not a type that lies in memory");
     }
-    if bytes > 32 {
-        return illegal("one access moves at most 32 bytes");
+    if access.evicts && bytes != 32 {
+        return illegal(".L2::evict_* goes with .v8.b32 and .v4.b64 only");
     }
-    Ok(())
+    if bytes <= 16 && access.vector <= 4 {
+        return Ok(());
+    }
+    let wide = matches!((access.vector, access.ty.bits()), (8, 32) | (4, 64));
+    match (wide, access.space) {
+        (true, Space::Global | Space::Generic) => Ok(()),
+        (true, _) => illegal("32 bytes at once are for global memory"),
+        (false, _) => illegal("one access moves 16 bytes, or 32 as .v8 of 32 or .v4 of 64 bits"),
+    }
 }
 
 /// The elements of a vector operand.
@@ -240,8 +255,50 @@ pub(super) fn store_to<'a>(
     Ok(())
 }
 
+/// `st.async.mmio.release.sys.global.u32 [a], b`: nothing waits for it, so it is done at once.
+fn store_mmio<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    form.words.exactly("release")?;
+    let Some(scope) = form.words.scope() else {
+        return Err(Problem::MissingModifier("a scope"));
+    };
+    let space = form.words.pick(&[("global", Space::Global)]);
+    let access = Access {
+        space: space.unwrap_or(Space::Generic),
+        order: Order::Release(scope),
+        vector: 1,
+        ty: form.words.ty()?,
+        hint: false,
+        evicts: false,
+    };
+    form.words.finish()?;
+    check_type(&access)?;
+    let [address, value] = exactly(form.operands)?;
+    store_to(emitter, &access, address, value)
+}
+
+/// `st.bulk.weak.shared::cta [a], size, 0`
+fn store_bulk<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    form.words.take("weak");
+    let space = match form.words.take("shared::cta") {
+        true => Space::Shared,
+        false => Space::Generic,
+    };
+    form.words.finish()?;
+    let [address, size, value] = exactly(form.operands)?;
+    if immediate_u32(value)? != 0 {
+        return illegal("st.bulk stores zeros only");
+    }
+    let addr = emitter.addr(address, space)?;
+    let bytes = emitter.s64(size, Num::U64)?;
+    emitter.emit(Op::StBulk { bytes, addr });
+    Ok(())
+}
+
 /// `st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [a], b, [mbar]`
 fn store_async<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    if form.words.take("mmio") {
+        return store_mmio(emitter, form);
+    }
     form.words.take("weak");
     form.words.exactly("shared::cluster")?;
     form.words.exactly("mbarrier::complete_tx::bytes")?;

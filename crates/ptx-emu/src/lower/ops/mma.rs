@@ -7,9 +7,11 @@ use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::operands::{immediate_u32, wrong};
 use crate::op::*;
+use crate::tensor::mma::narrow::{Narrow, Scales};
 use crate::tensor::mma::octets::Octets;
 use crate::tensor::mma::sparse::Sparse;
 use crate::tensor::mma::{Accumulator, BitProduct};
+use crate::tensor::scaled::{Scale, Scaled};
 use crate::tensor::{self, Element};
 
 /// Bits one element takes in a fragment register.
@@ -32,6 +34,16 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     let layouts = &[("row", false), ("col", true)];
     let a_col = form.words.need(layouts, "the layout of A")?;
     let b_row = !form.words.need(layouts, "the layout of B")?;
+    if let Some(kind) = form.words.pick(KINDS) {
+        if sparse {
+            let name = "mma.sp of narrow kinds".to_owned();
+            return Err(Problem::UnknownInstruction(name));
+        }
+        if a_col || b_row || (m, n) != (16, 8) {
+            return illegal("this kind has m16n8, row-major A and column-major B");
+        }
+        return narrow(emitter, form, kind, k);
+    }
     let satfinite = form.words.take("satfinite");
     let b1_op = form
         .words
@@ -96,8 +108,152 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         b,
         c,
         metadata: sparsity.map(|sparsity| sparsity.metadata),
+        scales: None,
     })));
     Ok(())
+}
+
+/// The kinds of products of narrow floats.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    F8f6f4,
+    Mxf8f6f4,
+    Mxf4,
+    Mxf4nvf4,
+}
+
+const KINDS: &[(&str, Kind)] = &[
+    ("kind::f8f6f4", Kind::F8f6f4),
+    ("kind::mxf8f6f4", Kind::Mxf8f6f4),
+    ("kind::mxf4", Kind::Mxf4),
+    ("kind::mxf4nvf4", Kind::Mxf4nvf4),
+];
+
+/// `mma.sync…kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3 d, a, b, c, sfa,
+/// {byte, thread}, sfb, {byte, thread}` and its kin.
+fn narrow<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    mut form: Form<'_, 'a>,
+    kind: Kind,
+    k: u16,
+) -> Lowered<()> {
+    let scaled = kind != Kind::F8f6f4;
+    if scaled {
+        form.words.exactly("block_scale")?;
+    }
+    let each = form.words.pick(&[
+        ("scale_vec::1X", 1),
+        ("scale_vec::2X", 2),
+        ("scale_vec::4X", 4),
+    ]);
+    let types = types(&mut form)?;
+    let scale = match scaled {
+        false => None,
+        true => Some(form.words.need(
+            &[("ue8m0", Scale::Ue8m0), ("ue4m3", Scale::Ue4m3)],
+            "the type of scales",
+        )?),
+    };
+    form.words.finish()?;
+    let [d_ty, a_ty, b_ty, c_ty] = types;
+    let elements = (element(a_ty)?, element(b_ty)?);
+    let packed = matches!(kind, Kind::Mxf4 | Kind::Mxf4nvf4);
+    let fits = match packed {
+        true => k == 64 && (a_ty, b_ty) == (Num::E2m1, Num::E2m1),
+        false => k == 32 && [a_ty, b_ty].into_iter().all(is_narrow),
+    };
+    let sums = d_ty == c_ty && (d_ty == Num::F32 || (!scaled && d_ty == Num::F16));
+    if !fits || !sums {
+        return illegal("mma has no such shape for these types");
+    }
+    let scales = match (kind, each, scale) {
+        (Kind::F8f6f4, None, _) => None,
+        (Kind::Mxf8f6f4, None | Some(1), Some(Scale::Ue8m0)) => {
+            Some((Scaled::Eights(elements.0, elements.1), 1))
+        }
+        (Kind::Mxf4, None | Some(2), Some(Scale::Ue8m0))
+        | (Kind::Mxf4nvf4, Some(2), Some(Scale::Ue8m0)) => Some((Scaled::Fours(Scale::Ue8m0), 2)),
+        (Kind::Mxf4nvf4, Some(4), Some(scale)) => Some((Scaled::Fours(scale), 4)),
+        (Kind::Mxf4nvf4, None, _) => return Err(Problem::MissingModifier("scale_vec::2X or 4X")),
+        _ => return illegal("this kind has no such scales"),
+    };
+    let scales = scales.map(|(kind, each)| Scales { kind, each });
+    let ([d, a, b, c], rest) = match form.operands {
+        [d, a, b, c, rest @ ..] if rest.len() == if scaled { 4 } else { 0 } => ([d, a, b, c], rest),
+        other => {
+            return Err(Problem::OperandCount {
+                expected: if scaled { "8" } else { "4" }.into(),
+                found: other.len(),
+            });
+        }
+    };
+    let sum_registers = if d_ty == Num::F16 { 2 } else { 4 };
+    let a = values(emitter, a, 4, a_ty, false)?;
+    let b = values(emitter, b, 2, b_ty, false)?;
+    let c = values(emitter, c, sum_registers, c_ty, false)?;
+    let block_scales = match (scales, rest) {
+        (Some(scales), [of_a, pick_a, of_b, pick_b]) => Some([
+            block_scales(emitter, of_a, pick_a, |byte, thread| {
+                scales.selects(byte, thread, true)
+            })?,
+            block_scales(emitter, of_b, pick_b, |byte, thread| {
+                scales.selects(byte, thread, false)
+            })?,
+        ]),
+        _ => None,
+    };
+    let d = values(emitter, d, sum_registers, d_ty, true)?;
+    let product = Product::Narrow(Narrow {
+        a: elements.0,
+        b: elements.1,
+        d: accumulator(d_ty)?,
+        scales,
+    });
+    emitter.emit(Op::Mma(Box::new(Mma {
+        product,
+        d,
+        a,
+        b,
+        c,
+        metadata: None,
+        scales: block_scales,
+    })));
+    Ok(())
+}
+
+fn is_narrow(ty: Num) -> bool {
+    matches!(
+        ty,
+        Num::E4m3 | Num::E5m2 | Num::E2m3 | Num::E3m2 | Num::E2m1
+    )
+}
+
+/// A register of scales and `{byte-id, thread-id}`, each a constant or a register.
+fn block_scales<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    data: &Operand<'a>,
+    pick: &Operand<'a>,
+    selects: impl Fn(u32, u32) -> bool,
+) -> Lowered<BlockScales> {
+    let data = match data {
+        Operand::Vector(items) if items.len() == 1 => &items[0],
+        other => other,
+    };
+    let Operand::Vector(picks) = pick else {
+        return wrong("a vector of byte-id and thread-id", pick);
+    };
+    let [byte, thread] = &picks[..] else {
+        return wrong("a vector of byte-id and thread-id", pick);
+    };
+    let known = immediate_u32(byte).ok().zip(immediate_u32(thread).ok());
+    if known.is_some_and(|(byte, thread)| !selects(byte, thread)) {
+        return illegal("byte-id or thread-id names scales that are not there");
+    }
+    Ok(BlockScales {
+        data: emitter.s32(data, Num::B32)?,
+        byte: emitter.s32(byte, Num::U16)?,
+        thread: emitter.s32(thread, Num::U16)?,
+    })
 }
 
 /// The tensor-core element of a type.
@@ -111,6 +267,9 @@ pub(super) fn element(ty: Num) -> Lowered<Element> {
         Num::Tf32 => Element::Tf32,
         Num::E4m3 => Element::E4m3,
         Num::E5m2 => Element::E5m2,
+        Num::E2m3 => Element::E2m3,
+        Num::E3m2 => Element::E3m2,
+        Num::E2m1 => Element::E2m1,
         Num::S8 => Element::S8,
         Num::U8 => Element::U8,
         Num::B1 => Element::B1,

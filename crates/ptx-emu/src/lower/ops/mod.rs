@@ -4,6 +4,7 @@ mod atomic;
 mod barrier;
 mod bits;
 mod bulk;
+mod cancel;
 mod compare;
 mod control;
 mod convert;
@@ -15,6 +16,7 @@ mod memory;
 mod mma;
 mod moves;
 mod multimem;
+mod tcgen05;
 mod video;
 mod warp;
 mod wmma;
@@ -36,6 +38,10 @@ pub(crate) fn lower<'a>(
     emitter: &mut Emitter<'_, 'a>,
     instruction: &Instruction<'a>,
 ) -> Lowered<()> {
+    if let Some(target) = emitter.unit.target {
+        let name = emitter.unit.ast.target.first().copied();
+        target.check(name.unwrap_or_default(), instruction)?;
+    }
     let form = Form {
         opcode: instruction.opcode,
         words: Words::new(&instruction.modifiers),
@@ -66,9 +72,11 @@ pub(crate) fn lower<'a>(
         "call" => super::calls::call(emitter, instruction),
         "shfl" | "vote" | "match" | "redux" | "elect" => warp::lower(emitter, form),
         "bar" | "barrier" | "membar" | "fence" | "mbarrier" => barrier::lower(emitter, form),
+        "clusterlaunchcontrol" => cancel::lower(emitter, form),
         "cp" => copy::lower(emitter, form),
         "tensormap" => bulk::tensormap(emitter, form),
         "wmma" => wmma::lower(emitter, form),
+        "tcgen05" => tcgen05::lower(emitter, form),
         "wgmma" | "mma" | "ldmatrix" | "stmatrix" | "movmatrix" => matrix::lower(emitter, form),
         opcode if video::is_video(opcode) => video::lower(emitter, form),
         other => Err(Problem::UnknownInstruction(

@@ -50,6 +50,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
             _ => ty,
         },
         hint: false,
+        evicts: false,
     };
     match kind {
         0 => memory::load_from(emitter, &access, first, second),

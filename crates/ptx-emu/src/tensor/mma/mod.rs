@@ -5,6 +5,7 @@
 //! of B holds column g and k = p·(4j + t) + e; words of C and D hold rows g and g + 8, columns 2t
 //! and 2t + 1.
 
+pub(crate) mod narrow;
 pub(crate) mod octets;
 pub(crate) mod sparse;
 
@@ -98,6 +99,7 @@ impl Form {
             Element::S8 | Element::U8 => &[(8, 16), (16, 16), (16, 32)],
             Element::S4 | Element::U4 => &[(8, 32), (16, 32), (16, 64)],
             Element::B1 => &[(8, 128), (16, 128), (16, 256)],
+            Element::E2m3 | Element::E3m2 | Element::E2m1 => &[],
         };
         if !pairs || n != 8 || !shapes.contains(&(m, k)) {
             return Err(MmaError::Form { m, n, k, a, b, d });
@@ -230,24 +232,9 @@ impl Form {
     fn accumulate(
         &self,
         c: &[&Lanes],
-        mut each: impl FnMut(usize, usize, u32) -> u32,
+        each: impl FnMut(usize, usize, u32) -> u32,
     ) -> [Lanes; MAX_D] {
-        let mut d = [[0; 32]; MAX_D];
-        for row in 0..self.m {
-            for column in 0..8 {
-                let register = 2 * (row / 8) + (column & 1);
-                let lane = 4 * (row % 8) + column / 2;
-                match self.d {
-                    Accumulator::F16 => {
-                        let shift = 16 * (register & 1);
-                        let old = c[register / 2][lane] >> shift & 0xffff;
-                        d[register / 2][lane] |= each(row, column, old) << shift;
-                    }
-                    _ => d[register][lane] = each(row, column, c[register][lane]),
-                }
-            }
-        }
-        d
+        accumulate(self.m, self.d, c, each)
     }
 
     /// [`Form::floats`] on vector units, for the shapes that fill them.
@@ -394,6 +381,31 @@ impl Form {
         }
         d
     }
+}
+
+/// Maps every element of C, of `m` rows, to one of D: `each` gets row, column and the old value.
+fn accumulate(
+    m: usize,
+    kind: Accumulator,
+    c: &[&Lanes],
+    mut each: impl FnMut(usize, usize, u32) -> u32,
+) -> [Lanes; MAX_D] {
+    let mut d = [[0; 32]; MAX_D];
+    for row in 0..m {
+        for column in 0..8 {
+            let register = 2 * (row / 8) + (column & 1);
+            let lane = 4 * (row % 8) + column / 2;
+            match kind {
+                Accumulator::F16 => {
+                    let shift = 16 * (register & 1);
+                    let old = c[register / 2][lane] >> shift & 0xffff;
+                    d[register / 2][lane] |= each(row, column, old) << shift;
+                }
+                _ => d[register][lane] = each(row, column, c[register][lane]),
+            }
+        }
+    }
+    d
 }
 
 /// The two terms from `first` on of each four: one half of every fp8 word.

@@ -43,6 +43,8 @@ pub(crate) struct Rows<'m> {
     clip: Option<Inside>,
     next: u32,
     count: u32,
+    /// The rows of `tile::gather4` and `tile::scatter4`.
+    picked: Option<[i32; 4]>,
     /// Bytes from each row to the next in shared memory.
     pitch: u32,
 }
@@ -86,7 +88,10 @@ impl Rows<'_> {
         let mut inside = true;
         for d in 1..map.rank {
             let step = i64::from(self.index[d - 1]) * i64::from(map.element_strides[d]);
-            let at = i64::from(self.coords[d]) + step;
+            let at = match self.picked {
+                Some(rows) => i64::from(rows[self.next as usize]),
+                None => i64::from(self.coords[d]) + step,
+            };
             inside &= (0..map.dims[d] as i64).contains(&at);
             line = line.wrapping_add((at as u64).wrapping_mul(map.strides[d - 1]));
         }
@@ -129,6 +134,9 @@ impl Rows<'_> {
 /// The longest row: 256 elements of 8 bytes.
 const MAX_ROW: usize = 2048;
 
+/// What the gaps between spaced-out elements hold, which nobody may use.
+const GAP: u8 = 0xff;
+
 /// Whether a row lies in a range of global memory.
 fn within((low, len): (u64, u64), row: &Inside) -> bool {
     let offset = row.global.checked_sub(low);
@@ -161,6 +169,10 @@ impl TensorMap {
                 got: coords.len(),
             });
         }
+        if self.element.packed_chunk().is_some() && coords[0] % 128 != 0 {
+            let reason = "are copied from whole 128 elements on";
+            return Err(TensorMapError::Padded(reason));
+        }
         let bytes = i64::from(coords[0]) * self.element.bits() as i64 / 8;
         if bytes % 16 != 0 {
             return Err(TensorMapError::Unaligned {
@@ -190,12 +202,30 @@ impl TensorMap {
             clip: self.clip_row(coords[0], 0),
             next: 0,
             count: self.row_count(),
+            picked: None,
             pitch: self.row_pitch(),
         })
     }
 
+    /// Four rows from one column on: `{column, row, row, row, row}`. The map is one
+    /// [`TensorMap::of_four_rows`].
+    pub(crate) fn picked_rows(&self, coords: &[i32]) -> Result<Rows<'_>, TensorMapError> {
+        let &[column, a, b, c, d] = coords else {
+            return Err(TensorMapError::Coordinates {
+                rank: 5,
+                got: coords.len(),
+            });
+        };
+        let rows = self.rows_at(&[column, a], &[])?;
+        let picked = Some([a, b, c, d]);
+        Ok(Rows { picked, ..rows })
+    }
+
     /// Whether a box may be stored at `coords`: it may hang over the far edges only.
     pub(crate) fn check_store(&self, coords: &[i32]) -> Result<(), TensorMapError> {
+        if self.element.packed_chunk().is_some() {
+            return Err(TensorMapError::Padded("are loaded only"));
+        }
         match coords.iter().position(|&c| c < 0) {
             Some(dimension) => Err(TensorMapError::NegativeStore {
                 dimension,
@@ -209,7 +239,7 @@ impl TensorMap {
     /// rows inside the tensor, or `None` if none is.
     pub(crate) fn extent(rows: &Rows<'_>) -> Option<(u64, u64)> {
         match &rows.map.mode {
-            Mode::Tiled { extents } => {
+            Mode::Tiled { extents } if rows.picked.is_none() => {
                 let clip = rows.clip?;
                 let mut low = rows.map.address.wrapping_add(clip.global);
                 let mut len = u64::from(clip.len);
@@ -222,7 +252,7 @@ impl TensorMap {
                 }
                 Some((low, len))
             }
-            Mode::Im2col(_) => {
+            Mode::Tiled { .. } | Mode::Im2col(_) => {
                 let inside = rows.clone().filter_map(|row| row.inside);
                 let ranges = inside.map(|i| (i.global, i.global + u64::from(i.len)));
                 let (low, high) = ranges.reduce(|(low, high), (a, b)| (low.min(a), high.max(b)))?;
@@ -263,7 +293,14 @@ impl TensorMap {
             };
             // SAFETY: by the caller's promise.
             let source = unsafe { source.read() };
-            if len == row_bytes && !self.element.is_rounded() {
+            if let Some(packed) = self.element.packed_chunk() {
+                let mut buffer = [GAP; MAX_ROW];
+                let chunks = buffer.as_chunks_mut::<16>().0.iter_mut();
+                for (chunk, packed) in chunks.zip(source.chunks_exact(packed)) {
+                    chunk[..packed.len()].copy_from_slice(packed);
+                }
+                write_row(shared, self.swizzle, address, &buffer[..row_bytes]);
+            } else if len == row_bytes && !self.element.is_rounded() {
                 write_row(shared, self.swizzle, address, source);
             } else {
                 let mut buffer = [0; MAX_ROW];

@@ -46,7 +46,7 @@ pub(crate) enum Field {
     FillMode,
 }
 
-const ELEMENTS: [MapElement; 14] = [
+const ELEMENTS: [MapElement; 16] = [
     MapElement::U8,
     MapElement::U16,
     MapElement::U32,
@@ -61,6 +61,8 @@ const ELEMENTS: [MapElement; 14] = [
     MapElement::Tf32,
     MapElement::Tf32Ftz,
     MapElement::U4,
+    MapElement::U4Align16,
+    MapElement::U6Align16,
 ];
 
 /// (mode, atomicity) codes of PTX.

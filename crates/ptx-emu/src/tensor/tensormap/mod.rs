@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use super::Swizzle;
 
+pub(crate) use copy::Rows;
 pub(crate) use encoding::Field;
 pub use im2col::Im2col;
 
@@ -37,15 +38,31 @@ pub enum MapElement {
     Bf16,
     Tf32,
     Tf32Ftz,
-    /// Packed 4-bit elements, two to a byte in both memories.
+    /// `16U4_ALIGN8B`: packed 4-bit elements, two to a byte in both memories.
     U4,
+    /// `16U4_ALIGN16B`: packed in global memory; in shared memory sixteen have 16 bytes, of which
+    /// the first 8 are theirs.
+    U4Align16,
+    /// `16U6_ALIGN16B`: packed 6-bit elements in global memory; in shared memory sixteen have 16
+    /// bytes, of which the first 12 are theirs.
+    U6Align16,
 }
 
 impl MapElement {
-    /// Bits of one element.
+    /// Bytes of sixteen elements in global memory, where shared memory gives them 16.
+    pub(crate) const fn packed_chunk(self) -> Option<usize> {
+        match self {
+            Self::U4Align16 => Some(8),
+            Self::U6Align16 => Some(12),
+            _ => None,
+        }
+    }
+
+    /// Bits of one element in global memory.
     pub(crate) const fn bits(self) -> u64 {
         match self {
-            Self::U4 => 4,
+            Self::U4 | Self::U4Align16 => 4,
+            Self::U6Align16 => 6,
             Self::U8 => 8,
             Self::U16 | Self::F16 | Self::Bf16 => 16,
             Self::U32 | Self::S32 | Self::F32 | Self::F32Ftz | Self::Tf32 | Self::Tf32Ftz => 32,
@@ -169,6 +186,12 @@ pub enum TensorMapError {
     },
     #[error("out-of-bounds elements of type {0:?} cannot be NaN: fill with zero")]
     Fill(MapElement),
+    #[error("16U4_ALIGN16B and 16U6_ALIGN16B {0}")]
+    Padded(&'static str),
+    #[error("4-bit elements come in pairs: the innermost extent {0} is odd")]
+    OddNibbles(u64),
+    #[error("tile::gather4 and scatter4 need a two-dimensional map of boxes with one row")]
+    Rows4,
     #[error("tensor map field {field} cannot hold {value:#x}")]
     Code { field: &'static str, value: u64 },
     #[error("interleaved tensor layouts are not supported: use interleave none")]
@@ -277,8 +300,35 @@ impl TensorMap {
         self.validate_row()
     }
 
+    /// The rules of the types whose elements shared memory spaces out.
+    fn validate_padded(&self) -> Result<(), TensorMapError> {
+        let strides = &self.strides[..self.rank - 1];
+        let reason = match () {
+            _ if !self.address.is_multiple_of(32) => "need an address that is a multiple of 32",
+            _ if strides.iter().any(|s| !s.is_multiple_of(32)) => {
+                "need strides that are multiples of 32 bytes"
+            }
+            _ if !self.dims[0].is_multiple_of(128) => "need an inner extent of whole 128 elements",
+            _ if self.row_elements() != 128 => "need boxes whose inner extent is 128",
+            _ if !matches!(self.swizzle, Swizzle::None | Swizzle::B128) => {
+                "know no swizzle but that of 128 bytes"
+            }
+            _ => return Ok(()),
+        };
+        Err(TensorMapError::Padded(reason))
+    }
+
     fn validate_row(&self) -> Result<(), TensorMapError> {
-        let bits = u64::from(self.row_elements()) * self.element.bits();
+        if self.element.packed_chunk().is_some() {
+            self.validate_padded()?;
+        }
+        if self.element == MapElement::U4 && !self.dims[0].is_multiple_of(2) {
+            return Err(TensorMapError::OddNibbles(self.dims[0]));
+        }
+        let bits = match self.element.packed_chunk() {
+            Some(_) => u64::from(self.row_elements()) * 8,
+            None => u64::from(self.row_elements()) * self.element.bits(),
+        };
         let bytes = bits.div_ceil(8);
         if !bits.is_multiple_of(128) {
             return Err(TensorMapError::InnerBytes { bytes });
@@ -310,9 +360,33 @@ impl TensorMap {
         }
     }
 
-    /// Bytes of a row of the box: what is contiguous in global memory.
+    /// Bytes of a row of the box in shared memory: as many as in global memory, except where its
+    /// elements are spaced out.
     pub(crate) fn row_bytes(&self) -> u32 {
+        match self.element.packed_chunk() {
+            Some(_) => self.row_elements(),
+            None => self.packed_row(),
+        }
+    }
+
+    /// Bytes of a row of the box in global memory.
+    fn packed_row(&self) -> u32 {
         (u64::from(self.row_elements()) * self.element.bits() / 8) as u32
+    }
+
+    /// The map of the four rows that `tile::gather4` and `tile::scatter4` move.
+    pub(crate) fn of_four_rows(&self) -> Result<Self, TensorMapError> {
+        match &self.mode {
+            Mode::Tiled { extents } if self.rank == 2 && extents[1] == 1 => {
+                let mut four = *self;
+                let mut extents = *extents;
+                extents[1] = 4;
+                four.mode = Mode::Tiled { extents };
+                four.element_strides[1] = 1;
+                Ok(four)
+            }
+            _ => Err(TensorMapError::Rows4),
+        }
     }
 
     /// Rows of the box.
@@ -339,9 +413,10 @@ impl TensorMap {
         self.row_pitch() * (self.row_count() - 1) + self.row_bytes()
     }
 
-    /// Bytes of the box: what `complete_tx` counts, out-of-bounds included.
+    /// Bytes of the box: what `complete_tx` counts, out-of-bounds included but not the gaps between
+    /// elements that are spaced out.
     pub(crate) fn box_bytes(&self) -> u32 {
-        self.row_bytes() * self.row_count()
+        self.packed_row() * self.row_count()
     }
 }
 

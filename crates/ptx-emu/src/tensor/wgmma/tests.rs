@@ -30,6 +30,7 @@ fn tile(start: u32, swizzle: Swizzle, major: Major) -> Matrix {
         base_offset: 0,
         swizzle,
         major,
+        unit: 8,
     }
 }
 

@@ -28,6 +28,7 @@ impl Kind {
             Element::E5m2 => Self::E5m2,
             Element::S8 => Self::S8,
             Element::U8 => Self::U8,
+            Element::E2m3 | Element::E3m2 | Element::E2m1 => return None,
             Element::F64 | Element::S4 | Element::U4 | Element::B1 => return None,
         })
     }

@@ -1,0 +1,243 @@
+//! `tcgen05.alloc`, `dealloc` and `relinquish_alloc_permit`.
+
+use super::super::adversary::Delivery;
+use super::super::cluster::{Cluster, Flow};
+use super::super::door::{Act, Agent};
+use super::super::sync::illegal;
+use super::super::warp::{Wait, Warp};
+use super::tmem::{Ask, GRANULE, Piece, split};
+use super::{Checked, Ctas, uniform, whole_warp};
+use crate::fault::{Fault, FaultKind, Place};
+use crate::op::{Addr, CtaGroup, R32};
+use crate::tensor::tcgen05::COLUMNS;
+
+/// A number of columns that can be had.
+fn columns_of(w: &Warp, r: R32, what: &str) -> Checked<u32> {
+    let columns = uniform(w, r, &format!("the number of columns of {what}"))?;
+    match columns.is_power_of_two() && (GRANULE..=COLUMNS as u32).contains(&columns) {
+        true => Ok(columns),
+        false => Err(illegal(format!(
+            "{what} of {columns} columns: 32, 64, 128, 256 or 512 can be had"
+        ))),
+    }
+}
+
+impl Cluster<'_> {
+    pub(super) fn tmem_alloc(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        group: CtaGroup,
+        dst: Addr,
+        columns: R32,
+    ) -> Checked<Flow> {
+        const WHAT: &str = "tcgen05.alloc";
+        whole_warp(w, mask, WHAT)?;
+        let ctas = self.tmem_group(w, group, WHAT)?;
+        let columns = columns_of(w, columns, WHAT)?;
+        let own = w.cta as usize;
+        let tmem = &self.ctas[own].tmem;
+        if tmem.relinquished {
+            return Err(illegal(
+                "tcgen05.alloc after tcgen05.relinquish_alloc_permit of the same CTA",
+            ));
+        }
+        if let Some(last) = tmem.last.filter(|last| *last < columns) {
+            return Err(illegal(format!(
+                "tcgen05.alloc of {columns} columns after one of {last}: allocations of a CTA must \
+                 not grow"
+            )));
+        }
+        let to = self.shared_operand(w, dst, 0, 4, true)?;
+        let found = match ctas.peer(own) {
+            None => tmem.find(columns),
+            Some(peer) => self.ask_with(w, peer, columns)?,
+        };
+        let Some(first) = found else {
+            self.counters.barrier_waits += 1;
+            return Ok(Flow::Again(Wait::Columns { columns }));
+        };
+        if ctas.count == 1 {
+            let pc = w.pc;
+            let piece = Piece { first, columns, pc };
+            self.ctas[own].tmem.take(piece);
+        }
+        self.progress += 1;
+        self.pass_shared_piece((Agent::Thread, w.origin(1)), to, 4, Act::Write);
+        let bytes = self.shared_at(to, 4);
+        bytes.copy_from_slice(&first.to_le_bytes());
+        Ok(Flow::Next)
+    }
+
+    /// Allocates in both CTAs of a pair once both have asked.
+    fn ask_with(&mut self, w: &Warp, peer: usize, columns: u32) -> Checked<Option<u32>> {
+        let own = w.cta as usize;
+        match self.ctas[own].tmem.ask {
+            // Another warp of this CTA is before.
+            Some(ask) if ask.warp != w.index => return Ok(None),
+            Some(Ask {
+                granted: Some(first),
+                ..
+            }) => {
+                self.ctas[own].tmem.ask = None;
+                return Ok(Some(first));
+            }
+            _ => {}
+        }
+        let ask = Ask {
+            warp: w.index,
+            columns,
+            pc: w.pc,
+            granted: None,
+        };
+        self.ctas[own].tmem.ask = Some(ask);
+        let Some(other) = self.ctas[peer].tmem.ask else {
+            return Ok(None);
+        };
+        if other.granted.is_some() {
+            return Ok(None);
+        }
+        if other.columns != columns {
+            return Err(illegal(format!(
+                "tcgen05.alloc of {columns} columns where the other CTA of the pair asks for {}",
+                other.columns
+            )));
+        }
+        let Some(first) = self.ctas[own].tmem.find(columns) else {
+            return Ok(None);
+        };
+        for (cta, ask) in [(own, ask), (peer, other)] {
+            let pc = ask.pc;
+            let piece = Piece { first, columns, pc };
+            self.ctas[cta].tmem.take(piece);
+        }
+        self.ctas[own].tmem.ask = None;
+        self.ctas[peer].tmem.ask = Some(Ask {
+            granted: Some(first),
+            ..other
+        });
+        Ok(Some(first))
+    }
+
+    /// Whether an allocation that waits may be tried again.
+    pub(in crate::exec) fn columns_free(&self, cta: usize, warp: usize, columns: u32) -> bool {
+        let tmem = &self.ctas[cta].tmem;
+        if tmem.group != Some(CtaGroup::Pair) {
+            return tmem.find(columns).is_some();
+        }
+        match tmem.ask {
+            Some(ask) if ask.warp as usize == warp => {
+                let peer = self.ctas[cta ^ 1].tmem.ask;
+                let both = peer.is_some_and(|peer| peer.granted.is_none());
+                ask.granted.is_some() || (both && tmem.find(columns).is_some())
+            }
+            Some(_) => false,
+            None => true,
+        }
+    }
+
+    /// What an allocation waits for, in words.
+    pub(in crate::exec) fn columns_wanted(&self, cta: usize, columns: u32) -> String {
+        let tmem = &self.ctas[cta].tmem;
+        match tmem.find(columns) {
+            Some(_) => {
+                "tcgen05.alloc of cta_group::2: the other CTA of the pair has not come".to_owned()
+            }
+            None => format!(
+                "tcgen05.alloc: {columns} columns wanted, {} of {COLUMNS} are free",
+                tmem.free()
+            ),
+        }
+    }
+
+    pub(super) fn tmem_dealloc(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        group: CtaGroup,
+        (at, columns): (R32, R32),
+    ) -> Checked<Flow> {
+        const WHAT: &str = "tcgen05.dealloc";
+        whole_warp(w, mask, WHAT)?;
+        let ctas = self.tmem_group(w, group, WHAT)?;
+        let columns = columns_of(w, columns, WHAT)?;
+        let at = uniform(w, at, "the address of tcgen05.dealloc")?;
+        let (_, first) = split(at);
+        let own = w.cta as usize;
+        let pieces = &self.ctas[own].tmem.pieces;
+        let place = pieces.iter().position(|p| p.first == first);
+        let Some(place) = place else {
+            return Err(illegal(format!(
+                "tcgen05.dealloc of {columns} columns from {first} on, where no tcgen05.alloc began"
+            )));
+        };
+        let piece = pieces[place];
+        if piece.columns != columns {
+            return Err(illegal(format!(
+                "tcgen05.dealloc of {columns} columns from {first} on, where {} were allocated",
+                piece.columns
+            )));
+        }
+        self.idle_columns(ctas, own, &piece)?;
+        self.ctas[own].tmem.pieces.remove(place);
+        self.progress += 1;
+        // Whether it waits for the other CTA to do the same is left open.
+        match ctas.peer(own) {
+            Some(_) if self.adversary.delivery == Delivery::Latest => {
+                Ok(Flow::After(Wait::PeerColumns { first }))
+            }
+            _ => Ok(Flow::Next),
+        }
+    }
+
+    /// Nothing that was issued may still be at work in columns that are freed.
+    fn idle_columns(&self, ctas: Ctas, own: usize, piece: &Piece) -> Checked<()> {
+        let columns = piece.first..piece.first + piece.columns;
+        let busy = self.at_work(own, &columns, u128::MAX);
+        let Some(issued) = busy else { return Ok(()) };
+        let line = Place::of(self.env.program, issued.from.pc, [0; 3], 0, 0).line();
+        let whose = match ctas.count {
+            1 => "",
+            _ => ", in both CTAs of the pair",
+        };
+        Err(illegal(format!(
+            "tcgen05.dealloc of columns {} to {} while {} issued at {line} works there{whose}: wait \
+             for its tcgen05.commit first",
+            columns.start,
+            columns.end - 1,
+            issued.name()
+        )))
+    }
+
+    /// Whether the other CTA of a pair has freed the columns from `first` on.
+    pub(in crate::exec) fn peer_freed(&self, cta: usize, first: u32) -> bool {
+        let peer = self.ctas.get(cta ^ 1);
+        peer.is_none_or(|peer| peer.tmem.pieces.iter().all(|p| p.first != first))
+    }
+
+    pub(super) fn tmem_relinquish(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        group: CtaGroup,
+    ) -> Checked<Flow> {
+        const WHAT: &str = "tcgen05.relinquish_alloc_permit";
+        whole_warp(w, mask, WHAT)?;
+        self.tmem_group(w, group, WHAT)?;
+        self.ctas[w.cta as usize].tmem.relinquished = true;
+        self.progress += 1;
+        Ok(Flow::Next)
+    }
+
+    /// A CTA has ended: it must have freed what it allocated.
+    pub(in crate::exec) fn check_columns(&self, cta: usize) -> Result<(), Box<Fault>> {
+        let Some((pc, columns)) = self.ctas[cta].tmem.leak() else {
+            return Ok(());
+        };
+        let kind = FaultKind::illegal(format!(
+            "the CTA ended with {columns} columns of tensor memory that this tcgen05.alloc took: \
+             tcgen05.dealloc is missing"
+        ));
+        Err(self.fault(kind, cta, 0, pc, 0))
+    }
+}

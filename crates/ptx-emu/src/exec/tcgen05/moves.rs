@@ -1,0 +1,255 @@
+//! `tcgen05.ld`, `tcgen05.st` and the waits for them.
+
+use super::super::adversary::Delivery;
+use super::super::cluster::{Cluster, Flow};
+use super::super::convert::pool;
+use super::super::sync::illegal;
+use super::super::warp::{V32, Warp};
+use super::tmem::{POISON, Reach, split};
+use super::{Checked, whole_warp};
+use crate::fault::Place;
+use crate::op::{R32, Slot, TmemMove};
+use crate::tensor::tcgen05::{COLUMNS, LANES, MoveLanes, MoveShape};
+
+/// Words of tensor memory that a warp moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rectangle {
+    shape: MoveShape,
+    split: u32,
+    packed: bool,
+    lane: u32,
+    column: u32,
+}
+
+/// A load that was issued and not waited for.
+#[derive(Clone)]
+pub(crate) struct Loaded {
+    pub(crate) pc: u32,
+    from: Rectangle,
+    /// What it found, if it has looked already.
+    values: Option<Box<[V32]>>,
+}
+
+/// A store that was issued and not waited for.
+#[derive(Clone)]
+pub(crate) struct Stored {
+    to: Rectangle,
+    values: Box<[V32]>,
+}
+
+impl Rectangle {
+    /// Where register `j` of thread `t` lies: the word, and the one that holds its upper half.
+    fn place(&self, t: usize, j: usize) -> (usize, usize) {
+        let (lane, column) = self.shape.place(t, j, self.split);
+        let lane = self.lane as usize + lane;
+        let word = |column: usize| (self.column as usize + column) * LANES + lane;
+        match self.packed {
+            false => (word(column), word(column)),
+            true => (word(2 * column), word(2 * column + 1)),
+        }
+    }
+
+    /// Columns of tensor memory from first to last.
+    fn reaches(&self) -> Vec<Reach> {
+        let lanes = match self.shape.tall() {
+            32 => 0xffff_ffff,
+            _ => 0xffff,
+        };
+        let wide = self.shape.columns() * if self.packed { 2 } else { 1 };
+        let split = self.split * if self.packed { 2 } else { 1 };
+        let starts = match self.shape.lanes {
+            MoveLanes::L16x32x2 => vec![self.column, self.column + split],
+            _ => vec![self.column],
+        };
+        let reach = |start: u32| Reach {
+            columns: start..start + wide,
+            lanes: lanes << self.lane,
+        };
+        starts.into_iter().map(reach).collect()
+    }
+
+    fn load(&self, words: &[u32], registers: usize) -> Box<[V32]> {
+        (0..registers).map(|j| self.register(words, j)).collect()
+    }
+
+    fn register(&self, words: &[u32], j: usize) -> V32 {
+        if self.shape.lanes == MoveLanes::L32x32 && !self.packed {
+            let first = self.place(0, j).0;
+            let mut lanes = [0; 32];
+            lanes.copy_from_slice(&words[first..][..32]);
+            return V32(lanes);
+        }
+        V32(std::array::from_fn(|t| {
+            match (self.packed, self.place(t, j)) {
+                (false, (word, _)) => words[word],
+                (true, (low, high)) => words[low] & 0xffff | words[high] << 16,
+            }
+        }))
+    }
+
+    fn store(&self, words: &mut [u32], values: &[V32]) {
+        for (j, register) in values.iter().enumerate() {
+            for (t, &value) in register.0.iter().enumerate() {
+                let (low, high) = self.place(t, j);
+                match self.packed {
+                    false => words[low] = value,
+                    true => (words[low], words[high]) = (value & 0xffff, value >> 16),
+                }
+            }
+        }
+    }
+}
+
+impl Cluster<'_> {
+    /// What a warp moves, which must be its own and allocated.
+    fn rectangle(&self, w: &Warp, mask: u32, op: &TmemMove) -> Checked<Rectangle> {
+        let what = if op.store { "tcgen05.st" } else { "tcgen05.ld" };
+        whole_warp(w, mask, what)?;
+        let addresses = self.addresses(w, op.at);
+        if addresses.iter().any(|a| *a != addresses[0]) {
+            return Err(illegal(format!(
+                "{what}: its address differs between the lanes of the warp"
+            )));
+        }
+        let (lane, column) = split(addresses[0] as u32);
+        let quarter = w.index % 4;
+        if lane / 32 != quarter {
+            return Err(illegal(format!(
+                "{what} of lane {lane}: warp {} reaches lanes {} to {} only (warp number modulo 4)",
+                w.index,
+                32 * quarter,
+                32 * quarter + 31
+            )));
+        }
+        let begins = match op.shape.tall() {
+            32 => lane % 32 == 0,
+            _ => lane % 16 == 0,
+        };
+        if !begins {
+            return Err(illegal(format!(
+                "{what} of lane {lane}, which is not a multiple of {}",
+                op.shape.tall()
+            )));
+        }
+        let rectangle = Rectangle {
+            shape: op.shape,
+            split: op.split,
+            packed: op.packed,
+            lane,
+            column,
+        };
+        let tmem = &self.ctas[w.cta as usize].tmem;
+        for reach in rectangle.reaches() {
+            let columns = reach.columns;
+            if columns.end > COLUMNS as u32 || !tmem.holds(&columns) {
+                return Err(illegal(format!(
+                    "{what} of columns {} to {} of tensor memory, which are not all allocated",
+                    columns.start,
+                    columns.end - 1
+                )));
+            }
+        }
+        Ok(rectangle)
+    }
+
+    /// Whether what a load or store meets is still being worked on, or was never written.
+    fn meets_work(&mut self, w: &Warp, from: &Rectangle) -> bool {
+        for reach in from.reaches() {
+            let busy = self.at_work(w.cta as usize, &reach.columns, reach.lanes);
+            if let Some(issued) = busy {
+                let line = Place::of(self.env.program, issued.from.pc, [0; 3], 0, 0).line();
+                let what = format!(
+                    "tensor memory read before {} issued at {line} was done: wait for its \
+                     tcgen05.commit",
+                    issued.name()
+                );
+                self.note_early(w, what);
+                return true;
+            }
+            let unwritten = self.ctas[w.cta as usize].tmem.unwritten(&reach);
+            if let Some(column) = unwritten {
+                let what = format!(
+                    "column {column} of tensor memory read, which nobody has written (or a \
+                     tcgen05.st without its wait::st)"
+                );
+                self.note_early(w, what);
+                return false;
+            }
+        }
+        false
+    }
+
+    pub(super) fn tmem_load(&mut self, w: &mut Warp, mask: u32, op: &TmemMove) -> Checked<Flow> {
+        let from = self.rectangle(w, mask, op)?;
+        let registers = usize::from(op.regs.len);
+        let values = match self.meets_work(w, &from) {
+            true => Some(vec![V32([POISON; 32]); registers].into_boxed_slice()),
+            false if self.adversary.delivery == Delivery::Latest => None,
+            false => Some(from.load(&self.ctas[w.cta as usize].tmem.words, registers)),
+        };
+        let pc = w.pc;
+        w.wgmma.defer_load(Loaded { pc, from, values });
+        self.env.lock_loaded(w, pc);
+        Ok(Flow::Next)
+    }
+
+    pub(super) fn tmem_store(&mut self, w: &mut Warp, mask: u32, op: &TmemMove) -> Checked<Flow> {
+        let to = self.rectangle(w, mask, op)?;
+        let slots = pool(self.env.program, op.regs);
+        let value = |slot: &Slot| match slot {
+            Slot::W32(r) => V32(*w.get(*r)),
+            _ => V32([0; 32]),
+        };
+        let values: Box<[V32]> = slots.iter().map(value).collect();
+        let tmem = &mut self.ctas[w.cta as usize].tmem;
+        match self.adversary.delivery {
+            // Until it is waited for, nobody can tell what is there.
+            Delivery::Latest => {
+                to.store(&mut tmem.words, &vec![V32([POISON; 32]); values.len()]);
+                to.reaches()
+                    .iter()
+                    .for_each(|reach| tmem.mark(reach, false));
+                w.stored.push(Stored { to, values });
+            }
+            _ => {
+                to.store(&mut tmem.words, &values);
+                to.reaches().iter().for_each(|reach| tmem.mark(reach, true));
+            }
+        }
+        self.progress += 1;
+        Ok(Flow::Next)
+    }
+
+    pub(super) fn tmem_wait(&mut self, w: &mut Warp, mask: u32, store: bool) -> Checked<Flow> {
+        let what = if store {
+            "tcgen05.wait::st"
+        } else {
+            "tcgen05.wait::ld"
+        };
+        whole_warp(w, mask, what)?;
+        let program = self.env.program;
+        let tmem = &mut self.ctas[w.cta as usize].tmem;
+        if store {
+            for Stored { to, values } in std::mem::take(&mut w.stored) {
+                to.store(&mut tmem.words, &values);
+                to.reaches().iter().for_each(|reach| tmem.mark(reach, true));
+            }
+            return Ok(Flow::Next);
+        }
+        let words = &tmem.words;
+        w.retire_loads(|loaded, registers| {
+            let crate::op::Op::TmemMove(op) = &program.insts[loaded.pc as usize].op else {
+                return;
+            };
+            for (j, slot) in pool(program, op.regs).iter().enumerate() {
+                if let Slot::W32(R32(r)) = slot {
+                    registers[*r as usize] = match &loaded.values {
+                        Some(values) => values[j],
+                        None => loaded.from.register(words, j),
+                    };
+                }
+            }
+        });
+        Ok(Flow::Next)
+    }
+}

@@ -1,0 +1,200 @@
+//! Tensor memory of one CTA: its words, who allocated them, and what is still to be done to them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::issue::Issued;
+use crate::op::CtaGroup;
+use crate::tensor::tcgen05::{COLUMNS, LANES};
+
+/// What nobody has written reads as: NaN.
+pub(super) const POISON: u32 = u32::MAX;
+
+/// Columns of a granule, the least that is allocated.
+pub(super) const GRANULE: u32 = 32;
+
+/// Columns that were allocated together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub first: u32,
+    pub columns: u32,
+    /// The instruction that allocated them.
+    pub pc: u32,
+}
+
+/// A warp that waits for its peer to allocate as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ask {
+    pub warp: u32,
+    pub columns: u32,
+    pub pc: u32,
+    /// Where, once both have asked.
+    pub granted: Option<u32>,
+}
+
+/// Columns and lanes of tensor memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reach {
+    pub columns: Range<u32>,
+    pub lanes: u128,
+}
+
+impl Reach {
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        self.columns.start < other.columns.end
+            && other.columns.start < self.columns.end
+            && self.lanes & other.lanes != 0
+    }
+}
+
+/// Tensor memory of one CTA.
+#[derive(Default)]
+pub(crate) struct Tmem {
+    /// Column after column; empty until the first allocation.
+    pub(super) words: Vec<u32>,
+    /// Lanes of each column that were written since they were allocated.
+    written: Vec<u128>,
+    pub(super) pieces: Vec<Piece>,
+    /// Columns of the last allocation.
+    pub(super) last: Option<u32>,
+    pub(super) relinquished: bool,
+    pub(super) group: Option<CtaGroup>,
+    pub(super) ask: Option<Ask>,
+    /// What has been issued and not performed.
+    pub(super) queue: VecDeque<Issued>,
+}
+
+impl Tmem {
+    /// That of a CTA that begins, in the place of another.
+    pub(crate) fn renew(&mut self) {
+        *self = Self {
+            words: std::mem::take(&mut self.words),
+            written: std::mem::take(&mut self.written),
+            ..Self::default()
+        };
+    }
+
+    /// Bytes it holds on to.
+    pub(crate) fn storage(&self) -> usize {
+        size_of_val(&self.words[..]) + size_of_val(&self.written[..])
+    }
+
+    /// The instruction that allocated columns nobody has freed, and how many there are.
+    pub(crate) fn leak(&self) -> Option<(u32, u32)> {
+        let first = self.pieces.first()?;
+        Some((first.pc, self.pieces.iter().map(|p| p.columns).sum()))
+    }
+
+    /// Columns nobody has.
+    pub(super) fn free(&self) -> u32 {
+        COLUMNS as u32 - self.pieces.iter().map(|p| p.columns).sum::<u32>()
+    }
+
+    /// The first free run of so many columns that begins at a multiple of them.
+    pub(super) fn find(&self, columns: u32) -> Option<u32> {
+        let free = |first: u32| {
+            let meets = |p: &Piece| p.first < first + columns && first < p.first + p.columns;
+            !self.pieces.iter().any(meets)
+        };
+        (0..COLUMNS as u32)
+            .step_by(columns as usize)
+            .find(|&first| free(first))
+    }
+
+    /// Takes columns, whose contents are nobody's.
+    pub(super) fn take(&mut self, piece: Piece) {
+        self.words.resize(COLUMNS * LANES, POISON);
+        self.written.resize(COLUMNS, 0);
+        let columns = piece.first as usize..(piece.first + piece.columns) as usize;
+        self.words[columns.start * LANES..columns.end * LANES].fill(POISON);
+        self.written[columns].fill(0);
+        self.pieces.push(piece);
+        self.last = Some(piece.columns);
+    }
+
+    /// Whether all of these columns are allocated.
+    pub(super) fn holds(&self, columns: &Range<u32>) -> bool {
+        let mut at = columns.start;
+        while at < columns.end {
+            let Some(piece) = self
+                .pieces
+                .iter()
+                .find(|p| (p.first..p.first + p.columns).contains(&at))
+            else {
+                return false;
+            };
+            at = piece.first + piece.columns;
+        }
+        true
+    }
+
+    /// The first column of a reach that has a lane nobody has written.
+    pub(super) fn unwritten(&self, reach: &Reach) -> Option<u32> {
+        let missing = |column: &u32| self.written[*column as usize] & reach.lanes != reach.lanes;
+        reach.columns.clone().find(missing)
+    }
+
+    pub(super) fn mark(&mut self, reach: &Reach, written: bool) {
+        for column in reach.columns.clone() {
+            let lanes = &mut self.written[column as usize];
+            match written {
+                true => *lanes |= reach.lanes,
+                false => *lanes &= !reach.lanes,
+            }
+        }
+    }
+}
+
+/// The lane and column of an address. Bits above the 128 lanes are ignored.
+pub(super) fn split(address: u32) -> (u32, u32) {
+    (address >> 16 & 127, address & 0xffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_aligned_run_that_fits_is_taken() {
+        let mut tmem = Tmem::default();
+        let mut take = |columns| {
+            let first = tmem.find(columns)?;
+            tmem.take(Piece {
+                first,
+                columns,
+                pc: 0,
+            });
+            Some(first)
+        };
+        let taken = [
+            take(64),
+            take(32),
+            take(128),
+            take(32),
+            take(256),
+            take(256),
+        ];
+        let expected = [Some(0), Some(64), Some(128), Some(96), Some(256), None];
+        assert_eq!(taken, expected);
+        assert!(tmem.holds(&(0..512)));
+        assert_eq!(tmem.free(), 0);
+        tmem.pieces.retain(|p| p.first != 96);
+        assert!(!tmem.holds(&(90..97)) && tmem.holds(&(90..96)));
+        assert_eq!(tmem.find(32), Some(96));
+    }
+
+    #[test]
+    fn what_nobody_wrote_is_known() {
+        let mut tmem = Tmem::default();
+        tmem.take(Piece {
+            first: 0,
+            columns: 32,
+            pc: 0,
+        });
+        let reach = |columns, lanes| Reach { columns, lanes };
+        tmem.mark(&reach(0..4, 0xffff), true);
+        assert_eq!(tmem.unwritten(&reach(0..4, 0xff)), None);
+        assert_eq!(tmem.unwritten(&reach(2..6, 0xff)), Some(4));
+        assert_eq!(tmem.unwritten(&reach(1..2, 0x1_0000)), Some(1));
+    }
+}

@@ -1,0 +1,158 @@
+//! Where warps wait for one another: barriers of CTAs and clusters, and mbarriers.
+
+use ptx_emu::trace::BarrierAt;
+
+use super::way::Way;
+use super::{Item, Parked, Sim, Ticks, ticks};
+use crate::times::{Cause, Spent};
+
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    pub(super) arrived: u32,
+    pub(super) waiting: Vec<usize>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Mbarrier {
+    pub(super) count: i64,
+    pub(super) pending: i64,
+    pub(super) bytes: i64,
+    pub(super) phase: u32,
+    /// Warps and the boards that wait for the end of a parity.
+    pub(super) waiting: Vec<(usize, u8, u32)>,
+}
+
+impl Sim<'_> {
+    /// A barrier of the CTA.
+    pub(super) fn meet(
+        &mut self,
+        index: usize,
+        now: Ticks,
+        id: u32,
+        threads: u32,
+        waits: bool,
+    ) -> bool {
+        let cta = self.warps[index].cta;
+        let mut way = self.way(index, now);
+        let gate = self.ctas[cta].barriers.entry(id).or_default();
+        gate.arrived += 32;
+        if gate.arrived >= threads {
+            gate.arrived = 0;
+            let latency = ticks(self.machine.barrier_latency);
+            let open = now + latency;
+            way.go(Cause::Barriers, latency);
+            let waiting = std::mem::take(&mut gate.waiting);
+            for other in waiting {
+                self.wake(other, open, way);
+            }
+            if waits {
+                self.hold(index, now, open, Spent::Barrier);
+            }
+            return true;
+        }
+        if waits {
+            gate.waiting.push(index);
+            self.warps[index].parked = Some((Parked::Gate, Spent::Barrier, now));
+            self.warps[index].step += 1;
+            return false;
+        }
+        true
+    }
+
+    /// Opens the cluster's barrier if all warps that are left have arrived.
+    pub(super) fn open_cluster(&mut self, cluster: usize, now: Ticks, mut way: Way) {
+        let state = &mut self.clusters[cluster];
+        if state.gate.arrived == 0 || state.gate.arrived < state.warps {
+            return;
+        }
+        state.gate.arrived = 0;
+        state.phase += 1;
+        let latency = ticks(self.machine.cluster_latency);
+        state.opened = now + latency;
+        way.go(Cause::Barriers, latency);
+        let open = state.opened;
+        for waiting in std::mem::take(&mut state.gate.waiting) {
+            self.wake(waiting, open, way);
+        }
+    }
+
+    /// A warp that stood at a barrier goes on, when the last has come this way.
+    pub(super) fn wake(&mut self, index: usize, at: Ticks, way: Way) {
+        let warp = &mut self.warps[index];
+        warp.next = warp.next.max(at);
+        let next = warp.next;
+        if let Some((_, spent, since)) = warp.parked.take() {
+            self.spend(index, spent, since, at);
+            self.adopt(index, way, at);
+        }
+        self.push(next, Item::Warp(index));
+    }
+
+    /// Arrivals and bytes are on their way to a barrier of a CTA's cluster.
+    pub(super) fn send(
+        &mut self,
+        at: Ticks,
+        cta: usize,
+        barrier: BarrierAt,
+        (arrivals, bytes): (u32, u32),
+        way: Way,
+    ) {
+        let (cluster, way) = (self.ctas[cta].cluster, self.ways.keep(way));
+        let item = Item::Reach {
+            cluster,
+            barrier,
+            arrivals,
+            bytes,
+            way,
+        };
+        self.push(at, item);
+    }
+
+    pub(super) fn reach(
+        &mut self,
+        cluster: usize,
+        barrier: BarrierAt,
+        arrivals: u32,
+        bytes: u32,
+        now: Ticks,
+        mut way: Way,
+    ) {
+        let state = self.clusters[cluster].mbarriers.entry(barrier).or_default();
+        state.pending -= i64::from(arrivals);
+        state.bytes -= i64::from(bytes);
+        if state.pending > 0 || state.bytes != 0 {
+            return;
+        }
+        let ended = state.phase % 2;
+        state.phase += 1;
+        state.pending += state.count;
+        let latency = ticks(self.machine.wake_latency);
+        let wake = now + latency;
+        way.go(Cause::Barriers, latency);
+        let waiting = std::mem::take(&mut state.waiting);
+        let (through, still): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .partition(|&(_, _, parity)| parity % 2 == ended);
+        state.waiting = still;
+        for (warp, board, _) in through {
+            match board {
+                u8::MAX => self.wake(warp, wake, way),
+                board => {
+                    let state = &mut self.warps[warp];
+                    let at = usize::from(board);
+                    state.phases[at] -= 1;
+                    state.boards[at] = state.boards[at].max(wake);
+                    let waits = |&(parked, ..): &(Parked, _, _)| parked == Parked::Board(at);
+                    if state.phases[at] == 0
+                        && let Some((_, spent, since)) = state.parked.take_if(|p| waits(p))
+                    {
+                        let next = state.next.max(state.boards[at]);
+                        self.spend(warp, spent, since, next);
+                        self.adopt(warp, way, wake);
+                        self.push(next, Item::Warp(warp));
+                    }
+                }
+            }
+        }
+    }
+}

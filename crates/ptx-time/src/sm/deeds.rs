@@ -1,0 +1,276 @@
+//! What instructions do besides taking their turn.
+
+use ptx_emu::trace::Deed;
+
+use super::barriers::Mbarrier;
+use super::{PARTITIONS, Parked, Sim, Ticks, ticks};
+use crate::times::{Cause, Spent};
+
+impl Sim<'_> {
+    /// Does a deed. False if the warp stands still until somebody wakes it.
+    pub(super) fn act(
+        &mut self,
+        index: usize,
+        now: Ticks,
+        deed: &Deed,
+        issued: Option<u32>,
+        board: Option<u8>,
+    ) -> bool {
+        let m = self.machine;
+        let (sm, partition, cta) = {
+            let warp = &self.warps[index];
+            (warp.sm, warp.partition, warp.cta)
+        };
+        match *deed {
+            Deed::Shared {
+                wavefronts, atomic, ..
+            } => {
+                let state = &mut self.sms[sm];
+                let start = state.shared.max(now);
+                state.shared = start + ticks(f64::from(wavefronts) * m.shared_interval);
+                let latency = match atomic {
+                    true => m.shared_atomic_latency,
+                    false => m.shared_latency,
+                };
+                let done = state.shared + ticks(latency - m.shared_interval);
+                self.occupy(index, board, done, Spent::Result, Cause::Shared);
+            }
+            Deed::Remote {
+                bytes,
+                barrier,
+                writes,
+                ..
+            } => {
+                let state = &mut self.sms[sm];
+                let start = state.remote.max(now);
+                state.remote = start + ticks(f64::from(bytes) / m.remote_port);
+                let done = state.remote + ticks(m.remote_latency);
+                if !writes {
+                    self.occupy(index, board, done, Spent::Result, Cause::Barriers);
+                }
+                if let Some(barrier) = barrier {
+                    let mut way = self.way(index, now);
+                    way.go(Cause::Barriers, done - now);
+                    self.send(done, cta, barrier, (0, bytes), way);
+                }
+            }
+            Deed::Global { at, writes, atomic } => {
+                let (done, cause) = self.fetch(sm, now, &at, writes);
+                if writes {
+                    self.warps[index].stored = Some(now);
+                }
+                if !writes || atomic {
+                    self.occupy(index, board, done, Spent::Memory, cause);
+                }
+            }
+            Deed::LaneCopy { at } => {
+                let (done, cause) = self.fetch(sm, now, &at, false);
+                let warp = &mut self.warps[index];
+                warp.copies_cause = cause;
+                warp.lane_open = warp.lane_open.max(done);
+                warp.lane_done = warp.lane_done.max(done);
+            }
+            Deed::LaneCommit => {
+                let warp = &mut self.warps[index];
+                let open = std::mem::take(&mut warp.lane_open);
+                warp.lane_groups.push_back(open);
+            }
+            Deed::BulkCommit => {
+                let warp = &mut self.warps[index];
+                let open = std::mem::take(&mut warp.bulk_open);
+                warp.bulk_groups.push_back(open);
+            }
+            Deed::LaneWait(groups) => {
+                let all = &mut self.warps[index].lane_groups;
+                let ended = all.len().saturating_sub(groups as usize);
+                let until = all.drain(..ended).fold(now, Ticks::max);
+                let cause = self.warps[index].copies_cause;
+                self.hold_on(index, now, until, Spent::Copies, cause);
+            }
+            Deed::BulkWait { groups, read } => {
+                let all = &mut self.warps[index].bulk_groups;
+                let ended = all.len().saturating_sub(groups as usize);
+                let when = |(done, was_read)| if read { was_read } else { done };
+                let until = all.drain(..ended).map(when).fold(now, Ticks::max);
+                let cause = self.warps[index].copies_cause;
+                self.hold_on(index, now, until, Spent::Copies, cause);
+            }
+            Deed::LaneArrive { barrier, arrivals } => {
+                let open = self.warps[index].lane_done.max(now);
+                let latency = ticks(m.arrive_latency);
+                let mut way = self.way(index, now);
+                way.go(self.warps[index].copies_cause, open - now);
+                way.go(Cause::Barriers, latency);
+                self.send(open + latency, cta, barrier, (arrivals, 0), way);
+            }
+            Deed::Bulk {
+                way,
+                at,
+                rows,
+                bytes,
+                to,
+                barrier,
+                pair,
+            } => {
+                let start = now.max(self.map_read(sm, now, issued));
+                self.bulk(index, (now, start), way, at, rows, bytes, (to, pair), barrier);
+            }
+            Deed::Barrier { id, threads, waits } => {
+                return self.meet(index, now, id, threads, waits);
+            }
+            Deed::Init { barrier, count } => {
+                let cluster = self.ctas[cta].cluster;
+                let count = i64::from(count);
+                self.clusters[cluster].mbarriers.insert(
+                    barrier,
+                    Mbarrier {
+                        count,
+                        pending: count,
+                        ..Mbarrier::default()
+                    },
+                );
+            }
+            Deed::Arrive {
+                barrier,
+                arrivals,
+                expects,
+            } => {
+                let state = &self.ctas[cta];
+                let (cluster, far) = (state.cluster, barrier.rank != state.rank);
+                let latency = match far {
+                    true => m.remote_latency,
+                    false => m.arrive_latency,
+                };
+                if expects > 0 {
+                    let of = self.clusters[cluster].mbarriers.entry(barrier).or_default();
+                    of.bytes += i64::from(expects);
+                }
+                let mut way = self.way(index, now);
+                way.go(Cause::Barriers, ticks(latency));
+                self.send(now + ticks(latency), cta, barrier, (arrivals, 0), way);
+            }
+            Deed::Await { barrier, parity } => {
+                let cluster = self.ctas[cta].cluster;
+                let state = self.clusters[cluster].mbarriers.entry(barrier).or_default();
+                if state.phase % 2 == parity % 2 {
+                    match board {
+                        Some(board) => {
+                            state.waiting.push((index, board, parity));
+                            let warp = &mut self.warps[index];
+                            warp.phases[usize::from(board)] += 1;
+                            warp.board_spent[usize::from(board)] = Spent::Phase;
+                            warp.board_cause[usize::from(board)] = Cause::Barriers;
+                        }
+                        None => {
+                            state.waiting.push((index, u8::MAX, parity));
+                            self.warps[index].parked = Some((Parked::Gate, Spent::Phase, now));
+                            self.warps[index].step += 1;
+                            return false;
+                        }
+                    }
+                }
+            }
+            Deed::ClusterArrive => {
+                let cluster = self.ctas[cta].cluster;
+                let state = &mut self.clusters[cluster];
+                self.warps[index].cluster_phase = state.phase + 1;
+                state.gate.arrived += 1;
+                let way = self.way(index, now);
+                self.open_cluster(cluster, now, way);
+            }
+            Deed::ClusterWait => {
+                let cluster = self.ctas[cta].cluster;
+                let state = &mut self.clusters[cluster];
+                if state.phase < self.warps[index].cluster_phase {
+                    state.gate.waiting.push(index);
+                    self.warps[index].parked = Some((Parked::Gate, Spent::Barrier, now));
+                    self.warps[index].step += 1;
+                    return false;
+                }
+                let opened = state.opened;
+                self.hold(index, now, opened, Spent::Barrier);
+            }
+            Deed::Wgmma {
+                n,
+                registers,
+                sparse,
+                ..
+            } => {
+                // K is 256 bits of whatever element, or twice that of a sparse A at twice the rate.
+                let cycles = (f64::from(n) * m.wgmma_column).max(m.wgmma_least);
+                // Operands from shared memory: A for this warp, a quarter of B; the port is that
+                // of all four. Products that cost nothing need none.
+                let free = m.wgmma_column == 0.0;
+                let rows = if registers { 0.0 } else { 512.0 };
+                let column = if sparse { 16.0 } else { 8.0 };
+                let port = (rows + f64::from(n) * column) / 128.0 * m.shared_interval;
+                let port = if free { 0.0 } else { port };
+                let cycles = cycles.max(port * PARTITIONS as f64);
+                let state = &mut self.sms[sm];
+                state.shared = state.shared.max(now) + ticks(port);
+                let start = state.tensor[partition].max(now);
+                let end = start + ticks(cycles);
+                state.tensor[partition] = end;
+                self.tensor_busy += ticks(cycles);
+                let steal = ticks(m.wgmma_steal + m.wgmma_steal_column * f64::from(n));
+                for pipe in &mut state.pipes[partition] {
+                    *pipe = (*pipe).max(now) + steal;
+                    state.stolen[partition] = state.stolen[partition].max(*pipe);
+                }
+                let done = end + ticks(m.wgmma_latency);
+                let warp = &mut self.warps[index];
+                warp.wgmma_open = warp.wgmma_open.max(done);
+                self.multiply(index, start, done);
+            }
+            Deed::WgmmaCommit => {
+                let warp = &mut self.warps[index];
+                let open = std::mem::take(&mut warp.wgmma_open);
+                warp.wgmma_groups.push_back(open);
+            }
+            Deed::WgmmaWait(groups) => {
+                let warp = &mut self.warps[index];
+                let mut until = now;
+                while warp.wgmma_groups.len() > groups as usize {
+                    until = until.max(warp.wgmma_groups.pop_front().unwrap_or(0));
+                }
+                self.hold(
+                    index,
+                    now,
+                    until + ticks(m.wgmma_wait_latency),
+                    Spent::Wgmma,
+                );
+            }
+            Deed::WgmmaFence | Deed::AllowLaunch | Deed::Registers(_) => {}
+            Deed::Mma { shape, bits } => {
+                let [rows, columns, depth] = shape.map(f64::from);
+                let share = rows * columns * depth * f64::from(bits) / (16.0 * 8.0 * 16.0 * 16.0);
+                let state = &mut self.sms[sm];
+                let start = state.tensor[partition].max(now);
+                state.tensor[partition] = start + ticks(share * m.mma_interval);
+                self.tensor_busy += ticks(share * m.mma_interval);
+                let done = state.tensor[partition] + ticks(m.mma_latency);
+                self.occupy(index, board, done, Spent::Wgmma, Cause::Tensor);
+                self.multiply(index, start, done);
+            }
+            Deed::AwaitLaunch => {
+                let gate = ticks(self.work.gate);
+                self.hold(index, now, gate, Spent::Launch);
+            }
+            // A fence the compiler has left out costs nothing.
+            Deed::Fence { .. } if issued.is_none() => {}
+            Deed::Fence { beyond_cta, .. } => {
+                let latency = match beyond_cta {
+                    true => m.far_fence_latency,
+                    false => m.fence_latency,
+                };
+                self.hold(index, now, now + ticks(latency), Spent::Memory);
+            }
+            Deed::Sleep(nanos) => {
+                let cycles = f64::from(nanos) * m.clock_mhz / 1000.0;
+                self.hold(index, now, now + ticks(cycles), Spent::Issuing);
+            }
+            Deed::Stamp => self.warps[index].stamps.push(now),
+        }
+        true
+    }
+}

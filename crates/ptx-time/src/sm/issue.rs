@@ -1,0 +1,263 @@
+//! Who issues what, when: scoreboards, schedulers and pipes.
+
+use ptx_emu::trace::{Deed, Event};
+
+use super::way::cause;
+use super::{Item, Parked, Sim, Ticks, ticks};
+use crate::sass::Kind;
+use crate::times::{Cause, Spent};
+
+/// The units of a partition that a kind takes, each for its interval. Half precision is done by
+/// both halves of the arithmetic at once.
+fn pipes(kind: Kind) -> &'static [usize] {
+    const ALU: usize = 0;
+    const FMA: usize = 1;
+    const MUFU: usize = 2;
+    const DOUBLE: usize = 3;
+    const UNIFORM: usize = 4;
+    match kind {
+        Kind::Alu | Kind::Pack => &[ALU],
+        Kind::Imad | Kind::ImadHigh | Kind::Fma => &[FMA],
+        Kind::Half => &[ALU, FMA],
+        Kind::Mufu | Kind::Convert => &[MUFU],
+        Kind::Double => &[DOUBLE],
+        Kind::Uniform | Kind::ToUniform | Kind::Constant => &[UNIFORM],
+        _ => &[],
+    }
+}
+
+/// What is in the way of those who wait for an instruction's result, unless its deed says more.
+fn cause_of(kind: Kind) -> Cause {
+    match kind {
+        Kind::Shared => Cause::Shared,
+        Kind::Global | Kind::Local | Kind::Fence => Cause::Latency,
+        Kind::Arrive | Kind::Phase => Cause::Barriers,
+        Kind::Mma => Cause::Tensor,
+        _ => Cause::Arithmetic,
+    }
+}
+
+impl Sim<'_> {
+    /// Issues the warp's next instruction, or says when to try again.
+    pub(super) fn go_on(&mut self, index: usize, now: Ticks) {
+        let warp = &mut self.warps[index];
+        let (part, step) = loop {
+            let Some(&part) = warp.parts.get(warp.part) else {
+                return self.leave(index, now);
+            };
+            let steps = &self.scribe.stretch(part).steps;
+            if let Some(&step) = steps.get(warp.step) {
+                break (part, step);
+            }
+            warp.part += 1;
+            warp.step = 0;
+        };
+        let deed = step
+            .deed
+            .map(|at| match warp.events[part.base + at as usize] {
+                Event::Did { deed, .. } => deed,
+                Event::Run { .. } => unreachable!("only deeds are told"),
+            });
+        let Some(op) = step.op else {
+            // Nobody issues it: it happens here.
+            if let Some(deed) = deed
+                && !self.act(index, now, &deed, None, None)
+            {
+                return;
+            }
+            self.warps[index].step += 1;
+            let next = self.warps[index].next.max(now);
+            return self.push(next, Item::Warp(index));
+        };
+        self.issue(index, now, op, deed);
+    }
+
+    fn issue(&mut self, index: usize, now: Ticks, op: u32, deed: Option<Deed>) {
+        let sass = self.work.code.instructions[op as usize];
+        let line = self.work.code.lines[op as usize];
+        let warp = &mut self.warps[index];
+        // The assembler's own instructions stand for the line before them.
+        if line != 0 {
+            warp.line = line;
+        }
+        // Scoreboards.
+        let mut ready = now;
+        let mut board = None;
+        for at in 0..6 {
+            if sass.waits >> at & 1 == 0 {
+                continue;
+            }
+            if warp.phases[at] > 0 {
+                let (_, _, since) = *warp.parked.get_or_insert((Parked::Gate, Spent::Phase, now));
+                warp.parked = Some((Parked::Board(at), Spent::Phase, since));
+                return;
+            }
+            if warp.boards[at] > ready {
+                ready = warp.boards[at];
+                board = Some(at);
+            }
+        }
+        if let Some(at) = board {
+            let (spent, cause) = (warp.board_spent[at], warp.board_cause[at]);
+            self.spend_on(index, spent, cause, now, ready);
+            return self.push(ready, Item::Warp(index));
+        }
+        let (sm, partition) = (warp.sm, warp.partition);
+        if let Some((_, spent, since)) = warp.parked.take() {
+            self.spend(index, spent, since, now);
+        }
+        let units = pipes(sass.kind);
+        let state = &mut self.sms[sm];
+        // Who is free last is what it waits for.
+        let (mut free, mut cause) = (state.issue[partition], Cause::Issue);
+        let mut wait = |until: Ticks, on: Cause| {
+            if until > free {
+                (free, cause) = (until, on);
+            }
+        };
+        for &unit in units {
+            let until = state.pipes[partition][unit];
+            let on = match until <= state.stolen[partition] {
+                true => Cause::Tensor,
+                false => Cause::Arithmetic,
+            };
+            wait(until, on);
+        }
+        if sass.kind == Kind::Shuffle {
+            wait(state.shuffle, Cause::Arithmetic);
+        }
+        // Memory takes so much ahead, and no more.
+        let ahead = ticks(self.machine.queue_cycles);
+        match sass.kind {
+            Kind::Shared => wait(state.shared.saturating_sub(ahead), Cause::Shared),
+            Kind::Global => {
+                let far = ticks(self.machine.l2_queue_cycles);
+                wait(state.lsu.saturating_sub(ahead), Cause::L2);
+                wait(state.l2.saturating_sub(far), Cause::L2);
+            }
+            Kind::Arrive | Kind::Phase => wait(state.syncs, Cause::Barriers),
+            Kind::Barrier => wait(state.barrier, Cause::Barriers),
+            Kind::Mma => wait(state.tensor[partition], Cause::Tensor),
+            _ => {}
+        }
+        if free > now {
+            self.spend_on(index, Spent::Contending, cause, now, free);
+            return self.push(free, Item::Warp(index));
+        }
+        // It issues.
+        self.issued += 1;
+        let m = self.machine;
+        state.issue[partition] = now + ticks(1.0);
+        let interval = match sass.kind {
+            Kind::Alu => m.alu_interval,
+            Kind::Imad => m.imad_interval,
+            Kind::ImadHigh => m.imad_high_interval,
+            Kind::Fma => m.fma_interval,
+            Kind::Half => m.half_interval,
+            Kind::Double => m.double_interval,
+            Kind::Mufu => m.mufu_interval,
+            Kind::Pack => m.pack_interval,
+            Kind::Convert => m.convert_interval,
+            _ => 1.0,
+        };
+        for &unit in units {
+            state.pipes[partition][unit] = now + ticks(interval);
+        }
+        match sass.kind {
+            Kind::Shuffle => state.shuffle = now + ticks(m.shuffle_interval),
+            Kind::Arrive | Kind::Phase => state.syncs = now + ticks(m.syncs_interval),
+            Kind::Barrier => state.barrier = now + ticks(m.barrier_interval),
+            _ => {}
+        }
+        let (latency, spent) = match sass.kind {
+            Kind::Mufu => (m.mufu_latency, Spent::Result),
+            Kind::Convert => (m.convert_latency, Spent::Result),
+            Kind::Shuffle => (m.shuffle_latency, Spent::Result),
+            Kind::ToUniform => (m.to_uniform_latency, Spent::Result),
+            Kind::Constant => (m.constant_latency, Spent::Result),
+            Kind::Special | Kind::Clock => (m.special_latency, Spent::Result),
+            // What a deed says, it says itself; without one no lane took part.
+            Kind::Shared => (1.0, Spent::Result),
+            Kind::Global => (1.0, Spent::Memory),
+            Kind::Local => (m.l1_latency, Spent::Memory),
+            Kind::Arrive => (m.arrive_latency, Spent::Result),
+            Kind::Phase => (m.phase_latency, Spent::Phase),
+            Kind::Double => (m.double_interval + 16.0, Spent::Result),
+            Kind::Mma => (1.0, Spent::Wgmma),
+            Kind::Fence => (m.fence_latency, Spent::Memory),
+            _ => (12.0, Spent::Result),
+        };
+        let warp = &mut self.warps[index];
+        let result = now + ticks(latency);
+        for board in [sass.result, sass.operands].into_iter().flatten() {
+            let at = usize::from(board);
+            if warp.boards[at] <= now {
+                warp.board_spent[at] = spent;
+                warp.board_cause[at] = cause_of(sass.kind);
+            }
+        }
+        if let Some(board) = sass.result {
+            let at = usize::from(board);
+            warp.boards[at] = warp.boards[at].max(result);
+        }
+        if let Some(board) = sass.operands {
+            let at = usize::from(board);
+            warp.boards[at] = warp.boards[at].max(now + ticks(latency.min(20.0)));
+        }
+        let mut stall = f64::from(sass.stall.max(1));
+        if sass.kind == Kind::Branch {
+            stall += m.branch_cycles;
+        }
+        warp.next = now + ticks(stall);
+        self.spend(index, Spent::Issuing, now, now + ticks(stall));
+        if let Some(deed) = deed
+            && !self.act(index, now, &deed, Some(op), sass.result)
+        {
+            return;
+        }
+        let warp = &mut self.warps[index];
+        warp.step += 1;
+        let next = warp.next.max(now);
+        self.push(next, Item::Warp(index));
+    }
+
+    /// Holds the warp until then.
+    pub(super) fn hold(&mut self, index: usize, from: Ticks, until: Ticks, spent: Spent) {
+        self.hold_on(index, from, until, spent, cause(spent));
+    }
+
+    /// The same where it is known what is in the way.
+    pub(super) fn hold_on(
+        &mut self,
+        index: usize,
+        from: Ticks,
+        until: Ticks,
+        spent: Spent,
+        cause: Cause,
+    ) {
+        let from = from.max(self.warps[index].next);
+        self.spend_on(index, spent, cause, from, until);
+        let warp = &mut self.warps[index];
+        warp.next = warp.next.max(until);
+    }
+
+    /// Sets the scoreboard of an instruction that is not done before `until`.
+    pub(super) fn occupy(
+        &mut self,
+        index: usize,
+        board: Option<u8>,
+        until: Ticks,
+        spent: Spent,
+        cause: Cause,
+    ) {
+        if let Some(board) = board {
+            let warp = &mut self.warps[index];
+            let at = usize::from(board);
+            if until > warp.boards[at] {
+                warp.boards[at] = until;
+                warp.board_spent[at] = spent;
+                warp.board_cause[at] = cause;
+            }
+        }
+    }
+}

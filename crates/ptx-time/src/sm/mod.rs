@@ -1,0 +1,379 @@
+//! One multiprocessor, or those of one cluster: which warp issues what, when.
+
+mod barriers;
+mod deeds;
+mod issue;
+mod memory;
+mod stuck;
+mod telling;
+mod way;
+mod work;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+
+use ptx_emu::trace::{BarrierAt, Event};
+
+use self::barriers::{Gate, Mbarrier};
+pub use self::stuck::{Awaited, Stuck, Waiting};
+use self::way::{Way, Ways};
+pub(crate) use self::work::Work;
+use crate::machine::Machine;
+use crate::script::{Part, Scribe};
+use crate::spans::Spans;
+use crate::times::{Cause, CtaTimes, Epilogue, Span, Spent, WarpTimes};
+
+/// Time in parts of a cycle, so that intervals need not be whole.
+type Ticks = u64;
+
+const CYCLE: f64 = 64.0;
+const PARTITIONS: usize = 4;
+const PIPES: usize = 5;
+
+fn ticks(cycles: f64) -> Ticks {
+    (cycles * CYCLE).round().max(0.0) as Ticks
+}
+
+/// What came of it, in cycles from the start of the first CTA.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Replay {
+    pub(crate) end: f64,
+    pub(crate) issued: u64,
+    /// Cycles the tensor cores of one partition were busy, the mean.
+    pub(crate) tensor: f64,
+    pub(crate) ctas: Vec<CtaTimes>,
+    pub(crate) warps: Vec<WarpTimes>,
+    /// Cycles to the end, by what they went through.
+    pub(crate) way: [f64; Cause::ALL.len()],
+    pub(crate) spans: Vec<Span>,
+    pub(crate) epilogues: Vec<Epilogue>,
+    /// First and second last stamp of each warp that read a clock.
+    pub(crate) stamps: Vec<(f64, f64)>,
+    pub(crate) deeds: u64,
+    pub(crate) homeless: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Item {
+    /// A warp may go on.
+    Warp(usize),
+    /// Arrivals and bytes reach a barrier of a cluster.
+    Reach {
+        cluster: usize,
+        barrier: BarrierAt,
+        arrivals: u32,
+        bytes: u32,
+        /// How it came there, of those that are kept.
+        way: u32,
+    },
+}
+
+#[derive(Debug, Default)]
+struct Sm {
+    /// When each scheduler is free.
+    issue: [Ticks; PARTITIONS],
+    pipes: [[Ticks; PIPES]; PARTITIONS],
+    /// Up to when products keep the pipes of a partition.
+    stolen: [Ticks; PARTITIONS],
+    tensor: [Ticks; PARTITIONS],
+    shared: Ticks,
+    lsu: Ticks,
+    shuffle: Ticks,
+    syncs: Ticks,
+    barrier: Ticks,
+    copies: Ticks,
+    l2: Ticks,
+    memory: Ticks,
+    /// Bytes it has got from memory.
+    drawn: f64,
+    remote: Ticks,
+    /// Bulk copies of regions this SM has asked for, by their first byte.
+    seen: HashSet<(u32, u64)>,
+    /// Instructions that have read their tensor maps.
+    maps: HashSet<u32>,
+    /// Lines of regions its threads have read.
+    lines: HashSet<(u32, u64)>,
+}
+
+/// What a warp that stands still is woken by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parked {
+    /// The end of phases on a board.
+    Board(usize),
+    /// A barrier, or a phase without a board.
+    Gate,
+}
+
+#[derive(Debug)]
+struct Warp<'w> {
+    sm: usize,
+    partition: usize,
+    cta: usize,
+    events: &'w [Event],
+    parts: Vec<Part>,
+    part: usize,
+    step: usize,
+    next: Ticks,
+    boards: [Ticks; 6],
+    /// What each board's result is.
+    board_spent: [Spent; 6],
+    board_cause: [Cause; 6],
+    /// Why it stands still, since when.
+    parked: Option<(Parked, Spent, Ticks)>,
+    /// Phases that boards wait for: a board with any is busy for ever.
+    phases: [u8; 6],
+    /// The phase of the cluster's barrier it has arrived at.
+    cluster_phase: u64,
+    wgmma_open: Ticks,
+    wgmma_groups: VecDeque<Ticks>,
+    /// When its lanes' copies so far are there, and those of each group.
+    lane_done: Ticks,
+    lane_open: Ticks,
+    lane_groups: VecDeque<Ticks>,
+    /// What was in the way of its last copy.
+    copies_cause: Cause,
+    /// When bulk copies of each group are there, and have been read.
+    bulk_open: (Ticks, Ticks),
+    bulk_groups: VecDeque<(Ticks, Ticks)>,
+    stamps: Vec<Ticks>,
+    /// Which of its CTA.
+    number: usize,
+    /// Line of the PTX it came to last.
+    line: u32,
+    /// Up to where its time is told.
+    told: Ticks,
+    way: Way,
+    spent: [f64; Spent::ALL.len()],
+    /// The end of its last product, and its last store since.
+    product: Option<Ticks>,
+    stored: Option<Ticks>,
+}
+
+#[derive(Debug, Default)]
+struct Cta {
+    cluster: usize,
+    rank: u32,
+    warps_left: usize,
+    times: CtaTimes,
+    barriers: HashMap<u32, Gate>,
+}
+
+#[derive(Debug, Default)]
+struct ClusterState {
+    mbarriers: HashMap<BarrierAt, Mbarrier>,
+    gate: Gate,
+    /// How often the cluster's barrier has opened, and when it did last.
+    phase: u64,
+    opened: Ticks,
+    warps: u32,
+    ctas_left: usize,
+}
+
+pub(crate) struct Sim<'w> {
+    machine: &'w Machine,
+    work: &'w Work<'w>,
+    scribe: Scribe<'w>,
+    scripts: HashMap<usize, Vec<Vec<Part>>>,
+    heap: BinaryHeap<Reverse<(Ticks, u64, Item)>>,
+    order: u64,
+    sms: Vec<Sm>,
+    warps: Vec<Warp<'w>>,
+    ctas: Vec<Cta>,
+    clusters: Vec<ClusterState>,
+    next_cluster: usize,
+    running: usize,
+    keep_spans: bool,
+    spans: Spans,
+    ways: Ways,
+    /// The way of the warp that ended last.
+    last: Way,
+    epilogues: Vec<Epilogue>,
+    issued: u64,
+    tensor_busy: Ticks,
+    end: Ticks,
+}
+
+impl<'w> Sim<'w> {
+    pub(crate) fn new(machine: &'w Machine, work: &'w Work<'w>, keep_spans: bool) -> Self {
+        let ranks = work.clusters.first().map_or(1, Vec::len);
+        Self {
+            machine,
+            work,
+            scribe: Scribe::new(work.code),
+            scripts: HashMap::new(),
+            heap: BinaryHeap::new(),
+            order: 0,
+            sms: (0..ranks).map(|_| Sm::default()).collect(),
+            warps: Vec::new(),
+            ctas: Vec::new(),
+            clusters: Vec::new(),
+            next_cluster: 0,
+            running: 0,
+            keep_spans,
+            spans: Spans::default(),
+            ways: Ways::default(),
+            last: Way::default(),
+            epilogues: Vec::new(),
+            issued: 0,
+            tensor_busy: 0,
+            end: 0,
+        }
+    }
+
+    pub(crate) fn run(mut self) -> Result<Replay, Stuck> {
+        for _ in 0..self.work.resident.max(1) {
+            self.start_cluster(0, Way::default());
+        }
+        while let Some(Reverse((now, _, item))) = self.heap.pop() {
+            match item {
+                Item::Warp(warp) => self.go_on(warp, now),
+                Item::Reach {
+                    cluster,
+                    barrier,
+                    arrivals,
+                    bytes,
+                    way,
+                } => {
+                    let way = self.ways.take(way);
+                    self.reach(cluster, barrier, arrivals, bytes, now, way);
+                }
+            }
+        }
+        if self.running > 0 {
+            return Err(self.stuck());
+        }
+        let stamps = self.warps.iter().filter_map(|warp| match warp.stamps[..] {
+            [.., a, b] => Some((a as f64 / CYCLE, b as f64 / CYCLE)),
+            _ => None,
+        });
+        let sms = self.sms.len() as f64;
+        Ok(Replay {
+            end: self.end as f64 / CYCLE,
+            issued: self.issued,
+            tensor: self.tensor_busy as f64 / CYCLE / (PARTITIONS as f64 * sms),
+            stamps: stamps.collect(),
+            ctas: self.ctas.iter().map(|cta| cta.times).collect(),
+            warps: (self.warps.iter())
+                .map(|warp| WarpTimes {
+                    cta: warp.cta,
+                    warp: warp.number,
+                    spent: warp.spent,
+                })
+                .collect(),
+            way: self.last.cycles(),
+            spans: self.spans.end(),
+            epilogues: self.epilogues,
+            deeds: self.scribe.deeds,
+            homeless: self.scribe.homeless,
+        })
+    }
+
+    fn push(&mut self, at: Ticks, item: Item) {
+        self.order += 1;
+        self.heap.push(Reverse((at, self.order, item)));
+    }
+
+    /// Starts the next cluster, if there is one, in the place that is free then.
+    fn start_cluster(&mut self, at: Ticks, mut way: Way) {
+        let Some(members) = self.work.clusters.get(self.next_cluster) else {
+            return;
+        };
+        self.next_cluster += 1;
+        let cluster = self.clusters.len();
+        let mut state = ClusterState {
+            ctas_left: members.len(),
+            ..ClusterState::default()
+        };
+        let start = at + ticks(self.machine.start_cycles);
+        way.go(Cause::Launch, start - at);
+        for (rank, &index) in members.iter().enumerate() {
+            let trace = &self.work.trace.ctas[index];
+            if !self.scripts.contains_key(&index) {
+                let told = self.scribe.tell(self.work.trace, trace);
+                self.scripts.insert(index, told);
+            }
+            let scripts = self.scripts[&index].clone();
+            let cta = self.ctas.len();
+            state.warps += trace.warps.len() as u32;
+            for (number, (events, parts)) in trace.warps.iter().zip(scripts).enumerate() {
+                let warp = self.warps.len();
+                self.warps.push(Warp {
+                    sm: rank,
+                    partition: number % PARTITIONS,
+                    cta,
+                    events,
+                    parts,
+                    part: 0,
+                    step: 0,
+                    next: start,
+                    boards: [0; 6],
+                    board_spent: [Spent::Result; 6],
+                    board_cause: [Cause::Arithmetic; 6],
+                    parked: None,
+                    phases: [0; 6],
+                    cluster_phase: 0,
+                    wgmma_open: 0,
+                    wgmma_groups: VecDeque::new(),
+                    lane_done: 0,
+                    lane_open: 0,
+                    lane_groups: VecDeque::new(),
+                    copies_cause: Cause::Latency,
+                    bulk_open: (0, 0),
+                    bulk_groups: VecDeque::new(),
+                    stamps: Vec::new(),
+                    number,
+                    line: 0,
+                    told: start,
+                    way,
+                    spent: Default::default(),
+                    product: None,
+                    stored: None,
+                });
+                self.push(start, Item::Warp(warp));
+            }
+            self.ctas.push(Cta {
+                cluster,
+                rank: rank as u32,
+                warps_left: trace.warps.len(),
+                times: CtaTimes {
+                    cta: trace.cta,
+                    start: start as f64 / CYCLE,
+                    ..CtaTimes::default()
+                },
+                barriers: HashMap::new(),
+            });
+            self.running += 1;
+        }
+        self.clusters.push(state);
+    }
+
+    /// The warp has done all it did.
+    fn leave(&mut self, index: usize, now: Ticks) {
+        if let Some(from) = self.warps[index].product {
+            self.end_tile(index, from, now);
+        }
+        let cta = self.warps[index].cta;
+        let mut way = self.way(index, now);
+        if now >= self.end {
+            (self.end, self.last) = (now, way);
+        }
+        // Nobody waits at the cluster's barrier for a warp that has gone.
+        let cluster = self.ctas[cta].cluster;
+        self.clusters[cluster].warps -= 1;
+        self.open_cluster(cluster, now, way);
+        let state = &mut self.ctas[cta];
+        state.warps_left -= 1;
+        if state.warps_left > 0 {
+            return;
+        }
+        state.times.end = now as f64 / CYCLE;
+        self.running -= 1;
+        let left = &mut self.clusters[cluster].ctas_left;
+        *left -= 1;
+        if *left == 0 {
+            let turnover = ticks(self.machine.turnover_cycles);
+            way.go(Cause::Launch, turnover);
+            self.start_cluster(now + turnover, way);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What the SMs are given to do, and what all others leave them of L2 and memory.
+
+use std::collections::HashSet;
+
+use ptx_emu::trace::{GlobalBytes, Trace};
+
+use crate::cubin::Code;
+use crate::machine::Machine;
+
+/// What the SMs are given to do.
+#[derive(Debug)]
+pub(crate) struct Work<'w> {
+    pub(crate) code: &'w Code,
+    pub(crate) trace: &'w Trace,
+    /// Clusters in the order in which they come, as indices of the trace's CTAs by rank.
+    pub(crate) clusters: Vec<Vec<usize>>,
+    /// CTAs an SM holds at once.
+    pub(crate) resident: usize,
+    /// Cycles after the start of this launch at which the one before has ended.
+    pub(crate) gate: f64,
+    /// Bytes a cycle one SM gets of what all get from L2.
+    pub(crate) l2_share: f64,
+    /// Bytes a cycle one SM gets of what all get from memory.
+    pub(crate) memory_share: f64,
+    /// The same while what is read drives out what others have written, and for how many bytes
+    /// of one SM that is so.
+    pub(crate) dirty_share: f64,
+    pub(crate) dirty_bytes: f64,
+    /// For each region the part of what is read first that comes from memory; others have read
+    /// the rest by then.
+    pub(crate) cold: Vec<f64>,
+    /// For each region the part of what is read that no other SM reads.
+    pub(crate) alone: Vec<f64>,
+    /// Whether tensor maps come from memory.
+    pub(crate) cold_maps: bool,
+    /// Pages of regions that launches before have used, and the bits of an address within one.
+    pub(crate) warm: &'w HashSet<(u32, u64)>,
+    pub(crate) page: u32,
+}
+
+impl Work<'_> {
+    /// Bytes a cycle that L2 gives one SM of these: more of what many ask for.
+    pub(super) fn l2_rate(&self, at: &GlobalBytes, machine: &Machine) -> f64 {
+        let alone = self.alone.get(at.region as usize).copied().unwrap_or(1.0);
+        let cost = machine.l2_same + (1.0 - machine.l2_same) * alone;
+        (self.l2_share / cost).min(machine.l2_port)
+    }
+
+    /// The part of these bytes that memory must give if this SM has not read them yet.
+    pub(super) fn coldness(&self, at: &GlobalBytes) -> f64 {
+        match self.warm.contains(&(at.region, at.first >> self.page)) {
+            true => 0.0,
+            false => self.cold.get(at.region as usize).copied().unwrap_or(0.0),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+mod over;
+mod text;
+
+use std::path::{Path, PathBuf};
+
+use self::over::Over;
+use self::text::{Bar, text};
+use super::explain::plan_for;
+use super::{Globals, runs};
+use crate::backend::cuda::{CudaBackend, StampedCalls};
+use crate::backend::emu::{Laid, machine};
+use crate::catalog::Catalog;
+use crate::compile::{Compiler, Limits};
+use crate::config::{Round, target};
+use crate::diagnostic::{CommandError, InputError, nearest};
+use crate::domain::{BackendKind, Chip, ContenderId, Device, Exit, Shape, Timing};
+use crate::present::belief_in;
+use crate::profile::{Profile, Sources, Subject, chrome, json, page, stamps};
+use crate::record::schema::DeviceRecord;
+use crate::sweep::{BackendChoice, CompiledCell, choose};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  dgx profile interleaved configs/round4.toml --shape g8-k7168
+  dgx profile interleaved --target b200 --html page.html
+  dgx profile interleaved --trace trace.json    open it at ui.perfetto.dev
+  dgx profile interleaved --json gpu.json       on a GPU: measured, beside modelled
+  dgx profile interleaved --over gpu.json       without it: modelled over that
+
+Stages add up to the call. The line below them says whether the epilogue is
+worth work. docs/profile.md has what each word means.")]
+pub(super) struct Args {
+    /// Contender: a variant, or one of its parameter choices
+    contender: String,
+    /// The round whose shapes are meant
+    #[arg(value_name = "ROUND.toml", default_value = super::explain::DEFAULT_ROUND)]
+    round: PathBuf,
+    /// One of the round's shapes [default: its first]
+    #[arg(long, value_name = "SHAPE")]
+    shape: Option<String>,
+    /// Whose time: a GPU's, by stamps in the kernels, or the model's
+    #[arg(long, value_enum, default_value = "auto")]
+    backend: BackendChoice,
+    /// What to model for: h200, h100, b200, a file, or one with numbers
+    /// changed, e.g. h200,sms=144 [default: h200]
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+    /// Lay over it what a run measured of the same cell (whole times), or what
+    /// another profile wrote with --json (stage by stage)
+    #[arg(long, value_name = "RUN.jsonl|PROFILE.json")]
+    over: Option<PathBuf>,
+    /// Write the shares as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the timeline as a Chrome trace, for Perfetto
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Write shares and timeline as one HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// Shows where the time of one cell goes: on the GPU here, or in virtual time.
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let read = [Some(args.round.as_path()), args.over.as_deref()];
+    runs::probe(
+        [&args.json, &args.trace, &args.html],
+        read.into_iter().flatten(),
+    )?;
+    let mut round = Round::read(&args.round)?;
+    let shape = shape(&round, args.shape.as_deref(), &args.round)?;
+    let bar = Bar::of(&round);
+    round.shapes = vec![shape];
+    let (device, gpu) = device(args.backend, args.target.as_deref())?;
+    let catalog = Catalog::open(&globals.variants)?;
+    let plan = plan_for(&args.contender, round, &catalog, &device)?;
+    let contender = match plan.contenders.as_slice() {
+        [only] => &only.id,
+        several => return Err(ambiguous(&args.contender, several.iter().map(|c| &c.id))),
+    };
+    let over = match &args.over {
+        Some(path) => Some(Over::read(path, contender, &plan.shapes[0].name)?),
+        None => None,
+    };
+    let compiler = runs::compiler(
+        Limits::default(),
+        "run through scripts/dgx, which fetches NVRTC",
+    )?;
+    let cell = CompiledCell::new(&plan, 0, 0, &compiler)?;
+    let modelled = modelled(&cell, contender, &device);
+    let mut notes = Vec::new();
+    let mut profiles = Vec::new();
+    match gpu {
+        None => profiles.push(modelled?.0),
+        Some(chip) => {
+            let known = modelled.as_ref().map_or(&[][..], |(_, laid)| laid);
+            profiles.push(measured(&cell, contender, &device, chip, known, &compiler)?);
+            match modelled {
+                Ok((profile, _)) => profiles.push(profile),
+                Err(why) => notes.push(format!("Nothing is modelled: {why}")),
+            }
+        }
+    }
+
+    let told: Vec<&Profile> = profiles.iter().collect();
+    let mut lines = vec![text::epilogue(told[0], &bar)];
+    lines.extend(over.as_ref().map(|over| over.sentence(told[0])));
+    lines.extend(notes);
+    say!(
+        "{}",
+        text(&told, over.as_ref(), &lines, &runs::style(globals))
+    );
+    let sources = Sources::read(&cell.image.ptx);
+    runs::write_all([
+        (&args.json, &|| json(&told)),
+        (&args.trace, &|| chrome(&told, &sources)),
+        (&args.html, &|| page(&told, &sources, &lines)),
+    ])?;
+    Ok(Exit::Done)
+}
+
+/// What to profile on or for; with a chip, it is a GPU's.
+fn device(
+    choice: BackendChoice,
+    target: Option<&str>,
+) -> Result<(Device, Option<Chip>), CommandError> {
+    let refused = |message: &str, remedy: &str| Err(InputError::new(message, remedy).into());
+    match (choice, target) {
+        (BackendChoice::Fake, _) => refused(
+            "a script has no warps to profile",
+            "choose --backend cuda or emu",
+        ),
+        (BackendChoice::Cuda, Some(_)) => refused(
+            "--target is for the model: a card is what it is",
+            "leave out --target, or --backend cuda",
+        ),
+        (_, Some(word)) => Ok((target::find(word)?, None)),
+        (choice, None) => match choose(choice)? {
+            None => Ok((target::usual().clone(), None)),
+            Some((chip, _)) => {
+                let device = CudaBackend::describe().map_err(|e| {
+                    CommandError::new(Exit::CouldNotRun, e.to_string(), "dgx doctor says more")
+                })?;
+                Ok((device, Some(chip)))
+            }
+        },
+    }
+}
+
+/// The cell in virtual time, and what the emulator saw of its launches.
+fn modelled(
+    cell: &CompiledCell<'_>,
+    contender: &ContenderId,
+    device: &Device,
+) -> Result<(Profile, Vec<Laid>), CommandError> {
+    let machine = machine(device).map_err(|why| InputError::new(why, "choose another --target"))?;
+    let record = DeviceRecord::new(BackendKind::Emu, device);
+    cell.traced(|traced| {
+        let call = traced.replay(machine, true)?;
+        let subject = Subject {
+            contender,
+            shape: &cell.shape.name,
+            timing: Timing::Modelled,
+            target: &device.name,
+            belief: belief_in(&record).unwrap_or_default(),
+            sms: machine.sms as u64,
+        };
+        let laid = traced.laid();
+        Ok((Profile::new(subject, call, &laid), laid))
+    })
+}
+
+/// The cell on the GPU here.
+fn measured(
+    cell: &CompiledCell<'_>,
+    contender: &ContenderId,
+    device: &Device,
+    chip: Chip,
+    known: &[Laid],
+    compiler: &Compiler,
+) -> Result<Profile, CommandError> {
+    let (stamping, calls) = cell.stamped(chip, compiler)?;
+    let StampedCalls { stamps, last, .. } = &calls;
+    let sms = u64::from(device.limits.sms);
+    let (call, laid, lost) = stamps::told(stamps, &stamping, *last, sms, known).map_err(|why| {
+        CommandError::new(
+            Exit::CouldNotRun,
+            format!("the stamps of {contender} cannot be read: {why}"),
+            "every kernel begins with DGX_STAMP_KERNEL(args, NAME), see docs/profile.md",
+        )
+    })?;
+    let subject = Subject {
+        contender,
+        shape: &cell.shape.name,
+        timing: Timing::Measured,
+        target: &device.name,
+        belief: text::stamped(&device.name, &calls, lost),
+        sms,
+    };
+    Ok(Profile::new(subject, call, &laid))
+}
+
+/// The shape that is meant, or the round's first.
+pub(super) fn shape(round: &Round, name: Option<&str>, path: &Path) -> Result<Shape, CommandError> {
+    let Some(name) = name else {
+        return Ok(round.shapes[0].clone());
+    };
+    let found = round.shapes.iter().find(|shape| shape.name == name);
+    found.cloned().ok_or_else(|| {
+        let names: Vec<&str> = round.shapes.iter().map(|s| s.name.as_str()).collect();
+        let remedy = match nearest(name, names.iter().copied()) {
+            Some(close) => format!("did you mean `{close}`?"),
+            None => format!("it has {}", names.join(", ")),
+        };
+        let message = format!("there is no shape `{name}` in {}", path.display());
+        InputError::new(message, remedy).into()
+    })
+}
+
+fn ambiguous<'a>(name: &str, ids: impl Iterator<Item = &'a ContenderId>) -> CommandError {
+    let all: Vec<&str> = ids.map(ContenderId::as_str).collect();
+    let message = format!("`{name}` is {} contenders", all.len());
+    InputError::new(message, format!("name one of {}", all.join(", "))).into()
+}

@@ -1,0 +1,56 @@
+//! How a task ended, and in which words.
+
+use std::io::{Read, Seek, SeekFrom};
+
+use super::campaign::Held;
+use crate::domain::printable;
+use crate::files;
+
+/// Of the end of a log: more than five lines are read, and less than all.
+const TAIL: u64 = 16 << 10;
+
+impl Held {
+    pub(super) fn name(&self, shard: u32) -> String {
+        format!("shard {shard}/{}", self.campaign.shards)
+    }
+
+    /// How the task of a shard ended, with its exit code where it got to say so.
+    pub(super) fn told(&self, shard: u32, job: Option<&str>, how: &str) -> String {
+        match job.and_then(|job| self.code(shard, job)) {
+            Some(code) => format!("{how}, exit code {code}"),
+            None => how.to_owned(),
+        }
+    }
+
+    /// What the tasks of a shard said last.
+    pub(super) fn last_words(&self, shard: u32) -> String {
+        let log = self.log(shard);
+        let read = || {
+            let mut file = files::open(&log)?;
+            let skipped = file.metadata()?.len().saturating_sub(TAIL);
+            file.seek(SeekFrom::Start(skipped))?;
+            let mut bytes = Vec::new();
+            file.take(TAIL).read_to_end(&mut bytes)?;
+            Ok::<_, std::io::Error>(bytes)
+        };
+        // A kernel may have printed anything.
+        let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
+        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+        let tail = lines[lines.len().saturating_sub(5)..].join("\n    ");
+        match tail.is_empty() {
+            true => String::new(),
+            false => format!("\n  {} ends:\n    {}", log.display(), printable(&tail)),
+        }
+    }
+}
+
+/// What helps against an end that Slurm brought about.
+pub(super) fn hint(how: &str) -> &'static str {
+    match how.split([',', ' ']).next() {
+        Some("TIMEOUT" | "DEADLINE") => " (it goes on where it was; --time gives it more)",
+        Some("OUT_OF_MEMORY") => " (--sbatch-arg=--mem=… gives it more memory)",
+        Some("PREEMPTED") => " (it goes on where it was)",
+        Some("NODE_FAIL" | "BOOT_FAIL") => " (its node was lost)",
+        _ => "",
+    }
+}

@@ -1,0 +1,69 @@
+//! The run file of a campaign, merged as its shards finish.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::campaign::Held;
+use crate::diagnostic::CommandError;
+use crate::merge::{self, Title};
+use crate::record::{Run, Slot, header};
+
+/// After a merge none is made for so many times as long.
+const SHARE: u32 = 10;
+
+pub(super) struct Whole {
+    /// The command line, for its header.
+    argv: Vec<String>,
+    /// Shards that were done when it was merged last.
+    done: usize,
+    /// Why it could not be, where that was said.
+    unmerged: Option<String>,
+    /// When it may be thought of again.
+    due: Instant,
+}
+
+impl Whole {
+    pub(super) fn new(argv: Vec<String>) -> Self {
+        Self {
+            argv,
+            done: 0,
+            unmerged: None,
+            due: Instant::now(),
+        }
+    }
+
+    /// Merges what there is, where more is done than at the last time.
+    pub(super) fn merge_if_due(&mut self, held: &Held, done: usize) {
+        if done <= self.done || Instant::now() < self.due {
+            return;
+        }
+        let began = Instant::now();
+        match self.merge(held) {
+            Ok(_) => (self.done, self.unmerged) = (done, None),
+            // It is tried again, and said once.
+            Err(error) => {
+                let why = Some(error.to_string());
+                if self.unmerged != why {
+                    remark!("not merged yet: {error}");
+                }
+                self.unmerged = why;
+            }
+        }
+        self.due = Instant::now() + began.elapsed() * SHARE;
+    }
+
+    /// Merges every shard that is begun; `None` where none is.
+    pub(super) fn merge(&self, held: &Held) -> Result<Option<Run>, CommandError> {
+        let shards = (1..=held.campaign.shards).map(|number| held.shard(number));
+        let begun: Vec<PathBuf> = shards.filter(|path| header(path).is_ok()).collect();
+        if begun.is_empty() {
+            return Ok(None);
+        }
+        let slot = Slot::at(&held.run()).map_err(|e| CommandError::from(&e))?;
+        let title = Title {
+            argv: self.argv.clone(),
+            config: Some(held.campaign.config.clone()),
+        };
+        merge::merge(&begun, slot, title).map(|merged| Some(merged.run))
+    }
+}

@@ -1,0 +1,160 @@
+//! What one warp wrote, and how it is read.
+
+use ptx_time::Spent;
+
+use crate::plan::{HEAD_BYTES, RECORD_BYTES};
+
+/// What a record is of. Keep in step with stamp.cuh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// A wait that has ended.
+    Wait(Spent),
+    /// A wait for some products, while others are still under way.
+    SomeProducts,
+    /// Products begin.
+    Multiply,
+    /// The products of a tile have ended.
+    Epilogue,
+}
+
+impl What {
+    fn read(code: u32) -> Option<Self> {
+        Some(match code {
+            1 => Self::Wait(Spent::Phase),
+            2 => Self::Wait(Spent::Barrier),
+            3 => Self::Wait(Spent::Wgmma),
+            4 => Self::Wait(Spent::Copies),
+            5 => Self::Wait(Spent::Launch),
+            6 => Self::Multiply,
+            7 => Self::Epilogue,
+            8 => Self::SomeProducts,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn spent(self) -> Option<Spent> {
+        match self {
+            Self::Wait(spent) => Some(spent),
+            Self::SomeProducts => Some(Spent::Wgmma),
+            Self::Multiply | Self::Epilogue => None,
+        }
+    }
+}
+
+/// From and to are cycles of its SM.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Record {
+    pub what: What,
+    pub from: u64,
+    pub to: u64,
+}
+
+/// What one warp wrote.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct WarpLog {
+    /// By the card's clock, and by its SM's.
+    pub nanos: (u64, u64),
+    pub cycles: (u64, u64),
+    pub sm: u32,
+    /// It may have had more to say.
+    pub full: bool,
+    pub records: Vec<Record>,
+}
+
+impl WarpLog {
+    pub(super) fn read(row: &[u8]) -> Option<Self> {
+        let word = |at: usize| {
+            let bytes = row.get(at..at + 8)?.try_into().ok()?;
+            Some(u64::from_le_bytes(bytes))
+        };
+        let (nanos, cycles) = ((word(0)?, word(16)?), (word(8)?, word(24)?));
+        // Not a word of a warp that has not ended.
+        if nanos.1 < nanos.0.max(1) || cycles.1 < cycles.0 {
+            return None;
+        }
+        let place = word(32)?;
+        let left = (place >> 32) as usize;
+        let room = (row.len() - HEAD_BYTES as usize) / RECORD_BYTES as usize;
+        let written = row[HEAD_BYTES as usize..].chunks_exact(RECORD_BYTES as usize);
+        // The records have half a clock: each begins after the one before.
+        let mut last = cycles.0;
+        let mut records = Vec::new();
+        for bytes in written.take(room.saturating_sub(left)) {
+            let word = u64::from_le_bytes(bytes.try_into().ok()?);
+            let (low, rest) = (word as u32, (word >> 32) as u32);
+            let from = last + u64::from(low.wrapping_sub(last as u32));
+            let to = from + u64::from(rest >> 4);
+            last = from;
+            if to <= cycles.1 {
+                let what = What::read(rest & 15)?;
+                records.push(Record { what, from, to });
+            }
+        }
+        Some(Self {
+            nanos,
+            cycles,
+            sm: place as u32,
+            full: left == 0,
+            records,
+        })
+    }
+
+    pub(super) fn multiplies(&self) -> bool {
+        self.records.iter().any(|r| r.what == What::Multiply)
+    }
+
+    /// When products of it were under way.
+    pub(super) fn products(&self) -> Vec<(u64, u64)> {
+        let waits = |r: &&Record| r.what == What::Wait(Spent::Wgmma);
+        let asynchronous = self.records.iter().any(|r| waits(&r));
+        let mut found: Vec<(u64, u64)> = Vec::new();
+        let mut since = None;
+        for record in &self.records {
+            if let Some(from) = since
+                && (!asynchronous || waits(&record))
+            {
+                let to = if asynchronous { record.to } else { record.from };
+                found.push((from, to));
+                since = None;
+            }
+            if record.what == What::Multiply {
+                since.get_or_insert(record.from);
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_that_follow_on_are_under_way_until_the_last_has_ended() {
+        let log = |records: &[(What, u64, u64)]| WarpLog {
+            nanos: (0, 1000),
+            cycles: (0, 1000),
+            sm: 0,
+            full: false,
+            records: records
+                .iter()
+                .map(|&(what, from, to)| Record { what, from, to })
+                .collect(),
+        };
+        let piped = log(&[
+            (What::Multiply, 10, 10),
+            (What::SomeProducts, 20, 30),
+            (What::Multiply, 40, 40),
+            (What::Wait(Spent::Wgmma), 50, 90),
+        ]);
+        assert_eq!(piped.products(), [(10, 90)]);
+        // An mma has ended when the warp goes on.
+        let plain = log(&[
+            (What::Multiply, 10, 10),
+            (What::Wait(Spent::Phase), 60, 80),
+            (What::Multiply, 80, 80),
+            (What::Epilogue, 95, 95),
+        ]);
+        assert_eq!(plain.products(), [(10, 60), (80, 95)]);
+    }
+}
