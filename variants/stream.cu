@@ -32,6 +32,7 @@ smem   = "512 * WARPS * OCTETS"
 #include <dgx/piece.cuh>
 #include <dgx/ptx/memory.cuh>
 #include <dgx/shared.cuh>
+#include <dgx/stamp.cuh>
 using namespace dgx;
 
 constexpr u32 SPAN = 128;                     // of K, a warp's at a time
@@ -125,6 +126,7 @@ __device__ __forceinline__ void finish_tile(const float4 (&d)[OCTETS][1], Shared
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
   const Group& group = args.near[0];
   Place place(group);
@@ -136,6 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
     float4 d[OCTETS][1] = {};
 #pragma unroll 1
     for (u32 step = 0; step < STEPS; ++step) {
+      DGX_STAMP(multiply);
       place.advance();
       const Halves tokens[1] = {halves_of(tokens_ahead)};
       tokens_ahead = place.tokens();
@@ -146,6 +149,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
         multiply_octet(d[octet], now, tokens);
       }
     }
+    DGX_STAMP(epilogue);
     finish_tile(d, shared, group, tile);
   }
 }
