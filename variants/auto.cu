@@ -5,10 +5,19 @@ round   = 7
 claim   = { geomean = 1.5, over = "cublas", why = "each region has its own design" }
 arch    = "sm_90a"
 
+# A single wave that is over before a ring pays.
+[[pick]]
+contender = "stream"
+when      = "groups == 1 && most(m) <= 8 && most(n) >= 1024 && (most(n) <= 2560 || most(n) <= 3072 && most(k) >= 16384)"
+
 # Few tokens, or so few features that swap-ab's tiles leave SMs idle.
 [[pick]]
 contender = "decode"
-when      = "most(m) <= (groups == 1 ? 16 : 8) || groups == 1 && (most(m) <= 40 && most(n) <= 1024 || most(m) <= 48 && most(n) <= 512)"
+when      = """
+  most(m) <= (groups == 1 ? 16 : 8)
+  || groups == 1 && (most(m) <= 24 && most(n) >= 3072 && most(k) >= 7168
+    || most(m) <= 40 && most(n) <= 1024 || most(m) <= 48 && most(n) <= 512)
+"""
 
 # Tokens outnumber both weights' rows: prepare the weights.
 [[pick]]

@@ -35,7 +35,9 @@ SLOT_BYTES = "4608 * OCTETS + 2304 * NT"
 FIXED      = "2048 * TEAMS * SUM_OCTETS * NT + 512 * OCTETS * NT + 2048"
 # A slot is always the same team's: a team that is ahead may look at no barrier
 # whose last phase another has not seen.
-SLOTS      = "TEAMS * min((232448 - FIXED) / (TEAMS * SLOT_BYTES), cdiv(cdiv(ALL_TILES * SPLIT, GRID) * cdiv(most(cdiv(k, 512)), SPLIT), TEAMS))"
+# With one octet of tokens 80 KB under way are best; with more octets, all there is.
+ROUNDS     = "min((232448 - FIXED) / (TEAMS * SLOT_BYTES), NT == 1 ? cdiv(81920, TEAMS * SLOT_BYTES) : 16)"
+SLOTS      = "TEAMS * min(ROUNDS, cdiv(cdiv(ALL_TILES * SPLIT, GRID) * cdiv(most(cdiv(k, 512)), SPLIT), TEAMS))"
 
 [[map]]
 name    = "A"
@@ -80,12 +82,11 @@ block   = "THREADS"
 smem    = "SLOTS * SLOT_BYTES + FIXED"
 cluster = "SPLIT"
 */
-#include <dgx/dequant.cuh>
 #include <dgx/epilogue.cuh>
+#include <dgx/piece.cuh>
 #include <dgx/ptx/barrier.cuh>
 #include <dgx/ptx/cluster.cuh>
 #include <dgx/ptx/mbarrier.cuh>
-#include <dgx/ptx/mma.cuh>
 #include <dgx/ptx/tma.cuh>
 #include <dgx/shared.cuh>
 #include <dgx/tile.cuh>
@@ -188,15 +189,11 @@ struct Producer {
   }
 };
 
-// The MMA's sixteen rows are an octet of features, eight rows of B1 and the same
-// eight of B2, so that a thread holds gate and up of the same elements. Which of
-// eight rows (or tokens) lane group g has: such that a quarter of a warp meets no
-// bank of a swizzled box twice.
+// Which of the eight rows of an octet (or tokens) lane group g has: such that a
+// quarter of a warp meets no bank of a swizzled box twice.
 __device__ __forceinline__ u32 row_of(u32 g) { return g % 2 * 4 + g / 2; }
 
-// A lane takes sixteen bytes of a row, 32 elements, two scales: those of quarter
-// lane % 4 of the warp's K128. Weights and tokens are cut alike, so the same
-// elements meet in the MMA, in whatever order.
+// Where a lane's pieces are: quarter lane % 4 of the warp's K128.
 struct Place {
   u32 bytes, scale;
 
@@ -207,24 +204,9 @@ struct Place {
   }
 };
 
-// Sixteen bytes of a row and what they are to be multiplied with.
-struct Piece {
-  uint4 words;
-  u32 scales;
-
-  __device__ __forceinline__ uint4 halves(u32 word) const {
-    const u32 nibbles = word == 0 ? words.x : word == 1 ? words.y : word == 2 ? words.z : words.w;
-    return dequantise8(nibbles, word < 2 ? ptx::low_half_twice(scales) : ptx::high_half_twice(scales));
-  }
-};
-
 __device__ __forceinline__ Piece load_piece(u32 words_at, u32 scales_at) {
   return {ptx::load_shared_v4(words_at), ptx::load_shared_u16(scales_at)};
 }
-
-struct Weights {
-  Piece gate, up;
-};
 
 __device__ __forceinline__ void release(Shared& shared, u32 slot) {
   __syncwarp();
@@ -249,33 +231,19 @@ __device__ __forceinline__ void multiply(float4 (&d)[OCTETS][NT], Shared& shared
   Weights raw[AHEAD];
 #pragma unroll
   for (u32 octet = 0; octet < AHEAD; ++octet) raw[octet] = load(octet);
-  uint4 b[4][NT];
+  Halves tokens[NT];
   const u32 words_at = ptx::shared_address(stage.tokens[half]) + place.bytes;
   const u32 scales_at = ptx::shared_address(scales.tokens) + place.scale;
 #pragma unroll
-  for (u32 t = 0; t < NT; ++t) {
-    Piece token = load_piece(words_at + t * 8 * SPAN, scales_at + t * 8 * SCALE_BYTES);
-    token.scales = scales_to_f16x2(token.scales);
-#pragma unroll
-    for (u32 word = 0; word < 4; ++word) b[word][t] = token.halves(word);
-  }
+  for (u32 t = 0; t < NT; ++t)
+    tokens[t] = halves_of(load_piece(words_at + t * 8 * SPAN, scales_at + t * 8 * SCALE_BYTES));
   if constexpr (AHEAD == OCTETS) release(shared, slot);
 #pragma unroll
   for (u32 octet = 0; octet < OCTETS; ++octet) {
-    Weights now = raw[octet % AHEAD];
+    const Weights now = raw[octet % AHEAD];
     if (octet + AHEAD < OCTETS) raw[octet % AHEAD] = load(octet + AHEAD);
     if (octet + AHEAD + 1 == OCTETS) release(shared, slot);
-    now.gate.scales = scales_to_f16x2(now.gate.scales);
-    now.up.scales = scales_to_f16x2(now.up.scales);
-#pragma unroll
-    for (u32 word = 0; word < 4; ++word) {
-      const uint4 g = now.gate.halves(word), u = now.up.halves(word);
-#pragma unroll
-      for (u32 t = 0; t < NT; ++t) {
-        ptx::mma_m16n8k16(d[octet][t], g.x, u.x, g.y, u.y, b[word][t].x, b[word][t].y);
-        ptx::mma_m16n8k16(d[octet][t], g.z, u.z, g.w, u.w, b[word][t].z, b[word][t].w);
-      }
-    }
+    multiply_octet(d[octet], now, tokens);
   }
 }
 

@@ -21,7 +21,7 @@ minimise = """
   WARPGROUPS == 3 && (CAP > 160 || most(n % 96) > 0) ? 1000000000000 :
   WARPGROUPS == 1 && (groups > 1 || most(m) > 64) ? 1000000000000 :
   SPLIT == 2 && (groups > 1 || least(k) < 1024) ? 1000000000000 :
-  SPLIT == 2 && 2 * ALL_TILES > sms ? 1000000000000 :
+  SPLIT == 2 && (2 * ALL_TILES > sms || SLOT < TOKENS) ? 1000000000000 :
   makespan
 """
 
@@ -47,12 +47,13 @@ ALL_TILES     = "sum(cdiv(m, CAP) * (n / FEATURES))"
 PERSISTENT    = "ALL_TILES * SPLIT > sms"
 WEIGHT_BYTES  = "FEATURES * 288"
 OUT_BYTES     = "TOKENS / SPLIT * FEATURES * 2"
-LIMIT         = "232448 - 1024"
+INBOX_BYTES   = "(SPLIT - 1) * 128 * WARPGROUPS * TOKENS"  # the other half's sums
+LIMIT         = "232448 - 1024 - INBOX_BYTES"
 # Tokens of a slot of the ring: two steps of the widest tile, or what three stages of weights leave.
 SLOT          = "1024 * TOKENS + 2 * WEIGHT_BYTES + OUT_BYTES <= LIMIT ? 2 * TOKENS : (LIMIT - 3 * WEIGHT_BYTES - OUT_BYTES) / 4096 * 8"
-WEIGHT_STAGES = "min(WARPGROUPS == 1 ? 8 : 4, (LIMIT - 512 * SLOT - OUT_BYTES) / WEIGHT_BYTES)"
+WEIGHT_STAGES = "min(4, (LIMIT - 512 * SLOT - OUT_BYTES) / WEIGHT_BYTES)"
 # More than half an SM's, or two small CTAs would share one and leave another idle.
-SMEM          = "max(116 * 1024, 512 * SLOT + WEIGHT_STAGES * WEIGHT_BYTES + OUT_BYTES + 1024)"
+SMEM          = "max(116 * 1024, 512 * SLOT + WEIGHT_STAGES * WEIGHT_BYTES + OUT_BYTES + INBOX_BYTES + 1024)"
 PREPARE_THREADS = 256
 
 [[scratch]]
@@ -145,6 +146,7 @@ struct Shared {
   alignas(1024) u8 tokens[TOKEN_STAGES][SLOT_BYTES];
   WeightStage<FEATURES> weights[WEIGHT_STAGES];
   u8 out[WARPGROUPS][TOKENS / SPLIT * 64];
+  alignas(16) u8 inbox[SPLIT == 1 ? 16 : INBOX_BYTES];
   u64 tokens_full[TOKEN_STAGES], tokens_empty[TOKEN_STAGES];
   u64 weights_full[WEIGHT_STAGES], weights_empty[WEIGHT_STAGES];
   u64 next_full[NEXT_SLOTS], next_empty[NEXT_SLOTS];
@@ -345,11 +347,15 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
   if (leader) ptx::mbarrier_arrive(shared.tokens_empty[(STEPS - 1) / TOGETHER % TOKEN_STAGES]);
 }
 
-// Gate, transpose through shared memory, store by TMA, which leaves out the
-// rows past M.
+// The gate of two neighbouring tokens, from the accumulators of an octet of them.
+__device__ __forceinline__ u32 gated_pair(const float* d) {
+  return ptx::f32x2_to_f16x2(gated(d[0], d[2]), gated(d[1], d[3]));
+}
+
+// Transpose through shared memory, store by TMA, which leaves out the rows past M.
 template <int Tokens>
-__device__ __forceinline__ void store_tile(const float (&d)[Tokens / 2], Shared& shared, const Args& args,
-                                           const Work& work, u32 row) {
+__device__ __forceinline__ void store_pairs(const u32 (&pair)[Tokens / 8], Shared& shared, const Args& args,
+                                            const Work& work, u32 row) {
   const u32 group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
   const u32 out = ptx::shared_address(shared.out[group]);
   const bool leader = threadIdx.x % 128 == 0;
@@ -357,10 +363,6 @@ __device__ __forceinline__ void store_tile(const float (&d)[Tokens / 2], Shared&
     if (leader) ptx::tma_store_wait_read<0>();
     ptx::named_sync<128>(group + 1);
   }
-  u32 pair[Tokens / 8];
-#pragma unroll
-  for (int i = 0; i < Tokens / 8; ++i)
-    pair[i] = ptx::f32x2_to_f16x2(gated(d[4 * i], d[4 * i + 2]), gated(d[4 * i + 1], d[4 * i + 3]));
   // 64-byte rows, one a token, a warp's eight features in one 16-byte chunk.
   const u32 at = out + lane * 64 + (warp ^ (lane / 2 % 4)) * 16;
   const u32 at8 = out + lane % 8 * 64 + (warp ^ (lane / 2 % 4)) * 16;
@@ -377,15 +379,29 @@ __device__ __forceinline__ void store_tile(const float (&d)[Tokens / 2], Shared&
   }
 }
 
+template <int Tokens>
+__device__ __forceinline__ void store_tile(const float (&d)[Tokens / 2], Shared& shared, const Args& args,
+                                           const Work& work) {
+  u32 pair[Tokens / 8];
+#pragma unroll
+  for (int i = 0; i < Tokens / 8; ++i) pair[i] = gated_pair(d + 4 * i);
+  store_pairs<Tokens>(pair, shared, args, work, work.row);
+}
+
 // With K split: this CTA's half of the tokens, out of the sums of both.
 template <int Tokens, u32 Rank>
 __device__ __forceinline__ void store_half(const float (&d)[Tokens / 2], Shared& shared, const Args& args,
                                            const Work& work) {
   constexpr u32 CONSUMERS = CONSUMER_WARPS * 32;
-  static_assert(CONSUMERS * Tokens <= sizeof(shared.tokens));
-  float kept[Tokens / 4];
-  exchange_halves<Rank, Tokens / 4, CONSUMERS>(kept, d, ptx::shared_address(shared.tokens), shared.split, threadIdx.x);
-  store_tile<Tokens / 2>(kept, shared, args, work, work.row + Rank * (Tokens / 2));
+  static_assert(CONSUMERS * Tokens == INBOX_BYTES);
+  u32 pair[Tokens / 16];
+  constexpr u32 SIZE = part_size(Tokens / 4), PAIRS = SIZE / 4;
+  const auto take = [&](u32 part, const float(&kept)[SIZE]) {
+#pragma unroll
+    for (u32 i = 0; i < PAIRS; ++i) pair[part * PAIRS + i] = gated_pair(kept + 4 * i);
+  };
+  exchange_halves<Rank, Tokens / 4, CONSUMERS>(d, ptx::shared_address(shared.inbox), shared.split, threadIdx.x, take);
+  store_pairs<Tokens / 2>(pair, shared, args, work, work.row + Rank * (Tokens / 2));
 }
 
 // A tile's width is wgmma's n, so each width that occurs has its own loop. The
@@ -399,7 +415,7 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader
       float d[Tokens / 2];
       multiply_tile<Tokens>(d, shared, reader, pass, work.rounds);
       if constexpr (SPLIT == 1) {
-        store_tile<Tokens>(d, shared, args, work, work.row);
+        store_tile<Tokens>(d, shared, args, work);
       } else if (ptx::cluster_rank() == 0) {
         store_half<Tokens, 0>(d, shared, args, work);
       } else {
@@ -435,8 +451,7 @@ __device__ __forceinline__ void open(Shared& shared) {
       ptx::mbarrier_init(shared.next_full[i], 1);
       ptx::mbarrier_init(shared.next_empty[i], CONSUMER_WARPS + 1);
     }
-    ptx::mbarrier_init(shared.split.idle, CONSUMER_WARPS);
-    ptx::mbarrier_init(shared.split.sums, 1);
+    if constexpr (SPLIT > 1) shared.split.open<TOKENS / 4, CONSUMER_WARPS * 32>();
     ptx::mbarrier_init_fence();
   }
   __syncthreads();

@@ -13,7 +13,7 @@ tiles    = "cdiv(m, ROWS) * cdiv(n, FEATURES)"
 choose   = { WARPGROUPS = [2, 3], COLUMNS = [256, 128, 224, 192, 160, 96], SPLIT = [1, 2] }
 minimise = """
   WARPGROUPS == 3 && COLUMNS > 128 ? 1000000000000 :
-  SPLIT == 2 && (COLUMNS % 64 > 0 || 2 * ALL_TILES > sms || least(k) < 1024) ? 1000000000000 :
+  SPLIT == 2 && (COLUMNS % 64 > 0 || 2 * ALL_TILES > sms || least(k) < 1024 || ROW_STAGES < 2) ? 1000000000000 :
   cdiv(ALL_TILES, sms) * (4000 + (SPLIT - 1) * 30 * COLUMNS
     + WARPGROUPS * (most(k) / 64) / SPLIT * max(2 * COLUMNS, 145 + COLUMNS * 105 / 100))
 """
@@ -27,8 +27,9 @@ THREADS     = "128 * WARPGROUPS + 128"
 ALL_TILES   = "sum(cdiv(m, ROWS) * cdiv(n, FEATURES))"
 ROW_BYTES   = "ROWS * 144"  # a band of K256 with its scales
 OUT_BYTES   = "ROWS * FEATURES / SPLIT * 2"
-ROW_STAGES  = "min(4, (232448 - 1024 - 512 * COLUMNS - OUT_BYTES) / ROW_BYTES)"
-SMEM        = "512 * COLUMNS + ROW_STAGES * ROW_BYTES + OUT_BYTES + 1024"
+INBOX_BYTES = "(SPLIT - 1) * 128 * WARPGROUPS * COLUMNS"  # the other half's sums
+ROW_STAGES  = "min(4, (232448 - 1024 - 512 * COLUMNS - OUT_BYTES - INBOX_BYTES) / ROW_BYTES)"
+SMEM        = "512 * COLUMNS + ROW_STAGES * ROW_BYTES + OUT_BYTES + INBOX_BYTES + 1024"
 PREPARE_THREADS = 256
 
 [[scratch]]
@@ -115,6 +116,7 @@ struct Shared {
   alignas(1024) u8 weights[STEPS][SLOT_BYTES];
   Rows rows[ROW_STAGES];
   alignas(1024) u8 out[WARPGROUPS][2][OUT_HALF];
+  alignas(16) u8 inbox[SPLIT == 1 ? 16 : INBOX_BYTES];
   u64 weights_full[STEPS], weights_empty[STEPS];
   u64 rows_full[ROW_STAGES], rows_empty[ROW_STAGES];
   SplitBarriers split;
@@ -220,10 +222,16 @@ __device__ __forceinline__ void multiply_tile(float (&d)[COLUMNS / 2], Shared& s
 }
 
 // Columns come as eight features of B1, then the same of B2: d[8j + i] and
-// d[8j + 4 + i] are gate and up of one element. C leaves by TMA, which leaves
-// out the rows past M.
-template <int Sums>
-__device__ __forceinline__ void store_tile(const float (&d)[Sums], Shared& shared, const Work& work, u32 feature) {
+// d[8j + 4 + i] are gate and up of one element.
+__device__ __forceinline__ u32 gated_pair(const float* octet, u32 half) {
+  const float* d = octet + 2 * half;
+  return ptx::f32x2_to_f16x2(gated(d[0], d[4]), gated(d[1], d[5]));
+}
+
+// C leaves by TMA, which leaves out the rows past M. pair(half, octet) are two
+// elements of it.
+template <typename Pair>
+__device__ __forceinline__ void store_pairs(const Pair& pair_of, Shared& shared, const Work& work, u32 feature) {
   const u32 group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
   const bool leader = threadIdx.x % 128 == 0;
   if (leader) ptx::tma_store_wait_read<0>();
@@ -232,10 +240,7 @@ __device__ __forceinline__ void store_tile(const float (&d)[Sums], Shared& share
 #pragma unroll
   for (u32 half = 0; half < 2; ++half) {
     const u32 out = ptx::shared_address(shared.out[group][half]);
-    const auto pair = [&](u32 octet) -> u32 {
-      const u32 at = 8 * octet + 2 * half;
-      return ptx::f32x2_to_f16x2(gated(d[at], d[at + 4]), gated(d[at + 1], d[at + 5]));
-    };
+    const auto pair = [&](u32 octet) -> u32 { return pair_of(half, octet); };
 #pragma unroll
     for (u32 panel = 0; panel < PANELS; ++panel) {
       const u32 to = out + panel * PANEL_BYTES + row * 64 + (lane / 8 ^ row / 2 % 4) * 16;
@@ -266,10 +271,18 @@ __device__ __forceinline__ void store_tile(const float (&d)[Sums], Shared& share
 template <u32 Rank>
 __device__ __forceinline__ void store_half(const float (&d)[COLUMNS / 2], Shared& shared, const Work& work) {
   constexpr u32 CONSUMERS = CONSUMER_WARPS * 32;
-  static_assert(CONSUMERS * COLUMNS <= sizeof(shared.weights));
-  float kept[COLUMNS / 4];
-  exchange_halves<Rank, COLUMNS / 4, CONSUMERS>(kept, d, ptx::shared_address(shared.weights), shared.split, threadIdx.x);
-  store_tile(kept, shared, work, work.feature + Rank * (FEATURES / 2));
+  static_assert(CONSUMERS * COLUMNS == INBOX_BYTES);
+  u32 pairs[2][COLUMNS / 32];
+  constexpr u32 SIZE = part_size(COLUMNS / 4), OCTETS = SIZE / 8;
+  const auto take = [&](u32 part, const float(&kept)[SIZE]) {
+#pragma unroll
+    for (u32 octet = 0; octet < OCTETS; ++octet)
+#pragma unroll
+      for (u32 half = 0; half < 2; ++half) pairs[half][part * OCTETS + octet] = gated_pair(kept + 8 * octet, half);
+  };
+  exchange_halves<Rank, COLUMNS / 4, CONSUMERS>(d, ptx::shared_address(shared.inbox), shared.split, threadIdx.x, take);
+  const auto pair_of = [&](u32 half, u32 octet) -> u32 { return pairs[half][octet]; };
+  store_pairs(pair_of, shared, work, work.feature + Rank * (FEATURES / 2));
 }
 
 __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
@@ -281,7 +294,8 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
     float d[COLUMNS / 2];
     multiply_tile(d, shared, reader, pass, work.bands);
     if constexpr (SPLIT == 1) {
-      store_tile(d, shared, work, work.feature);
+      const auto pair_of = [&](u32 half, u32 octet) -> u32 { return gated_pair(d + 8 * octet, half); };
+      store_pairs(pair_of, shared, work, work.feature);
     } else if (ptx::cluster_rank() == 0) {
       store_half<0>(d, shared, work);
     } else {
@@ -301,8 +315,7 @@ __device__ __forceinline__ void open(Shared& shared) {
       ptx::mbarrier_init(shared.rows_full[i], 1);
       ptx::mbarrier_init(shared.rows_empty[i], CONSUMER_WARPS);
     }
-    ptx::mbarrier_init(shared.split.idle, CONSUMER_WARPS);
-    ptx::mbarrier_init(shared.split.sums, 1);
+    if constexpr (SPLIT > 1) shared.split.open<COLUMNS / 4, CONSUMER_WARPS * 32>();
     ptx::mbarrier_init_fence();
   }
   __syncthreads();

@@ -139,20 +139,26 @@ impl Row {
 }
 
 /// What one element of C is made of.
-struct Terms {
+pub(super) struct Terms {
     a: Row,
     b1: Row,
     b2: Row,
 }
 
 impl Terms {
-    fn of(operands: &GroupOperands, element: &Element) -> Self {
+    pub(super) fn of(operands: &GroupOperands, element: &Element) -> Self {
         let k = operands.group.k as usize;
         Self {
             a: Row::of(&operands.a, &operands.sfa, element.row, k),
             b1: Row::of(&operands.b1, &operands.sfb1, element.column, k),
             b2: Row::of(&operands.b2, &operands.sfb2, element.column, k),
         }
+    }
+
+    /// What the two sums over K add up: of A·B1ᵀ and of A·B2ᵀ.
+    pub(super) fn products(&self) -> [Vec<f64>; 2] {
+        let a = self.a.values(None);
+        [&self.b1, &self.b2].map(|b| a.iter().zip(b.values(None)).map(|(x, y)| x * y).collect())
     }
 
     /// C's element with `mistake` made on `target`.

@@ -277,3 +277,93 @@ fn a_wrong_output_without_a_pattern_still_says_where_and_how_far() {
     assert!(mismatch.reason().contains("group 1"));
     assert!(mismatch.detail().contains("where:"));
 }
+
+/// A gate of at least 8 over a product that cancels: the element of least |up|.
+fn most_cancelled(case: &Case) -> Element {
+    let answer = &case.oracle.groups[0];
+    let candidates = (0..answer.up.len()).filter(|i| answer.gate[*i] > 8.0);
+    let index = candidates
+        .min_by(|i, j| answer.up[*i].abs().total_cmp(&answer.up[*j].abs()))
+        .expect("half the gates are positive");
+    let columns = answer.group.n as usize;
+    Element {
+        group: 0,
+        row: index / columns,
+        column: index % columns,
+        bits: case.c[0][index],
+        expected: answer.c(index),
+    }
+}
+
+#[test]
+fn a_sum_may_lose_what_its_partial_sums_lose_but_seldom_and_no_more() {
+    let mut case = case_of(&[(16, 128, 8192)], Distribution::Full);
+    let element = most_cancelled(&case);
+    let at = element.row * 128 + element.column;
+    let allowed = rounding::allowance(&case.operands.groups[0], &element);
+    let lost = bits(element.expected + allowed / 2.0);
+    assert!(
+        !TOLERANCE.accepts(lost, element.expected),
+        "needs no excuse"
+    );
+    case.c[0][at] = lost;
+    assert_eq!(case.judge(), Judgement::Right { worst: 1.0 });
+    case.c[0][at] = bits(element.expected + 3.0 * allowed);
+    assert_eq!(case.mismatch().wrong, 1, "more than a sum loses");
+    case.c[0][at] = lost;
+    let other = usize::from(at == 0);
+    case.c[0][other] = bits(case.oracle.groups[0].c(other) * 1.002 + 0.002);
+    assert_eq!(case.mismatch().wrong, 2, "too many of so few");
+}
+
+/// What an H200 once gave, and the rule of its tensor cores gives, where fp32
+/// can hardly do better: A·B2ᵀ climbs to 142 and comes back to −0.0837.
+#[test]
+fn the_element_that_no_kernel_got_right_is_right() {
+    let shape = Shape {
+        name: "256x2048x16384".to_owned(),
+        groups: vec![Group {
+            m: 256,
+            n: 2048,
+            k: 16384,
+        }],
+    };
+    let all = Operands::draw(&shape, Distribution::Full, 12_487_660_517_761_490_500);
+    let row = |of: &[u8], width: usize, row: usize| of[row * width..][..width].to_vec();
+    let g = &all.groups[0];
+    let (row_bytes, scale_bytes) = (16384 / 2, 16384 / 16);
+    let operands = Operands {
+        groups: vec![GroupOperandsMut {
+            group: Group {
+                m: 1,
+                n: 1,
+                k: 16384,
+            },
+            a: row(&g.a, row_bytes, 255),
+            b1: row(&g.b1, row_bytes, 1432),
+            b2: row(&g.b2, row_bytes, 1432),
+            sfa: row(&g.sfa, scale_bytes, 255),
+            sfb1: row(&g.sfb1, scale_bytes, 1432),
+            sfb2: row(&g.sfb2, scale_bytes, 1432),
+        }],
+    };
+    let oracle = Oracle::compute(&operands);
+    let expected = oracle.groups[0].c(0);
+    assert!((expected + 5.036_610_6).abs() < 1e-6, "{expected}");
+    let judged = |value: f64| judge(&[vec![bits(value)]], &operands, &oracle, TOLERANCE);
+    assert!(TOLERANCE.error(bits(-5.046_707), expected) > 1.5);
+    assert!(matches!(judged(-5.046_707), Judgement::Right { .. }));
+    let element = Element {
+        group: 0,
+        row: 0,
+        column: 0,
+        bits: 0,
+        expected,
+    };
+    let allowed = rounding::allowance(&operands.groups[0], &element);
+    assert!(allowed < 4.0, "{allowed}: C is 1000 on average here");
+    assert!(matches!(
+        judged(expected - 3.0 * allowed),
+        Judgement::Wrong(_)
+    ));
+}

@@ -1,43 +1,63 @@
 // Two CTAs of a cluster take half of K each and meet at the end: each keeps
-// the sums of half the columns and gets the other's share of them.
+// the sums of half the columns and gets the other's share of them. The way from
+// SM to SM is narrow (14 bytes a cycle on an H200), so the sums come in parts,
+// and the gate of one is computed while the next is on its way.
 #pragma once
 #include <dgx/ptx/cluster.cuh>
 #include <dgx/ptx/mbarrier.cuh>
 
 namespace dgx {
 
+constexpr u32 MOST_PARTS = 4;
+
+// Parts are whole octets of columns.
+__device__ constexpr u32 parts_of(u32 kept) { return kept % 32 == 0 ? 4 : kept % 16 == 0 ? 2 : 1; }
+__device__ constexpr u32 part_size(u32 kept) { return kept / parts_of(kept); }
+
 struct SplitBarriers {
-  u64 idle;  // the other CTA's warps are done with the memory we write to
-  u64 sums;  // its sums have arrived here
+  u64 sums[MOST_PARTS];  // a part of the other's sums has arrived here
+
+  // By one thread, before the CTAs of the cluster meet for the first time: who
+  // is done first sends at once.
+  template <u32 Kept, u32 Threads>
+  __device__ __forceinline__ void open() {
+    for (u32 part = 0; part < parts_of(Kept); ++part) {
+      ptx::mbarrier_init(sums[part], 1);
+      ptx::mbarrier_arrive_expect_tx(sums[part], Threads * part_size(Kept) * sizeof(float));
+    }
+  }
 };
 
-// kept[i] = d[Rank * Kept + i] of both CTAs. `buffer` is Threads * Kept floats
-// of shared memory that this CTA no longer uses, at the same place in both.
-template <u32 Rank, int Kept, int Threads>
-__device__ __forceinline__ void exchange_halves(float (&kept)[Kept], const float (&d)[2 * Kept], u32 buffer,
-                                                SplitBarriers& barriers, u32 thread) {
+// take(part, kept) for part after part, kept[i] = d[Rank * Kept + part * size + i]
+// of both CTAs. `inbox` is Threads * Kept floats of shared memory for nothing
+// else, at the same place in both.
+template <u32 Rank, int Kept, int Threads, typename Take>
+__device__ __forceinline__ void exchange_halves(const float (&d)[2 * Kept], u32 inbox, SplitBarriers& barriers,
+                                                u32 thread, const Take& take) {
   static_assert(Kept % 4 == 0);
   constexpr u32 Other = Rank ^ 1;
-  if (thread == 0) ptx::mbarrier_arrive_expect_tx(barriers.sums, Threads * Kept * sizeof(float));
-  __syncwarp();
-  if (thread % 32 == 0)
-    ptx::mbarrier_arrive_remote(ptx::remote_address(ptx::shared_address(&barriers.idle), Other));
-  ptx::mbarrier_wait(barriers.idle, 0);
-  const u32 to = ptx::remote_address(buffer, Other) + thread * 16;
-  const u32 counted_by = ptx::remote_address(ptx::shared_address(&barriers.sums), Other);
+  constexpr int SIZE = part_size(Kept);
+  const u32 to = ptx::remote_address(inbox, Other) + thread * 16;
 #pragma unroll
   for (int i = 0; i < Kept; i += 4) {
     const int at = Other * Kept + i;
+    const u32 counted_by = ptx::remote_address(ptx::shared_address(&barriers.sums[i / SIZE]), Other);
     ptx::store_async(to + i / 4 * (Threads * 16), d[at], d[at + 1], d[at + 2], d[at + 3], counted_by);
   }
-  ptx::mbarrier_wait(barriers.sums, 0);
 #pragma unroll
-  for (int i = 0; i < Kept; i += 4) {
-    const float4 v = ptx::load_shared_v4_f32(buffer + i / 4 * (Threads * 16) + thread * 16);
-    kept[i] = d[Rank * Kept + i] + v.x;
-    kept[i + 1] = d[Rank * Kept + i + 1] + v.y;
-    kept[i + 2] = d[Rank * Kept + i + 2] + v.z;
-    kept[i + 3] = d[Rank * Kept + i + 3] + v.w;
+  for (int part = 0; part < Kept / SIZE; ++part) {
+    ptx::mbarrier_wait(barriers.sums[part], 0);
+    float kept[SIZE];
+#pragma unroll
+    for (int i = 0; i < SIZE; i += 4) {
+      const int at = part * SIZE + i;
+      const float4 v = ptx::load_shared_v4_f32(inbox + at / 4 * (Threads * 16) + thread * 16);
+      kept[i] = d[Rank * Kept + at] + v.x;
+      kept[i + 1] = d[Rank * Kept + at + 1] + v.y;
+      kept[i + 2] = d[Rank * Kept + at + 2] + v.z;
+      kept[i + 3] = d[Rank * Kept + at + 3] + v.w;
+    }
+    take(part, kept);
   }
 }
 

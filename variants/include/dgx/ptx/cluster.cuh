@@ -24,12 +24,6 @@ __device__ __forceinline__ u32 remote_address(u32 address, u32 rank) {
   return remote;
 }
 
-// No .release.cluster: on an H200 that cost tens of microseconds. What must be
-// ordered with it is ordered by the bytes of store_async.
-__device__ __forceinline__ void mbarrier_arrive_remote(u32 barrier) {
-  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
 // Sixteen bytes into another CTA, counted by a barrier there.
 __device__ __forceinline__ void store_async(u32 to, float a, float b, float c, float d, u32 barrier) {
   asm volatile(

@@ -66,6 +66,21 @@ __device__ __forceinline__ uint4 load_global_v4(const void* pointer) {
   return v;
 }
 
+// What nobody reads again: past L1, and L2 is asked for the line beside it.
+__device__ __forceinline__ uint4 load_global_once_v4(const void* pointer) {
+  uint4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(pointer));
+  return v;
+}
+
+__device__ __forceinline__ u32 load_global_u16(const void* pointer) {
+  u16 value;
+  asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(value) : "l"(pointer));
+  return value;
+}
+
 __device__ __forceinline__ u32 load_global_u32(const void* pointer) {
   u32 value;
   asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(value) : "l"(pointer));
