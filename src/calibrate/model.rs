@@ -35,7 +35,7 @@ pub(crate) fn model(
         if here.is_empty() {
             continue;
         }
-        let operands = Operands::draw(shape, plan.round.measurement.distribution, 0);
+        let operands = Operands::blank(shape);
         let timed = each(&here, |&place| {
             let (build, call) = works[place];
             let contender = &plan.contenders[cells[place].contender].id;

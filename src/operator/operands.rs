@@ -90,7 +90,11 @@ impl Operands {
     /// Zeros of the same sizes: for a call whose time alone is asked for.
     pub(crate) fn blank(shape: &Shape) -> Self {
         Self {
-            groups: shape.groups.iter().map(|g| GroupOperands::blank(*g)).collect(),
+            groups: shape
+                .groups
+                .iter()
+                .map(|g| GroupOperands::blank(*g))
+                .collect(),
         }
     }
 

@@ -13,7 +13,6 @@ use crate::compile::Compiler;
 use crate::config::target;
 use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{Calibration, ContenderId, Device, Exit, Group};
-use crate::operator::Distribution;
 use crate::plan::{self, Machine, Plan};
 use crate::present::{Align, Column, Grid, Style, percent, signed_percent};
 use crate::rank::Ranking;
@@ -108,7 +107,6 @@ impl Asked {
         (
             self.plan.contenders[cell.contender].id.clone(),
             self.plan.shapes[cell.shape].groups.clone(),
-            self.plan.round.measurement.distribution,
         )
     }
 
@@ -132,7 +130,7 @@ impl Asked {
     }
 }
 
-type Key = (ContenderId, Vec<Group>, Distribution);
+type Key = (ContenderId, Vec<Group>);
 
 /// Models what is asked for, what several runs have in common once.
 fn modelled(asked: Vec<Asked>, compiler: &Compiler) -> Result<Vec<Comparison>, CommandError> {
