@@ -135,6 +135,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
             "pipes/hfma2/?-warp*",
             "pipes/hmul2/?-warp*",
             "pipes/hadd2/?-warp*",
+            "pipes/f16_to_f32/?-warp*",
         ],
     ),
     time(
@@ -196,6 +197,13 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         &["stream/read/one/*", "bulk/plain/one/*x32768"],
     ),
     time("sectors_per_cycle", (0.25, 64.0), &["stream/read/one/*"]),
+    time("atomic_latency", (50.0, 4000.0), &["global/atomic"]),
+    time("store_port", (4.0, 512.0), &["stream/write/one/*"]),
+    time(
+        "store_bandwidth",
+        (2e11, 2e13),
+        &["stream/write/all/warm/*", "stream/write/all/cold/*"],
+    ),
     time(
         "l2_bandwidth",
         (5e11, 5e13),

@@ -80,7 +80,13 @@ impl Removal {
         Self {
             cause: Cause::L2,
             none: &["bulk_interval", "row_interval"],
-            endless: &["l2_bandwidth", "l2_port", "sectors_per_cycle"],
+            endless: &[
+                "l2_bandwidth",
+                "l2_port",
+                "store_bandwidth",
+                "store_port",
+                "sectors_per_cycle",
+            ],
         },
         Self {
             cause: Cause::Latency,
@@ -88,6 +94,7 @@ impl Removal {
                 "l1_latency",
                 "l2_latency",
                 "memory_latency",
+                "atomic_latency",
                 "bulk_latency",
                 "map_latency",
                 "bulk_store_latency",

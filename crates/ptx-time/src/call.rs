@@ -1,10 +1,10 @@
 //! A call: its launches one after the other, each on all SMs.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
-use ptx_emu::trace::{CtaTrace, Deed, Event, Trace, Way};
+use ptx_emu::trace::{Deed, Event, Trace, Way};
 
+use crate::classes::classes;
 use crate::cubin::Code;
 use crate::machine::Machine;
 use crate::sm::{Replay, Sim, Stuck, Work};
@@ -29,6 +29,33 @@ pub struct Launched<'l> {
     pub beside: bool,
 }
 
+/// Why a call has no time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// No CTA was traced, or one without warps.
+    #[error("nothing was traced of a launch: watch one of its CTAs")]
+    Empty,
+    /// The trace names instructions that its own table of lines does not have.
+    #[error("the trace is not of this kernel: it names instructions beyond the last")]
+    Foreign,
+    /// CTAs of a cluster are missing, or there are too many.
+    #[error("{traced} CTAs of a cluster of {size} were traced: all are needed")]
+    Cluster {
+        /// CTAs in the trace.
+        traced: usize,
+        /// CTAs of the launch's clusters.
+        size: usize,
+    },
+    /// A number no machine can have.
+    #[error(
+        "`{0}` of the machine is impossible: give a finite number, above zero where work is divided by it"
+    )]
+    Machine(&'static str),
+    /// The trace does not end.
+    #[error(transparent)]
+    Stuck(#[from] Stuck),
+}
+
 /// How long a call takes.
 #[derive(Debug, Clone, Default)]
 pub struct Call {
@@ -47,6 +74,8 @@ pub struct LaunchTimes {
     pub start: f64,
     /// Cycles from the first CTA's start to the last one's end.
     pub cycles: f64,
+    /// Cycles after which all its CTAs have let the next launch begin, or have ended.
+    pub allowed: f64,
     /// Cycles of them in which the tensor cores of an SM work.
     pub tensor_cycles: f64,
     /// SMs that have anything to do.
@@ -74,6 +103,10 @@ pub struct LaunchTimes {
     pub homeless: f64,
 }
 
+/// CTAs that come one after another in one place before the rest is told from them: what is cold
+/// or dirty in the beginning has then worn off.
+const ROUNDS: u64 = 8;
+
 /// Bytes that are asked whether they were used before.
 const PAGE: u32 = 16;
 
@@ -93,7 +126,7 @@ impl Call {
         machine: &Machine,
         launches: &[Launched<'_>],
         keep_spans: bool,
-    ) -> Result<Self, Stuck> {
+    ) -> Result<Self, ReplayError> {
         Self::replay_after(machine, launches, Warmth::default(), keep_spans)
     }
 
@@ -102,7 +135,7 @@ impl Call {
         machine: &Machine,
         launches: &[Launched<'_>],
         keep_spans: bool,
-    ) -> Result<Self, Stuck> {
+    ) -> Result<Self, ReplayError> {
         let warmth = Warmth {
             all: true,
             ..Warmth::default()
@@ -115,7 +148,11 @@ impl Call {
         launches: &[Launched<'_>],
         mut warmth: Warmth,
         keep_spans: bool,
-    ) -> Result<Self, Stuck> {
+    ) -> Result<Self, ReplayError> {
+        if let Some(name) = machine.impossible() {
+            return Err(ReplayError::Machine(name));
+        }
+        launches.iter().try_for_each(checked)?;
         let mut times: Vec<LaunchTimes> = Vec::new();
         let mhz = machine.clock_mhz - machine.clock_drop_mhz / 2.0;
         for launch in launches {
@@ -125,7 +162,8 @@ impl Call {
                 None => (0.0, 0.0),
                 Some(before) => {
                     let end = before.start + before.cycles;
-                    let early = before.start + machine.dependent_start_micros * mhz;
+                    let least = machine.dependent_start_micros * mhz;
+                    let early = before.start + before.allowed.max(least);
                     let start = match (launch.dependent, launch.beside) {
                         (true, true) => early.min(end),
                         (true, false) => end,
@@ -181,6 +219,30 @@ impl Call {
     }
 }
 
+impl Replay {
+    /// As if `all` CTAs had come one after the other where `some` did: each more takes what those of
+    /// the second half took.
+    fn extended(mut self, some: u64, all: u64) -> Self {
+        if some >= all || some < 2 {
+            return self;
+        }
+        let mut ends: Vec<f64> = self.ctas.iter().map(|cta| cta.end).collect();
+        ends.sort_by(f64::total_cmp);
+        let half = ends.len() / 2;
+        let taken = ends[ends.len() - 1] - ends[half - 1];
+        let each = taken / (some as f64 * (ends.len() - half) as f64 / ends.len() as f64);
+        let more = each * (all - some) as f64;
+        self.end += more;
+        self.allowed += more;
+        let times = all as f64 / some as f64;
+        self.tensor *= times;
+        self.issued = (self.issued as f64 * times) as u64;
+        let longer = self.end / (self.end - more);
+        self.way = self.way.map(|cycles| cycles * longer);
+        self
+    }
+}
+
 impl Warmth {
     fn keep(&mut self, launch: &Launched<'_>) {
         each_access(launch.trace, |at, writes| {
@@ -211,48 +273,29 @@ fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u32), bool)) {
     }
 }
 
-/// Clusters that did the same, by the first of them and how many there are.
-fn classes(trace: &Trace) -> Vec<(Vec<usize>, usize)> {
-    let mut clusters: Vec<(u64, Vec<usize>)> = Vec::new();
-    for (index, cta) in trace.ctas.iter().enumerate() {
-        match clusters.iter_mut().find(|c| c.0 == cta.cluster) {
-            Some(cluster) => cluster.1.push(index),
-            None => clusters.push((cta.cluster, vec![index])),
-        }
+/// What a launch's trace lacks for a replay.
+fn checked(launch: &Launched<'_>) -> Result<(), ReplayError> {
+    let trace = launch.trace;
+    if trace.ctas.is_empty() || trace.ctas.iter().any(|cta| cta.warps.is_empty()) {
+        return Err(ReplayError::Empty);
     }
-    let mut found: Vec<(u64, Vec<usize>, usize)> = Vec::new();
-    for (_, members) in clusters {
-        let mut hasher = DefaultHasher::new();
-        for &member in &members {
-            hash_cta(&trace.ctas[member], &mut hasher);
-        }
-        let class = hasher.finish();
-        match found.iter_mut().find(|f| f.0 == class) {
-            Some(same) => same.2 += 1,
-            None => found.push((class, members, 1)),
-        }
+    let known = trace.lines.len();
+    let outside = |event: &Event| match *event {
+        Event::Run { first, end } => first >= end || end as usize > known,
+        Event::Did { at, .. } => at as usize >= known,
+    };
+    let mut events = trace.ctas.iter().flat_map(|cta| cta.warps.iter().flatten());
+    if events.any(outside) {
+        return Err(ReplayError::Foreign);
     }
-    found.into_iter().map(|f| (f.1, f.2)).collect()
-}
-
-fn hash_cta(cta: &CtaTrace, hasher: &mut DefaultHasher) {
-    for events in &cta.warps {
-        events.len().hash(hasher);
-        for event in events {
-            match event {
-                Event::Run { first, end } => (first, end).hash(hasher),
-                Event::Did { at, deed } => {
-                    (at, std::mem::discriminant(deed)).hash(hasher);
-                    match deed {
-                        Deed::Wgmma { n, .. } => n.hash(hasher),
-                        Deed::Bulk { bytes, rows, .. } => (bytes, rows).hash(hasher),
-                        Deed::Shared { wavefronts, .. } => wavefronts.hash(hasher),
-                        Deed::Global { at, .. } => at.sectors.hash(hasher),
-                        _ => {}
-                    }
-                }
-            }
-        }
+    let size = launch.cluster.max(1) as usize;
+    let mut members: HashMap<u64, usize> = HashMap::new();
+    for cta in &trace.ctas {
+        *members.entry(cta.cluster).or_default() += 1;
+    }
+    match members.values().find(|&&traced| traced != size) {
+        Some(&traced) => Err(ReplayError::Cluster { traced, size }),
+        None => Ok(()),
     }
 }
 
@@ -262,7 +305,7 @@ fn replay(
     gate: f64,
     warmth: &Warmth,
     keep_spans: bool,
-) -> Result<LaunchTimes, Stuck> {
+) -> Result<LaunchTimes, ReplayError> {
     let classes = classes(launch.trace);
     let cluster = u64::from(launch.cluster.max(1));
     let clusters = launch.ctas.div_ceil(cluster).max(1);
@@ -297,6 +340,11 @@ fn replay(
 
     // One SM's clusters: all that come one after the other, or each class for itself.
     let resident = u64::from(launch.resident.max(1));
+    // A timeline has all of them; for a time some rounds are enough, the rest take as long each.
+    let replayed = match keep_spans {
+        true => rounds,
+        false => rounds.min(ROUNDS * resident),
+    };
     let lots: Vec<Vec<Vec<usize>>> = match rounds {
         1 => classes.iter().map(|class| vec![class.0.clone()]).collect(),
         _ => {
@@ -304,11 +352,8 @@ fn replay(
                 .iter()
                 .flat_map(|(members, count)| std::iter::repeat_n(members, *count))
                 .collect();
-            if all.is_empty() {
-                return Ok(LaunchTimes::default());
-            }
-            let pick = |i: u64| all[(i * all.len() as u64 / rounds) as usize % all.len()].clone();
-            vec![(0..rounds).map(pick).collect()]
+            let pick = |i: u64| all[(i * all.len() as u64 / replayed) as usize % all.len()].clone();
+            vec![(0..replayed).map(pick).collect()]
         }
     };
     let clock = machine.clock_mhz * 1e6;
@@ -320,6 +365,7 @@ fn replay(
         resident: resident as usize,
         gate,
         l2_share: machine.l2_bandwidth / clock / active_sms as f64,
+        store_share: machine.store_bandwidth / clock / active_sms as f64,
         memory_share: machine.memory_bandwidth / clock / active_sms as f64,
         dirty_share: machine.dirty_bandwidth / clock / active_sms as f64,
         dirty_bytes: machine.dirty_bytes / active_sms as f64,
@@ -336,12 +382,16 @@ fn replay(
             longest = Some(replay);
         }
     }
-    let longest = longest.unwrap_or_default();
+    let longest = longest
+        .ok_or(ReplayError::Empty)?
+        .extended(replayed, rounds);
     let stamped = longest.stamps.iter().map(|s| s.1).fold(f64::MIN, f64::max)
         - longest.stamps.iter().map(|s| s.0).fold(f64::MAX, f64::min);
+    let spent = |i: usize| longest.warps.iter().map(|w| w.spent[i]).sum::<f64>();
     Ok(LaunchTimes {
         start: 0.0,
         cycles: longest.end,
+        allowed: longest.allowed,
         tensor_cycles: longest.tensor,
         active_sms,
         rounds,
@@ -349,7 +399,7 @@ fn replay(
         stamped: Some(stamped).filter(|_| !longest.stamps.is_empty()),
         homeless: longest.homeless as f64 / longest.deeds.max(1) as f64,
         ctas: longest.ctas,
-        spent: std::array::from_fn(|i| longest.warps.iter().map(|w| w.spent[i]).sum()),
+        spent: std::array::from_fn(|i| spent(i) * rounds as f64 / replayed as f64),
         warps: longest.warps,
         way: longest.way,
         spans: longest.spans,
@@ -358,154 +408,4 @@ fn replay(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sass::{Kind, Sass};
-    use ptx_emu::trace::GlobalBytes;
-
-    /// Two warps meet at a barrier, then do two tiles each: a product and a store.
-    fn two_tiles() -> (Code, Trace) {
-        let kinds = [
-            Kind::Barrier,
-            Kind::Mma,
-            Kind::Global,
-            Kind::Mma,
-            Kind::Global,
-            Kind::Exit,
-        ];
-        let instruction = |kind| Sass {
-            kind,
-            stall: 2,
-            waits: 0,
-            result: None,
-            operands: None,
-            guarded: false,
-            offset: 0,
-        };
-        let code = Code {
-            instructions: kinds.map(instruction).to_vec(),
-            lines: (1..=6).collect(),
-        };
-        let barrier = Deed::Barrier {
-            id: 0,
-            threads: 64,
-            waits: true,
-        };
-        let product = Deed::Mma {
-            shape: [16, 8, 16],
-            bits: 16,
-        };
-        let store = Deed::Global {
-            at: GlobalBytes {
-                region: 0,
-                first: 0,
-                bytes: 128,
-                sectors: 4,
-            },
-            writes: true,
-            atomic: false,
-        };
-        let deeds = [barrier, product, store, product, store];
-        let did = (0..).zip(deeds).map(|(at, deed)| Event::Did { at, deed });
-        let warp: Vec<Event> = did.chain([Event::Run { first: 5, end: 6 }]).collect();
-        let trace = Trace {
-            lines: (1..=6).collect(),
-            leaders: vec![true, false, false, false, false, false],
-            regions: vec![1 << 20],
-            ctas: vec![CtaTrace {
-                cta: 7,
-                cluster: 7,
-                rank: 0,
-                warps: vec![warp.clone(), warp],
-            }],
-        };
-        (code, trace)
-    }
-
-    fn launched<'l>(code: &'l Code, trace: &'l Trace) -> Launched<'l> {
-        Launched {
-            code,
-            trace,
-            ctas: 1,
-            cluster: 1,
-            resident: 1,
-            dependent: false,
-            beside: false,
-        }
-    }
-
-    #[test]
-    fn a_warps_time_is_told_once_and_where_it_went() {
-        let (code, trace) = two_tiles();
-        let machine = Machine::from_numbers(|_| Some(8.0)).unwrap();
-        let call = Call::replay(&machine, &[launched(&code, &trace)], true).unwrap();
-        let times = &call.launches[0];
-        assert_eq!(times.ctas[0].cta, 7);
-        for warp in 0..2 {
-            let spans: Vec<&Span> = times.spans.iter().filter(|s| s.warp == warp).collect();
-            for pair in spans.windows(2) {
-                assert!(pair[0].to <= pair[1].from, "{pair:?}");
-            }
-            let told: f64 = spans.iter().map(|s| s.to - s.from).sum();
-            assert!(told <= times.cycles, "{told} of {}", times.cycles);
-            let tiles = times.epilogues.iter().filter(|e| e.warp == warp);
-            assert!(tiles.clone().all(|e| e.from <= e.to));
-            assert_eq!(tiles.count(), 2);
-        }
-        let waits = times.spans.iter().filter(|s| s.spent == Spent::Barrier);
-        let lines: Vec<u32> = waits.map(|s| s.line).collect();
-        assert!(
-            !lines.is_empty() && lines.iter().all(|&line| line == 1),
-            "{lines:?}"
-        );
-    }
-    #[test]
-    fn the_way_to_the_end_is_told_once_and_through_those_waited_for() {
-        let (code, trace) = two_tiles();
-        let machine = Machine::from_numbers(|_| Some(8.0)).unwrap();
-        let call = Call::replay(&machine, &[launched(&code, &trace)], false).unwrap();
-        let times = &call.launches[0];
-        let told: f64 = times.way.iter().sum();
-        assert!((told - times.cycles).abs() < 1e-6, "{:?}", times.way);
-        let of = |cause: Cause| times.way[cause as usize];
-        assert_eq!(of(Cause::Launch), 8.0, "{:?}", times.way);
-        assert!(of(Cause::Barriers) >= 8.0, "{:?}", times.way);
-        assert!((call.way().iter().sum::<f64>() - call.micros).abs() < 1e-9);
-        // What is on the way is what removing it can save at most.
-        let free = Machine::from_numbers(|name| match name {
-            "barrier_latency" | "barrier_interval" => Some(0.0),
-            _ => Some(8.0),
-        });
-        let without = Call::replay(&free.unwrap(), &[launched(&code, &trace)], false).unwrap();
-        let saved = times.cycles - without.launches[0].cycles;
-        assert!(saved > 0.0 && saved <= of(Cause::Barriers), "{saved}");
-    }
-
-    #[test]
-    fn a_trace_that_does_not_end_says_who_waits_where() {
-        let (code, mut trace) = two_tiles();
-        trace.ctas[0].warps.truncate(1);
-        let machine = Machine::from_numbers(|_| Some(8.0)).unwrap();
-        let stuck = Call::replay(&machine, &[launched(&code, &trace)], false).unwrap_err();
-        let said = stuck.to_string();
-        assert!(
-            said.contains(": warps 0 of CTA 7 for barrier 0, where 32 threads have arrived"),
-            "{said}"
-        );
-        let barrier = ptx_emu::trace::BarrierAt {
-            rank: 0,
-            address: 0x40,
-        };
-        let init = Deed::Init { barrier, count: 2 };
-        let wait = Deed::Await { barrier, parity: 0 };
-        let deeds = [init, wait];
-        let did = (0..).zip(deeds).map(|(at, deed)| Event::Did { at, deed });
-        trace.ctas[0].warps[0] = did.collect();
-        let stuck = Call::replay(&machine, &[launched(&code, &trace)], false).unwrap_err();
-        let said = stuck.to_string();
-        assert!(
-            said.contains("the mbarrier at 0x40 of rank 0, whose phase 0 lacks 2 arrivals"),
-            "{said}"
-        );
-    }
-}
+mod tests;

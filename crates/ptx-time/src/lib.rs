@@ -31,11 +31,12 @@
 //! - `sm` replays the warps of the CTAs an SM holds, cycle by cycle: who issues when, which unit
 //!   is busy, who waits for which barrier, copy or product;
 //! - `call` makes a call of it: how the CTAs fall to the SMs, what their shares of L2 and memory
-//!   are, which CTAs are alike and need to be replayed only once, and what starting costs.
+//!   are, and what starting costs; `classes` tells which CTAs are alike and are replayed only once.
 //!
 //! A [`Machine`] is nothing but numbers.
 
 mod call;
+mod classes;
 mod cubin;
 mod flow;
 mod machine;
@@ -45,7 +46,7 @@ mod sm;
 mod spans;
 mod times;
 
-pub use call::{Call, LaunchTimes, Launched};
+pub use call::{Call, LaunchTimes, Launched, ReplayError};
 pub use cubin::{Code, CubinError};
 pub use machine::Machine;
 pub use sm::{Awaited, Stuck, Waiting};

@@ -24,6 +24,20 @@ macro_rules! machine {
                 Ok(Self { $($name: number(stringify!($name)).ok_or(stringify!($name))?,)+ })
             }
 
+            /// The first number no machine can have, not even one that is asked what it would do
+            /// if something took no time or had no end: negative, endless where time is counted,
+            /// or nothing of what work is divided by.
+            pub fn impossible(&self) -> Option<&'static str> {
+                let fine = |name: &str, number: f64| match divides(name) {
+                    true => number > 0.0,
+                    false => number.is_finite() && number >= 0.0,
+                };
+                $(if !fine(stringify!($name), self.$name) {
+                    return Some(stringify!($name));
+                })+
+                None
+            }
+
             /// The number of a name.
             pub fn number(&self, name: &str) -> Option<f64> {
                 match name {
@@ -41,6 +55,13 @@ macro_rules! machine {
             }
         }
     };
+}
+
+/// Whether work is divided by a number.
+fn divides(name: &str) -> bool {
+    matches!(name, "sms" | "clock_mhz" | "sectors_per_cycle")
+        || name.ends_with("_port")
+        || name.ends_with("_bandwidth")
 }
 
 machine! {
@@ -90,6 +111,9 @@ machine! {
     queue_cycles,
     /// The same for the way through L2.
     l2_queue_cycles,
+    /// Cycles after its turn at memory in which an instruction reads its operands: until then the
+    /// warp may not overwrite them.
+    operands_latency,
     /// Latency of a load from shared memory.
     shared_latency,
     /// Latency of an atomic on shared memory.
@@ -100,12 +124,18 @@ machine! {
     l2_latency,
     /// What a load from memory takes beyond that.
     memory_latency,
+    /// Latency of an atomic on global memory.
+    atomic_latency,
     /// Sectors of global memory a cycle, per SM.
     sectors_per_cycle,
     /// Bytes a cycle an SM gets from L2.
     l2_port,
     /// Bytes a second all SMs together get from L2.
     l2_bandwidth,
+    /// Bytes a cycle an SM sends to L2.
+    store_port,
+    /// Bytes a second all SMs together send to L2.
+    store_bandwidth,
     /// The part of L2's time that bytes take which all SMs read alike.
     l2_same,
     /// Bytes a second from memory, read cold.
@@ -122,7 +152,7 @@ machine! {
     bulk_latency,
     /// Latency of the first reading of a tensor map.
     map_latency,
-    /// Latency of a bulk store, issue to the end of its reading.
+    /// Latency of a bulk store beyond its way to L2: its memory has been read, and it counts as done.
     bulk_store_latency,
     /// Latency of a test of an mbarrier that is through.
     phase_latency,

@@ -35,6 +35,8 @@ pub(crate) enum Kind {
     Fma,
     /// Half precision, in pairs.
     Half,
+    /// The same on the other half of the multipliers: the assembler writes the two by turns.
+    HalfLite,
     /// Double precision.
     Double,
     /// Transcendental functions.
@@ -156,16 +158,17 @@ impl Kind {
             _ => {}
         }
         match operation & 0x1ff {
-            // MOV, P2R, R2P, SEL, FSEL, FMNMX, FSET, FSETP, ISETP, IADD3, LEA, LOP3, IABS, PRMT,
+            // MOV, P2R, R2P, VOTE, SEL, FSEL, FMNMX, FSET, FSETP, ISETP, IADD3, LEA, LOP3, IABS, PRMT,
             // IMNMX, SHF, PLOP3, VIADD, I2FP, VIMNMX.
             0x002..=0x004
-            | 0x007..=0x00c
+            | 0x006..=0x00c
             | 0x010..=0x013
             | 0x016
             | 0x017
             | 0x019
             | 0x01c
             | 0x036
+            | 0x045
             | 0x048 => Kind::Alu,
             0x005 if modifiers & 0xff == 0xff => Kind::Alu, // CS2R of zero
             0x005 => Kind::Clock,
@@ -175,7 +178,8 @@ impl Kind {
             0x028..=0x02b => Kind::Double,
             0x02d => Kind::AllowLaunch,
             0x02e => Kind::AwaitLaunch,
-            0x030..=0x032 | 0x034 | 0x035 | 0x040 => Kind::Half,
+            0x030..=0x034 | 0x040 => Kind::Half,
+            0x035 => Kind::HalfLite, // HFMA2.MMA
             0x037..=0x039 | 0x03c | 0x03d | 0x03f => Kind::Mma,
             0x03e => Kind::Pack,
             0x0ca => Kind::ToUniform,

@@ -1,14 +1,21 @@
 //! Where warps wait for one another: barriers of CTAs and clusters, and mbarriers.
 
+use std::collections::BTreeSet;
+
 use ptx_emu::trace::BarrierAt;
 
 use super::way::Way;
-use super::{Item, Parked, Sim, Ticks, ticks};
+use super::{Cta, Item, Parked, Sim, Ticks, ticks};
 use crate::times::{Cause, Spent};
+
+/// Threads of a warp.
+const LANES: u32 = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     pub(super) arrived: u32,
+    /// Threads it is for.
+    pub(super) threads: u32,
     pub(super) waiting: Vec<usize>,
 }
 
@@ -33,30 +40,59 @@ impl Sim<'_> {
         waits: bool,
     ) -> bool {
         let cta = self.warps[index].cta;
-        let mut way = self.way(index, now);
+        let way = self.way(index, now);
         let gate = self.ctas[cta].barriers.entry(id).or_default();
-        gate.arrived += 32;
-        if gate.arrived >= threads {
-            gate.arrived = 0;
-            let latency = ticks(self.machine.barrier_latency);
-            let open = now + latency;
-            way.go(Cause::Barriers, latency);
-            let waiting = std::mem::take(&mut gate.waiting);
-            for other in waiting {
-                self.wake(other, open, way);
-            }
+        gate.arrived += LANES;
+        gate.threads = threads;
+        if let Some(open) = self.open_gate(cta, id, now, way) {
             if waits {
                 self.hold(index, now, open, Spent::Barrier);
             }
             return true;
         }
         if waits {
+            let gate = self.ctas[cta].barriers.entry(id).or_default();
             gate.waiting.push(index);
             self.warps[index].parked = Some((Parked::Gate, Spent::Barrier, now));
             self.warps[index].step += 1;
             return false;
         }
         true
+    }
+
+    /// Opens a barrier of a CTA if all have arrived, and says when. One for the whole CTA does not
+    /// wait for warps that have gone.
+    fn open_gate(&mut self, cta: usize, id: u32, now: Ticks, mut way: Way) -> Option<Ticks> {
+        let Cta {
+            barriers,
+            warps,
+            warps_left,
+            ..
+        } = &mut self.ctas[cta];
+        let gate = barriers.get_mut(&id)?;
+        let gone = match gate.threads >= *warps as u32 * LANES {
+            true => (*warps - *warps_left) as u32 * LANES,
+            false => 0,
+        };
+        if gate.arrived == 0 || gate.arrived + gone < gate.threads {
+            return None;
+        }
+        gate.arrived = 0;
+        let latency = ticks(self.machine.barrier_latency);
+        let open = now + latency;
+        way.go(Cause::Barriers, latency);
+        for other in std::mem::take(&mut gate.waiting) {
+            self.wake(other, open, way);
+        }
+        Some(open)
+    }
+
+    /// Opens the barriers of a CTA that waited for nobody but a warp that has gone.
+    pub(super) fn open_gates(&mut self, cta: usize, now: Ticks, way: Way) {
+        let ids: BTreeSet<u32> = self.ctas[cta].barriers.keys().copied().collect();
+        for id in ids {
+            self.open_gate(cta, id, now, way);
+        }
     }
 
     /// Opens the cluster's barrier if all warps that are left have arrived.

@@ -3,6 +3,7 @@
 use ptx_emu::trace::Deed;
 
 use super::barriers::Mbarrier;
+use super::issue::OF_REGISTERS;
 use super::{PARTITIONS, Parked, Sim, Ticks, ticks};
 use crate::times::{Cause, Spent};
 
@@ -15,6 +16,7 @@ impl Sim<'_> {
         deed: &Deed,
         issued: Option<u32>,
         board: Option<u8>,
+        operands: Option<u8>,
     ) -> bool {
         let m = self.machine;
         let (sm, partition, cta) = {
@@ -23,7 +25,10 @@ impl Sim<'_> {
         };
         match *deed {
             Deed::Shared {
-                wavefronts, atomic, ..
+                wavefronts,
+                atomic,
+                writes,
+                ..
             } => {
                 let state = &mut self.sms[sm];
                 let start = state.shared.max(now);
@@ -33,6 +38,10 @@ impl Sim<'_> {
                     false => m.shared_latency,
                 };
                 let done = state.shared + ticks(latency - m.shared_interval);
+                // What is stored is read when it is stored, addresses at once.
+                let read = if writes { state.shared } else { now };
+                let read = read + ticks(m.operands_latency);
+                self.occupy(index, operands, read, Spent::Result, Cause::Shared);
                 self.occupy(index, board, done, Spent::Result, Cause::Shared);
             }
             Deed::Remote {
@@ -55,11 +64,19 @@ impl Sim<'_> {
                 }
             }
             Deed::Global { at, writes, atomic } => {
-                let (done, cause) = self.fetch(sm, now, &at, writes);
                 if writes {
                     self.warps[index].stored = Some(now);
-                }
-                if !writes || atomic {
+                    let left = self.store(sm, now, &at);
+                    let read = self.sms[sm].lsu + ticks(m.operands_latency);
+                    self.occupy(index, operands, read, Spent::Memory, Cause::L2);
+                    if atomic {
+                        let done = left + ticks(m.atomic_latency);
+                        self.occupy(index, board, done, Spent::Memory, Cause::Latency);
+                    }
+                } else {
+                    let read = now + ticks(m.operands_latency);
+                    self.occupy(index, operands, read, Spent::Memory, Cause::Latency);
+                    let (done, cause) = self.fetch(sm, now, &at, true);
                     self.occupy(index, board, done, Spent::Memory, cause);
                 }
             }
@@ -87,11 +104,11 @@ impl Sim<'_> {
                 let cause = self.warps[index].copies_cause;
                 self.hold_on(index, now, until, Spent::Copies, cause);
             }
-            Deed::BulkWait { groups, read } => {
+            // A card lets go of both waits at once.
+            Deed::BulkWait { groups, read: _ } => {
                 let all = &mut self.warps[index].bulk_groups;
                 let ended = all.len().saturating_sub(groups as usize);
-                let when = |(done, was_read)| if read { was_read } else { done };
-                let until = all.drain(..ended).map(when).fold(now, Ticks::max);
+                let until = all.drain(..ended).fold(now, Ticks::max);
                 let cause = self.warps[index].copies_cause;
                 self.hold_on(index, now, until, Spent::Copies, cause);
             }
@@ -130,14 +147,14 @@ impl Sim<'_> {
             Deed::Init { barrier, count } => {
                 let cluster = self.ctas[cta].cluster;
                 let count = i64::from(count);
-                self.clusters[cluster].mbarriers.insert(
-                    barrier,
-                    Mbarrier {
-                        count,
-                        pending: count,
-                        ..Mbarrier::default()
-                    },
-                );
+                // Warps of other CTAs may wait for it already.
+                let before = self.clusters[cluster].mbarriers.entry(barrier).or_default();
+                *before = Mbarrier {
+                    count,
+                    pending: count,
+                    waiting: std::mem::take(&mut before.waiting),
+                    ..Mbarrier::default()
+                };
             }
             Deed::Arrive {
                 barrier,
@@ -222,7 +239,7 @@ impl Sim<'_> {
                 state.tensor[partition] = end;
                 self.tensor_busy += ticks(cycles);
                 let steal = ticks(m.wgmma_steal + m.wgmma_steal_column * f64::from(n));
-                for pipe in &mut state.pipes[partition] {
+                for pipe in &mut state.pipes[partition][OF_REGISTERS] {
                     *pipe = (*pipe).max(now) + steal;
                     state.stolen[partition] = state.stolen[partition].max(*pipe);
                 }
@@ -249,7 +266,10 @@ impl Sim<'_> {
                     Spent::Wgmma,
                 );
             }
-            Deed::WgmmaFence | Deed::AllowLaunch | Deed::Registers(_) => {}
+            Deed::AllowLaunch => {
+                self.ctas[cta].allowed.get_or_insert(now);
+            }
+            Deed::WgmmaFence | Deed::Registers(_) => {}
             Deed::Mma { shape, bits } => {
                 let [rows, columns, depth] = shape.map(f64::from);
                 let share = rows * columns * depth * f64::from(bits) / (16.0 * 8.0 * 16.0 * 16.0);

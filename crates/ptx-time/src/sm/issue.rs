@@ -7,18 +7,31 @@ use super::{Item, Parked, Sim, Ticks, ticks};
 use crate::sass::Kind;
 use crate::times::{Cause, Spent};
 
-/// The units of a partition that a kind takes, each for its interval. Half precision is done by
-/// both halves of the arithmetic at once.
+/// Cycles that no probe asks for, of the order of what was published for chips of this kind (Jia
+/// and others, "Dissecting the NVIDIA Volta GPU architecture via microbenchmarking"): the result
+/// of an instruction of variable latency that is nothing else here, that of double precision
+/// beyond its interval, and until an instruction that is not at memory has read its operands.
+const OTHER_LATENCY: f64 = 12.0;
+const DOUBLE_LATENCY: f64 = 16.0;
+const OPERANDS_LATENCY: f64 = 20.0;
+
+const ALU: usize = 0;
+const FMA: usize = 1;
+const LITE: usize = 2;
+const MUFU: usize = 3;
+const DOUBLE: usize = 4;
+const UNIFORM: usize = 5;
+/// Units that read the registers products pass through.
+pub(super) const OF_REGISTERS: std::ops::Range<usize> = ALU..UNIFORM;
+
+/// The units of a partition that a kind takes, each for its interval. Single precision takes both
+/// halves of the multipliers at once, integer products and half precision one of them.
 fn pipes(kind: Kind) -> &'static [usize] {
-    const ALU: usize = 0;
-    const FMA: usize = 1;
-    const MUFU: usize = 2;
-    const DOUBLE: usize = 3;
-    const UNIFORM: usize = 4;
     match kind {
         Kind::Alu | Kind::Pack => &[ALU],
-        Kind::Imad | Kind::ImadHigh | Kind::Fma => &[FMA],
-        Kind::Half => &[ALU, FMA],
+        Kind::Imad | Kind::ImadHigh | Kind::Half => &[FMA],
+        Kind::HalfLite => &[LITE],
+        Kind::Fma => &[FMA, LITE],
         Kind::Mufu | Kind::Convert => &[MUFU],
         Kind::Double => &[DOUBLE],
         Kind::Uniform | Kind::ToUniform | Kind::Constant => &[UNIFORM],
@@ -61,7 +74,7 @@ impl Sim<'_> {
         let Some(op) = step.op else {
             // Nobody issues it: it happens here.
             if let Some(deed) = deed
-                && !self.act(index, now, &deed, None, None)
+                && !self.act(index, now, &deed, None, None, None)
             {
                 return;
             }
@@ -72,9 +85,24 @@ impl Sim<'_> {
         self.issue(index, now, op, deed);
     }
 
+    /// Whether the warp goes on elsewhere than at the instruction after this one.
+    fn jumps(&self, index: usize, op: u32) -> bool {
+        let warp = &self.warps[index];
+        let steps = |part: usize| warp.parts.get(part).map(|&p| &self.scribe.stretch(p).steps);
+        let rest = steps(warp.part).and_then(|steps| steps.get(warp.step + 1..));
+        let after = steps(warp.part + 1).map_or(&[][..], |steps| steps);
+        let next = rest
+            .unwrap_or_default()
+            .iter()
+            .chain(after)
+            .find_map(|s| s.op);
+        next.is_some_and(|next| next != op + 1)
+    }
+
     fn issue(&mut self, index: usize, now: Ticks, op: u32, deed: Option<Deed>) {
         let sass = self.work.code.instructions[op as usize];
         let line = self.work.code.lines[op as usize];
+        let taken = sass.kind == Kind::Branch && self.jumps(index, op);
         let warp = &mut self.warps[index];
         // The assembler's own instructions stand for the line before them.
         if line != 0 {
@@ -134,6 +162,7 @@ impl Sim<'_> {
                 let far = ticks(self.machine.l2_queue_cycles);
                 wait(state.lsu.saturating_sub(ahead), Cause::L2);
                 wait(state.l2.saturating_sub(far), Cause::L2);
+                wait(state.stores.saturating_sub(far), Cause::L2);
             }
             Kind::Arrive | Kind::Phase => wait(state.syncs, Cause::Barriers),
             Kind::Barrier => wait(state.barrier, Cause::Barriers),
@@ -153,7 +182,7 @@ impl Sim<'_> {
             Kind::Imad => m.imad_interval,
             Kind::ImadHigh => m.imad_high_interval,
             Kind::Fma => m.fma_interval,
-            Kind::Half => m.half_interval,
+            Kind::Half | Kind::HalfLite => m.half_interval,
             Kind::Double => m.double_interval,
             Kind::Mufu => m.mufu_interval,
             Kind::Pack => m.pack_interval,
@@ -182,10 +211,10 @@ impl Sim<'_> {
             Kind::Local => (m.l1_latency, Spent::Memory),
             Kind::Arrive => (m.arrive_latency, Spent::Result),
             Kind::Phase => (m.phase_latency, Spent::Phase),
-            Kind::Double => (m.double_interval + 16.0, Spent::Result),
+            Kind::Double => (m.double_interval + DOUBLE_LATENCY, Spent::Result),
             Kind::Mma => (1.0, Spent::Wgmma),
             Kind::Fence => (m.fence_latency, Spent::Memory),
-            _ => (12.0, Spent::Result),
+            _ => (OTHER_LATENCY, Spent::Result),
         };
         let warp = &mut self.warps[index];
         let result = now + ticks(latency);
@@ -202,16 +231,16 @@ impl Sim<'_> {
         }
         if let Some(board) = sass.operands {
             let at = usize::from(board);
-            warp.boards[at] = warp.boards[at].max(now + ticks(latency.min(20.0)));
+            warp.boards[at] = warp.boards[at].max(now + ticks(latency.min(OPERANDS_LATENCY)));
         }
         let mut stall = f64::from(sass.stall.max(1));
-        if sass.kind == Kind::Branch {
+        if taken {
             stall += m.branch_cycles;
         }
         warp.next = now + ticks(stall);
         self.spend(index, Spent::Issuing, now, now + ticks(stall));
         if let Some(deed) = deed
-            && !self.act(index, now, &deed, Some(op), sass.result)
+            && !self.act(index, now, &deed, Some(op), sass.result, sass.operands)
         {
             return;
         }

@@ -2,13 +2,12 @@
 
 use ptx_emu::trace::{BarrierAt, GlobalBytes, Way};
 
-use super::{Sim, Sm, Ticks, Work, ticks};
+use super::{LINE, Sim, Sm, Ticks, Work, ticks};
 use crate::sass::Kind;
 use crate::times::Cause;
 
-/// Bytes of a sector, and of a line of the first-level cache.
+/// Bytes of a sector.
 const SECTOR: f64 = 32.0;
-const LINE: u64 = 128;
 
 impl Sm {
     /// Gets bytes from memory.
@@ -23,19 +22,30 @@ impl Sm {
 }
 
 impl Sim<'_> {
-    /// When bytes of global memory have come, or have left, and what took longest.
+    /// When bytes for global memory have left.
+    pub(super) fn store(&mut self, sm: usize, now: Ticks, at: &GlobalBytes) -> Ticks {
+        let m = self.machine;
+        let state = &mut self.sms[sm];
+        state.lsu = state.lsu.max(now) + ticks(f64::from(at.sectors) / m.sectors_per_cycle);
+        let bytes = f64::from(at.sectors) * SECTOR;
+        state.stores = state.stores.max(now) + ticks(bytes / self.work.store_rate(m));
+        state.stores.max(state.lsu)
+    }
+
+    /// When bytes of global memory have come, and what took longest; `cached` if the SM's own cache
+    /// may have them.
     pub(super) fn fetch(
         &mut self,
         sm: usize,
         now: Ticks,
         at: &GlobalBytes,
-        writes: bool,
+        cached: bool,
     ) -> (Ticks, Cause) {
         let m = self.machine;
         let cold = self.work.coldness(at);
         let rate = self.work.l2_rate(at, m);
         let state = &mut self.sms[sm];
-        if !writes && !state.lines.insert((at.region, at.first / LINE)) {
+        if cached && !state.lines.insert((at.region, at.first / LINE)) {
             return (now + ticks(m.l1_latency), Cause::Latency);
         }
         let bytes = f64::from(at.sectors) * SECTOR;
@@ -43,7 +53,7 @@ impl Sim<'_> {
         state.lsu = state.lsu.max(now) + ticks(sectors);
         state.l2 = state.l2.max(now) + ticks(bytes / rate);
         let mut done = state.l2.max(state.lsu) + ticks(m.l2_latency);
-        if !writes && cold > 0.0 {
+        if cold > 0.0 {
             state.draw(now, bytes * cold, self.work);
             done = done.max(state.memory + ticks(m.l2_latency)) + ticks(m.memory_latency);
         }
@@ -96,8 +106,8 @@ impl Sim<'_> {
                 state.remote.max(sent) + ticks(m.remote_latency)
             }
             Way::Store => {
-                state.l2 = state.l2.max(engine) + ticks(size / rate);
-                state.l2.max(sent) + ticks(m.bulk_store_latency)
+                state.stores = state.stores.max(engine) + ticks(size / self.work.store_rate(m));
+                state.stores.max(sent) + ticks(m.bulk_store_latency)
             }
             Way::Load | Way::Prefetch => {
                 state.l2 = state.l2.max(engine) + ticks(size / rate);
@@ -106,7 +116,8 @@ impl Sim<'_> {
         };
         let last = match way {
             Way::Exchange => state.remote,
-            _ => state.l2,
+            Way::Store => state.stores,
+            Way::Load | Way::Prefetch => state.l2,
         };
         // When its last queue lets it through; what comes after that is latency.
         let (mut reached, mut queue) = (last.max(sent), Cause::L2);
@@ -132,9 +143,7 @@ impl Sim<'_> {
                     true => queue,
                     false => Cause::Latency,
                 };
-                warp.bulk_open.0 = warp.bulk_open.0.max(done);
-                let read = sent + ticks(m.bulk_store_latency / 2.0);
-                warp.bulk_open.1 = warp.bulk_open.1.max(read);
+                warp.bulk_open = warp.bulk_open.max(done);
             }
             (_, Some(barrier)) => {
                 let mut passed = self.way(index, asked);

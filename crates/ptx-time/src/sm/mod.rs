@@ -28,7 +28,9 @@ type Ticks = u64;
 
 const CYCLE: f64 = 64.0;
 const PARTITIONS: usize = 4;
-const PIPES: usize = 5;
+/// Bytes of a line of an SM's own cache.
+pub(crate) const LINE: u64 = 128;
+const PIPES: usize = 6;
 
 fn ticks(cycles: f64) -> Ticks {
     (cycles * CYCLE).round().max(0.0) as Ticks
@@ -38,6 +40,8 @@ fn ticks(cycles: f64) -> Ticks {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Replay {
     pub(crate) end: f64,
+    /// When every CTA had let the next launch begin, or had ended.
+    pub(crate) allowed: f64,
     pub(crate) issued: u64,
     /// Cycles the tensor cores of one partition were busy, the mean.
     pub(crate) tensor: f64,
@@ -83,10 +87,14 @@ struct Sm {
     barrier: Ticks,
     copies: Ticks,
     l2: Ticks,
+    /// The way to L2, which is not the way from it.
+    stores: Ticks,
     memory: Ticks,
     /// Bytes it has got from memory.
     drawn: f64,
     remote: Ticks,
+    /// Warps it has been given.
+    started: usize,
     /// Bulk copies of regions this SM has asked for, by their first byte.
     seen: HashSet<(u32, u64)>,
     /// Instructions that have read their tensor maps.
@@ -132,9 +140,9 @@ struct Warp<'w> {
     lane_groups: VecDeque<Ticks>,
     /// What was in the way of its last copy.
     copies_cause: Cause,
-    /// When bulk copies of each group are there, and have been read.
-    bulk_open: (Ticks, Ticks),
-    bulk_groups: VecDeque<(Ticks, Ticks)>,
+    /// When bulk copies of each group are there.
+    bulk_open: Ticks,
+    bulk_groups: VecDeque<Ticks>,
     stamps: Vec<Ticks>,
     /// Which of its CTA.
     number: usize,
@@ -153,7 +161,10 @@ struct Warp<'w> {
 struct Cta {
     cluster: usize,
     rank: u32,
+    warps: usize,
     warps_left: usize,
+    /// When a warp of it let the next launch begin.
+    allowed: Option<Ticks>,
     times: CtaTimes,
     barriers: HashMap<u32, Gate>,
 }
@@ -174,7 +185,7 @@ pub(crate) struct Sim<'w> {
     work: &'w Work<'w>,
     scribe: Scribe<'w>,
     scripts: HashMap<usize, Vec<Vec<Part>>>,
-    heap: BinaryHeap<Reverse<(Ticks, u64, Item)>>,
+    heap: BinaryHeap<Reverse<(Ticks, usize, u64, Item)>>,
     order: u64,
     sms: Vec<Sm>,
     warps: Vec<Warp<'w>>,
@@ -190,6 +201,8 @@ pub(crate) struct Sim<'w> {
     epilogues: Vec<Epilogue>,
     issued: u64,
     tensor_busy: Ticks,
+    /// When every CTA so far had let the next launch begin, or had ended.
+    allowed: Ticks,
     end: Ticks,
 }
 
@@ -216,6 +229,7 @@ impl<'w> Sim<'w> {
             epilogues: Vec::new(),
             issued: 0,
             tensor_busy: 0,
+            allowed: 0,
             end: 0,
         }
     }
@@ -224,7 +238,7 @@ impl<'w> Sim<'w> {
         for _ in 0..self.work.resident.max(1) {
             self.start_cluster(0, Way::default());
         }
-        while let Some(Reverse((now, _, item))) = self.heap.pop() {
+        while let Some(Reverse((now, _, _, item))) = self.heap.pop() {
             match item {
                 Item::Warp(warp) => self.go_on(warp, now),
                 Item::Reach {
@@ -249,6 +263,7 @@ impl<'w> Sim<'w> {
         let sms = self.sms.len() as f64;
         Ok(Replay {
             end: self.end as f64 / CYCLE,
+            allowed: self.allowed as f64 / CYCLE,
             issued: self.issued,
             tensor: self.tensor_busy as f64 / CYCLE / (PARTITIONS as f64 * sms),
             stamps: stamps.collect(),
@@ -270,7 +285,12 @@ impl<'w> Sim<'w> {
 
     fn push(&mut self, at: Ticks, item: Item) {
         self.order += 1;
-        self.heap.push(Reverse((at, self.order, item)));
+        // Who is told something comes first; of warps that want the same, the youngest goes on.
+        let turn = match item {
+            Item::Reach { .. } => 0,
+            Item::Warp(warp) => usize::MAX - warp,
+        };
+        self.heap.push(Reverse((at, turn, self.order, item)));
     }
 
     /// Starts the next cluster, if there is one, in the place that is free then.
@@ -295,11 +315,14 @@ impl<'w> Sim<'w> {
             let scripts = self.scripts[&index].clone();
             let cta = self.ctas.len();
             state.warps += trace.warps.len() as u32;
+            // Warps go to the partitions by turns, over all CTAs of an SM.
+            let first = self.sms[rank].started;
+            self.sms[rank].started += trace.warps.len();
             for (number, (events, parts)) in trace.warps.iter().zip(scripts).enumerate() {
                 let warp = self.warps.len();
                 self.warps.push(Warp {
                     sm: rank,
-                    partition: number % PARTITIONS,
+                    partition: (first + number) % PARTITIONS,
                     cta,
                     events,
                     parts,
@@ -318,7 +341,7 @@ impl<'w> Sim<'w> {
                     lane_open: 0,
                     lane_groups: VecDeque::new(),
                     copies_cause: Cause::Latency,
-                    bulk_open: (0, 0),
+                    bulk_open: 0,
                     bulk_groups: VecDeque::new(),
                     stamps: Vec::new(),
                     number,
@@ -334,7 +357,9 @@ impl<'w> Sim<'w> {
             self.ctas.push(Cta {
                 cluster,
                 rank: rank as u32,
+                warps: trace.warps.len(),
                 warps_left: trace.warps.len(),
+                allowed: None,
                 times: CtaTimes {
                     cta: trace.cta,
                     start: start as f64 / CYCLE,
@@ -352,21 +377,26 @@ impl<'w> Sim<'w> {
         if let Some(from) = self.warps[index].product {
             self.end_tile(index, from, now);
         }
-        let cta = self.warps[index].cta;
+        let (cta, sm) = (self.warps[index].cta, self.warps[index].sm);
         let mut way = self.way(index, now);
-        if now >= self.end {
-            (self.end, self.last) = (now, way);
+        // A launch has not ended before what it stored has left.
+        let left = now.max(self.sms[sm].stores);
+        if left >= self.end {
+            self.last = way;
+            self.last.go(Cause::L2, left - now);
+            self.end = left;
         }
         // Nobody waits at the cluster's barrier for a warp that has gone.
         let cluster = self.ctas[cta].cluster;
         self.clusters[cluster].warps -= 1;
         self.open_cluster(cluster, now, way);
-        let state = &mut self.ctas[cta];
-        state.warps_left -= 1;
-        if state.warps_left > 0 {
-            return;
+        self.ctas[cta].warps_left -= 1;
+        if self.ctas[cta].warps_left > 0 {
+            return self.open_gates(cta, now, way);
         }
+        let state = &mut self.ctas[cta];
         state.times.end = now as f64 / CYCLE;
+        self.allowed = self.allowed.max(state.allowed.unwrap_or(now));
         self.running -= 1;
         let left = &mut self.clusters[cluster].ctas_left;
         *left -= 1;

@@ -46,7 +46,12 @@ impl Sim<'_> {
         let warp = &mut self.warps[index];
         let times = &mut self.ctas[warp.cta].times;
         times.first_mma.get_or_insert(start as f64 / CYCLE);
-        times.last_mma = Some(done as f64 / CYCLE);
+        let done_cycles = done as f64 / CYCLE;
+        times.last_mma = Some(
+            times
+                .last_mma
+                .map_or(done_cycles, |last| last.max(done_cycles)),
+        );
         let stored = warp.stored.take();
         let before = warp.product.replace(done);
         if let (Some(from), Some(to)) = (before, stored) {

@@ -20,6 +20,8 @@ pub(crate) struct Work<'w> {
     pub(crate) gate: f64,
     /// Bytes a cycle one SM gets of what all get from L2.
     pub(crate) l2_share: f64,
+    /// Bytes a cycle one SM may send of what all send to L2.
+    pub(crate) store_share: f64,
     /// Bytes a cycle one SM gets of what all get from memory.
     pub(crate) memory_share: f64,
     /// The same while what is read drives out what others have written, and for how many bytes
@@ -44,6 +46,11 @@ impl Work<'_> {
         let alone = self.alone.get(at.region as usize).copied().unwrap_or(1.0);
         let cost = machine.l2_same + (1.0 - machine.l2_same) * alone;
         (self.l2_share / cost).min(machine.l2_port)
+    }
+
+    /// Bytes a cycle that one SM sends to L2.
+    pub(super) fn store_rate(&self, machine: &Machine) -> f64 {
+        self.store_share.min(machine.store_port)
     }
 
     /// The part of these bytes that memory must give if this SM has not read them yet.
