@@ -20,6 +20,10 @@ pub struct Config {
     pub threads: usize,
     /// Rounding of tensor-core sums.
     pub mma_mode: MmaMode,
+    /// Whether a register of `tcgen05.ld` has its value where it is read, waited for or not. PTX
+    /// asks for a `wait::ld` first, and without this a register is poison until then. ptxas makes
+    /// readers wait by themselves, and the code of CUTLASS and Triton relies on it.
+    pub scoreboard: bool,
     /// Device limits.
     pub profile: Profile,
     /// Vector instructions to use; the machine's best by default.
@@ -34,6 +38,7 @@ impl Default for Config {
             time_limit: None,
             threads: 0,
             mma_mode: MmaMode::Fast,
+            scoreboard: false,
             profile: Profile::H200,
             level: Level::best(),
         }

@@ -214,6 +214,7 @@ impl Launch {
             step_limit: Steps(self.config.step_limit),
             deadline: self.config.time_limit.map(Deadline::after),
             mma_mode: self.config.mma_mode,
+            scoreboard: self.config.scoreboard,
             level: self.config.level.min(Level::best()),
             profile: self.config.profile,
             launch_id: LAUNCHES.fetch_add(1, Ordering::Relaxed),

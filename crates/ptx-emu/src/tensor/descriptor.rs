@@ -115,9 +115,11 @@ impl Matrix {
             6 => Swizzle::B32,
             code => return Err(DescriptorError::Swizzle { bits, code }),
         };
-        if swizzle == Swizzle::None && base_offset != 0 {
-            return Err(DescriptorError::BaseOffset { bits, base_offset });
-        }
+        // Triton sets it by the address alone; without a pattern there is nothing to shift.
+        let base_offset = match swizzle {
+            Swizzle::None => 0,
+            _ => base_offset,
+        };
         Ok(Self {
             start: field(0),
             leading: field(16),

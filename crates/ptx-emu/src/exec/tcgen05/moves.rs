@@ -185,9 +185,18 @@ impl Cluster<'_> {
         let registers = usize::from(op.regs.len);
         let values = match self.meets_work(w, &from) {
             true => Some(vec![V32([POISON; 32]); registers].into_boxed_slice()),
-            false if self.adversary.delivery == Delivery::Latest => None,
+            false if self.adversary.delivery == Delivery::Latest && !self.env.scoreboard => None,
             false => Some(from.load(&self.ctas[w.cta as usize].tmem.words, registers)),
         };
+        if let (true, Some(values)) = (self.env.scoreboard, &values) {
+            let slots = pool(self.env.program, op.regs);
+            for (slot, value) in slots.iter().zip(values) {
+                if let Slot::W32(r) = slot {
+                    w.put(mask, *r, value.0);
+                }
+            }
+            return Ok(Flow::Next);
+        }
         let pc = w.pc;
         w.wgmma.defer_load(Loaded { pc, from, values });
         self.env.lock_loaded(w, pc);
