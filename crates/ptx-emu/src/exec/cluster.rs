@@ -12,6 +12,7 @@ use super::bytes::AlignedBytes;
 use super::clock::{Clocks, EventTime, Steps};
 use super::copy::{Pending, SharedAt};
 use super::deliver::Due;
+use super::door::Ear;
 use super::draft::Drafts;
 use super::early::InFlight;
 use super::env::Env;
@@ -158,6 +159,8 @@ pub(crate) struct Cluster<'a> {
     stalls: Stalls,
     /// Writes down what the warps do, if the cluster is watched.
     pub(super) recorder: Option<Box<Recorder>>,
+    /// Whoever listens to it.
+    pub(super) ear: Option<Box<dyn Ear + 'a>>,
     /// Stands in the place of the warp whose turn it is.
     spare: Option<Box<Warp>>,
     /// When the wall clock is looked at again.
@@ -219,6 +222,7 @@ impl<'a> Cluster<'a> {
             early: None,
             stalls: Stalls::default(),
             recorder: None,
+            ear: env.listener.and_then(|listener| listener.attend(index)),
             spare: None,
             next_look: EventTime::default(),
         };

@@ -123,6 +123,26 @@ impl Job {
         }
     }
 
+    /// Who carries it out.
+    pub(super) fn agent(&self) -> Agent {
+        match self {
+            Job::Lanes { .. } | Job::Remote { .. } => Agent::LaneCopy,
+            Job::ToShared { .. } | Job::ToGlobal { .. } | Job::Tensor(_) => Agent::BulkCopy,
+            Job::TensorCore { .. } => Agent::TensorCore,
+        }
+    }
+
+    /// The first barrier it signals.
+    pub(super) fn signalled(&self) -> Option<SharedAt> {
+        match self {
+            Job::ToShared { targets, .. } => targets.first().map(|(_, barrier)| *barrier),
+            Job::Remote { barrier, .. } => Some(*barrier),
+            Job::Tensor(job) => job.targets.first().map(|(_, barrier)| *barrier),
+            Job::TensorCore { targets, .. } => targets.first().copied(),
+            Job::Lanes { .. } | Job::ToGlobal { .. } => None,
+        }
+    }
+
     /// Whether the copy signals this barrier when it completes.
     pub(super) fn signals(&self, at: SharedAt) -> bool {
         match self {

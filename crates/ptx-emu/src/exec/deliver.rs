@@ -19,7 +19,8 @@ impl Cluster<'_> {
         self.progress += 1;
         let work = self.event_seq;
         let issuer = w.origin(lanes);
-        self.signal(issuer, Signal::Issue { work });
+        let (by, signals) = (job.agent(), job.signalled());
+        self.signal(issuer, Signal::Issue { work, by, signals });
         let from = Origin { work, ..issuer };
         self.events.insert((at, work), Pending { from, job });
         work

@@ -44,7 +44,6 @@ pub(crate) enum Proxy {
 }
 
 impl Agent {
-    #[cfg_attr(not(test), expect(dead_code, reason = "only listeners ask"))]
     pub(crate) fn proxy(self) -> Proxy {
         match self {
             Agent::Thread | Agent::LaneCopy | Agent::MapEdit | Agent::Host => Proxy::Generic,
@@ -105,17 +104,21 @@ pub(crate) struct Visit<'v> {
     /// On whose behalf.
     pub(crate) from: Origin,
     pub(crate) act: Act,
-    #[cfg_attr(not(test), expect(dead_code, reason = "only listeners ask"))]
     pub(crate) order: Order,
     pub(crate) room: Room,
     pub(crate) bytes: Bytes<'v>,
 }
 
-/// Hears every access of a launch and what orders them, from all clusters at once; those of one
-/// cluster in the order in which they happen.
+/// Hears what goes on in a launch.
 pub(crate) trait Listener: Sync {
-    fn hear(&self, cluster: u64, visit: &Visit<'_>);
-    fn order(&self, cluster: u64, from: Origin, signal: Signal);
+    /// Somebody to listen to one cluster, from its beginning to its end, if it is of interest.
+    fn attend(&self, cluster: u64) -> Option<Box<dyn Ear + '_>>;
+}
+
+/// Hears every access of a cluster and what orders them, as they happen.
+pub(crate) trait Ear: Send {
+    fn hear(&mut self, visit: &Visit<'_>);
+    fn order(&mut self, from: Origin, signal: Signal);
 }
 
 impl Visit<'_> {
@@ -152,9 +155,9 @@ impl Cluster<'_> {
             Room::Global { region } => self.pass_global(visit, region),
             Room::Shared { cta } => self.pass_shared(visit, cta),
         }
-        if let Some(listener) = self.env.listener {
+        if let Some(ear) = &mut self.ear {
             // A copy, so that a visit nobody is told of need not lie in memory.
-            tell(listener, self.index, &{ *visit });
+            tell(ear.as_mut(), &{ *visit });
         }
     }
 
@@ -245,8 +248,8 @@ impl Cluster<'_> {
 
 #[cold]
 #[inline(never)]
-fn tell(listener: &dyn Listener, cluster: u64, visit: &Visit<'_>) {
-    listener.hear(cluster, visit);
+fn tell(ear: &mut dyn Ear, visit: &Visit<'_>) {
+    ear.hear(visit);
 }
 
 #[cfg(test)]
@@ -267,7 +270,13 @@ mod tests {
     }
 
     impl Listener for Book {
-        fn hear(&self, _: u64, visit: &Visit<'_>) {
+        fn attend(&self, _: u64) -> Option<Box<dyn Ear + '_>> {
+            Some(Box::new(self))
+        }
+    }
+
+    impl Ear for &Book {
+        fn hear(&mut self, visit: &Visit<'_>) {
             let shared = matches!(visit.room, Room::Shared { .. });
             let guest = (
                 visit.agent,
@@ -280,7 +289,7 @@ mod tests {
             self.bytes.lock().expect("no panic")[usize::from(shared)] += visit.total();
         }
 
-        fn order(&self, _: u64, _: Origin, _: Signal) {}
+        fn order(&mut self, _: Origin, _: Signal) {}
     }
 
     const TEXT: &str = ".version 8.8\n.target sm_90a\n.address_size 64

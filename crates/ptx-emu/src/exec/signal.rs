@@ -14,8 +14,13 @@ use crate::op::{Fence, Order, Scope};
 /// Something that orders the accesses before it and those after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// A copy or a product begins; it says its number with all it does.
-    Issue { work: u64 },
+    /// A copy or a product begins; it says its number with all it does. Those that signal no
+    /// barrier belong to a group.
+    Issue {
+        work: u64,
+        by: Agent,
+        signals: Option<SharedAt>,
+    },
     /// What an agent was given since the last commit is its group of this number.
     Commit { agent: Agent, group: u64 },
     /// All of an agent's groups below this number are done, or have at least read their source.
@@ -98,9 +103,9 @@ impl Wait {
 impl Cluster<'_> {
     /// Tells whoever listens.
     #[inline(always)]
-    pub(super) fn signal(&self, from: Origin, signal: Signal) {
-        if let Some(listener) = self.env.listener {
-            listener.order(self.index, from, signal);
+    pub(super) fn signal(&mut self, from: Origin, signal: Signal) {
+        if let Some(ear) = &mut self.ear {
+            ear.order(from, signal);
         }
     }
 
@@ -114,7 +119,7 @@ impl Cluster<'_> {
         Flow::Next
     }
 
-    pub(super) fn pass_wait(&self, from: Origin, wait: Wait) {
+    pub(super) fn pass_wait(&mut self, from: Origin, wait: Wait) {
         if let Some(signal) = wait.passed() {
             self.signal(from, signal);
         }
@@ -142,7 +147,7 @@ impl Cluster<'_> {
 mod tests {
     use std::sync::Mutex;
 
-    use super::super::door::{Listener, Visit};
+    use super::super::door::{Ear, Listener, Visit};
     use super::*;
     use crate::{Launch, Memory, Module, Params};
 
@@ -167,12 +172,18 @@ mod tests {
     }
 
     impl Listener for Diary {
-        fn hear(&self, _: u64, visit: &Visit<'_>) {
+        fn attend(&self, _: u64) -> Option<Box<dyn Ear + '_>> {
+            Some(Box::new(self))
+        }
+    }
+
+    impl Ear for &Diary {
+        fn hear(&mut self, visit: &Visit<'_>) {
             let line = format!("{:?} {:?}", visit.agent, visit.act);
             self.note(visit.from, line);
         }
 
-        fn order(&self, _: u64, from: Origin, signal: Signal) {
+        fn order(&mut self, from: Origin, signal: Signal) {
             self.note(from, format!("{signal:?}"));
         }
     }
@@ -228,7 +239,7 @@ mod tests {
         "1: Fence(Fence { order: Release, scope: Some(Cluster), between: Generic, over: InitialisedBarriers })",
         "1: Mbarrier { at: bar, over: 0, step: Expect { bytes: 2048 } }",
         "1: Mbarrier { at: bar, over: 0, step: Arrive { count: 1, order: Release(Cta) } }",
-        "1: Issue { work: 1 }",
+        "1: Issue { work: 1, by: BulkCopy, signals: Some(bar) }",
         "all: Bar { id: 1, over: 0, step: Arrive { count: 32, order: Release(Cta) } }",
         "all: Bar { id: 1, over: 1, step: Pass { order: Acquire(Cta) } }",
         "#1: BulkCopy Write",
@@ -236,13 +247,13 @@ mod tests {
         "#1: Mbarrier { at: bar, over: 0, step: Complete { bytes: 2048 } }",
         "all: Mbarrier { at: bar, over: 1, step: Pass { order: Acquire(Cta) } }",
         "all: Warp",
-        "2: Issue { work: 4 }",
+        "2: Issue { work: 4, by: LaneCopy, signals: None }",
         "all: Commit { agent: LaneCopy, group: 0 }",
         "#4: LaneCopy Write",
         "#4: LaneCopy Read",
         "all: Groups { agent: LaneCopy, below: 1, read: false }",
         "all: WgmmaFence",
-        "all: Issue { work: 6 }",
+        "all: Issue { work: 6, by: TensorCore, signals: None }",
         "all: Commit { agent: TensorCore, group: 0 }",
         "#6: TensorCore Read",
         "#6: TensorCore Read",
@@ -252,7 +263,7 @@ mod tests {
         "all: Cluster { over: 1, step: Pass { order: Acquire(Cluster) } }",
         "1: Thread Update",
         "1: Fence(Fence { order: AcqRel, scope: Some(Gpu), between: Generic, over: All })",
-        "1: Issue { work: 7 }",
+        "1: Issue { work: 7, by: BulkCopy, signals: None }",
         "1: Commit { agent: BulkCopy, group: 0 }",
         "#7: BulkCopy Read",
         "1: Groups { agent: BulkCopy, below: 1, read: true }",

@@ -310,7 +310,7 @@ impl Cluster<'_> {
         }
     }
 
-    pub(super) fn commit(&self, w: &Warp, mask: u32, agent: Agent, group: u64) {
+    pub(super) fn commit(&mut self, w: &Warp, mask: u32, agent: Agent, group: u64) {
         self.signal(w.origin(mask), Signal::Commit { agent, group });
     }
 

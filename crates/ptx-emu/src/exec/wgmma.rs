@@ -161,7 +161,14 @@ impl Cluster<'_> {
         let b_desc = w.get64(op.b_desc)[0];
         self.event_seq += 1;
         let work = self.event_seq;
-        self.signal(w.origin(mask), Signal::Issue { work });
+        self.signal(
+            w.origin(mask),
+            Signal::Issue {
+                work,
+                by: Agent::TensorCore,
+                signals: None,
+            },
+        );
         let issued = Issued {
             pc: w.pc,
             work,

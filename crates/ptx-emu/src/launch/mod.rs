@@ -18,6 +18,7 @@ use crate::exec::door::Listener;
 use crate::exec::env::{Deadline, Env, Setup};
 use crate::exec::grid;
 use crate::exec::record::Watched;
+use crate::hazard::{Detector, Findings, Sanitize};
 use crate::memory::{DevicePtr, Memory};
 use crate::module::Module;
 use crate::numeric::simd::Level;
@@ -144,6 +145,40 @@ impl Launch {
     ) -> Result<Report, LaunchError> {
         let (report, _) = self.start(module, memory, listener, None)?;
         Ok(report)
+    }
+
+    /// As [`Launch::run`], and says what was right by luck, also where the kernel faults.
+    pub fn run_sanitized(
+        &self,
+        module: &Module,
+        memory: &mut Memory,
+        sanitize: &Sanitize,
+    ) -> (Result<Report, LaunchError>, Findings) {
+        let detector = match self.detector(module, memory, sanitize) {
+            Ok(detector) => detector,
+            Err(error) => return (Err(error), Findings::default()),
+        };
+        let report = self.run_heard(module, memory, Some(&detector));
+        (report, detector.findings())
+    }
+
+    fn detector<'m>(
+        &self,
+        module: &'m Module,
+        memory: &mut Memory,
+        sanitize: &Sanitize,
+    ) -> Result<Detector<'m>, LaunchError> {
+        let program = self.program(module)?;
+        let cluster = self.check_shape(program)?.unwrap_or([1; 3]);
+        memory.bind(module)?;
+        let threads = self.block.iter().product();
+        Ok(Detector::new(
+            program,
+            memory,
+            (self.grid, cluster),
+            threads,
+            sanitize,
+        ))
     }
 
     fn start(

@@ -53,6 +53,8 @@ pub(crate) struct Plan {
     pub reconverge: HashMap<Pc, Pc>,
     /// Absolute address of each shared variable.
     pub shared: Vec<u32>,
+    /// What is wrong with its registers.
+    pub register_hazards: Vec<RegisterHazard>,
 }
 
 /// A shared variable the kernel uses.

@@ -5,6 +5,7 @@ use super::body;
 use super::emit::{Emitter, Plan};
 use super::error::{LowerError, Problem};
 use super::flow::Blocks;
+use super::registers;
 use super::unit::{self, Unit};
 use crate::op::{FrameSlots, P, Param, Program, SHARED_BASE, SHARED_SCRATCH, SharedVar};
 
@@ -53,6 +54,7 @@ fn plan(emitter: &Emitter<'_, '_>) -> Result<Plan, Problem> {
         return Err(Problem::TooLarge("the number of predicates".into()));
     }
     allocate::allocate(survey, &emitter.program, &blocks, counts, &mut plan);
+    plan.register_hazards = registers::hazards(survey, &emitter.program, &blocks);
     plan.shared = shared_addresses(emitter)?;
     Ok(plan)
 }
@@ -117,6 +119,7 @@ fn finish(emitter: Emitter<'_, '_>, plan: &Plan, index: usize) -> Result<Program
     let mut program = emitter.program;
     program.shared_start = shared_start;
     program.frames = frames;
+    program.register_hazards.clone_from(&plan.register_hazards);
     program.name = function.name.to_owned();
     program.n32 = n32;
     program.n64 = n64;

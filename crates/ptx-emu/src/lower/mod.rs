@@ -16,6 +16,7 @@ mod kernel;
 mod names;
 mod operands;
 mod ops;
+mod registers;
 mod special;
 mod target;
 mod unit;

@@ -224,6 +224,28 @@ pub(crate) struct Program {
     pub min_ctas_per_sm: Option<u32>,
     /// `.maxnreg`
     pub max_registers: Option<u32>,
+    /// What is wrong with its registers, whatever it is launched with.
+    pub register_hazards: Vec<RegisterHazard>,
+}
+
+/// A register in trouble, at an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RegisterHazard {
+    pub trouble: RegisterTrouble,
+    pub at: Pc,
+    /// The other instruction, if there are two: the product that holds it, or what changed it.
+    pub other: Option<Pc>,
+}
+
+/// The kinds of trouble.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RegisterTrouble {
+    /// Touched while a product in flight holds it.
+    Held,
+    /// Used by a product, with no `wgmma.fence` since it was changed (or none at all).
+    Unfenced,
+    /// Read, and nothing gives it a value.
+    Uninitialised,
 }
 
 impl Program {

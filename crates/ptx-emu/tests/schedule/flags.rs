@@ -52,7 +52,12 @@ fn a_flag_raised_before_the_other_warps_have_written() {
 
 #[test]
 fn a_flag_raised_before_the_data() {
-    let produce = format!("<<{WRITE}>> bar.sync 0; {} {WRITE}", release());
+    // Without what is taken out the word is written after the flag.
+    let late = format!("setp.eq.u32 %p4, %r12, 0; @%p4 {WRITE}");
+    let produce = format!(
+        "mov.u32 %r12, 0; <<{WRITE} mov.u32 %r12, 1;>> bar.sync 0; {} {late}",
+        release()
+    );
     handed_over("first", &produce, BARRIER).at_least(20, 12);
 }
 

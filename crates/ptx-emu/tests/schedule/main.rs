@@ -6,7 +6,9 @@ mod flags;
 mod repeats;
 mod residency;
 
-use ptx_emu::{Config, DevicePtr, Launch, LaunchError, Memory, Module, Params, Report};
+use ptx_emu::{
+    Config, DevicePtr, Finding, Launch, LaunchError, Memory, Module, Params, Report, Sanitize,
+};
 
 const HEADER: &str = ".version 8.8\n.target sm_90a\n.address_size 64\n";
 
@@ -116,5 +118,38 @@ fn planted_in(launch: &Launch, name: &str, good: &str, right: &dyn Fn(usize) -> 
     broken.push_str(rest);
     let seen = Seen::by(&noticed(&broken, launch, right));
     println!("{name}: {seen:?} of {SEEDS}");
+    detected(launch, name, &whole, &broken);
     seen
+}
+
+/// The detector says nothing of the correct kernel and something of the broken one: with every
+/// seed, but where the missing loop around a wait was not needed, and then with the next.
+fn detected(launch: &Launch, name: &str, whole: &str, broken: &str) {
+    for seed in 0..6 {
+        let (found, _) = findings(whole, launch, seed);
+        assert!(found.is_empty(), "{name}, correct, seed {seed}: {found:#?}");
+    }
+    for seed in [0, 2, 4] {
+        let (found, faulted) = findings(broken, launch, seed);
+        let (after, faulted_after) = findings(broken, launch, seed + 1);
+        let all = found.iter().chain(&after);
+        assert!(
+            faulted || faulted_after || all.count() > 0,
+            "{name}, seed {seed}: nothing found"
+        );
+        for finding in found {
+            println!("{name}, seed {seed}: {finding}");
+        }
+    }
+}
+
+fn findings(body: &str, launch: &Launch, seed: u64) -> (Vec<Finding>, bool) {
+    let module = kernel(body);
+    let mut memory = Memory::new();
+    let out = memory.alloc_named("out", 1 << 16).unwrap();
+    let input = memory.alloc_named("in", 1 << 16).unwrap();
+    let launch = launch.clone().config(seeded(seed));
+    let launch = launch.params(Params::new().pointer(out).pointer(input));
+    let (report, found) = launch.run_sanitized(&module, &mut memory, &Sanitize::default());
+    (found.all, report.is_err())
 }

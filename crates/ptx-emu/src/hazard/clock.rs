@@ -1,0 +1,142 @@
+//! Who knows how far others have come.
+
+use std::collections::BTreeMap;
+
+/// A number for each strand of a cluster: a warp's steps, the groups of its copies, the phases of a
+/// barrier. Whoever knows a number knows everything that strand did up to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Clock(Vec<u32>);
+
+impl Clock {
+    pub(super) fn at(&self, strand: u32) -> u32 {
+        self.0.get(strand as usize).copied().unwrap_or(0)
+    }
+
+    pub(super) fn raise(&mut self, strand: u32, to: u32) {
+        let strand = strand as usize;
+        if strand >= self.0.len() {
+            self.0.resize(strand + 1, 0);
+        }
+        self.0[strand] = self.0[strand].max(to);
+    }
+
+    pub(super) fn join(&mut self, other: &Self) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            *mine = (*mine).max(*theirs);
+        }
+    }
+}
+
+/// What is known of one cluster.
+#[derive(Debug, Clone, Default)]
+pub(super) struct View {
+    /// What ordinary accesses may rely on.
+    pub(super) generic: Clock,
+    /// What copies and tensor cores may rely on where ordinary accesses wrote: the part of it that
+    /// a proxy fence has passed, of shared and of global memory.
+    pub(super) proxied: [Clock; 2],
+}
+
+impl View {
+    fn join(&mut self, other: &Self) {
+        self.generic.join(&other.generic);
+        for (mine, theirs) in self.proxied.iter_mut().zip(&other.proxied) {
+            mine.join(theirs);
+        }
+    }
+}
+
+/// What a warp knows of its own cluster and of others.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Knowledge {
+    pub(super) own: View,
+    pub(super) others: BTreeMap<u64, View>,
+}
+
+impl Knowledge {
+    /// Learns what somebody of the same cluster knew.
+    pub(super) fn join(&mut self, other: &Self) {
+        self.own.join(&other.own);
+        for (cluster, view) in &other.others {
+            self.others.entry(*cluster).or_default().join(view);
+        }
+    }
+
+    /// Learns what was left at a place in global memory, by whatever cluster.
+    pub(super) fn learn(&mut self, own: u64, left: &BTreeMap<u64, View>) {
+        for (cluster, view) in left {
+            match *cluster == own {
+                true => self.own.join(view),
+                false => self.others.entry(*cluster).or_default().join(view),
+            }
+        }
+    }
+
+    /// Leaves it there.
+    pub(super) fn leave(&self, own: u64, left: &mut BTreeMap<u64, View>) {
+        left.entry(own).or_default().join(&self.own);
+        for (cluster, view) in &self.others {
+            left.entry(*cluster).or_default().join(view);
+        }
+    }
+
+    /// What is known of a cluster.
+    pub(super) fn of(&self, own: u64, cluster: u64) -> Option<&View> {
+        match cluster == own {
+            true => Some(&self.own),
+            false => self.others.get(&cluster),
+        }
+    }
+
+    /// A proxy fence: from here on copies and tensor cores may rely on what ordinary accesses may.
+    pub(super) fn pass_proxy_fence(&mut self, shared: bool, global: bool) {
+        let views = self.others.values_mut().chain([&mut self.own]);
+        for View { generic, proxied } in views {
+            for (clock, fenced) in proxied.iter_mut().zip([shared, global]) {
+                if fenced {
+                    clock.join(generic);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_keeps_the_later_of_both() {
+        let (mut a, mut b) = (Clock::default(), Clock::default());
+        a.raise(3, 5);
+        b.raise(3, 2);
+        b.raise(7, 1);
+        a.join(&b);
+        assert_eq!([a.at(3), a.at(7), a.at(100)], [5, 1, 0]);
+    }
+
+    #[test]
+    fn only_a_fence_tells_the_other_proxy() {
+        let mut mine = Knowledge::default();
+        mine.own.generic.raise(0, 4);
+        assert_eq!(mine.own.proxied[0].at(0), 0);
+        mine.pass_proxy_fence(true, false);
+        let reached = mine.own.proxied.each_ref().map(|clock| clock.at(0));
+        assert_eq!(reached, [4, 0]);
+    }
+
+    #[test]
+    fn what_is_left_in_global_memory_reaches_other_clusters() {
+        let (mut writer, mut reader) = (Knowledge::default(), Knowledge::default());
+        writer.own.generic.raise(2, 9);
+        let mut place = BTreeMap::new();
+        writer.leave(1, &mut place);
+        reader.learn(5, &place);
+        assert_eq!(reader.of(5, 1).expect("learnt").generic.at(2), 9);
+        assert!(reader.of(5, 3).is_none());
+        assert_eq!(reader.own.generic.at(2), 0);
+    }
+}

@@ -1,0 +1,361 @@
+//! What orders the accesses of a cluster: its warps, the work they gave away, and barriers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::clock::Knowledge;
+use super::shadow::{Actor, Trace};
+use super::strands::{Groups, Strands};
+use crate::exec::copy::{Origin, SharedAt};
+use crate::exec::door::{Agent, Proxy};
+
+/// Works remembered, at least; older ones are taken for over.
+const WORKS: u32 = 1 << 14;
+
+/// One warp.
+#[derive(Debug, Default)]
+pub(super) struct Warp {
+    /// Grows with everything it does or learns that orders accesses.
+    pub(super) step: u32,
+    pub(super) known: Arc<Knowledge>,
+    /// What it knew at its last fence that releases.
+    pub(super) fenced: Option<Arc<Knowledge>>,
+    /// What it read of others and will know at its next fence that acquires.
+    pub(super) heard: Knowledge,
+    /// The groups it is filling: `cp.async`, bulk copies, products.
+    open: [u32; 3],
+    /// Products issued.
+    products: u64,
+}
+
+/// A copy or product under way.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) from: Origin,
+    pub(super) agent: Option<Agent>,
+    /// What its warp (or warps) knew when it was issued.
+    pub(super) known: Arc<Knowledge>,
+    /// The group it is done with, and the one its source is read with.
+    group: Option<(u32, u32)>,
+    read: Option<(u32, u32)>,
+    /// Phases it is done with, for the shared memory of a CTA each.
+    phases: Vec<(u32, u32, u32)>,
+    /// Shared memory it has written since it last signalled.
+    unsignalled: Vec<u32>,
+    /// The barrier it is to signal first, and the phase when it was issued.
+    pub(super) awaited: Option<(SharedAt, u64)>,
+    /// Works of this kind are over when a barrier hears of a later one of the same warp.
+    followed: Option<Groups>,
+}
+
+/// Warps that meet again and again.
+#[derive(Debug, Default)]
+pub(super) struct Meeting {
+    over: u64,
+    /// What those knew who came to phases that are over, and to the one that is not.
+    settled: Knowledge,
+    open: Knowledge,
+}
+
+impl Meeting {
+    fn advance(&mut self, over: u64) {
+        if over > self.over {
+            self.over = over;
+            self.settled.join(&std::mem::take(&mut self.open));
+        }
+    }
+
+    /// Somebody comes, when so many phases are over.
+    pub(super) fn arrive(&mut self, over: u64, known: &Knowledge) {
+        self.advance(over);
+        self.open.join(known);
+    }
+
+    /// What somebody knows who has waited until so many phases were over.
+    pub(super) fn passed(&mut self, over: u64) -> &Knowledge {
+        self.advance(over);
+        &self.settled
+    }
+}
+
+/// An mbarrier that was initialised.
+#[derive(Debug)]
+pub(super) struct Barrier {
+    pub(super) strand: u32,
+    /// Who initialised it, in which step.
+    pub(super) maker: (u32, u32),
+    pub(super) made_at: Origin,
+    pub(super) meeting: Meeting,
+    /// The last step of each warp that used it.
+    pub(super) users: HashMap<u32, (u32, Origin)>,
+}
+
+/// All of a cluster.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    pub(super) cluster: u64,
+    pub(super) strands: Strands,
+    pub(super) warps: Vec<Warp>,
+    pub(super) works: HashMap<u32, Work>,
+    newest: u32,
+    pub(super) named: HashMap<(u32, u32), Meeting>,
+    pub(super) all: Meeting,
+    pub(super) barriers: HashMap<(u32, u32), Barrier>,
+    next_strand: u32,
+    /// What the four warps of a product knew when each of them issued it.
+    products: HashMap<(u32, u64), (Knowledge, u32)>,
+    /// Which product a work is.
+    product_of: HashMap<u32, (u32, u64)>,
+}
+
+impl Ledger {
+    pub(super) fn new(cluster: u64, strands: Strands) -> Self {
+        let mut warps: Vec<Warp> = Vec::new();
+        warps.resize_with(strands.warps as usize, Warp::default);
+        let mut ledger = Self {
+            cluster,
+            strands,
+            warps,
+            works: HashMap::new(),
+            newest: 0,
+            named: HashMap::new(),
+            all: Meeting::default(),
+            barriers: HashMap::new(),
+            next_strand: strands.first_barrier(),
+            products: HashMap::new(),
+            product_of: HashMap::new(),
+        };
+        for warp in 0..strands.warps {
+            ledger.step(warp);
+        }
+        ledger
+    }
+
+    /// The strand of the warp something comes from.
+    pub(super) fn strand(&self, from: Origin) -> u32 {
+        self.strands.warp(from.cta, from.warp)
+    }
+
+    pub(super) fn actor(&self, from: Origin) -> Actor {
+        match from.work {
+            0 => Actor::Warp(self.strand(from)),
+            work => Actor::Work(work as u32),
+        }
+    }
+
+    /// What an actor may rely on.
+    pub(super) fn knowledge(&self, actor: Actor) -> Option<&Arc<Knowledge>> {
+        match actor {
+            Actor::Warp(warp) => Some(&self.warps[warp as usize].known),
+            Actor::Work(work) => self.works.get(&work).map(|work| &work.known),
+        }
+    }
+
+    /// A warp's next step.
+    pub(super) fn step(&mut self, warp: u32) {
+        let w = &mut self.warps[warp as usize];
+        w.step += 1;
+        Arc::make_mut(&mut w.known).own.generic.raise(warp, w.step);
+    }
+
+    /// A warp learns something.
+    pub(super) fn teach(&mut self, warp: u32, lesson: impl FnOnce(&mut Knowledge)) {
+        lesson(Arc::make_mut(&mut self.warps[warp as usize].known));
+        self.step(warp);
+    }
+
+    /// A copy or product begins. `kind` are the groups it belongs to, if it signals no barrier.
+    pub(super) fn issue(
+        &mut self,
+        from: Origin,
+        work: u32,
+        kind: Option<Groups>,
+        awaited: Option<SharedAt>,
+    ) {
+        let warp = self.strand(from);
+        let strands = self.strands;
+        let ticket = |open: u32, kind| (strands.groups(warp, kind), open + 1);
+        let w = &mut self.warps[warp as usize];
+        let known = Arc::clone(&w.known);
+        let (mut group, mut read) = (None, None);
+        match kind {
+            Some(Groups::Lanes) => group = Some(ticket(w.open[0], Groups::Lanes)),
+            Some(Groups::Bulk | Groups::BulkRead) => {
+                group = Some(ticket(w.open[1], Groups::Bulk));
+                read = Some(ticket(w.open[1], Groups::BulkRead));
+            }
+            Some(Groups::Products) => {
+                group = Some(ticket(w.open[2], Groups::Products));
+                let key = (strands.warpgroup(warp), w.products);
+                w.products += 1;
+                self.product_of.insert(work, key);
+                let (together, came) = self.products.entry(key).or_default();
+                together.join(&known);
+                *came += 1;
+            }
+            Some(Groups::Pipe) | None => {}
+        }
+        let awaited = awaited.and_then(|at| {
+            let barrier = self.barriers.get(&(at.cta, at.offset))?;
+            Some((at, barrier.meeting.over))
+        });
+        self.works.insert(
+            work,
+            Work {
+                from,
+                agent: None,
+                known,
+                group,
+                read,
+                phases: Vec::new(),
+                unsignalled: Vec::new(),
+                awaited,
+                followed: kind.filter(|kind| matches!(kind, Groups::Lanes | Groups::Pipe)),
+            },
+        );
+        self.newest = self.newest.max(work);
+        if self.works.len() as u32 > 2 * WORKS {
+            let oldest = self.newest.saturating_sub(WORKS);
+            self.works.retain(|work, _| *work >= oldest);
+            self.product_of.retain(|work, _| *work >= oldest);
+        }
+        self.step(warp);
+    }
+
+    /// A work reaches memory: shared memory of a CTA, if it writes there.
+    pub(super) fn acts(&mut self, work: u32, agent: Agent, writes_shared_of: Option<u32>) {
+        // The four warps of a product have all come by now.
+        let together = self.product_of.remove(&work);
+        let together = together.and_then(|key| self.products.remove(&key));
+        let Some(work) = self.works.get_mut(&work) else {
+            return;
+        };
+        if let Some((together, _)) = together {
+            work.known = Arc::new(together);
+        }
+        work.agent = Some(agent);
+        work.unsignalled.extend(writes_shared_of);
+    }
+
+    /// A group of a warp is full.
+    pub(super) fn commit(&mut self, from: Origin, agent: Agent, group: u64) {
+        let warp = self.strand(from);
+        let open = &mut self.warps[warp as usize].open;
+        match agent {
+            Agent::LaneCopy => open[0] = group as u32 + 1,
+            Agent::BulkCopy => open[1] = group as u32 + 1,
+            Agent::TensorCore => open[2] = group as u32 + 1,
+            _ => {}
+        }
+    }
+
+    /// A warp has waited for its groups.
+    pub(super) fn groups_over(&mut self, from: Origin, agent: Agent, below: u64, read: bool) {
+        let warp = self.strand(from);
+        let strands = self.strands;
+        let kinds: &[Groups] = match (agent, read) {
+            (Agent::LaneCopy, _) => &[Groups::Lanes],
+            (Agent::BulkCopy, true) => &[Groups::BulkRead],
+            (Agent::BulkCopy, false) => &[Groups::Bulk, Groups::BulkRead],
+            (Agent::TensorCore, _) => &[Groups::Products],
+            _ => &[],
+        };
+        if agent == Agent::LaneCopy {
+            // `cp.async.wait_all` also takes what no group has yet.
+            let open = &mut self.warps[warp as usize].open[0];
+            *open = (*open).max(below as u32);
+        }
+        self.teach(warp, |known| {
+            for kind in kinds {
+                let strand = strands.groups(warp, *kind);
+                known.own.generic.raise(strand, below as u32);
+            }
+        });
+    }
+
+    /// A work signals a barrier in a phase: what it wrote so far is known with that phase.
+    pub(super) fn signals(&mut self, work: u32, strand: u32, over: u64) {
+        let Some(work) = self.works.get_mut(&work) else {
+            return;
+        };
+        let mut written = std::mem::take(&mut work.unsignalled);
+        if written.is_empty() {
+            written.push(u32::MAX);
+        }
+        let phase = over as u32 + 1;
+        let known = written.into_iter().map(|cta| (cta, strand, phase));
+        work.phases.extend(known);
+    }
+
+    /// A barrier is told that what a warp gave away before this work is over: `cp.async`, or
+    /// products of a tensor core.
+    pub(super) fn follows(&mut self, from: Origin, strand: u32, over: u64) {
+        let last = from.work as u32;
+        let Some(kind) = self.works.get(&last).and_then(|work| work.followed) else {
+            return;
+        };
+        let origin = (from.cta, from.warp);
+        let done = self.works.iter_mut().filter(|(number, work)| {
+            // Copies of lanes come in any order; this one is the last of them.
+            let before = kind == Groups::Lanes && work.agent.is_some() || **number <= last;
+            before && work.followed == Some(kind) && (work.from.cta, work.from.warp) == origin
+        });
+        for (_, work) in done {
+            let phase = (u32::MAX, strand, over as u32 + 1);
+            if work.phases.last() != Some(&phase) {
+                work.phases.push(phase);
+            }
+        }
+    }
+
+    /// A new barrier.
+    pub(super) fn init(&mut self, from: Origin, at: SharedAt) {
+        let maker = self.strand(from);
+        let strand = self.next_strand;
+        self.next_strand += 1;
+        let barrier = Barrier {
+            strand,
+            maker: (maker, self.warps[maker as usize].step),
+            made_at: from,
+            meeting: Meeting::default(),
+            users: HashMap::new(),
+        };
+        self.barriers.insert((at.cta, at.offset), barrier);
+        self.step(maker);
+    }
+
+    /// Whether a warp knows that an access of its cluster is over; `cta` is where the memory is.
+    pub(super) fn over(&self, known: &Knowledge, old: &Trace, write: bool, cta: u32) -> bool {
+        let clock = &known.own.generic;
+        match old.actor {
+            Actor::Warp(warp) => clock.at(warp) >= old.step,
+            Actor::Work(work) => {
+                let Some(work) = self.works.get(&work) else {
+                    return true;
+                };
+                let group = match write {
+                    true => work.group,
+                    false => work.read.or(work.group),
+                };
+                let told = group.into_iter().any(|(strand, at)| clock.at(strand) >= at);
+                let mut phases = work.phases.iter();
+                told || phases.any(|&(whose, strand, phase)| {
+                    (whose == cta || whose == u32::MAX || !write) && clock.at(strand) >= phase
+                })
+            }
+        }
+    }
+
+    /// The ticket by which others know that a work on global memory is over.
+    pub(super) fn global_ticket(&self, actor: Actor) -> Option<(u32, u32)> {
+        match actor {
+            Actor::Warp(warp) => Some((warp, self.warps[warp as usize].step)),
+            Actor::Work(work) => self.works.get(&work)?.group,
+        }
+    }
+}
+
+/// Whether an actor reaches memory another way than ordinary accesses do.
+pub(super) fn by_async_proxy(agent: Agent) -> bool {
+    agent.proxy() == Proxy::Async
+}

@@ -1,0 +1,283 @@
+//! Finds what a run that happens to be right does not show.
+//!
+//! A [`Detector`] listens at the door to memory. For each cluster a [`watcher::Watcher`] keeps a
+//! *ledger* of who knows how far whom to be: warps, the copies and products they gave away, groups,
+//! barriers and fences ([`ledger`], by the clocks of [`clock`]); and a *shadow* of memory: who wrote
+//! each word last and who read it since ([`shadow`], [`global`]). Two accesses of the same bytes,
+//! one of them a write, that no chain of such knowledge orders are a race, whatever order they came
+//! in this time. Copies and tensor cores reach memory their own way: what a thread wrote counts for
+//! them only if a proxy fence lies on the chain.
+//!
+//! The lanes of a warp are taken to go together, so nothing is said about `__syncwarp`.
+//!
+//! Registers are judged without running anything, when a kernel is lowered
+//! (`lower::registers`).
+
+mod clock;
+mod finding;
+mod global;
+mod ledger;
+mod shadow;
+mod strands;
+mod watcher;
+mod words;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use finding::{Finding, Hazard, Site};
+
+use crate::exec::copy::Origin;
+use crate::exec::door::{Act, Agent, Ear, Listener};
+use crate::fault::Place;
+use crate::memory::Memory;
+use crate::op::{Program, RegisterTrouble};
+use global::Global;
+use strands::Strands;
+use watcher::Watcher;
+use words::Side;
+
+/// What to look at, and how strictly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sanitize {
+    /// Clusters that are listened to, evenly spread; `None` for all.
+    pub clusters: Option<u64>,
+    /// Also what hardware forgives: see [`Hazard`].
+    pub strict: bool,
+    /// Bytes that may be spent on what is remembered of global memory.
+    pub memory: u64,
+}
+
+impl Default for Sanitize {
+    fn default() -> Self {
+        Self {
+            clusters: None,
+            strict: false,
+            memory: 1 << 30,
+        }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// One for each kind and pair of places, in the order of the source.
+    pub all: Vec<Finding>,
+    /// Bytes of global memory that were not watched for want of memory.
+    pub unwatched: u64,
+}
+
+/// Something seen, before it has words.
+struct Sighting {
+    hazard: Hazard,
+    here: Side,
+    there: Option<Side>,
+    at: String,
+}
+
+impl Sighting {
+    fn one(hazard: Hazard, here: Side) -> Self {
+        Self {
+            hazard,
+            here,
+            there: None,
+            at: String::new(),
+        }
+    }
+
+    fn two(hazard: Hazard, here: Side, there: Side) -> Self {
+        Self {
+            there: Some(there),
+            ..Self::one(hazard, here)
+        }
+    }
+
+    fn at(self, at: String) -> Self {
+        Self { at, ..self }
+    }
+}
+
+/// A finding's kind and its two instructions.
+type Key = (Hazard, u32, Option<u32>);
+
+/// Listens to a launch.
+pub(crate) struct Detector<'l> {
+    program: &'l Program,
+    /// Allocations by their number: name and first address.
+    regions: Vec<(String, u64)>,
+    grid: [u32; 3],
+    cluster: [u32; 3],
+    ctas_per_cluster: u32,
+    threads: u32,
+    strict: bool,
+    /// Every so many clusters one is listened to.
+    stride: u64,
+    global: Mutex<Global>,
+    found: Mutex<BTreeMap<Key, Finding>>,
+}
+
+impl<'l> Detector<'l> {
+    pub(crate) fn new(
+        program: &'l Program,
+        memory: &Memory,
+        (grid, cluster): ([u32; 3], [u32; 3]),
+        threads: u32,
+        sanitize: &Sanitize,
+    ) -> Self {
+        let clusters = (0..3).map(|i| u64::from(grid[i] / cluster[i].max(1)));
+        let clusters: u64 = clusters.product();
+        let stride = match sanitize.clusters {
+            Some(wanted) => clusters.div_ceil(wanted.max(1)).max(1),
+            None => 1,
+        };
+        let regions = memory.regions().iter();
+        Self {
+            program,
+            regions: regions.map(|r| (r.name.clone(), r.base)).collect(),
+            grid,
+            cluster,
+            ctas_per_cluster: cluster.iter().product(),
+            threads,
+            strict: sanitize.strict,
+            stride,
+            global: Mutex::new(Global::new(sanitize.memory)),
+            found: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    fn strands(&self) -> Strands {
+        Strands::new(self.ctas_per_cluster, self.threads)
+    }
+
+    fn global(&self) -> MutexGuard<'_, Global> {
+        self.global.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a kind of hazard is told of an agent. A copy may take more out of shared memory
+    /// than will be stored, and a product may read rows whose results nobody uses.
+    fn reports(&self, hazard: Hazard, agent: Agent) -> bool {
+        hazard != Hazard::UninitialisedShared || agent == Agent::Thread || self.strict
+    }
+
+    /// `%ctaid` of a CTA of a cluster.
+    fn cta_id(&self, cluster: u64, rank: u32) -> [u32; 3] {
+        let per: [u32; 3] = std::array::from_fn(|i| self.grid[i] / self.cluster[i].max(1));
+        let mut rest = cluster;
+        let mut inner = rank;
+        std::array::from_fn(|i| {
+            let at = (rest % u64::from(per[i].max(1))) as u32;
+            rest /= u64::from(per[i].max(1));
+            let within = inner % self.cluster[i].max(1);
+            inner /= self.cluster[i].max(1);
+            at * self.cluster[i] + within
+        })
+    }
+
+    fn shared_name(&self, cta: u32, address: u32) -> String {
+        let vars = self.program.shared.iter();
+        let before = vars
+            .filter(|var| var.address <= address)
+            .filter(|var| var.size == 0 || address < var.address + var.size)
+            .max_by_key(|var| var.address);
+        let whose = match self.ctas_per_cluster {
+            1 => String::new(),
+            _ => format!(" of CTA {cta} of the cluster"),
+        };
+        match before {
+            Some(var) => format!("shared {}+{:#x}{whose}", var.name, address - var.address),
+            None => format!("shared address {address:#x}{whose}"),
+        }
+    }
+
+    fn global_name(&self, region: usize, offset: u64) -> String {
+        match self.regions.get(region) {
+            Some((name, _)) => format!("{name}+{offset:#x}"),
+            None => format!("global offset {offset:#x}"),
+        }
+    }
+
+    fn site(&self, cluster: u64, side: &Side) -> Site {
+        let from = side.from;
+        let cta = self.cta_id(side.cluster.unwrap_or(cluster), from.cta);
+        Site {
+            deed: side.deed(),
+            place: Place::of(self.program, from.pc, cta, from.warp, from.lanes),
+        }
+    }
+
+    fn report(&self, cluster: u64, sighting: Sighting) {
+        let Sighting {
+            hazard,
+            here,
+            there,
+            at,
+        } = sighting;
+        let key = (hazard, here.from.pc, there.map(|there| there.from.pc));
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let finding = found.entry(key).or_insert_with(|| {
+            let shared = at.starts_with("shared");
+            let (missing, remedy) = words::advice(hazard, &here, there.as_ref(), shared);
+            Finding {
+                hazard,
+                here: self.site(cluster, &here),
+                there: there.map(|there| self.site(cluster, &there)),
+                at,
+                missing: missing.to_owned(),
+                remedy: remedy.to_owned(),
+                times: 0,
+            }
+        });
+        finding.times += 1;
+    }
+
+    /// What is wrong with the registers of the kernel, whoever runs it.
+    fn report_registers(&self) {
+        for hazard in &self.program.register_hazards {
+            let kind = match hazard.trouble {
+                RegisterTrouble::Held => Hazard::HeldRegister,
+                RegisterTrouble::Unfenced => Hazard::WgmmaFence,
+                RegisterTrouble::Uninitialised => Hazard::UninitialisedRegister,
+            };
+            let side = |pc, agent, act| {
+                let from = Origin {
+                    pc,
+                    lanes: u32::MAX,
+                    ..Origin::default()
+                };
+                Side::new(agent, act, from)
+            };
+            let (here, there) = match kind {
+                Hazard::WgmmaFence => (Agent::TensorCore, Agent::Thread),
+                _ => (Agent::Thread, Agent::TensorCore),
+            };
+            let sighting = Sighting {
+                hazard: kind,
+                here: side(hazard.at, here, Act::Read),
+                there: hazard.other.map(|pc| side(pc, there, Act::Write)),
+                at: "a register".to_owned(),
+            };
+            self.report(0, sighting);
+        }
+    }
+
+    /// Everything found, with what the registers of the kernel gave away.
+    pub(crate) fn findings(self) -> Findings {
+        self.report_registers();
+        let found = self.found.into_inner();
+        let global = self.global.into_inner();
+        Findings {
+            all: found
+                .unwrap_or_else(PoisonError::into_inner)
+                .into_values()
+                .collect(),
+            unwatched: global.unwrap_or_else(PoisonError::into_inner).unwatched,
+        }
+    }
+}
+
+impl Listener for Detector<'_> {
+    fn attend(&self, cluster: u64) -> Option<Box<dyn Ear + '_>> {
+        let wanted = cluster.is_multiple_of(self.stride);
+        wanted.then(|| Box::new(Watcher::new(self, cluster)) as Box<dyn Ear + '_>)
+    }
+}

@@ -1,0 +1,86 @@
+//! The strands of a cluster: what can be known of it, each by a number.
+
+/// How many strands there are before those of mbarriers, and which is which.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Strands {
+    pub(super) warps_per_cta: u32,
+    pub(super) warps: u32,
+}
+
+/// What a warp hands out in groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Groups {
+    /// `cp.async`
+    Lanes,
+    /// Bulk copies out of shared memory: all done.
+    Bulk,
+    /// … or at least read.
+    BulkRead,
+    /// wgmma, of the four warps together.
+    Products,
+    /// What a thread gave the tensor core of its CTA; no number, but commits that signal barriers.
+    Pipe,
+}
+
+impl Strands {
+    pub(super) fn new(ctas: u32, threads_per_cta: u32) -> Self {
+        let warps_per_cta = threads_per_cta.div_ceil(32);
+        Self {
+            warps_per_cta,
+            warps: ctas * warps_per_cta,
+        }
+    }
+
+    /// The steps of a warp.
+    pub(super) fn warp(self, cta: u32, warp: u32) -> u32 {
+        cta * self.warps_per_cta + warp
+    }
+
+    /// The CTA of a warp, and its number there.
+    pub(super) fn place(self, strand: u32) -> (u32, u32) {
+        (strand / self.warps_per_cta, strand % self.warps_per_cta)
+    }
+
+    /// The first warp of the four that make a product together.
+    pub(super) fn warpgroup(self, strand: u32) -> u32 {
+        let (cta, warp) = self.place(strand);
+        self.warp(cta, warp / 4 * 4)
+    }
+
+    /// The groups of a warp that are over.
+    pub(super) fn groups(self, strand: u32, kind: Groups) -> u32 {
+        let (row, warp) = match kind {
+            Groups::Lanes => (1, strand),
+            Groups::Bulk => (2, strand),
+            Groups::BulkRead => (3, strand),
+            Groups::Products | Groups::Pipe => (4, self.warpgroup(strand)),
+        };
+        row * self.warps + warp
+    }
+
+    /// The first one that is free for a barrier.
+    pub(super) fn first_barrier(self) -> u32 {
+        5 * self.warps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_strands_are_one() {
+        let strands = Strands::new(2, 256);
+        let mut seen = std::collections::BTreeSet::new();
+        for warp in 0..strands.warps {
+            assert!(seen.insert(warp));
+            for kind in [Groups::Lanes, Groups::Bulk, Groups::BulkRead] {
+                assert!(seen.insert(strands.groups(warp, kind)));
+            }
+            let fresh = seen.insert(strands.groups(warp, Groups::Products));
+            assert_eq!(fresh, strands.warpgroup(warp) == warp);
+        }
+        assert!(seen.iter().all(|strand| *strand < strands.first_barrier()));
+        assert_eq!(strands.place(strands.warp(1, 3)), (1, 3));
+    }
+}

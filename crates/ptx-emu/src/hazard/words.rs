@@ -1,0 +1,178 @@
+//! What a hazard is called, what is missing, and what is usually done about it.
+
+use super::finding::Hazard;
+use crate::exec::copy::Origin;
+use crate::exec::door::{Act, Agent};
+
+/// One side of what was seen.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Side {
+    pub(super) agent: Agent,
+    pub(super) act: Act,
+    pub(super) from: Origin,
+    /// Its cluster, if that is another one.
+    pub(super) cluster: Option<u64>,
+}
+
+impl Side {
+    pub(super) fn new(agent: Agent, act: Act, from: Origin) -> Self {
+        Self {
+            agent,
+            act,
+            from,
+            cluster: None,
+        }
+    }
+
+    pub(super) fn deed(&self) -> String {
+        let who = match self.agent {
+            Agent::Thread => "a thread",
+            Agent::LaneCopy => "an asynchronous copy of a thread",
+            Agent::BulkCopy => "a bulk copy",
+            Agent::TensorCore => "the tensor core",
+            Agent::MapFetch | Agent::MapEdit => "a tensor map's access",
+            Agent::Host => "the host",
+        };
+        let does = match self.act {
+            Act::Read => "reads",
+            Act::Write => "writes",
+            Act::Update => "updates",
+        };
+        format!("{who} {does}")
+    }
+}
+
+const AGENTS: [Agent; 7] = [
+    Agent::Thread,
+    Agent::LaneCopy,
+    Agent::BulkCopy,
+    Agent::TensorCore,
+    Agent::MapFetch,
+    Agent::MapEdit,
+    Agent::Host,
+];
+
+/// An agent as a number, and back.
+pub(super) fn number(agent: Agent) -> u8 {
+    let at = AGENTS.iter().position(|known| *known == agent);
+    at.unwrap_or(0) as u8
+}
+
+pub(super) fn agent(number: u8) -> Agent {
+    AGENTS[usize::from(number) % AGENTS.len()]
+}
+
+/// What is missing between two accesses (the later one first), and the usual remedy.
+pub(super) fn advice(
+    hazard: Hazard,
+    here: &Side,
+    there: Option<&Side>,
+    shared: bool,
+) -> (&'static str, &'static str) {
+    match hazard {
+        Hazard::Race => race(here, there, shared),
+        Hazard::ProxyFence => (
+            "threads are ordered, but no proxy fence lies between the write and the copy or product",
+            "the writers execute fence.proxy.async before the barrier that the issuer waits at",
+        ),
+        Hazard::Scope => (
+            "the scope of an atomic access does not reach the other CTA",
+            "widen it to .cluster or .gpu",
+        ),
+        Hazard::UninitialisedShared => (
+            "nobody has written these bytes",
+            "fill them, or do not read what lies beyond the tile",
+        ),
+        Hazard::UninitialisedRegister => ("no path gives it a value", "initialise the variable"),
+        Hazard::HeldRegister => (
+            "the product is still in flight",
+            "wgmma.commit_group, then wgmma.wait_group, before its registers are touched",
+        ),
+        Hazard::WgmmaFence => (
+            "no wgmma.fence between the change of the register and the product that uses it",
+            "wgmma.fence before the first wgmma that follows",
+        ),
+        Hazard::BarrierInit => (
+            "its initialisation is not ordered before this use",
+            "fence.mbarrier_init and __syncthreads() (cluster-wide: barrier.cluster) after mbarrier.init",
+        ),
+        Hazard::BarrierInUse => (
+            "others may still be using it",
+            "a barrier of all users before it is initialised anew or invalidated",
+        ),
+        Hazard::ExpectTx => (
+            "the barrier's phase was over before all its bytes had come",
+            "expect_tx must name the bytes of all copies of the phase",
+        ),
+        Hazard::ParityLap => (
+            "the barrier went on by two phases while this warp did not look: a parity cannot tell them apart",
+            "let the producer wait until every consumer has seen a phase",
+        ),
+        Hazard::Overwritten => (
+            "the copy before it was never read",
+            "check the slot's phase, and the empty barrier the producer waits at",
+        ),
+        Hazard::PartialWarp => (
+            "a barrier for whole warps is reached by a part of one",
+            "move it out of the branch, or use barrier.sync with the threads that come",
+        ),
+        Hazard::MisalignedAtom => (
+            "the tile does not begin where its swizzle pattern does",
+            "align the tile to the swizzle's period, or give the descriptor a base offset",
+        ),
+        Hazard::OutsideTensor => (
+            "it lies outside the tensor, though inside its allocation",
+            "check the loop's bounds and the last tile",
+        ),
+        Hazard::DependentLaunch => (
+            "the launch before may still be writing",
+            "griddepcontrol.wait before the first use of what it makes",
+        ),
+    }
+}
+
+fn race(here: &Side, there: Option<&Side>, shared: bool) -> (&'static str, &'static str) {
+    use Agent::{BulkCopy, LaneCopy, TensorCore, Thread};
+    let Some(there) = there else {
+        return ("nothing orders them", "put a barrier between them");
+    };
+    let wrote = there.act != Act::Read;
+    match (there.agent, wrote, here.agent) {
+        (BulkCopy, true, _) if shared => (
+            "nobody waited for the copy",
+            "wait for its mbarrier (try_wait in a loop, the right parity) before the bytes are used",
+        ),
+        (BulkCopy, true, _) => (
+            "nobody waited until the copy had been written",
+            "cp.async.bulk.wait_group 0, then a barrier or a release, before others use the bytes",
+        ),
+        (BulkCopy, false, _) => (
+            "the copy may still be reading its source",
+            "cp.async.bulk.wait_group.read 0 by the issuer, then a barrier, before the bytes change",
+        ),
+        (LaneCopy, _, _) => (
+            "nobody waited for the copy",
+            "cp.async.wait_group and __syncthreads() before others use the bytes",
+        ),
+        (TensorCore, _, _) => (
+            "the product may still be reading its tile",
+            "wgmma.wait_group before the tile is released (arrive at its empty barrier after it)",
+        ),
+        (_, _, Thread | LaneCopy) if shared => (
+            "no barrier between the two warps",
+            "__syncthreads(), or a named barrier or mbarrier that both take part in",
+        ),
+        (_, _, BulkCopy) if shared => (
+            "no barrier between the warp and the issuer of the copy",
+            "fence.proxy.async by the warp, then a barrier with the issuer, before the copy is issued",
+        ),
+        (_, _, TensorCore) => (
+            "no barrier between the warp and those that issue the product",
+            "fence.proxy.async by the warp, then a barrier with the warpgroup, before the product",
+        ),
+        _ => (
+            "nothing orders the two CTAs (or warps)",
+            "an atomic with release on one side and acquire on the other, or one kernel after the other",
+        ),
+    }
+}
