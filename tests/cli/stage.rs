@@ -110,8 +110,10 @@ impl Stage {
     }
 
     pub(crate) fn run_file(&self) -> PathBuf {
-        let mut entries = fs::read_dir(self.path("results")).expect("results");
-        entries.next().expect("a run").expect("an entry").path()
+        let entries = fs::read_dir(self.path("results")).expect("results");
+        let mut paths = entries.map(|entry| entry.expect("an entry").path());
+        let run = paths.find(|path| path.extension().is_some_and(|e| e == "jsonl"));
+        run.expect("a run")
     }
 
     pub(crate) fn lines(&self, kind: &str) -> Vec<Value> {

@@ -59,15 +59,20 @@ __device__ __forceinline__ u32 load(Shared&, u32 value, u32) {
   return value;
 }
 
+// Without .release.cluster: it is the way there and back that is asked for.
+__device__ __forceinline__ void arrive_remote(u32 barrier) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
 __device__ __forceinline__ u32 ping_pong(Shared& s, u32 value, u32 i) {
   const u32 other = remote_address(shared_address(&s.ping), 1 - cluster_rank());
   if (threadIdx.x != 0) return value;
   if (cluster_rank() == 0) {
-    mbarrier_arrive_remote(other);
+    arrive_remote(other);
     mbarrier_wait(s.ping, i & 1);
   } else {
     mbarrier_wait(s.ping, i & 1);
-    mbarrier_arrive_remote(other);
+    arrive_remote(other);
   }
   return value;
 }
