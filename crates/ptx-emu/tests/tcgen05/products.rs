@@ -513,3 +513,88 @@ fn powers_of_two_scale_blocks() {
         }
     }
 }
+
+/// MN-major tiles: bytes of an element, K, and the swizzle's code.
+#[test]
+fn transposed_operands() {
+    for (kind, each, depth, swizzle) in [
+        ("f16", 2u32, 16u32, 0u32),
+        ("f16", 2, 16, 2),
+        ("tf32", 4, 8, 0),
+        ("tf32", 4, 8, 1),
+        ("i8", 1, 32, 0),
+        ("i8", 1, 32, 2),
+    ] {
+        let (m, n) = (128, 64);
+        let outer = depth / 8;
+        let (leading, stride) = match swizzle {
+            0 => (128, 128 * outer),
+            _ => (1024 * outer, 1024),
+        };
+        let tile = |start| Tile {
+            start,
+            leading,
+            stride,
+            swizzle,
+        };
+        // Where element (mn, k) lies.
+        let place = |start: u32, mn: u32, k: u32| {
+            let byte = mn * each;
+            let linear = match swizzle {
+                0 => start + byte / 16 * stride + k / 8 * leading + k % 8 * 16 + byte % 16,
+                _ => start + byte / 128 * leading + k / 8 * stride + k % 8 * 128 + byte % 128,
+            };
+            let mask = match swizzle {
+                0 => 0,
+                1 => (linear >> 7 & 3) << 5,
+                _ => (linear >> 7 & 7) << 4,
+            };
+            (linear ^ mask) as usize
+        };
+        let value = |mn: u32, k: u32| (mn * 7 + k * 5) % 11;
+        let mut input = vec![0; 16384];
+        for (start, rows) in [(0, m), (8192, n)] {
+            for mn in 0..rows {
+                for k in 0..depth {
+                    let bits = match kind {
+                        "f16" => half::f16::from_f32(value(mn, k) as f32).to_bits().into(),
+                        "tf32" => (value(mn, k) as f32).to_bits(),
+                        _ => value(mn, k),
+                    };
+                    let at = place(start, mn, k);
+                    input[at..at + each as usize]
+                        .copy_from_slice(&bits.to_le_bytes()[..each as usize]);
+                }
+            }
+        }
+        let types = match kind {
+            "f16" => 1 << 4,
+            "tf32" => 2 << 10 | 2 << 7 | 1 << 4,
+            _ => 2 << 4,
+        };
+        let shape = types | 3 << 15 | (m / 16) << 24 | (n / 8) << 17;
+        let bench = Bench {
+            input,
+            issue: format!(
+                "{} {} mov.b32 %r18, {shape:#x};\n\
+                 tcgen05.mma.cta_group::1.kind::{kind} [%r6], %rd9, %rd10, %r18, %p0;",
+                tile(0).descriptor("%rd9"),
+                tile(8192).descriptor("%rd10"),
+            ),
+            columns: n,
+            ..Bench::default()
+        };
+        let words = bench.words(MmaMode::Exact);
+        for r in 0..m {
+            for c in 0..n {
+                let sum: u32 = (0..depth).map(|k| value(r, k) * value(c, k)).sum();
+                let word = words[(r * n + c) as usize];
+                let found = match kind {
+                    "i8" => word as f32,
+                    _ => f32::from_bits(word),
+                };
+                assert_eq!(found, sum as f32, "{kind} swizzle {swizzle} ({r}, {c})");
+            }
+        }
+    }
+}

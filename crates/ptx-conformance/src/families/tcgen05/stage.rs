@@ -72,7 +72,7 @@ impl Stage {
              ALLOCATED: setp.ne.u32 %p2, %thread, 0;\n@%p2 bra READY;\n\
              mbarrier.init.shared::cta.b64 [done], 1;\nfence.mbarrier_init.release.cluster;\n\
              READY:\n{together}\nld.shared.b32 %base, [slot];\nshl.b32 %own, %r2, 21;\n\
-             add.u32 %own, %own, %base;\ncvt.u64.u32 %tile, %r1;\nshr.u64 %tile, %tile, 4;\n\
+             add.u32 %own, %own, %base;\nand.b32 %r13, %r1, 0x3ffff;\ncvt.u64.u32 %tile, %r13;\nshr.u64 %tile, %tile, 4;\n\
              {fill}{before}tcgen05.fence::before_thread_sync;\n{together}\n\
              tcgen05.fence::after_thread_sync;\n\
              or.b32 %r10, %thread, %rank;\nsetp.ne.u32 %p3, %r10, 0;\n@%p3 bra ISSUED;\n\
