@@ -10,6 +10,11 @@ arch    = "sm_90a"
 contender = "stream"
 when      = "groups == 1 && most(m) <= 8 && most(n) >= 1024 && (most(n) <= 2560 || most(n) <= 3072 && most(k) >= 16384)"
 
+# Few tokens for each of many experts, and tiles enough for all SMs.
+[[pick]]
+contender = "experts"
+when      = "groups > 1 && most(m) <= 17 && sum(n) >= 96 * sms"
+
 # Few tokens, or so few features that swap-ab's tiles leave SMs idle.
 [[pick]]
 contender = "decode"

@@ -82,38 +82,16 @@ block   = "THREADS"
 smem    = "SLOTS * SLOT_BYTES + FIXED"
 cluster = "SPLIT"
 */
-#include <dgx/epilogue.cuh>
-#include <dgx/piece.cuh>
 #include <dgx/ptx/barrier.cuh>
 #include <dgx/ptx/cluster.cuh>
-#include <dgx/ptx/mbarrier.cuh>
-#include <dgx/ptx/tma.cuh>
 #include <dgx/shared.cuh>
+#include <dgx/stage.cuh>
 #include <dgx/tile.cuh>
 using namespace dgx;
 
-// A stage is K512 of a tile, and one team's work: each of its warps takes K128.
-constexpr u32 STAGE_K = 512;
-constexpr u32 SPAN = 128;  // bytes of a row in one box: K256
-constexpr u32 SCALE_BYTES = STAGE_K / 16;
-constexpr u32 WARP_K = 128;
-constexpr u32 TEAM_WARPS = STAGE_K / WARP_K;
 constexpr u32 CONSUMER_WARPS = TEAMS * TEAM_WARPS;
 constexpr u32 CONSUMERS = 32 * CONSUMER_WARPS;
 static_assert(SLOTS % TEAMS == 0);
-
-struct alignas(1024) Stage {
-  u8 gate[2][FEATURES * SPAN];  // two boxes, each 128B swizzled
-  u8 up[2][FEATURES * SPAN];
-  u8 tokens[2][TOKENS * SPAN];
-};
-
-struct alignas(256) StageScales {
-  u8 gate[FEATURES * SCALE_BYTES];
-  u8 up[FEATURES * SCALE_BYTES];
-  u8 tokens[TOKENS * SCALE_BYTES];
-};
-static_assert(sizeof(Stage) + sizeof(StageScales) == SLOT_BYTES);
 
 constexpr u32 PASS_SUMS = SUM_OCTETS * NT * 32;  // float4s: gate and up of one feature, two tokens
 constexpr u32 PASSES = OCTETS / SUM_OCTETS;
@@ -129,12 +107,6 @@ struct Shared {
 };
 static_assert(sizeof(Shared) <= SLOTS * SLOT_BYTES + FIXED);
 
-struct Work {
-  u32 group;
-  u32 row, feature;  // first token, first feature
-  u32 begin, end;    // stages of K, this CTA's share
-};
-
 __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   const u32 index = ONE_M ? 0 : find_group(args, tile);
   const Group group = group_at(args, index);
@@ -148,7 +120,6 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
 constexpr u32 TILES_APART = GRID / SPLIT;
 
 // One thread asks for all stages of all tiles, in the order they are consumed.
-// What lies past M, N or K arrives as zeros.
 struct Producer {
   const Args& args;
   Shared& shared;
@@ -163,22 +134,7 @@ struct Producer {
   __device__ __forceinline__ bool done() const { return tile >= args.tile_count; }
 
   __device__ __forceinline__ void load() {
-    const TensorMap* maps = args.maps + work.group * MAPS;
-    Stage& to = shared.ring[slot];
-    StageScales& to_scales = shared.scales[slot];
-    u64& full = shared.full[slot];
-    ptx::mbarrier_arrive_expect_tx(full, SLOT_BYTES);
-#pragma unroll
-    for (u32 half = 0; half < 2; ++half) {
-      const u32 x = stage * (STAGE_K / 2) + half * SPAN;
-      ptx::tma_load_2d(ptx::shared_address(to.gate[half]), maps + MAP_B1, x, work.feature, full, ptx::EVICT_FIRST);
-      ptx::tma_load_2d(ptx::shared_address(to.up[half]), maps + MAP_B2, x, work.feature, full, ptx::EVICT_FIRST);
-      ptx::tma_load_2d(ptx::shared_address(to.tokens[half]), maps + MAP_A, x, work.row, full);
-    }
-    const u32 x = stage * SCALE_BYTES;
-    ptx::tma_load_2d(ptx::shared_address(to_scales.gate), maps + MAP_SFB1, x, work.feature, full, ptx::EVICT_FIRST);
-    ptx::tma_load_2d(ptx::shared_address(to_scales.up), maps + MAP_SFB2, x, work.feature, full, ptx::EVICT_FIRST);
-    ptx::tma_load_2d(ptx::shared_address(to_scales.tokens), maps + MAP_SFA, x, work.row, full);
+    load_stage(shared.ring[slot], shared.scales[slot], shared.full[slot], args.maps + work.group * MAPS, work, stage);
     slot = slot + 1 == SLOTS ? 0 : slot + 1;
     if (++stage == work.end) {
       tile += TILES_APART;
@@ -188,79 +144,6 @@ struct Producer {
     }
   }
 };
-
-// Which of the eight rows of an octet (or tokens) lane group g has: such that a
-// quarter of a warp meets no bank of a swizzled box twice.
-__device__ __forceinline__ u32 row_of(u32 g) { return g % 2 * 4 + g / 2; }
-
-// Where a lane's pieces are: quarter lane % 4 of the warp's K128.
-struct Place {
-  u32 bytes, scale;
-
-  __device__ __forceinline__ Place() {
-    const u32 lane = threadIdx.x % 32, row = row_of(lane / 4), warp = threadIdx.x / 32 % TEAM_WARPS;
-    bytes = row * SPAN + ((warp % 2 * 4 + lane % 4) ^ row) * 16;
-    scale = row * SCALE_BYTES + warp * 8 + lane % 4 * 2;
-  }
-};
-
-__device__ __forceinline__ Piece load_piece(u32 words_at, u32 scales_at) {
-  return {ptx::load_shared_v4(words_at), ptx::load_shared_u16(scales_at)};
-}
-
-__device__ __forceinline__ void release(Shared& shared, u32 slot) {
-  __syncwarp();
-  if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(shared.empty[slot]);
-}
-
-// d[octet][tile] += weights times tokens^T over the warp's K128 of a stage, in
-// units of 1 / UNSCALE. Frees the slot as soon as it is in registers.
-__device__ __forceinline__ void multiply(float4 (&d)[OCTETS][NT], Shared& shared, u32 slot, const Place& place) {
-  constexpr u32 MOST_AHEAD = NT == 1 ? 4 : 2, AHEAD = OCTETS < MOST_AHEAD ? OCTETS : MOST_AHEAD;
-  const u32 half = threadIdx.x / 32 % TEAM_WARPS / 2;
-  const Stage& stage = shared.ring[slot];
-  const StageScales& scales = shared.scales[slot];
-  const u32 gate_at = ptx::shared_address(stage.gate[half]) + place.bytes;
-  const u32 up_at = ptx::shared_address(stage.up[half]) + place.bytes;
-  const u32 gate_scales_at = ptx::shared_address(scales.gate) + place.scale;
-  const u32 up_scales_at = ptx::shared_address(scales.up) + place.scale;
-  const auto load = [&](u32 octet) -> Weights {
-    return {load_piece(gate_at + octet * 8 * SPAN, gate_scales_at + octet * 8 * SCALE_BYTES),
-            load_piece(up_at + octet * 8 * SPAN, up_scales_at + octet * 8 * SCALE_BYTES)};
-  };
-  Weights raw[AHEAD];
-#pragma unroll
-  for (u32 octet = 0; octet < AHEAD; ++octet) raw[octet] = load(octet);
-  Halves tokens[NT];
-  const u32 words_at = ptx::shared_address(stage.tokens[half]) + place.bytes;
-  const u32 scales_at = ptx::shared_address(scales.tokens) + place.scale;
-#pragma unroll
-  for (u32 t = 0; t < NT; ++t)
-    tokens[t] = halves_of(load_piece(words_at + t * 8 * SPAN, scales_at + t * 8 * SCALE_BYTES));
-  if constexpr (AHEAD == OCTETS) release(shared, slot);
-#pragma unroll
-  for (u32 octet = 0; octet < OCTETS; ++octet) {
-    const Weights now = raw[octet % AHEAD];
-    if (octet + AHEAD < OCTETS) raw[octet % AHEAD] = load(octet + AHEAD);
-    if (octet + AHEAD + 1 == OCTETS) release(shared, slot);
-    multiply_octet(d[octet], now, tokens);
-  }
-}
-
-__device__ __forceinline__ float4 plus(const float4& a, const float4& b) {
-  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
-}
-
-// Sum `at` of the tile: octet, token tile and lane as the MMA has them.
-__device__ __forceinline__ void store_sum(const Group& group, const Work& work, u32 at, const float4& sum) {
-  const u32 lane = at % 32, first = work.row + at / 32 % NT * 8;
-  const u32 feature = work.feature + at / (32 * NT) * 8 + row_of(lane / 4);
-  const u32 token = first + row_of(lane % 4 * 2), next = first + row_of(lane % 4 * 2 + 1);
-  const u32 pair = ptx::f32x2_to_f16x2(gated(sum.x, sum.z), gated(sum.y, sum.w));
-  if (feature >= group.n) return;
-  if (token < group.m) group.c[u64(token) * group.n + feature] = static_cast<u16>(pair);
-  if (next < group.m) group.c[u64(next) * group.n + feature] = static_cast<u16>(pair >> 16);
-}
 
 // The warps' sums meet in shared memory, some octets at a time. With K split,
 // each CTA of the cluster ends its share of them and sends the rest to theirs.
@@ -321,7 +204,7 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
     for (; turn < end; turn += TEAMS) {
       ptx::mbarrier_wait(shared.full[slot], phase);
       DGX_STAMP(multiply);
-      multiply(d, shared, slot, place);
+      multiply<NT>(d, shared.ring[slot], shared.scales[slot], shared.empty[slot], place);
       slot += TEAMS;
       if (slot >= SLOTS) {
         slot -= SLOTS;
@@ -337,6 +220,7 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
   DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
+  if (threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);  // at once, not one after the other
   const bool produces = threadIdx.x == CONSUMERS;
   if (produces) {
     for (u32 i = 0; i < SLOTS; ++i) {

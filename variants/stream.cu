@@ -136,18 +136,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
   Piece tokens_ahead = place.tokens();
   for (u32 tile = blockIdx.x; tile < ALL_TILES; tile += GRID) {
     float4 d[OCTETS][1] = {};
-#pragma unroll 1
+#pragma unroll 2
     for (u32 step = 0; step < STEPS; ++step) {
       DGX_STAMP(multiply);
       place.advance();
-      const Halves tokens[1] = {halves_of(tokens_ahead)};
+      // All of the next step's loads leave before anything of this one is looked at: a
+      // warp has six counters to wait by, and who waits for one load waits for all.
+      Weights now[OCTETS];
+#pragma unroll
+      for (u32 octet = 0; octet < OCTETS; ++octet) now[octet] = ahead[octet];
+      const Piece tokens_now = tokens_ahead;
       tokens_ahead = place.tokens();
 #pragma unroll
-      for (u32 octet = 0; octet < OCTETS; ++octet) {
-        const Weights now = ahead[octet];
-        ahead[octet] = place.weights(octet);
-        multiply_octet(d[octet], now, tokens);
-      }
+      for (u32 octet = 0; octet < OCTETS; ++octet) ahead[octet] = place.weights(octet);
+      const Halves tokens[1] = {halves_of(tokens_now)};
+#pragma unroll
+      for (u32 octet = 0; octet < OCTETS; ++octet) multiply_octet(d[octet], now[octet], tokens);
     }
     DGX_STAMP(epilogue);
     finish_tile(d, shared, group, tile);

@@ -1,0 +1,130 @@
+// Few tokens: stages of a tile as TMA brings them, and a warp's share of the
+// multiplying. A variant that includes this has OCTETS of features a tile (FEATURES
+// in all), NT octets of tokens (TOKENS), and slots of SLOT_BYTES.
+#pragma once
+#include <dgx/epilogue.cuh>
+#include <dgx/piece.cuh>
+#include <dgx/ptx/mbarrier.cuh>
+#include <dgx/ptx/tma.cuh>
+
+namespace dgx {
+
+// A stage is K512 of a tile, and one team's work: each of its warps takes K128.
+constexpr u32 STAGE_K = 512;
+constexpr u32 SPAN = 128;  // bytes of a row in one box: K256
+constexpr u32 SCALE_BYTES = STAGE_K / 16;
+constexpr u32 WARP_K = 128;
+constexpr u32 TEAM_WARPS = STAGE_K / WARP_K;
+
+struct alignas(1024) Stage {
+  u8 gate[2][FEATURES * SPAN];  // two boxes, each 128B swizzled
+  u8 up[2][FEATURES * SPAN];
+  u8 tokens[2][TOKENS * SPAN];
+};
+
+struct alignas(256) StageScales {
+  u8 gate[FEATURES * SCALE_BYTES];
+  u8 up[FEATURES * SCALE_BYTES];
+  u8 tokens[TOKENS * SCALE_BYTES];
+};
+static_assert(sizeof(Stage) + sizeof(StageScales) == SLOT_BYTES);
+
+// Tile of a group, as far as its stages and sums need to know it.
+struct Work {
+  u32 group;
+  u32 row, feature;  // first token, first feature
+  u32 begin, end;    // stages of K, this CTA's share
+};
+
+// What lies past M, N or K arrives as zeros.
+__device__ __forceinline__ void load_stage(Stage& to, StageScales& scales, u64& full, const TensorMap* maps,
+                                           const Work& work, u32 stage) {
+  ptx::mbarrier_arrive_expect_tx(full, SLOT_BYTES);
+#pragma unroll
+  for (u32 half = 0; half < 2; ++half) {
+    const u32 x = stage * (STAGE_K / 2) + half * SPAN;
+    ptx::tma_load_2d(ptx::shared_address(to.gate[half]), maps + MAP_B1, x, work.feature, full, ptx::EVICT_FIRST);
+    ptx::tma_load_2d(ptx::shared_address(to.up[half]), maps + MAP_B2, x, work.feature, full, ptx::EVICT_FIRST);
+    ptx::tma_load_2d(ptx::shared_address(to.tokens[half]), maps + MAP_A, x, work.row, full);
+  }
+  const u32 x = stage * SCALE_BYTES;
+  ptx::tma_load_2d(ptx::shared_address(scales.gate), maps + MAP_SFB1, x, work.feature, full, ptx::EVICT_FIRST);
+  ptx::tma_load_2d(ptx::shared_address(scales.up), maps + MAP_SFB2, x, work.feature, full, ptx::EVICT_FIRST);
+  ptx::tma_load_2d(ptx::shared_address(scales.tokens), maps + MAP_SFA, x, work.row, full);
+}
+
+// Which of the eight rows of an octet (or tokens) lane group g has: such that a
+// quarter of a warp meets no bank of a swizzled box twice.
+__device__ __forceinline__ u32 row_of(u32 g) { return g % 2 * 4 + g / 2; }
+
+// Where a lane's pieces are: quarter lane % 4 of the warp's K128.
+struct Place {
+  u32 bytes, scale;
+
+  __device__ __forceinline__ Place() {
+    const u32 lane = threadIdx.x % 32, row = row_of(lane / 4), warp = threadIdx.x / 32 % TEAM_WARPS;
+    bytes = row * SPAN + ((warp % 2 * 4 + lane % 4) ^ row) * 16;
+    scale = row * SCALE_BYTES + warp * 8 + lane % 4 * 2;
+  }
+};
+
+__device__ __forceinline__ Piece load_piece(u32 words_at, u32 scales_at) {
+  return {ptx::load_shared_v4(words_at), ptx::load_shared_u16(scales_at)};
+}
+
+__device__ __forceinline__ void release(u64& empty) {
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(empty);
+}
+
+// d[octet][tile] += weights times tokens^T over the warp's K128 of a stage, in
+// units of 1 / UNSCALE, for the first Tiles octets of tokens. Frees the slot as soon
+// as it is in registers.
+template <u32 Tiles>
+__device__ __forceinline__ void multiply(float4 (&d)[OCTETS][NT], const Stage& stage, const StageScales& scales,
+                                         u64& empty, const Place& place) {
+  constexpr u32 MOST_AHEAD = NT == 1 ? 4 : 2, AHEAD = OCTETS < MOST_AHEAD ? OCTETS : MOST_AHEAD;
+  const u32 half = threadIdx.x / 32 % TEAM_WARPS / 2;
+  const u32 gate_at = ptx::shared_address(stage.gate[half]) + place.bytes;
+  const u32 up_at = ptx::shared_address(stage.up[half]) + place.bytes;
+  const u32 gate_scales_at = ptx::shared_address(scales.gate) + place.scale;
+  const u32 up_scales_at = ptx::shared_address(scales.up) + place.scale;
+  const auto load = [&](u32 octet) -> Weights {
+    return {load_piece(gate_at + octet * 8 * SPAN, gate_scales_at + octet * 8 * SCALE_BYTES),
+            load_piece(up_at + octet * 8 * SPAN, up_scales_at + octet * 8 * SCALE_BYTES)};
+  };
+  Weights raw[AHEAD];
+#pragma unroll
+  for (u32 octet = 0; octet < AHEAD; ++octet) raw[octet] = load(octet);
+  Halves tokens[Tiles];
+  const u32 words_at = ptx::shared_address(stage.tokens[half]) + place.bytes;
+  const u32 scales_at = ptx::shared_address(scales.tokens) + place.scale;
+#pragma unroll
+  for (u32 t = 0; t < Tiles; ++t)
+    tokens[t] = halves_of(load_piece(words_at + t * 8 * SPAN, scales_at + t * 8 * SCALE_BYTES));
+  if constexpr (AHEAD == OCTETS) release(empty);
+#pragma unroll
+  for (u32 octet = 0; octet < OCTETS; ++octet) {
+    const Weights now = raw[octet % AHEAD];
+    if (octet + AHEAD < OCTETS) raw[octet % AHEAD] = load(octet + AHEAD);
+    if (octet + AHEAD + 1 == OCTETS) release(empty);
+    multiply_octet(reinterpret_cast<float4(&)[Tiles]>(d[octet]), now, tokens);
+  }
+}
+
+__device__ __forceinline__ float4 plus(const float4& a, const float4& b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+
+// Sum `at` of the tile: octet, token tile and lane as the MMA has them.
+__device__ __forceinline__ void store_sum(const Group& group, const Work& work, u32 at, const float4& sum) {
+  const u32 lane = at % 32, first = work.row + at / 32 % NT * 8;
+  const u32 feature = work.feature + at / (32 * NT) * 8 + row_of(lane / 4);
+  const u32 token = first + row_of(lane % 4 * 2), next = first + row_of(lane % 4 * 2 + 1);
+  const u32 pair = ptx::f32x2_to_f16x2(gated(sum.x, sum.z), gated(sum.y, sum.w));
+  if (feature >= group.n) return;
+  if (token < group.m) group.c[u64(token) * group.n + feature] = static_cast<u16>(pair);
+  if (next < group.m) group.c[u64(next) * group.n + feature] = static_cast<u16>(pair >> 16);
+}
+
+}  // namespace dgx
