@@ -20,6 +20,7 @@ when      = "groups > 1 && most(m) <= 17 && sum(n) >= 96 * sms"
 contender = "decode"
 when      = """
   most(m) <= (groups == 1 ? 16 : 8)
+  || groups > 1 && most(m) <= 24 && sum(n) <= 32 * sms
   || groups == 1 && (most(m) <= 24 && most(n) >= 3072 && most(k) >= 7168
     || most(m) <= 40 && most(n) <= 1024 || most(m) <= 48 && most(n) <= 512)
 """
