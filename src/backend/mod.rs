@@ -21,7 +21,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::compile::Image;
-use crate::domain::{BackendKind, ContenderId, Device, Micros, Status};
+use crate::domain::{BackendKind, ContenderId, Device, KernelTime, Micros, Status};
 use crate::operator::{Operands, Oracle};
 use crate::plan::OperatorCall;
 pub(crate) use crate::validate::POISON;
@@ -129,6 +129,8 @@ pub(crate) struct Modelled {
     pub micros: Micros,
     /// What most of the way to its end goes through: `tensor cores`, `issue`, …
     pub bound: String,
+    /// Its kernels, in their order.
+    pub kernels: Vec<KernelTime>,
 }
 
 /// Memory a kernel had no business changing.

@@ -30,7 +30,7 @@ pub(crate) use hash::content_hash;
 pub(crate) use shape::{Group, Shape};
 pub(crate) use status::Status;
 pub(crate) use text::{harmful, printable, printable_line, typed};
-pub(crate) use timing::{BackendKind, Timing};
+pub(crate) use timing::{BackendKind, KernelTime, Timing};
 pub(crate) use tuning::{ALGORITHM_DIGITS, Algorithm, Tuning};
 pub(crate) use units::{Bytes, Interval, Micros};
 pub(crate) use verdict::Verdict;

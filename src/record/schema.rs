@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::roofline::Ceiling;
 use crate::domain::{
-    BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Device, Micros, Shape, Status,
-    Timing, Tuning, Verdict,
+    BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Device, KernelTime, Micros, Shape,
+    Status, Timing, Tuning, Verdict,
 };
 
 /// Raised by any change that an older dgx would misread.
@@ -317,6 +317,9 @@ pub(crate) struct Estimate {
     pub micros: Micros,
     /// What bounds a modelled time (`tensor cores`, `issue`, `launch`, …).
     pub bound: Option<String>,
+    /// The kernels of a modelled call, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<KernelTime>,
 }
 
 /// The last line of a run that was not killed.

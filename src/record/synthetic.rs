@@ -366,6 +366,7 @@ impl Synthetic {
                     shape: shape.name.clone(),
                     micros: Micros(Self::base(shape) * time),
                     bound: Some("tensor".to_owned()),
+                    kernels: Vec::new(),
                 })
             }));
         }

@@ -8,7 +8,7 @@ use ptx_time::{Call, Cause, Code, Launched, Machine};
 use super::role::{Laid, roles};
 use crate::backend::Modelled;
 use crate::compile::{Footprint, Image};
-use crate::domain::{Bytes, Device, Micros};
+use crate::domain::{Bytes, Device, KernelTime, Micros};
 use crate::plan::LaunchGeometry;
 
 /// CTAs watched of every launch.
@@ -48,7 +48,20 @@ pub(super) fn modelled(
     Ok(Modelled {
         bound: bound(&call).to_owned(),
         micros: Micros(call.micros),
+        kernels: kernels(&call, launches),
     })
+}
+
+/// When each launch of a call runs.
+fn kernels(call: &Call, launches: &[Ended<'_>]) -> Vec<KernelTime> {
+    let micros = |cycles: f64| Micros(cycles / call.clock_mhz);
+    let told = call.launches.iter().zip(launches);
+    told.map(|(times, ended)| KernelTime {
+        name: ended.geometry.kernel.clone(),
+        start: micros(times.start),
+        micros: micros(times.cycles),
+    })
+    .collect()
 }
 
 /// The numbers that a device's times are made of.
