@@ -28,6 +28,7 @@ mod speech;
 mod child;
 mod domain;
 mod files;
+mod interchange;
 mod interrupt;
 
 mod diagnostic;

@@ -21,8 +21,8 @@ pub(crate) use comparison::comparison_table;
 pub(crate) use counters::{Counted, counters_of_run, counters_table};
 pub(crate) use failures::failures;
 pub(crate) use gate::{
-    found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, lacks, reason, ruling_word,
-    wanted,
+    foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, lacks, reason,
+    ruling_word, wanted,
 };
 pub(crate) use grid::{Align, Column, Grid};
 pub(crate) use matrix::matrix;

@@ -10,6 +10,7 @@ mod cards;
 mod compiling;
 mod fitting;
 mod gating;
+mod interchange;
 mod listing;
 mod measuring;
 mod merging;
