@@ -9,6 +9,7 @@ mod counters;
 mod environment;
 mod failures;
 mod filter;
+mod hazards;
 mod heat;
 mod history;
 mod kernels;

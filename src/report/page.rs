@@ -1,8 +1,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
-    Subject, agreement, claims, counters, environment, failures, filter, heat, history, kernels,
-    lineage, margin, pairs, ranking, roofline, samples, summary,
+    Subject, agreement, claims, counters, environment, failures, filter, hazards, heat, history,
+    kernels, lineage, margin, pairs, ranking, roofline, samples, summary,
 };
 use crate::agreement::Agreement;
 use crate::domain::Timing;
@@ -49,6 +49,7 @@ fn body(subjects: &[Subject], subject: &Subject, modelled: Option<&Agreement>) -
     // Whatever is wrong comes before who is fast.
     let sections: Vec<(&str, &str, Markup)> = vec![
         ("failures", "Failures", failures::section(subject)),
+        ("hazards", "Races and hazards", hazards::section(subject)),
         ("ranking", "Ranking", ranking::section(subject)),
         ("shapes", "Shapes", heat::section(subject)),
         ("pairs", "Pair by pair", pairs::section(subject)),

@@ -158,3 +158,49 @@ fn numbers_are_finite(text: &str) -> bool {
     let body = text.split("<script>").next().unwrap_or_default();
     !body.contains("NaN") && !body.contains("inf\"")
 }
+
+/// A cell that is right by luck says where, once for all its shapes.
+#[test]
+fn hazards_have_a_section() {
+    let access = |deed: &str, line: u32| crate::domain::Access {
+        deed: deed.to_owned(),
+        lines: vec![format!("variants/x.cu:{line}")],
+        ptx_line: 1,
+        kernel: "k".to_owned(),
+        cta: [0; 3],
+        warp: 1,
+        lanes: 1,
+    };
+    let mut field = Synthetic::round4();
+    field.entries[1].status = Status::Racy;
+    field.entries[1].hazards = vec![crate::domain::Hazard {
+        kind: "race".to_owned(),
+        at: "shared <tile>".to_owned(),
+        here: access("a thread reads", 41),
+        there: Some(access("a thread writes", 27)),
+        missing: "no barrier".to_owned(),
+        remedy: "__syncthreads()".to_owned(),
+        times: 3,
+    }];
+    let subject = subject(&field);
+    let text = hazards::section(&subject).into_string();
+    assert_eq!(text.matches("shared &lt;tile&gt;").count(), 1, "{text}");
+    for words in [
+        "x.cu:41",
+        "x.cu:27",
+        "no barrier",
+        "__syncthreads()",
+        "lane 0",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(page(&[subject], None).contains("<h2 id=\"hazards\">"));
+    let none = page(
+        &[super::Subject::new(
+            Synthetic::round4().run(),
+            "ab".repeat(32),
+        )],
+        None,
+    );
+    assert!(!none.contains("<h2 id=\"hazards\">"));
+}

@@ -1,14 +1,14 @@
 //! How long a call would take on the device: what its warps did, replayed by
 //! `ptx-time` on the numbers of the target. docs/emulator.md says what that sees.
 
-use ptx_emu::Report;
 use ptx_emu::trace::{Trace, Watch};
+use ptx_emu::{Report, Wake};
 use ptx_time::{Call, Cause, Code, Launched, Machine};
 
 use super::role::{Laid, roles};
 use crate::backend::Modelled;
 use crate::compile::{Footprint, Image};
-use crate::domain::{Bytes, Device, KernelTime, Micros};
+use crate::domain::{Bytes, Device, Hazard, KernelTime, Micros};
 use crate::plan::LaunchGeometry;
 
 /// CTAs watched of every launch.
@@ -20,6 +20,10 @@ pub(super) struct Ended<'a> {
     pub report: Report,
     /// Empty where nothing was watched.
     pub trace: Trace,
+    /// What was found, where it was looked for.
+    pub hazards: Vec<Hazard>,
+    /// What a launch that may begin before this one is over must not meet.
+    pub wake: Wake,
 }
 
 /// A sample of a launch's CTAs: evenly spread, the first and the last of them.
@@ -251,6 +255,8 @@ mod tests {
                 printed: String::new(),
             },
             trace: Trace::default(),
+            hazards: Vec::new(),
+            wake: Wake::default(),
         };
         let image = Image {
             key: String::new(),
