@@ -60,6 +60,8 @@ mod record;
 mod explain;
 mod sweep;
 
+mod sanitize;
+
 mod calibrate;
 
 mod merge;

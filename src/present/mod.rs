@@ -7,6 +7,7 @@ mod counters;
 mod failures;
 mod gate;
 mod grid;
+mod hazards;
 mod matrix;
 #[cfg(test)]
 mod mutations;
@@ -25,6 +26,7 @@ pub(crate) use gate::{
     ruling_word, wanted,
 };
 pub(crate) use grid::{Align, Column, Grid};
+pub(crate) use hazards::hazards_text;
 pub(crate) use matrix::matrix;
 pub(crate) use number::{count, interval, percent, signed_percent, speedup, threshold};
 pub(crate) use ranking::ranking_table;

@@ -19,6 +19,7 @@ mod odd_runs;
 mod profiling;
 mod reading;
 mod resuming;
+mod sanitizing;
 mod slurm;
 mod speech;
 mod stage;
