@@ -1,6 +1,7 @@
 //! The default job without a GPU as one ratio: CPU time of `dgx sweep configs/round4.toml`
 //! (emulation, oracle and validation) over that of a plain f32 product of the same matrices, both
-//! taken here and now, so that it means the same on every machine.
+//! taken here and now, so that it means the same on every machine. Beside it the same round for a
+//! B200, which must not be slower.
 //!
 //! `cargo bench --bench default_job` takes minutes; `DEFAULT_JOB=cell` takes one shape of each
 //! kind, a dense and a ragged one.
@@ -128,6 +129,20 @@ fn cell_of(round: &Round, folder: &Path) -> PathBuf {
     copy
 }
 
+/// CPU time of the job, emulated for a target.
+fn sweep(round: &Path, target: &str, results: &Path) -> Duration {
+    let before = cpu_time(libc::RUSAGE_CHILDREN);
+    let status = Command::new(env!("CARGO_BIN_EXE_dgx"))
+        .arg("sweep")
+        .arg(round)
+        .args(["--backend", "emu", "--target", target, "--results"])
+        .arg(results)
+        .status()
+        .expect("dgx starts");
+    assert!(status.success(), "{status}");
+    cpu_time(libc::RUSAGE_CHILDREN) - before
+}
+
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut path = PathBuf::from(ROUND);
@@ -137,20 +152,12 @@ fn main() {
         round = read(&path);
         assert_eq!(round.shapes.len(), CELL.len());
     }
-    let before = cpu_time(libc::RUSAGE_CHILDREN);
-    let status = Command::new(env!("CARGO_BIN_EXE_dgx"))
-        .arg("sweep")
-        .arg(&path)
-        .args(["--backend", "emu", "--results"])
-        .arg(folder.path())
-        .status()
-        .expect("dgx starts");
-    assert!(status.success(), "{status}");
-    let job = cpu_time(libc::RUSAGE_CHILDREN) - before;
+    let [job, blackwell] = ["h200", "b200"].map(|target| sweep(&path, target, folder.path()));
     let times = WEIGHTS * DISTRIBUTIONS * round.contenders.len() as u32;
     let shapes = round.shapes.iter().map(Spanned::get_ref);
     let plain: Duration = shapes.map(|shape| product(shape) * times).sum();
-    let (job, plain) = (job.as_secs_f64(), plain.as_secs_f64());
+    let [job, blackwell, plain] = [job, blackwell, plain].map(|time| time.as_secs_f64());
     println!("sweep {job:.1} s of CPU, plain f32 products {plain:.1} s");
     println!("ratio {:.1}", job / plain);
+    println!("on a B200 {blackwell:.1} s, {:.2} of it", blackwell / job);
 }

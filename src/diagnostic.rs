@@ -107,7 +107,6 @@ impl InputError {
         &self.message
     }
 
-    #[cfg(test)]
     pub(crate) fn remedy(&self) -> &str {
         &self.remedy
     }

@@ -28,6 +28,7 @@ mod speech;
 mod child;
 mod domain;
 mod files;
+mod interchange;
 mod interrupt;
 
 mod diagnostic;
@@ -58,6 +59,8 @@ mod record;
 
 mod explain;
 mod sweep;
+
+mod sanitize;
 
 mod calibrate;
 

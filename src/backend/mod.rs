@@ -21,7 +21,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::compile::Image;
-use crate::domain::{BackendKind, ContenderId, Device, Micros, Status};
+use crate::domain::{BackendKind, ContenderId, Device, Hazard, KernelTime, Micros, Status, Watch};
 use crate::operator::{Operands, Oracle};
 use crate::plan::OperatorCall;
 pub(crate) use crate::validate::POISON;
@@ -101,6 +101,9 @@ pub(crate) struct Emulation {
     /// Run only the CTAs that a time is told by; what is computed is worth
     /// nothing.
     pub time_only: bool,
+    /// Look for what a result does not show.
+    #[serde(default)]
+    pub watch: Watch,
 }
 
 /// What a run left behind.
@@ -121,6 +124,8 @@ pub(crate) struct Observation {
     /// The emulator's time for this call, or why there is none, where it was
     /// asked for.
     pub modelled: Option<Result<Modelled, String>>,
+    /// What was found that the output does not show, where it was looked for.
+    pub hazards: Vec<Hazard>,
 }
 
 /// A time replayed from what warps did.
@@ -129,6 +134,8 @@ pub(crate) struct Modelled {
     pub micros: Micros,
     /// What most of the way to its end goes through: `tensor cores`, `issue`, …
     pub bound: String,
+    /// Its kernels, in their order.
+    pub kernels: Vec<KernelTime>,
 }
 
 /// Memory a kernel had no business changing.
@@ -179,6 +186,9 @@ pub(crate) struct RunFailure {
     pub detail: Option<String>,
     /// The backend can run nothing more: its process must be replaced.
     pub fatal: bool,
+    /// What was found before it failed, where it was looked for.
+    #[serde(default)]
+    pub hazards: Vec<Hazard>,
 }
 
 impl RunFailure {
@@ -189,6 +199,7 @@ impl RunFailure {
             message: message.into(),
             detail: None,
             fatal: false,
+            hazards: Vec::new(),
         }
     }
 
@@ -199,6 +210,7 @@ impl RunFailure {
             message: message.into(),
             detail: None,
             fatal: true,
+            hazards: Vec::new(),
         }
     }
 
@@ -209,6 +221,7 @@ impl RunFailure {
             message: message.into(),
             detail: None,
             fatal: true,
+            hazards: Vec::new(),
         }
     }
 }

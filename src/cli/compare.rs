@@ -209,7 +209,13 @@ fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
         let card = run.header.device.uuid.as_deref();
         let card = card.map_or(String::new(), |uuid| format!("  {uuid}"));
         say!("{name}  {}  {}{card}", run.path.display(), describe(run));
-        if let Some(sentence) = present::belief(run) {
+        let foreign = || {
+            Some(present::foreign(
+                run.tool.as_ref()?,
+                run.tally.process_count(),
+            ))
+        };
+        if let Some(sentence) = present::belief(run).or_else(foreign) {
             say!("   {}", style.fold(&sentence, 3));
         }
     }

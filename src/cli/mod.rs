@@ -19,6 +19,7 @@ mod profile;
 mod report;
 mod rounds;
 mod runs;
+mod sanitize;
 mod show;
 mod sweep;
 mod worker;
@@ -85,6 +86,8 @@ enum Command {
     Explain(explain::Args),
     /// Show where the time of one contender on one shape goes, on a GPU or modelled
     Profile(profile::Args),
+    /// Look for races and hazards that a right result does not show
+    Sanitize(sanitize::Args),
     /// Recount a round's jury and set its vote beside what was measured
     Jury(jury::Args),
     /// Tell the history of all rounds
@@ -167,6 +170,7 @@ fn obey(cli: Cli) -> Result<Exit, CommandError> {
         Command::Dispatch(args) => dispatch::run(args, globals),
         Command::Explain(args) => explain::run(args, globals),
         Command::Profile(args) => profile::run(args, globals),
+        Command::Sanitize(args) => sanitize::run(args, globals),
         Command::Jury(args) => jury::run(args, globals),
         Command::Rounds(args) => rounds::run(args, globals),
         Command::List(args) => list::run(args, globals),

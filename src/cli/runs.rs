@@ -11,6 +11,7 @@ use crate::contest::rounds::settle_baseline;
 use crate::diagnostic::{CommandError, InputError, SourceFile, nearest};
 use crate::domain::{ContenderId, Device, Exit};
 use crate::export::{self, Document};
+use crate::interchange;
 use crate::present::Style;
 use crate::record::schema::Header;
 use crate::record::{self, Run};
@@ -18,12 +19,16 @@ use crate::record::{self, Run};
 /// Where sweeps put their run files.
 pub(super) const RESULTS: &str = "results";
 
-/// Reads the given run file, or the newest in `results/`.
+/// Reads the given run file, also one of another tool, or the newest in
+/// `results/`.
 pub(super) fn load(path: Option<&Path>) -> Result<Run, CommandError> {
     let path = match path {
         Some(path) => path.to_owned(),
         None => record::newest(Path::new(RESULTS))?,
     };
+    if interchange::is_foreign(&path) {
+        return Ok(interchange::read(&path)?);
+    }
     Ok(record::read(&path)?)
 }
 
@@ -116,7 +121,8 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 
 /// A word on the command line that means a run file rather than a contender.
 pub(super) fn is_run_file(word: &str) -> bool {
-    word.ends_with(".jsonl") || Path::new(word).is_file()
+    let path = Path::new(word);
+    word.ends_with(".jsonl") || path.is_file() || interchange::is_foreign(path)
 }
 
 /// The contender a user means: its full name, or a variant that has only one.

@@ -11,7 +11,7 @@ use crate::cluster::{Order, submit};
 use crate::config::{Array, Baseline, Measurement, Round, Slurm, target};
 use crate::contest::rounds;
 use crate::diagnostic::CommandError;
-use crate::domain::{BackendKind, Device, Exit, content_hash};
+use crate::domain::{BackendKind, Device, Exit, Watch, content_hash};
 use crate::export::Document;
 use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
 use crate::present::sweep_summary;
@@ -74,6 +74,10 @@ pub(super) struct Args {
     /// nothing
     #[arg(long, conflicts_with = "exact_sums")]
     time_only: bool,
+    /// Emulator only: how closely to look for races and other hazards that a
+    /// right result does not show [default: some]
+    #[arg(long, value_enum, value_name = "HOW", conflicts_with = "time_only")]
+    hazards: Option<Watch>,
     /// Emulator only: what to model times for: h200, h100, b200 or a file,
     /// perhaps with numbers changed, e.g. h200,sms=144,clock_mhz=1500
     #[arg(long, value_name = "NAME|FILE[,KEY=X]")]
@@ -211,6 +215,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             schedule: args.schedule.unwrap_or_default(),
             exact_sums: args.exact_sums,
             time_only,
+            watch: match time_only {
+                true => Watch::Off,
+                false => args.hazards.unwrap_or(Watch::Some),
+            },
         },
         target,
         limits: args.compile.limits(),
@@ -363,6 +371,7 @@ fn passed_on(args: &Args, round: &Round, plan: &Plan, globals: &Globals) -> Vec<
         ("--min-samples", args.min_samples.map(|n| n.to_string())),
         ("--timeout", args.timeout.map(|s| s.to_string())),
         ("--schedule", args.schedule.map(|s| s.to_string())),
+        ("--hazards", args.hazards.map(|h| h.to_string())),
         ("--target", args.target.clone()),
         (
             "--compile-timeout",
@@ -521,6 +530,7 @@ fn conflicts(args: &Args, round: &Round, header: &Header) -> Vec<String> {
         ),
         ("--exact-sums", args.exact_sums && !then.exact_sums),
         ("--time-only", args.time_only && !then.time_only),
+        ("--hazards", args.hazards.is_some_and(|h| h != then.hazards)),
         (
             "--target",
             args.target.is_some() && args.target != then.target,

@@ -10,6 +10,9 @@ pub(crate) enum Status {
     Ok,
     /// Ran to the end, and a check failed.
     Wrong,
+    /// Ran to the end and computed what it should, by luck: nothing orders two
+    /// of its accesses, or it used what nobody had written.
+    Racy,
     /// NVRTC or ptxas refused it.
     CompileError,
     /// The device refused the launch.
@@ -27,9 +30,10 @@ pub(crate) enum Status {
 
 impl Status {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Ok,
         Self::Wrong,
+        Self::Racy,
         Self::CompileError,
         Self::LaunchError,
         Self::Crashed,
@@ -47,6 +51,7 @@ impl Status {
         match self {
             Self::Ok => "ok",
             Self::Wrong => "wrong",
+            Self::Racy => "racy",
             Self::CompileError => "compile-error",
             Self::LaunchError => "launch-error",
             Self::Crashed => "crashed",

@@ -3,13 +3,15 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::Micros;
+
 /// Where times come from. They are never mixed in one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Timing {
     /// CUDA events on a GPU, by this tool.
     Measured,
-    /// Computed from the emulator's counters.
+    /// Replayed from what the emulator's warps did.
     Modelled,
     /// Numbers taken down elsewhere, without samples.
     Recorded,
@@ -89,6 +91,17 @@ impl fmt::Display for BackendKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
+}
+
+/// When a kernel of a call runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KernelTime {
+    pub name: String,
+    /// From the start of the call's first CTA to that of its own first.
+    pub start: Micros,
+    /// From its first CTA's start to its last one's end.
+    pub micros: Micros,
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ContenderId, Status};
+use super::{ContenderId, Hazard, Status};
 
 /// What validation found for one cell. A later verdict on the same cell
 /// replaces an `ok` (a timed output can still turn out wrong), and only that.
@@ -25,6 +25,9 @@ pub(crate) struct Verdict {
     /// Emulator counters, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, f64>,
+    /// What the emulator found that a result does not show.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hazards: Vec<Hazard>,
 }
 
 impl Verdict {
@@ -40,6 +43,7 @@ impl Verdict {
             millis: 0.0,
             printed: None,
             counters: BTreeMap::new(),
+            hazards: Vec::new(),
         }
     }
 }

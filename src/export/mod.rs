@@ -5,6 +5,7 @@ mod csv;
 mod document;
 mod file;
 pub(crate) mod gate;
+pub(crate) mod hazards;
 mod markdown;
 #[cfg(test)]
 mod tests;

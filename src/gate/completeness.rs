@@ -35,7 +35,10 @@ pub(crate) fn gaps(run: &Run, ranking: &Ranking) -> Vec<Gap> {
             of,
         });
     }
-    let right = |status| status == Some(Status::Ok) || recorded;
+    let right = |status: Option<Status>| match status {
+        Some(status) => status == Status::Ok,
+        None => recorded,
+    };
     let untimed = contenders()
         .filter(|c| right(c.status) && c.time.is_none())
         .count();

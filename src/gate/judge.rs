@@ -83,6 +83,12 @@ pub(crate) fn judge(
             error: device.model_error(),
         });
     }
+    if let Some(tool) = &run.tool {
+        report.notes.push(Note::Foreign {
+            tool: tool.clone(),
+            processes: run.tally.process_count(),
+        });
+    }
     if let Over::Run(base, base_ranking) = over {
         if let Some(difference) = mismatch(base, run) {
             if !across_devices {
@@ -455,6 +461,17 @@ impl Case<'_> {
             (Timing::Modelled, Over::Contender(_)) => {
                 let error = self.run.header.device.model_error();
                 error.map_or(Doubt::Uncalibrated, Doubt::Model)
+            }
+            (Timing::Recorded, over) => {
+                let base = match over {
+                    Over::Run(base, _) => Some(base),
+                    Over::Contender(_) => None,
+                };
+                let lone = |run: &Run| run.tally.process_count() == 1;
+                match lone(self.run) || base.is_some_and(lone) {
+                    true => Doubt::OneProcess,
+                    false => Doubt::No,
+                }
             }
             _ => Doubt::No,
         }

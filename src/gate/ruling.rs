@@ -202,6 +202,9 @@ pub(crate) enum Note {
     /// Times are modelled for this device, off by this share in the median as
     /// far as anybody compared.
     Modelled { device: String, error: Option<f64> },
+    /// Another tool timed it, in so many processes; none where it kept no
+    /// samples.
+    Foreign { tool: String, processes: usize },
 }
 
 /// Which run lacks something.

@@ -26,6 +26,10 @@ pub(super) enum Doubt {
     Model(f64),
     /// Modelled for what nobody compared.
     Uncalibrated,
+    /// Sampled by another tool in one process: what differs from process to
+    /// process is not in the interval, and no second entry of a baseline says
+    /// how much that is.
+    OneProcess,
 }
 
 impl Doubt {
@@ -34,7 +38,8 @@ impl Doubt {
         match self {
             Self::Model(error) if distance.abs() < error.ln_1p() => Some(Reason::Model(error)),
             Self::Uncalibrated => Some(Reason::Uncalibrated),
-            Self::No | Self::Model(_) => None,
+            Self::OneProcess if distance.abs() < GRAVE.ln_1p() => Some(Reason::OneProcess),
+            Self::No | Self::Model(_) | Self::OneProcess => None,
         }
     }
 }
@@ -105,6 +110,7 @@ impl Slack {
         let seen = limits.iter().flatten().map(|limit| limit.effect.ln_1p());
         let error = match doubt {
             Doubt::Model(error) => error.ln_1p(),
+            Doubt::OneProcess => GRAVE.ln_1p(),
             Doubt::No | Doubt::Uncalibrated => 0.0,
         };
         Self {
@@ -277,6 +283,24 @@ mod tests {
             judge(&nan, 1.0, None, Timing::Recorded, Doubt::No).ruling,
             Ruling::Failed
         );
+    }
+
+    #[test]
+    fn one_process_of_another_tool_decides_only_what_is_grave() {
+        use Ruling::{Failed, Passed, Undecided};
+        let rulings = |ratio: f64| {
+            let sure = estimate(ratio, 0.001);
+            let slack = Slack::of([None, None], false, Doubt::OneProcess);
+            [
+                judge(&sure, 1.4, None, Timing::Recorded, Doubt::OneProcess).ruling,
+                not_slower(&sure, &slack, Timing::Recorded).ruling,
+            ]
+        };
+        assert_eq!(rulings(1.5), [Passed, Passed]);
+        assert_eq!(rulings(1.42), [Undecided, Passed]);
+        assert_eq!(rulings(1.2), [Failed, Passed]);
+        assert_eq!(rulings(0.97), [Failed, Passed]);
+        assert_eq!(rulings(0.9), [Failed, Failed]);
     }
 
     #[test]

@@ -171,8 +171,26 @@ pub(crate) fn gate_notes(report: &GateReport) -> Vec<String> {
                  known, so designs are not told apart by them."
             ),
         },
+        Note::Foreign { tool, processes } => foreign(tool, *processes),
     };
     report.notes.iter().map(word).collect()
+}
+
+/// What a run of another tool lacks.
+pub(crate) fn foreign(tool: &str, processes: usize) -> String {
+    let lacks = match processes {
+        0 => "without samples, so there are no intervals and any difference counts".to_owned(),
+        1 => format!(
+            "in one process, whose intervals do not hold what differs between processes: \
+             differences below {} decide nothing. Give a folder with the files of several",
+            percent(GRAVE)
+        ),
+        n => format!("in {n} processes, over which intervals are made"),
+    };
+    format!(
+        "Timed by {tool}, {lacks}. Nothing was checked against an oracle, no block pairs \
+         contenders, and no second entry of a baseline says what can be told apart."
+    )
 }
 
 pub(crate) fn wanted(wanted: &Wanted) -> String {

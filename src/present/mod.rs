@@ -7,6 +7,7 @@ mod counters;
 mod failures;
 mod gate;
 mod grid;
+mod hazards;
 mod matrix;
 #[cfg(test)]
 mod mutations;
@@ -21,10 +22,11 @@ pub(crate) use comparison::comparison_table;
 pub(crate) use counters::{Counted, counters_of_run, counters_table};
 pub(crate) use failures::failures;
 pub(crate) use gate::{
-    found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, lacks, reason, ruling_word,
-    wanted,
+    foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, lacks, reason,
+    ruling_word, wanted,
 };
 pub(crate) use grid::{Align, Column, Grid};
+pub(crate) use hazards::hazards_text;
 pub(crate) use matrix::matrix;
 pub(crate) use number::{count, interval, percent, signed_percent, speedup, threshold};
 pub(crate) use ranking::ranking_table;

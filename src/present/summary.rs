@@ -187,9 +187,10 @@ fn ending(run: &Run, ranking: &Ranking, style: &Style) -> String {
                 .to_owned()
         }
         (Timing::Modelled, _) => String::new(),
-        (Timing::Recorded, _) => {
-            "Recorded numbers come without samples, so without intervals.".to_owned()
-        }
+        (Timing::Recorded, _) => match &run.tool {
+            Some(tool) => super::foreign(tool, run.tally.process_count()),
+            None => "Recorded numbers come without samples, so without intervals.".to_owned(),
+        },
         (Timing::Scripted, _) => {
             "Scripted times try the measuring; they say nothing about any design.".to_owned()
         }

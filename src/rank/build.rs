@@ -88,10 +88,11 @@ impl Ranking {
 
     /// The status that speaks for all of a contender's cells.
     fn gravest(&self, contender: &ContenderId) -> Option<Status> {
-        const GRAVITY: [Status; 8] = [
+        const GRAVITY: [Status; 9] = [
             Status::Wrong,
             Status::Crashed,
             Status::Hung,
+            Status::Racy,
             Status::LaunchError,
             Status::CompileError,
             Status::Unsupported,

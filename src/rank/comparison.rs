@@ -27,6 +27,14 @@ impl Ranking {
         base: &ContenderId,
         candidate: &ContenderId,
     ) -> Option<Comparison> {
+        if run.tool.is_some() {
+            let side = |contender| Side {
+                run,
+                ranking: self,
+                contender,
+            };
+            return compare_runs(side(base), side(candidate));
+        }
         let (shapes, estimates) = self.paired(run, base, candidate)?;
         let name = |s: usize| run.header.shapes[s].name.clone();
         Some(Comparison {

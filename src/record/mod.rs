@@ -5,6 +5,7 @@ mod clean;
 pub(crate) mod counters;
 mod edge;
 mod folder;
+mod foreign;
 mod lines;
 mod loading;
 mod lock;
@@ -24,6 +25,7 @@ mod writer;
 
 pub(crate) use crate::domain::printable;
 pub(crate) use folder::newest_first;
+pub(crate) use foreign::{Foreign, ForeignCell, Times};
 pub(crate) use lock::{Claim, claim};
 pub(crate) use place::{portable, portable_word};
 #[cfg(test)]

@@ -18,6 +18,8 @@ pub(crate) struct Run {
     /// What the blocks come to, by the numbers of shapes and arms.
     pub tally: Tally,
     pub end: Option<End>,
+    /// The tool that timed it, where that was not dgx.
+    pub tool: Option<String>,
     /// The last line was half written (the run was killed) and is not counted.
     pub torn: bool,
     pub(super) names: Names,
@@ -53,6 +55,7 @@ impl Run {
             header,
             builds: Vec::new(),
             end: None,
+            tool: None,
             torn: false,
             built: HashMap::new(),
             verdicts: HashMap::new(),

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::roofline::Ceiling;
 use crate::domain::{
-    BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Device, Micros, Shape, Status,
-    Timing, Tuning, Verdict,
+    BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Device, KernelTime, Micros, Shape,
+    Status, Timing, Tuning, Verdict, Watch,
 };
 
 /// Raised by any change that an older dgx would misread.
@@ -247,6 +247,10 @@ pub(crate) struct Settings {
     /// Only the CTAs that times are told by ran, and nothing was validated.
     #[serde(default, skip_serializing_if = "is_default")]
     pub time_only: bool,
+    /// How closely calls were watched for what results do not show; files from
+    /// before have none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hazards: Watch,
     /// The target as it was asked for, where it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
@@ -317,6 +321,9 @@ pub(crate) struct Estimate {
     pub micros: Micros,
     /// What bounds a modelled time (`tensor cores`, `issue`, `launch`, …).
     pub bound: Option<String>,
+    /// The kernels of a modelled call, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<KernelTime>,
 }
 
 /// The last line of a run that was not killed.

@@ -11,8 +11,8 @@ use super::counters::PANELS;
 use super::schema::*;
 use super::{Run, read_text};
 use crate::domain::{
-    BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Group, Micros, Sample, Shape,
-    Status, Timing, Verdict,
+    BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Group, Hazard, Micros, Sample,
+    Shape, Status, Timing, Verdict, Watch,
 };
 
 /// A contender and how long it truly takes, relative to a shape's base time.
@@ -24,6 +24,8 @@ pub(crate) struct Entry {
     pub status: Status,
     pub reason: Option<&'static str>,
     pub time: f64,
+    /// Of each of its cells.
+    pub hazards: Vec<Hazard>,
 }
 
 impl Entry {
@@ -35,6 +37,7 @@ impl Entry {
             status: Status::Ok,
             reason: None,
             time,
+            hazards: Vec::new(),
         }
     }
 
@@ -238,6 +241,7 @@ impl Synthetic {
                 schedule: 0,
                 exact_sums: false,
                 time_only: self.unlooked(),
+                hazards: Watch::Off,
                 target: None,
             },
             departures: Vec::new(),
@@ -317,6 +321,7 @@ impl Synthetic {
             millis: 40.0,
             printed: None,
             counters: self.counters(entry, shape),
+            hazards: entry.hazards.clone(),
         })
     }
 
@@ -366,6 +371,7 @@ impl Synthetic {
                     shape: shape.name.clone(),
                     micros: Micros(Self::base(shape) * time),
                     bound: Some("tensor".to_owned()),
+                    kernels: Vec::new(),
                 })
             }));
         }

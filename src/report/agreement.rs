@@ -3,7 +3,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::plot::{Scale, range, short};
+use super::plot::{Scale, data, decades, field, range, short};
 use crate::agreement::{Agreement, Cell, Errors};
 use crate::present::{percent, signed_percent};
 
@@ -37,12 +37,29 @@ pub(super) fn section(found: Option<&Agreement>) -> Markup {
             } }
             tbody { @for (name, errors) in rows { (row(name, &errors)) } }
         } }
-        (PreEscaped(svg(found)))
+        figure { (PreEscaped(svg(found))) (data("modelled", &csv(found))) }
         p.note {
             "A point a cell: filled if it was looked at while the model was made. On the line the \
              model is right; between the dashed ones it is off by no more than a tenth."
         }
     }
+}
+
+fn csv(found: &Agreement) -> String {
+    let mut rows = "round,contender,shape,modelled µs,measured µs,seen\n".to_owned();
+    for run in &found.runs {
+        for cell in &run.cells {
+            let (round, contender) = (field(&run.round), field(cell.contender.as_str()));
+            rows += &format!(
+                "{round},{contender},{},{},{},{}\n",
+                field(&cell.shape),
+                cell.modelled,
+                cell.measured,
+                cell.seen
+            );
+        }
+    }
+    rows
 }
 
 fn row(name: &str, errors: &Errors) -> Markup {
@@ -89,7 +106,7 @@ fn drawn(title: &str, cells: &[(&str, &Cell)]) -> String {
             title { (title) }
             rect width="100%" height="100%" fill="#fff" {}
             text x=(LEFT) y="20" font-size="14" fill="#222" { (title) }
-            @for tick in ticks(low, high) { (grid(tick, &across, &up)) }
+            @for tick in decades(low, high) { (grid(tick, &across, &up)) }
             text x=(SIZE - RIGHT) y=(SIZE - 8.0) text-anchor="end" fill="#222" { "measured, µs" }
             text transform=(format!("translate(14 {TOP}) rotate(-90)")) text-anchor="end" fill="#222" { "modelled, µs" }
             path d=(line(1.0)) stroke="#222" fill="none" {}
@@ -128,15 +145,6 @@ fn grid(tick: f64, across: &Scale, up: &Scale) -> Markup {
     }
 }
 
-/// 1, 2, 5, 10, … within a range.
-fn ticks(low: f64, high: f64) -> Vec<f64> {
-    let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
-    powers
-        .flat_map(|power| [1.0, 2.0, 5.0].map(|m| m * 10f64.powi(power)))
-        .filter(|tick| (low..=high).contains(tick))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +166,5 @@ mod tests {
         assert_eq!(drawn.matches("<circle").count(), 2);
         assert!(drawn.contains("&lt;b&gt; on s (round1): 20 modelled, 10 measured, +100.0 %"));
         assert!(drawn.contains("x &amp; y") && !drawn.contains("<b>"));
-        assert_eq!(ticks(0.9, 21.0), [1.0, 2.0, 5.0, 10.0, 20.0]);
     }
 }

@@ -2,6 +2,7 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::plot::{Scale, range};
+use super::ranking::ruler;
 use crate::claims::{ClaimResult, ClaimVerdict};
 use crate::config::Round;
 use crate::contest::jury::{foresight, recount};
@@ -22,14 +23,15 @@ pub(super) fn section(subject: &Subject) -> Markup {
     let Some((low, high)) = range(numbers.chain([1.0])).filter(|_| !claims.is_empty()) else {
         return jury;
     };
-    let scale = Scale::log((low * 0.95, high * 1.05), (4.0, 196.0));
+    let (low, high) = (low * 0.95, high * 1.05);
+    let scale = Scale::log((low, high), (10.0, 190.0));
     html! {
         div.scroll { table {
             thead { tr {
                 th.key data-sort { "contender" } th.n data-sort { "claim" } th data-sort { "over" } th.n data-sort { "found" }
-                th { "claim (bar) and finding (dot)" } th data-sort { "verdict" } th { "why it was claimed" }
+                th { "claim (bar) and finding (dot)" (ruler(&scale, low, high)) } th data-sort { "verdict" } th { "why it was claimed" }
             } }
-            tbody { @for (name, result) in &claims { tr {
+            tbody { @for (name, result) in &claims { tr data-c=(name) {
                 td.key { (name) }
                 td.n data-v=(result.claim.geomean) { (format!("{:.2}×", result.claim.geomean)) }
                 td { (result.claim.over) }

@@ -31,8 +31,8 @@ pub(super) fn section(subject: &Subject) -> Markup {
             @if !shown.is_empty() { h3 { (panel.title) } (table(&shown, &rows)) }
         }
         p.note {
-            "The time of a launch is modelled as that of the resource these figures keep busy \
-             longest; instructions are of PTX, and MMA FLOPs issued include padding."
+            "Counted, not modelled: times come from a replay of what the warps did. Instructions are of PTX, \
+             and MMA FLOPs issued include padding."
         }
     }
 }
@@ -50,7 +50,7 @@ fn table(figures: &[Figure], rows: &[(String, Counts)]) -> Markup {
                 th data-sort { "contender" }
                 @for figure in figures { th.n data-sort { (figure.title.replace('\n', " ")) } }
             } }
-            tbody { @for (name, counts) in rows { tr {
+            tbody { @for (name, counts) in rows { tr data-c=(name) {
                 td { (name) }
                 @for figure in figures {
                     @let value = figure.value(counts);

@@ -98,8 +98,9 @@ fn method(subjects: &[Subject]) -> Markup {
                  entry of the baseline says what difference the machine can see at all. All of it is about \
                  the card that was timed: another of its kind can differ by more than the intervals." }
         } @else {
-            p { "Times here have no samples, so there are no intervals: modelled ones are computed from an \
-                 emulator’s counters and repeat exactly; recorded ones were taken down elsewhere." }
+            p { "Times here have no samples, so there are no intervals. Modelled ones are a replay of what an emulator’s warps did, \
+                 on the numbers of the target: no GPU ran, the same sources give the same times, and how far they are from a card’s is said \
+                 above. Recorded ones were taken down elsewhere." }
         }
         p.note { "Formulas: docs/methodology.md. Every number on this page is computed from the run files named above." }
     }

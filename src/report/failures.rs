@@ -5,34 +5,61 @@ use maud::{Markup, html};
 use super::Subject;
 use crate::domain::Status;
 
-/// Everything that is not ok, with the whole story of each.
+/// Everything that is not ok, with the whole story of each; what its variant
+/// declares is folded.
 pub(super) fn section(subject: &Subject) -> Markup {
     let stories = stories(subject);
-    let remarks: Vec<(String, Vec<&str>)> = subject
-        .run
-        .header
-        .contenders
-        .iter()
-        .map(|c| (c.id.to_string(), subject.run.remarks(&c.id)))
-        .filter(|(_, remarks)| !remarks.is_empty())
-        .collect();
-    if stories.is_empty() && remarks.is_empty() {
-        return html! {};
-    }
     html! {
         @for ((contender, status, story), shapes) in &stories {
-            details open {
+            @let declared = declared(subject, contender, *status);
+            details open[!declared] data-c=(contender) {
                 summary {
-                    strong { (contender) } " " span.badge.bad { (status) } " "
-                    span.faint { (places(subject, shapes)) }
+                    strong { (contender) } " " span class={ "badge " (if declared { "doubt" } else { "bad" }) } { (status) } " "
+                    span.faint { (places(subject, shapes)) @if declared { ", as declared" } }
                 }
                 pre { (story) }
             }
         }
+    }
+}
+
+fn declared(subject: &Subject, contender: &str, status: Status) -> bool {
+    let mut contenders = subject.run.header.contenders.iter();
+    contenders.any(|c| c.id.as_str() == contender && c.expect == status)
+}
+
+/// Shapes that contenders are not made for, and why not.
+pub(super) fn unsupported(subject: &Subject) -> Markup {
+    let mut refused: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for cell in &subject.ranking.cells {
+        if cell.status == Some(Status::Unsupported) {
+            let reason = cell.reason.as_deref().unwrap_or("no reason was recorded");
+            let told = format!("{}: {reason}", cell.shape);
+            let contender = cell.contender.as_str();
+            refused.entry(contender).or_default().push(told);
+        }
+    }
+    html! {
+        @for (contender, shapes) in &refused {
+            details data-c=(contender) {
+                summary { strong { (contender) } span.faint { " on " (shapes.len()) " of " (subject.run.header.shapes.len()) " shapes" } }
+                ul { @for told in shapes { li { (told) } } }
+            }
+        }
+    }
+}
+
+/// What the compiler remarked on what it took.
+pub(super) fn remarks(subject: &Subject) -> Markup {
+    let contenders = subject.run.header.contenders.iter();
+    let remarks: Vec<(String, Vec<&str>)> = contenders
+        .map(|c| (c.id.to_string(), subject.run.remarks(&c.id)))
+        .filter(|(_, remarks)| !remarks.is_empty())
+        .collect();
+    html! {
         @if !remarks.is_empty() {
-            h3 { "Remarks of the compiler" }
             ul { @for (contender, list) in &remarks { @for remark in list {
-                li { strong { (contender) } ": " (remark) }
+                li data-c=(contender) { strong { (contender) } ": " (remark) }
             } } }
         }
     }
@@ -47,6 +74,9 @@ fn stories(subject: &Subject) -> BTreeMap<Story, Vec<String>> {
         let Some(status) = cell.status.filter(|s| !s.may_be_timed() || timeless) else {
             continue;
         };
+        if status == Status::Unsupported {
+            continue;
+        }
         let verdict = subject.run.verdict(&cell.contender, &cell.shape);
         let detail = verdict.and_then(|v| v.detail.clone());
         let story = detail.or(cell.reason.clone());

@@ -5,9 +5,11 @@ use crate::domain::ContenderId;
 use crate::present::{interval, micros_title};
 use crate::rank::{Cell, Comparison};
 
-/// How much slower than the best of its shape a cell may be before it is as
-/// red as it gets.
-const HOTTEST: f64 = 2.5;
+/// The colour of the slowest cell of all, of the pure colour.
+const HOTTEST: f64 = 75.0;
+/// Where everybody is about as fast, colours stay pale: this slowdown at least
+/// is the end of the scale.
+const LEAST_SPAN: f64 = 1.25;
 
 /// A contender, and it over the reference.
 type Entrant<'a> = (&'a ContenderId, Option<Comparison>);
@@ -24,25 +26,54 @@ pub(super) fn section(subject: &Subject) -> Markup {
             (&row.contender, over)
         })
         .collect();
+    let slowest = slowest(subject);
     html! {
+        (legend(slowest))
         div.scroll { table.fold {
             thead { tr {
                 th.key data-sort { "shape" }
-                @for (contender, _) in &entrants { th.n data-sort { (contender) } }
+                @for (contender, _) in &entrants { th.n data-sort data-c=(contender) { (contender) } }
             } }
             tbody {
                 @for (index, shape) in subject.run.header.shapes.iter().enumerate() {
                     @let best = best(subject, index);
-                    tr {
+                    tr data-s=(shape.name) {
                         td.key { (shape.name) }
-                        @for entrant in &entrants { (cell(subject, entrant, &shape.name, best)) }
+                        @for entrant in &entrants { (cell(subject, entrant, &shape.name, best, slowest)) }
                     }
                 }
             }
         } }
         p.note {
             (micros_title(&subject.run)) "; * fastest of the shape; the warmer a cell, the slower beside it. "
-            "A cell under the pointer says its interval, its samples and the file they are in."
+            @match subject.run.timing().sampled() {
+                true => "A cell that is pointed at or touched says its interval, its samples and the file they are in.",
+                false => "A cell that is pointed at or touched says what binds it and the file it is from.",
+            }
+        }
+    }
+}
+
+/// ln of the largest slowdown beside the best of a shape.
+fn slowest(subject: &Subject) -> f64 {
+    let shapes = subject.run.header.shapes.len();
+    let beside = (0..shapes).flat_map(|shape| {
+        let best = best(subject, shape);
+        let times = subject.ranking.cells.iter().skip(shape).step_by(shapes);
+        times.filter_map(move |c| Some(c.time.as_ref()?.log.mean - best?))
+    });
+    beside.fold(LEAST_SPAN.ln(), f64::max)
+}
+
+/// What the colours mean, from the fastest to the slowest cell there is.
+fn legend(slowest: f64) -> Markup {
+    let steps = [0.0, 0.25, 0.5, 0.75, 1.0];
+    html! {
+        p.legend aria-label="Colours of the table" {
+            "slower than the fastest of the shape by "
+            @for step in steps {
+                span.heat style=(format!("--h:{:.0}%", step * HOTTEST)) { (format!("{:.2}×", (slowest * step).exp())) }
+            }
         }
     }
 }
@@ -57,18 +88,24 @@ fn best(subject: &Subject, shape: usize) -> Option<f64> {
         .map(|t| t.log.mean)
 }
 
-fn cell(subject: &Subject, (contender, over): &Entrant, shape: &str, best: Option<f64>) -> Markup {
+fn cell(
+    subject: &Subject,
+    (contender, over): &Entrant,
+    shape: &str,
+    best: Option<f64>,
+    slowest: f64,
+) -> Markup {
     let Some(cell) = subject.ranking.cell(contender, shape) else {
-        return html! { td {} };
+        return html! { td data-c=(contender) {} };
     };
     let Some(time) = &cell.time else {
         let status = cell.status.map_or("–", |s| s.as_str());
-        return html! { td.n.bad title=[cell.reason.as_deref()] { (status) } };
+        return html! { td.n.bad data-c=(contender) title=[cell.reason.as_deref()] { (status) } };
     };
     let slower = best.map_or(0.0, |b| time.log.mean - b);
-    let heat = (slower / HOTTEST.ln()).clamp(0.0, 1.0) * 70.0;
+    let heat = (slower / slowest).clamp(0.0, 1.0) * HOTTEST;
     html! {
-        td.n.heat.best[time.best] style=(format!("--h:{heat:.0}%")) data-v=(time.log.mean) title=(source(subject, cell, over.as_ref())) {
+        td.n.heat.best[time.best] data-c=(contender) style=(format!("--h:{heat:.0}%")) data-v=(time.log.mean) title=(source(subject, cell, over.as_ref())) {
             (time.estimate()) @if time.best { "*" }
         }
     }

@@ -1,8 +1,8 @@
 use maud::{Markup, html};
 
 use super::Subject;
-use super::plot::{Scale, range, short, ticks};
-use crate::domain::ContenderId;
+use super::plot::{Scale, across, clip, data, field, hue, range, short, ticks, up};
+use crate::domain::{ContenderId, Interval};
 use crate::present::{interval, repetition, signed_percent, spread};
 use crate::rank::{Comparison, Repeat, Side, compare_runs, same_card};
 use crate::stats::CONFIDENCE;
@@ -22,7 +22,7 @@ pub(super) fn section(subjects: &[Subject]) -> Markup {
                 th.key data-sort { "contender" }
                 @for subject in subjects { th.n data-sort title=(subject.run.path.display()) { (label(subject)) } }
             } }
-            tbody { @for contender in &contenders { tr {
+            tbody { @for contender in &contenders { tr data-c=(contender) {
                 td.key { (contender) }
                 @for (i, _) in subjects.iter().enumerate() { (cell(subjects, i, contender)) }
             } } }
@@ -58,7 +58,7 @@ fn repeated(subjects: &[Subject]) -> Markup {
                 }
                 th.n data-sort { "change" } th data-sort title="The change is less than its own 95 % interval" { "agree" }
             } }
-            tbody { @for entry in repeat.challengers() { tr {
+            tbody { @for entry in repeat.challengers() { tr data-c=(entry.contender) {
                 td.key { (entry.contender) }
                 @for i in [0, 1] {
                     @let ratio = entry.speedups[i].ratio(CONFIDENCE);
@@ -138,34 +138,56 @@ fn cell(subjects: &[Subject], index: usize, contender: &ContenderId) -> Markup {
     }
 }
 
-/// The first and the last label stay inside the picture.
-fn anchor(index: usize, count: usize) -> &'static str {
-    match index {
-        0 => "start",
-        i if i + 1 == count => "end",
-        _ => "middle",
-    }
+/// A contender's speed in one run, with its interval.
+struct Step {
+    run: usize,
+    speed: Interval,
 }
 
 /// A contender, and its speed in each run that has it.
-type Line<'a> = (&'a ContenderId, Vec<(usize, f64)>);
+struct Line<'a> {
+    contender: &'a ContenderId,
+    steps: Vec<Step>,
+}
 
-/// Names beside the ends of their lines, moved apart where they would overlap.
-fn names<'a>(lines: &[Line<'a>], y: &Scale) -> Vec<(&'a str, f64)> {
-    const APART: f64 = 12.0;
-    const BOTTOM: f64 = 180.0;
-    let end = |(c, points): &Line<'a>| Some((c.as_str(), y.at(points.last()?.1)));
-    let mut names: Vec<(&str, f64)> = lines.iter().filter_map(end).collect();
+impl<'a> Line<'a> {
+    fn of(subjects: &[Subject], contender: &'a ContenderId) -> Option<Self> {
+        let run = first_with(subjects, contender)?;
+        let first = Step {
+            run,
+            speed: Interval::point(1.0),
+        };
+        let later = (run + 1..subjects.len()).filter_map(|run| {
+            let over = over_first(subjects, run, contender)?;
+            let speed = over.geomean.ratio(CONFIDENCE);
+            Some(Step { run, speed })
+        });
+        let steps: Vec<Step> = std::iter::once(first).chain(later).collect();
+        (steps.len() > 1).then_some(Self { contender, steps })
+    }
+
+    fn ends(&self) -> impl Iterator<Item = f64> {
+        let ends = |s: &Step| [Some(s.speed.estimate), s.speed.lower, s.speed.upper];
+        self.steps.iter().flat_map(ends).flatten()
+    }
+}
+
+const ROW: f64 = 13.0;
+
+/// Where each line's name stands: beside its end, moved apart from others.
+fn names(lines: &[Line], y: &Scale, bottom: f64) -> Vec<(usize, f64)> {
+    let end = |(i, line): (usize, &Line)| Some((i, y.at(line.steps.last()?.speed.estimate)));
+    let mut names: Vec<(usize, f64)> = lines.iter().enumerate().filter_map(end).collect();
     names.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut least = f64::NEG_INFINITY;
     for (_, at) in &mut names {
-        *at = at.max(least + APART);
+        *at = at.max(least + ROW);
         least = *at;
     }
-    let mut most = BOTTOM;
+    let mut most = bottom;
     for (_, at) in names.iter_mut().rev() {
         *at = at.min(most);
-        most = *at - APART;
+        most = *at - ROW;
     }
     names
 }
@@ -174,39 +196,76 @@ fn names<'a>(lines: &[Line<'a>], y: &Scale) -> Vec<(&'a str, f64)> {
 fn chart(subjects: &[Subject], contenders: &[ContenderId]) -> Markup {
     let lines: Vec<Line> = contenders
         .iter()
-        .filter_map(|c| {
-            let first = first_with(subjects, c)?;
-            let later = (first + 1..subjects.len())
-                .filter_map(|i| Some((i, over_first(subjects, i, c)?.geomean.mean.exp())));
-            let points: Vec<(usize, f64)> = std::iter::once((first, 1.0)).chain(later).collect();
-            (points.len() > 1).then_some((c, points))
-        })
+        .filter_map(|c| Line::of(subjects, c))
         .collect();
-    let Some((low, high)) = range(lines.iter().flat_map(|(_, p)| p.iter().map(|q| q.1))) else {
+    let Some((low, high)) = range(lines.iter().flat_map(Line::ends)) else {
         return html! {};
     };
-    let (low, high) = (low.min(0.98), high.max(1.02));
-    let x = Scale::linear((0.0, (subjects.len() - 1) as f64), (50.0, 750.0));
-    let y = Scale::log((low * 0.99, high * 1.01), (180.0, 12.0));
+    let (low, high) = (low.min(0.98) * 0.995, high.max(1.02) * 1.005);
+    // Every name needs a row of its own.
+    let bottom = (ROW * lines.len() as f64 + 20.0).max(200.0);
+    let last = (subjects.len() - 1) as f64;
+    let x = Scale::linear((0.0, last), (84.0, 700.0));
+    let y = Scale::log((low, high), (bottom, 12.0));
+    let runs: Vec<f64> = (0..subjects.len()).map(|i| i as f64).collect();
+    // Lines that would lie upon one another stand a little apart.
+    let aside = |line: usize| (line as f64 - (lines.len() - 1) as f64 / 2.0) * 2.5;
     html! {
         figure.wide {
-            svg viewBox="0 0 900 215" role="img" aria-label="Speed over the runs" {
-                line.ref x1="50" x2="750" y1=(y.at(1.0)) y2=(y.at(1.0)) {}
-                @for tick in ticks(low, high, 4) {
-                    text.label x="44" y=(y.at(tick) + 4.0) text-anchor="end" { (short(tick)) "×" }
+            figcaption { "Bars are 95 % intervals." (data("history", &csv(subjects, &lines))) }
+            svg viewBox={ "0 0 900 " (bottom + 24.0) } role="img" aria-label="Speed over the runs" {
+                (up(50.0, &y, &ticks(low, high, 5), |v| format!("{}×", short(v))))
+                (across(bottom + 4.0, &x, &runs, |v| subjects.get(v as usize).map_or(String::new(), |s| edge(s, v, last))))
+                line.ref x1="50" x2="745" y1=(y.at(1.0)) y2=(y.at(1.0)) {}
+                @for (i, line) in lines.iter().enumerate() {
+                    @let at = |step: &Step| x.at(step.run as f64) + aside(i);
+                    @let path: Vec<String> = line.steps.iter().map(|s| format!("{} {}", at(s), y.at(s.speed.estimate))).collect();
+                    g class=(hue(i)) data-c=(line.contender) {
+                        path.line d={ "M" (path.join(" L")) } {}
+                        @for step in &line.steps {
+                            @if let (Some(low), Some(high)) = (step.speed.lower, step.speed.upper) {
+                                path.line d=(format!("M{} {}V{}", at(step), y.at(low), y.at(high))) stroke-width="2.5" {}
+                            }
+                            circle.dot cx=(at(step)) cy=(y.at(step.speed.estimate)) r="3" { title { (line.contender) ": " (interval(&step.speed)) } }
+                        }
+                    }
                 }
-                @for (contender, points) in &lines {
-                    @let path: Vec<String> = points.iter().map(|(i, v)| format!("{} {}", x.at(*i as f64), y.at(*v))).collect();
-                    path.mark style="fill:none" d={ "M" (path.join(" L")) } {}
-                    @for (i, v) in points { circle.mark cx=(x.at(*i as f64)) cy=(y.at(*v)) r="3" { title { (contender) ": " (short(*v)) "×" } } }
-                }
-                @for (name, at) in names(&lines, &y) {
-                    text x="760" y=(at + 4.0) { (super::roofline::clip(name)) }
-                }
-                @for (i, subject) in subjects.iter().enumerate() {
-                    text.label x=(x.at(i as f64)) y="205" text-anchor=(anchor(i, subjects.len())) { (label(subject)) }
+                @for (i, at) in names(&lines, &y, bottom) {
+                    @let line = &lines[i];
+                    @let end = line.steps.last().map_or(0.0, |s| y.at(s.speed.estimate));
+                    @let from = line.steps.last().map_or(0.0, |s| x.at(s.run as f64) + aside(i));
+                    g class=(hue(i)) data-c=(line.contender) {
+                        path.leader d=(format!("M{from} {end}L752 {at}H758")) {}
+                        text x="762" y=(at + 4.0) { (clip(line.contender.as_str())) title { (line.contender) } }
+                    }
                 }
             }
         }
     }
+}
+
+/// A run at the axis: its day and minute where there is room beside others.
+fn edge(subject: &Subject, place: f64, last: f64) -> String {
+    let label = label(subject);
+    match last < 5.0 || place == 0.0 || place == last {
+        true => label,
+        false => format!("{}", place as usize + 1),
+    }
+}
+
+fn csv(subjects: &[Subject], lines: &[Line]) -> String {
+    let mut rows = "contender,run,speedup,lower,upper\n".to_owned();
+    let number = |v: Option<f64>| v.map_or(String::new(), |v| format!("{v:.5}"));
+    for line in lines {
+        for step in &line.steps {
+            let contender = field(line.contender.as_str());
+            let run = field(&subjects[step.run].file());
+            let (lower, upper) = (number(step.speed.lower), number(step.speed.upper));
+            rows += &format!(
+                "{contender},{run},{:.5},{lower},{upper}\n",
+                step.speed.estimate
+            );
+        }
+    }
+    rows
 }

@@ -53,15 +53,15 @@ fn table(subject: &Subject, nodes: &[Node]) -> Markup {
         div.scroll { table {
             thead { tr {
                 th.key data-sort { "change" } th data-sort { "over" } th.n data-sort { "mean" }
-                @for shape in &subject.run.header.shapes { th.n data-sort { (shape.name) } }
+                @for shape in &subject.run.header.shapes { th.n data-sort data-s=(shape.name) { (shape.name) } }
             } }
             tbody {
                 @for node in children {
                     @if let (Some(over), Some(parent)) = (&node.over_parent, &node.parent) {
-                        tr {
+                        tr data-c=(node.contender) {
                             td.key { (node.contender) } td { (parent) }
-                            (ratio(Some(&over.geomean)))
-                            @for shape in &subject.run.header.shapes { (ratio(over.shape(&shape.name))) }
+                            (ratio(Some(&over.geomean), None))
+                            @for shape in &subject.run.header.shapes { (ratio(over.shape(&shape.name), Some(&shape.name))) }
                         }
                     }
                 }
@@ -70,9 +70,9 @@ fn table(subject: &Subject, nodes: &[Node]) -> Markup {
     }
 }
 
-fn ratio(estimate: Option<&crate::stats::LogEstimate>) -> Markup {
+fn ratio(estimate: Option<&crate::stats::LogEstimate>, shape: Option<&str>) -> Markup {
     let Some(estimate) = estimate else {
-        return html! { td.n { "–" } };
+        return html! { td.n data-s=[shape] { "–" } };
     };
     let found = estimate.ratio(CONFIDENCE);
     let class = match (
@@ -85,7 +85,7 @@ fn ratio(estimate: Option<&crate::stats::LogEstimate>) -> Markup {
     };
     let bounds = found.lower.zip(found.upper);
     html! {
-        td class={ "n " (class) } data-v=(found.estimate) title=(interval(&found)) {
+        td class={ "n " (class) } data-s=[shape] data-v=(found.estimate) title=(interval(&found)) {
             (speedup(found.estimate))
             @if let Some((lower, upper)) = bounds { small { (format!("{lower:.3} {upper:.3}")) } }
         }
@@ -105,7 +105,7 @@ fn choice(subject: &Subject) -> Markup {
             p { "Calling the best contender of each shape would be " strong { (speedup(table.gap)) } " over " (table.single) " everywhere." }
             div.scroll { table {
                 thead { tr { th data-sort { "shape" } th data-sort { "contender" } th.n data-sort { "µs" } th.n data-sort { "over " (table.single) } } }
-                tbody { @for c in &table.choices { tr {
+                tbody { @for c in &table.choices { tr data-s=(c.shape.name) {
                     td { (c.shape.name) } td { (c.contender) } td.n { (c.micros) }
                     td.n { (c.over_single.map_or(String::new(), |e| interval(&e.ratio(CONFIDENCE)))) }
                 } } }

@@ -1,10 +1,11 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
-    Subject, agreement, claims, counters, environment, failures, heat, history, lineage, ranking,
-    roofline, samples, summary,
+    Subject, agreement, claims, counters, environment, failures, filter, hazards, heat, history,
+    kernels, lineage, margin, pairs, ranking, roofline, samples, summary,
 };
 use crate::agreement::Agreement;
+use crate::domain::Timing;
 use crate::rank::mismatch;
 
 const STYLE: &str = include_str!("page.css");
@@ -40,26 +41,46 @@ pub(crate) fn page(subjects: &[Subject], modelled: Option<&Agreement>) -> String
 }
 
 fn body(subjects: &[Subject], subject: &Subject, modelled: Option<&Agreement>) -> Markup {
+    let how = match subject.run.timing() {
+        Timing::Measured => "How it was measured",
+        Timing::Modelled => "How it was emulated and modelled",
+        Timing::Recorded | Timing::Scripted => "Where it comes from",
+    };
+    // Whatever is wrong comes before who is fast.
     let sections: Vec<(&str, &str, Markup)> = vec![
+        ("failures", "Failures", failures::section(subject)),
+        ("hazards", "Races and hazards", hazards::section(subject)),
         ("ranking", "Ranking", ranking::section(subject)),
         ("shapes", "Shapes", heat::section(subject)),
+        ("pairs", "Pair by pair", pairs::section(subject)),
         ("roofline", "Roofline", roofline::section(subject)),
+        ("kernels", "Kernels of a call", kernels::section(subject)),
         ("counters", "Counters", counters::section(subject)),
         ("samples", "Samples", samples::section(subject)),
         ("lineage", "Lineage and dispatch", lineage::section(subject)),
         ("claims", "Claims", claims::section(subject)),
-        ("failures", "Failures", failures::section(subject)),
+        (
+            "margin",
+            "Errors against the tolerance",
+            margin::section(subject),
+        ),
+        (
+            "unsupported",
+            "Shapes somebody is not made for",
+            failures::unsupported(subject),
+        ),
+        (
+            "remarks",
+            "Remarks of the compiler",
+            failures::remarks(subject),
+        ),
         ("history", "Runs compared", history::section(subjects)),
         (
             "modelled",
             "Modelled against measured",
             agreement::section(modelled),
         ),
-        (
-            "environment",
-            "How it was measured",
-            environment::section(subjects),
-        ),
+        ("environment", how, environment::section(subjects)),
     ];
     let filled: Vec<_> = sections
         .iter()
@@ -72,6 +93,7 @@ fn body(subjects: &[Subject], subject: &Subject, modelled: Option<&Agreement>) -
             @if let Some(label) = across(subjects) { p.bad { strong { (label) } } }
         }
         @for sentence in summary::sentences(subject) { p.lead { (sentence) } }
+        (filter::bar(subject))
         nav { @for (id, title, _) in &filled { a href={ "#" (id) } { (title) } } }
         @for (id, title, markup) in &filled {
             section { h2 id=(id) { (title) } (markup) }

@@ -1,4 +1,7 @@
-//! Scales and number formats the drawings share.
+//! What the drawings share: scales, axes, number formats, colours, and the
+//! data behind a drawing.
+
+use maud::{Markup, html};
 
 /// A straight or logarithmic map from values to pixels.
 #[derive(Clone, Copy)]
@@ -71,6 +74,92 @@ pub(super) fn short(value: f64) -> String {
     }
 }
 
+/// A horizontal axis: its line, a mark and a number at each tick.
+pub(super) fn across(y: f64, x: &Scale, ticks: &[f64], told: impl Fn(f64) -> String) -> Markup {
+    let marks: String = ticks
+        .iter()
+        .map(|t| format!("M{} {y}v4", x.at(*t)))
+        .collect();
+    html! {
+        path.axis d=(format!("M{} {y}H{}{marks}", x.start, x.end)) {}
+        @for tick in ticks {
+            text.label x=(x.at(*tick)) y=(y + 14.0) text-anchor="middle" { (told(*tick)) }
+        }
+    }
+}
+
+/// A vertical axis.
+pub(super) fn up(x: f64, y: &Scale, ticks: &[f64], told: impl Fn(f64) -> String) -> Markup {
+    let marks: String = ticks
+        .iter()
+        .map(|t| format!("M{x} {}h-4", y.at(*t)))
+        .collect();
+    html! {
+        path.axis d=(format!("M{x} {}V{}{marks}", y.start, y.end)) {}
+        @for tick in ticks {
+            text.label x=(x - 6.0) y=(y.at(*tick) + 4.0) text-anchor="end" { (told(*tick)) }
+        }
+    }
+}
+
+/// 1, 2, 5, 10, … within a range.
+pub(super) fn decades(low: f64, high: f64) -> Vec<f64> {
+    let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+    powers
+        .flat_map(|power| [1.0, 2.0, 5.0].map(|m| m * 10f64.powi(power)))
+        .filter(|tick| (low..=high).contains(tick))
+        .collect()
+}
+
+/// The numbers behind a drawing, to be saved as a file. The page's script
+/// makes the button work.
+pub(super) fn data(file: &str, rows: &str) -> Markup {
+    html! {
+        button.data type="button" data-file={ (file_name(file)) ".csv" } { "CSV" }
+        template { (rows) }
+    }
+}
+
+/// Letters, digits, dots and dashes of a name.
+fn file_name(name: &str) -> String {
+    let plain = |c: char| {
+        if c.is_alphanumeric() || ".-_".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
+    name.chars().map(plain).collect()
+}
+
+/// A field of a CSV line.
+pub(super) fn field(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+/// The class of the line of this number: eight colours, then the same dashed.
+pub(super) fn hue(index: usize) -> String {
+    match index / 8 {
+        0 => format!("h{}", index % 8),
+        _ => format!("h{} dashed", index % 8),
+    }
+}
+
+/// Names longer than the margin lose their middle.
+pub(super) fn clip(name: &str) -> String {
+    const ROOM: usize = 19;
+    let chars: Vec<char> = name.chars().collect();
+    if chars.len() <= ROOM {
+        return name.to_owned();
+    }
+    let head: String = chars[..ROOM - 9].iter().collect();
+    let tail: String = chars[chars.len() - 8..].iter().collect();
+    format!("{head}…{tail}")
+}
+
 /// The least and most of some finite values.
 pub(super) fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     values
@@ -92,6 +181,18 @@ mod tests {
         assert_eq!(ticks(3.0, 3.0, 5), [3.0]);
         assert_eq!(short(1.5), "1.5");
         assert_eq!(short(120.0), "120");
+        assert_eq!(decades(0.9, 21.0), [1.0, 2.0, 5.0, 10.0, 20.0]);
+    }
+
+    #[test]
+    fn names_are_safe_in_files() {
+        assert_eq!(file_name("a/b \"c\".d"), "a-b--c-.d");
+        assert_eq!(
+            (field("a,b"), field("x\"y")),
+            ("\"a,b\"".to_owned(), "\"x\"\"y\"".to_owned())
+        );
+        assert_eq!(field("pipelined[STAGES=2]"), "pipelined[STAGES=2]");
+        assert_eq!((hue(7), hue(8)), ("h7".to_owned(), "h0 dashed".to_owned()));
     }
 
     #[test]

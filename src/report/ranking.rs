@@ -1,7 +1,7 @@
 use maud::{Markup, html};
 
 use super::Subject;
-use super::plot::{Scale, range};
+use super::plot::{Scale, across, decades, range, short, ticks};
 use crate::domain::{Interval, Status, Timing};
 use crate::present::{belief, interval, percent, speedup};
 use crate::rank::{Kind, Row};
@@ -20,13 +20,14 @@ pub(super) fn section(subject: &Subject) -> Markup {
         div.scroll { table {
             thead { tr {
                 th data-sort { "rank" } th.key data-sort { "contender" } th data-sort { "verdict" }
-                th.n data-sort { "over " (over) } th { (drawing(subject.run.timing())) }
+                th.n data-sort { "over " (over) }
+                th { (drawing(subject.run.timing())) @if let Some((scale, low, high)) = &scale { (ruler(scale, *low, *high)) } }
                 th data-sort { "claim" }
                 @if let Some(y) = yardstick { th.n data-sort { "over " (y) } }
                 th.n data-sort { "roofline" } th.n data-sort { "regs" }
                 th.n data-sort { "spills" } th.n data-sort { "smem" } th.n data-sort { "occupancy" }
             } }
-            tbody { @for row in &ranking.rows { (line(subject, row, scale.as_ref())) } }
+            tbody { @for row in &ranking.rows { (line(subject, row, scale.as_ref().map(|s| &s.0))) } }
         } }
         p.note {
             (label(&subject.run, ranking.pairs.len())) " Click a heading to sort."
@@ -56,7 +57,19 @@ fn label(run: &Run, pairs: usize) -> String {
     }
 }
 
-fn axis(subject: &Subject) -> Option<Scale> {
+/// The numbers below a heading that drawings stand under.
+pub(super) fn ruler(scale: &Scale, low: f64, high: f64) -> Markup {
+    let round = match high / low > 4.0 {
+        true => decades(low, high),
+        false => ticks(low, high, 4),
+    };
+    html! {
+        svg viewBox="0 0 200 20" role="img" aria-label="axis" { (across(1.0, scale, &round, |v| short(v) + "×")) }
+    }
+}
+
+/// The axis all intervals are drawn on, and its ends.
+fn axis(subject: &Subject) -> Option<(Scale, f64, f64)> {
     let rows = subject
         .ranking
         .rows
@@ -64,7 +77,8 @@ fn axis(subject: &Subject) -> Option<Scale> {
         .filter_map(Row::speedup_interval);
     let ends = rows.flat_map(|i| [i.lower.unwrap_or(i.estimate), i.upper.unwrap_or(i.estimate)]);
     let (low, high) = range(ends.chain([1.0]))?;
-    Some(Scale::log((low * 0.97, high * 1.03), (4.0, 196.0)))
+    let (low, high) = (low * 0.97, high * 1.03);
+    Some((Scale::log((low, high), (10.0, 190.0)), low, high))
 }
 
 fn line(subject: &Subject, row: &Row, scale: Option<&Scale>) -> Markup {
@@ -77,7 +91,7 @@ fn line(subject: &Subject, row: &Row, scale: Option<&Scale>) -> Markup {
         .contender(&row.contender)
         .map(|c| c.summary.as_str());
     html! {
-        tr {
+        tr data-c=(row.contender) {
             td.n data-v=(order) { (row.place.map_or("–".to_owned(), |p| p.to_string())) }
             td.key title=[summary] { @if row.place.is_some_and(|p| p.rank == 1) { strong { (row.contender) } } @else { (row.contender) } }
             td { (verdict(subject, row)) }

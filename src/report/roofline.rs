@@ -1,7 +1,7 @@
 use maud::{Markup, html};
 
 use super::Subject;
-use super::plot::{Scale, range, short, ticks};
+use super::plot::{Scale, across, clip, data, decades, field, range, short, ticks, up};
 use crate::domain::roofline::{Ceiling, Work};
 use crate::domain::{ContenderId, Shape};
 use crate::rank::Kind;
@@ -24,9 +24,9 @@ pub(super) fn section(subject: &Subject) -> Markup {
             @for shape in shapes { (plot(subject, &ceiling, shape)) }
         }
         p.note {
-            "The red line is the most the device could do on the shape: tensor cores at the clock \
-             the samples ran at, or memory at its full bandwidth with every byte moved once, \
-             whichever is less."
+            "The red line is the most the device could do on the shape: tensor cores at the clock "
+            @match subject.run.timing().sampled() { true => "the samples ran at", false => "of the target" }
+            ", or memory at its full bandwidth with every byte moved once, whichever is less."
         }
     }
 }
@@ -38,6 +38,17 @@ fn intensity(shape: &Shape) -> f64 {
 
 fn tera(shape: &Shape, micros: f64) -> f64 {
     shape.flops() / micros / 1e6
+}
+
+/// One timed cell in the picture of all shapes.
+struct Point<'a> {
+    shape: &'a str,
+    contender: &'a ContenderId,
+    /// Operations per byte.
+    intensity: f64,
+    /// TFLOP/s.
+    speed: f64,
+    class: &'static str,
 }
 
 /// The classic picture: every shape by its intensity, its best contender and
@@ -52,12 +63,13 @@ fn overall(subject: &Subject, ceiling: &Ceiling) -> Markup {
         return html! {};
     };
     let (low, high) = (low * 0.6, high * 1.6);
-    let points: Vec<(f64, f64, &str, String)> = points(subject);
-    let Some((least, _)) = range(points.iter().map(|p| p.1)) else {
+    let points = points(subject);
+    let Some((least, _)) = range(points.iter().map(|p| p.speed)) else {
         return html! {};
     };
+    let least = least.min(slope * low) * 0.8;
     let x = Scale::log((low, high), (46.0, 890.0));
-    let y = Scale::log((least.min(slope * low) * 0.8, peak * 1.25), (190.0, 10.0));
+    let y = Scale::log((least, peak * 1.25), (290.0, 12.0));
     let roof = format!(
         "M{} {} L{} {} L{} {}",
         x.at(low),
@@ -74,28 +86,85 @@ fn overall(subject: &Subject, ceiling: &Ceiling) -> Markup {
                 b.cbest { "●" } " the fastest contender, " b.cbase { "●" } " the baseline"
                 @if let Some(yardstick) = &run.header.yardstick { ", " b.cyard { "●" } " " (yardstick) }
                 ", under the most the device can do"
+                (data("roofline", &csv(&points)))
             }
-            svg viewBox="0 0 900 225" role="img" aria-label="Roofline over all shapes" {
+            svg viewBox="0 0 900 325" role="img" aria-label="Roofline over all shapes" {
                 path.roof d=(roof) stroke-width="1.5" {}
                 text.label x=(x.at(ridge) + 6.0) y=(y.at(peak) - 5.0) { (short(peak)) " TFLOP/s at " (short(ceiling.clock_mhz)) " MHz" }
-                @for (px, py, class, title) in &points {
-                    circle class=(class) cx=(x.at(*px)) cy=(y.at(*py)) r="4" fill-opacity="0.75" { title { (title) } }
+                (across(295.0, &x, &decades(low, high), short))
+                (up(46.0, &y, &decades(least, peak * 1.25), short))
+                text.label x="890" y="322" text-anchor="end" { "operations per byte" }
+                @for (point, [left, top], [px, py]) in names(&points, &x, &y) {
+                    path.leader data-s=(point.shape) d=(format!("M{px} {py}L{left} {top}")) {}
+                    text.label data-s=(point.shape) x=(left) y=(top) { (clip(point.shape)) }
                 }
-                line.axis x1="46" x2="890" y1="195" y2="195" {}
-                @for v in [30.0, 100.0, 300.0, 1000.0, 3000.0].iter().filter(|v| (low..high).contains(*v)) {
-                    text.label x=(x.at(*v)) y="209" text-anchor="middle" { (short(*v)) }
-                }
-                text.label x="890" y="222" text-anchor="end" { "operations per byte" }
-                @for v in [0.1, 1.0, 10.0, 30.0, 100.0, 300.0, 1000.0].iter().filter(|v| **v < peak * 1.2 && **v > least * 0.8) {
-                    text.label x="42" y=(y.at(*v) + 4.0) text-anchor="end" { (short(*v)) }
+                @for point in &points {
+                    circle class=(point.class) data-s=(point.shape) cx=(x.at(point.intensity)) cy=(y.at(point.speed)) r="4" fill-opacity="0.75" {
+                        title { (point.contender) " on " (point.shape) ": " (short(point.speed)) " TFLOP/s" }
+                    }
                 }
             }
         }
     }
 }
 
+fn csv(points: &[Point]) -> String {
+    let mut rows = "shape,contender,operations per byte,TFLOP/s\n".to_owned();
+    for p in points {
+        let (shape, contender) = (field(p.shape), field(p.contender.as_str()));
+        rows += &format!("{shape},{contender},{:.4},{:.4}\n", p.intensity, p.speed);
+    }
+    rows
+}
+
+/// The name of each shape beside its fastest contender, where there is room:
+/// the first of some places around the point that covers no name yet.
+fn names<'p, 'a>(
+    points: &'p [Point<'a>],
+    x: &Scale,
+    y: &Scale,
+) -> Vec<(&'p Point<'a>, [f64; 2], [f64; 2])> {
+    const HIGH: f64 = 11.0;
+    let mut taken: Vec<[f64; 4]> = points
+        .iter()
+        .map(|p| {
+            let (px, py) = (x.at(p.intensity), y.at(p.speed));
+            [px - 4.0, py - 4.0, px + 4.0, py + 4.0]
+        })
+        .collect();
+    let mut placed = Vec::new();
+    for point in points.iter().filter(|p| p.class == "barbest") {
+        let (px, py) = (x.at(point.intensity), y.at(point.speed));
+        let wide = 6.0 * clip(point.shape).chars().count() as f64;
+        let around = (0..6).flat_map(|ring| {
+            let far = 14.0 * f64::from(ring);
+            [
+                (6.0 + far / 2.0, 16.0 + far),
+                (-6.0 - wide - far / 2.0, 16.0 + far),
+                (7.0, 4.0 + far),
+                (-7.0 - wide, -6.0 - far),
+            ]
+        });
+        let fits = |(dx, dy): &(f64, f64)| {
+            let [left, bottom] = [px + dx, py + dy];
+            let own = [left, bottom - HIGH, left + wide, bottom + 2.0];
+            let inside = own[0] > 50.0 && own[2] < 895.0 && own[1] > 4.0 && own[3] < 292.0;
+            let apart =
+                |t: &[f64; 4]| own[2] < t[0] || own[0] > t[2] || own[3] < t[1] || own[1] > t[3];
+            inside && taken.iter().all(apart)
+        };
+        let mut around = around;
+        if let Some((dx, dy)) = around.find(fits) {
+            let at = [px + dx, py + dy];
+            taken.push([at[0], at[1] - HIGH, at[0] + wide, at[1] + 2.0]);
+            placed.push((point, at, [px, py]));
+        }
+    }
+    placed
+}
+
 /// Best contender, baseline and yardstick of each shape.
-fn points(subject: &Subject) -> Vec<(f64, f64, &'static str, String)> {
+fn points(subject: &Subject) -> Vec<Point<'_>> {
     let mut points = Vec::new();
     for shape in &subject.run.header.shapes {
         for row in &subject.ranking.rows {
@@ -109,14 +178,13 @@ fn points(subject: &Subject) -> Vec<(f64, f64, &'static str, String)> {
                 Kind::Baseline => "bar",
                 Kind::Contender => continue,
             };
-            let tera = tera(shape, time.estimate().0);
-            let title = format!(
-                "{} on {}: {} TFLOP/s",
-                row.contender,
-                shape.name,
-                short(tera)
-            );
-            points.push((intensity(shape), tera, class, title));
+            points.push(Point {
+                shape: &shape.name,
+                contender: &row.contender,
+                intensity: intensity(shape),
+                speed: tera(shape, time.estimate().0),
+                class,
+            });
         }
     }
     points
@@ -145,34 +213,23 @@ fn plot(subject: &Subject, ceiling: &Ceiling, shape: &Shape) -> Markup {
     let x = Scale::linear((0.0, ceiling * 1.08), (126.0, 380.0));
     let height = ROW * timed.len() as f64 + 24.0;
     html! {
-        figure {
+        figure data-s=(shape.name) {
             figcaption { (shape.name) ": floor " (floor) " µs" }
             svg viewBox={ "0 0 400 " (height) } role="img" aria-label={ "Roofline of " (shape.name) } {
                 @for (i, (contender, micros, best, _)) in timed.iter().enumerate() {
                     @let top = ROW * i as f64 + 3.0;
                     @let value = tera(shape, *micros);
-                    text x="120" y=(top + 10.0) text-anchor="end" { (clip(contender.as_str())) title { (contender) } }
-                    rect class=(if *best { "barbest" } else { "bar" }) x="126" y=(top) height="12" width=(x.at(value) - 126.0) {}
-                    text.label x=(x.at(value) + 4.0) y=(top + 10.0) { (short(value)) }
+                    g data-c=(contender) {
+                        title { (contender) ": " (short(*micros)) " µs, " (short(value)) " TFLOP/s" }
+                        text x="120" y=(top + 10.0) text-anchor="end" { (clip(contender.as_str())) }
+                        rect class=(if *best { "barbest" } else { "bar" }) x="126" y=(top) height="12" width=(x.at(value) - 126.0) {}
+                        text.label x=(x.at(value) + 4.0) y=(top + 10.0) { (short(value)) }
+                    }
                 }
                 line.roof x1=(x.at(ceiling)) x2=(x.at(ceiling)) y1="0" y2=(height - 20.0) stroke-width="1.5" {}
-                @for tick in ticks(0.0, ceiling, 4) {
-                    text.label x=(x.at(tick)) y=(height - 6.0) text-anchor="middle" { (short(tick)) }
-                }
+                (across(height - 20.0, &x, &ticks(0.0, ceiling, 4), short))
                 text.label x="120" y=(height - 6.0) text-anchor="end" { "TFLOP/s" }
             }
         }
     }
-}
-
-/// Names longer than the margin lose their middle.
-pub(super) fn clip(name: &str) -> String {
-    const ROOM: usize = 19;
-    let chars: Vec<char> = name.chars().collect();
-    if chars.len() <= ROOM {
-        return name.to_owned();
-    }
-    let head: String = chars[..ROOM - 9].iter().collect();
-    let tail: String = chars[chars.len() - 8..].iter().collect();
-    format!("{head}…{tail}")
 }

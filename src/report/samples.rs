@@ -1,31 +1,56 @@
 use maud::{Markup, html};
 
 use super::Subject;
-use super::plot::{Scale, range, short, ticks};
-use super::roofline::clip;
+use super::plot::{Scale, across, clip, data, field, range, short, ticks};
 use crate::domain::ContenderId;
+use crate::stats::Drawn;
 
-const ROW: f64 = 20.0;
+const ROW: f64 = 34.0;
+/// Of samples in their order, dots drawn a contender.
+const DOTS: usize = 160;
+/// Points of the curve of a distribution.
+const STEPS: usize = 60;
+/// This share of a cell's samples, at either end, may lie beyond the picture.
+const BEYOND: f64 = 0.01;
 
-/// Every sample as a tick (of very many, a fair choice), by contender, one
-/// plot a shape.
+/// Every cell's samples twice: how they are distributed, and in the order they
+/// were taken, with the clock. All plots have one range of times.
 pub(super) fn section(subject: &Subject) -> Markup {
     if subject.run.tally.is_empty() {
         return html! {};
     }
+    let shapes = subject.run.header.shapes.iter();
+    let panels: Vec<(&str, Vec<Strip>)> = shapes
+        .map(|shape| (shape.name.as_str(), strips(subject, &shape.name)))
+        .filter(|(_, strips)| !strips.is_empty())
+        .collect();
+    let strips = || panels.iter().flat_map(|(_, strips)| strips);
+    let Some((low, high)) = range(strips().flat_map(Strip::most)) else {
+        return html! {};
+    };
+    let times = (low.min(0.995), high.max(1.005));
+    let clocks = range(strips().flat_map(|s| s.clocks()));
     html! {
-        div.grid { @for shape in &subject.run.header.shapes { (plot(subject, &shape.name)) } }
+        div.grid { @for (shape, strips) in &panels { (plot(shape, strips, times, clocks)) } }
         p.note {
-            "One tick a sample, each contender beside its own median (log scale); the circle is \
-             the estimate. Ticks far out are counted, not dropped."
+            "Left the share of a contender’s samples that are no slower than so much beside its own median \
+             (the upright line); the circle is the estimate. Right the same samples in the order they were taken, \
+             slower ones higher, thin lines between processes"
+            @if let Some((low, high)) = clocks {
+                (format!(", and in orange the SM clock, {low:.0} to {high:.0} MHz from bottom to top"))
+            }
+            ". All have the same range of times; the slowest and fastest hundredth of a cell may lie at its edge. n counts samples."
         }
     }
 }
 
 struct Strip<'a> {
     contender: &'a ContenderId,
-    /// Times over the strip's median.
-    relative: Vec<f64>,
+    /// Process by process, in the order they were taken.
+    taken: Vec<Drawn>,
+    /// Times over the strip's median, the least first.
+    sorted: Vec<f64>,
+    median: f64,
     estimate: f64,
     samples: usize,
     outliers: usize,
@@ -33,66 +58,155 @@ struct Strip<'a> {
 
 impl Strip<'_> {
     fn told(&self) -> String {
-        let (all, drawn, far) = (self.samples, self.relative.len(), self.outliers);
+        let (all, drawn, far) = (self.samples, self.sorted.len(), self.outliers);
+        let name = self.contender;
         match all == drawn {
-            true => format!("{all} samples, {far} far out"),
-            false => format!("{all} samples, {drawn} of them drawn, about {far} far out"),
+            true => format!("{name}: {all} samples, {far} far out"),
+            false => format!("{name}: {all} samples, {drawn} of them drawn, about {far} far out"),
         }
     }
+
+    fn quantile(&self, share: f64) -> f64 {
+        let last = self.sorted.len() - 1;
+        self.sorted[(share * last as f64).round() as usize]
+    }
+
+    /// What the picture must hold.
+    fn most(&self) -> [f64; 2] {
+        [self.quantile(BEYOND), self.quantile(1.0 - BEYOND)]
+    }
+
+    fn clocks(&self) -> impl Iterator<Item = f64> {
+        self.taken.iter().filter_map(|s| s.clock_mhz).map(f64::from)
+    }
+
+    fn over_median(&self, sample: &Drawn) -> f64 {
+        (f64::from(sample.log) - self.median).exp()
+    }
+}
+
+fn strips<'a>(subject: &'a Subject, shape: &str) -> Vec<Strip<'a>> {
+    let rows = subject.ranking.rows.iter();
+    rows.filter_map(|r| strip(subject, &r.contender, shape))
+        .collect()
 }
 
 fn strip<'a>(subject: &'a Subject, contender: &'a ContenderId, shape: &str) -> Option<Strip<'a>> {
     let time = subject.ranking.cell(contender, shape)?.time.as_ref()?;
-    let samples = subject.run.samples(contender, shape)?;
-    let logs: Vec<f64> = samples.logs().collect();
-    let mut sorted = logs.clone();
-    sorted.sort_by(f64::total_cmp);
-    let median = *sorted.get(sorted.len() / 2)?;
+    let taken = subject.run.samples(contender, shape)?.in_order();
+    let mut logs: Vec<f64> = taken.iter().map(|s| f64::from(s.log)).collect();
+    logs.sort_by(f64::total_cmp);
+    let median = *logs.get(logs.len() / 2)?;
     Some(Strip {
         contender,
-        relative: logs.iter().map(|l| (l - median).exp()).collect(),
+        taken,
+        sorted: logs.iter().map(|l| (l - median).exp()).collect(),
+        median,
         estimate: (time.log.mean - median).exp(),
         samples: time.samples,
         outliers: time.outliers,
     })
 }
 
-fn plot(subject: &Subject, shape: &str) -> Markup {
-    let rows = subject.ranking.rows.iter();
-    let strips: Vec<Strip> = rows
-        .filter_map(|r| strip(subject, &r.contender, shape))
-        .collect();
-    let Some((low, high)) = range(strips.iter().flat_map(|s| s.relative.iter().copied())) else {
-        return html! {};
-    };
-    let (low, high) = (low.min(0.995), high.max(1.005));
-    let x = Scale::log((low, high), (126.0, 385.0));
+fn plot(
+    shape: &str,
+    strips: &[Strip],
+    (low, high): (f64, f64),
+    clocks: Option<(f64, f64)>,
+) -> Markup {
+    let x = Scale::log((low, high), (126.0, 252.0));
     let height = ROW * strips.len() as f64 + 22.0;
+    let percents = ticks((low - 1.0) * 100.0, (high - 1.0) * 100.0, 3);
+    let marks: Vec<f64> = percents.iter().map(|p| 1.0 + p / 100.0).collect();
+    let signed = |v: f64| {
+        let percent = ((v - 1.0) * 1e4).round() / 100.0;
+        let plus = if percent > 0.0 { "+" } else { "" };
+        format!("{plus}{} %", short(percent))
+    };
     html! {
-        figure {
-            figcaption { (shape) }
+        figure data-s=(shape) {
+            figcaption { (shape) (data(&format!("samples-{shape}"), &csv(shape, strips))) }
             svg viewBox={ "0 0 400 " (height) } role="img" aria-label={ "Samples on " (shape) } {
                 line.ref x1=(x.at(1.0)) x2=(x.at(1.0)) y1="0" y2=(height - 20.0) {}
                 @for (i, strip) in strips.iter().enumerate() {
-                    @let top = ROW * i as f64 + 4.0;
-                    text x="120" y=(top + 10.0) text-anchor="end" { (clip(strip.contender.as_str())) title { (strip.contender) } }
-                    path.tick d=(ticks_path(&strip.relative, &x, top)) {
+                    @let top = ROW * i as f64 + 2.0;
+                    @let rise = Scale::linear((0.0, 1.0), (top + ROW - 6.0, top));
+                    @let slow = Scale::log((low, high), (top + ROW - 6.0, top));
+                    g data-c=(strip.contender) {
                         title { (strip.told()) }
+                        text x="120" y=(top + 12.0) text-anchor="end" { (clip(strip.contender.as_str())) }
+                        text.label x="120" y=(top + 24.0) text-anchor="end" { "n = " (strip.samples) }
+                        path.line d=(ecdf(strip, &x, &rise)) {}
+                        circle.mark cx=(x.at(strip.estimate)) cy=(rise.at(0.5)) r="2.6" {}
+                        (ordered(strip, &slow, clocks, top))
                     }
-                    circle.mark cx=(x.at(strip.estimate)) cy=(top + 6.0) r="2.6" {}
                 }
-                @for tick in ticks((low - 1.0) * 100.0, (high - 1.0) * 100.0, 5) {
-                    text.label x=(x.at(1.0 + tick / 100.0)) y=(height - 6.0) text-anchor="middle" {
-                        @if tick > 0.0 { "+" } (short(tick)) " %"
-                    }
-                }
+                (across(height - 20.0, &x, &marks, signed))
+                path.axis d=(format!("M266 {}H390", height - 20.0)) {}
+                text.label x="328" y=(height - 6.0) text-anchor="middle" { "in time →" }
             }
         }
     }
 }
 
-/// All of a strip's ticks as one path, which keeps pages small.
-fn ticks_path(values: &[f64], x: &Scale, top: f64) -> String {
-    let tick = |v: &f64| format!("M{} {top}v12", x.at(*v));
-    values.iter().map(tick).collect()
+/// The share of samples that are no slower, at some shares.
+fn ecdf(strip: &Strip, x: &Scale, rise: &Scale) -> String {
+    let steps = STEPS.min(strip.sorted.len());
+    let mut path = format!("M{} {}", x.at(strip.sorted[0]), rise.at(0.0));
+    for step in 1..=steps {
+        let share = step as f64 / steps as f64;
+        path += &format!("H{}V{}", x.at(strip.quantile(share)), rise.at(share));
+    }
+    path
+}
+
+/// Samples in the order they were taken, with the clock behind them.
+fn ordered(strip: &Strip, slow: &Scale, clocks: Option<(f64, f64)>, top: f64) -> Markup {
+    let every = strip.taken.len().div_ceil(DOTS);
+    let last = strip.taken.len().max(2) - 1;
+    let along = Scale::linear((0.0, last as f64), (268.0, 388.0));
+    let chosen = || strip.taken.iter().enumerate().step_by(every);
+    let dots: String = chosen()
+        .map(|(i, s)| {
+            format!(
+                "M{} {}h1.5",
+                along.at(i as f64),
+                slow.at(strip.over_median(s))
+            )
+        })
+        .collect();
+    let borders: String = strip
+        .taken
+        .windows(2)
+        .enumerate()
+        .filter(|(_, pair)| pair[0].process != pair[1].process)
+        .map(|(i, _)| format!("M{} {top}v{}", along.at(i as f64 + 0.5), ROW - 6.0))
+        .collect();
+    let clock = clocks.map(|range| {
+        let level = Scale::linear(range, (top + ROW - 6.0, top));
+        let points = chosen().filter_map(|(i, s)| Some((i, f64::from(s.clock_mhz?))));
+        let points: Vec<String> = points
+            .map(|(i, clock)| format!("{} {}", along.at(i as f64), level.at(clock)))
+            .collect();
+        points.join("L")
+    });
+    html! {
+        path.axis d=(borders) {}
+        @if let Some(points) = clock.filter(|p| !p.is_empty()) { path.clock d={ "M" (points) } {} }
+        path.tick d=(dots) {}
+    }
+}
+
+fn csv(shape: &str, strips: &[Strip]) -> String {
+    let mut rows = "shape,contender,process,number,µs,MHz\n".to_owned();
+    for strip in strips {
+        let (shape, contender) = (field(shape), field(strip.contender.as_str()));
+        for sample in &strip.taken {
+            let clock = sample.clock_mhz.map_or(String::new(), |c| c.to_string());
+            let micros = f64::from(sample.log).exp();
+            let (process, number) = (sample.process, sample.number);
+            rows += &format!("{shape},{contender},{process},{number},{micros:.3},{clock}\n");
+        }
+    }
+    rows
 }

@@ -31,6 +31,8 @@ fn every_section_is_there_and_nothing_is_fetched() {
         "samples",
         "lineage",
         "claims",
+        "pairs",
+        "margin",
         "failures",
         "environment",
     ] {
@@ -40,6 +42,56 @@ fn every_section_is_there_and_nothing_is_fetched() {
         assert!(!text.contains(outside), "{outside}");
     }
     assert!(numbers_are_finite(&text));
+}
+
+/// What is wrong comes first, and what is only not supported is no failure.
+#[test]
+fn failures_come_first() {
+    let mut field = Synthetic::round4();
+    field.entries[1].status = Status::Unsupported;
+    let text = page(&[subject(&field)], None);
+    let place = |id: &str| text.find(&format!("<h2 id=\"{id}\">")).expect(id);
+    assert!(place("failures") < place("ranking") && place("ranking") < place("unsupported"));
+    let failures = &text[place("failures")..place("ranking")];
+    assert!(!failures.contains("unsupported") && failures.contains("wrong"));
+}
+
+/// Every cell of the matrix says the opposite of the one across.
+#[test]
+fn pairs_mirror_each_other() {
+    let subject = subject(&Synthetic::round4());
+    let text = pairs::section(&subject).into_string();
+    let rows: Vec<Vec<f64>> = text
+        .split("<tr data-c")
+        .skip(1)
+        .map(|row| {
+            let cells = row.split("<td").skip(2);
+            let text = |c: &str| c.split('>').nth(1).unwrap_or_default().to_owned();
+            let number = |t: String| t.split('×').next().unwrap_or_default().parse().ok();
+            cells.map(|c| number(text(c)).unwrap_or(1.0)).collect()
+        })
+        .collect();
+    assert!(rows.len() > 2);
+    for (i, row) in rows.iter().enumerate() {
+        for (j, ratio) in row.iter().enumerate() {
+            assert!((ratio * rows[j][i] - 1.0).abs() < 0.01, "{i} {j} {rows:?}");
+            // Ranked: whoever stands above is no slower.
+            assert!(i > j || *ratio >= 0.99, "{i} {j} {rows:?}");
+        }
+    }
+}
+
+/// The slowest cell is the warmest, however slow it is.
+#[test]
+fn heat_does_not_saturate() {
+    let mut field = Synthetic::round4();
+    field.entries[2].time = 40.0;
+    let text = heat::section(&subject(&field)).into_string();
+    let (legend, cells) = text.split_once("<table").expect("a table");
+    let ends = legend.matches('×').count();
+    assert_eq!(ends, 5, "{legend}");
+    let warmest = cells.matches("--h:75%").count();
+    assert!((1..=field.shapes.len()).contains(&warmest), "{warmest}");
 }
 
 #[test]
@@ -105,4 +157,50 @@ fn several_runs_make_a_history() {
 fn numbers_are_finite(text: &str) -> bool {
     let body = text.split("<script>").next().unwrap_or_default();
     !body.contains("NaN") && !body.contains("inf\"")
+}
+
+/// A cell that is right by luck says where, once for all its shapes.
+#[test]
+fn hazards_have_a_section() {
+    let access = |deed: &str, line: u32| crate::domain::Access {
+        deed: deed.to_owned(),
+        lines: vec![format!("variants/x.cu:{line}")],
+        ptx_line: 1,
+        kernel: "k".to_owned(),
+        cta: [0; 3],
+        warp: 1,
+        lanes: 1,
+    };
+    let mut field = Synthetic::round4();
+    field.entries[1].status = Status::Racy;
+    field.entries[1].hazards = vec![crate::domain::Hazard {
+        kind: "race".to_owned(),
+        at: "shared <tile>".to_owned(),
+        here: access("a thread reads", 41),
+        there: Some(access("a thread writes", 27)),
+        missing: "no barrier".to_owned(),
+        remedy: "__syncthreads()".to_owned(),
+        times: 3,
+    }];
+    let subject = subject(&field);
+    let text = hazards::section(&subject).into_string();
+    assert_eq!(text.matches("shared &lt;tile&gt;").count(), 1, "{text}");
+    for words in [
+        "x.cu:41",
+        "x.cu:27",
+        "no barrier",
+        "__syncthreads()",
+        "lane 0",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(page(&[subject], None).contains("<h2 id=\"hazards\">"));
+    let none = page(
+        &[super::Subject::new(
+            Synthetic::round4().run(),
+            "ab".repeat(32),
+        )],
+        None,
+    );
+    assert!(!none.contains("<h2 id=\"hazards\">"));
 }

@@ -21,7 +21,7 @@ pub(crate) use intervals::{Contrast, Estimates};
 pub(crate) use kendall::kendall_tau;
 pub(crate) use moments::Moments;
 pub(crate) use outliers::outliers;
-pub(crate) use reservoir::Reservoir;
+pub(crate) use reservoir::{Drawn, Reservoir};
 pub(crate) use tally::{Sampled, Tally};
 pub(crate) use ties::{Place, places};
 

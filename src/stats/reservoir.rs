@@ -9,13 +9,30 @@ const KEPT: usize = 2048;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reservoir {
     seen: u64,
-    kept: Vec<(f32, Option<f32>)>,
+    kept: Vec<Drawn>,
+}
+
+/// One of the samples that were kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Drawn {
+    /// ln(µs).
+    pub log: f32,
+    pub clock_mhz: Option<f32>,
+    /// Which process took it.
+    pub process: u32,
+    /// Its number among all samples of the cell, in the order of the file.
+    pub number: u32,
 }
 
 impl Reservoir {
-    pub(super) fn add(&mut self, sample: &Sampled) {
+    pub(super) fn add(&mut self, process: u32, sample: &Sampled) {
         self.seen += 1;
-        let entry = (sample.log as f32, sample.clock_mhz.map(|c| c as f32));
+        let entry = Drawn {
+            log: sample.log as f32,
+            clock_mhz: sample.clock_mhz.map(|c| c as f32),
+            process,
+            number: u32::try_from(self.seen).unwrap_or(u32::MAX),
+        };
         if self.kept.len() < KEPT {
             self.kept.push(entry);
         } else if let Some(place) = self.kept.get_mut(draw(self.seen) as usize) {
@@ -35,7 +52,14 @@ impl Reservoir {
 
     /// ln(µs) of those that were kept.
     pub(crate) fn logs(&self) -> impl Iterator<Item = f64> + '_ {
-        self.kept.iter().map(|(log, _)| f64::from(*log))
+        self.kept.iter().map(|kept| f64::from(kept.log))
+    }
+
+    /// Those that were kept, process by process in the order they were taken.
+    pub(crate) fn in_order(&self) -> Vec<Drawn> {
+        let mut kept = self.kept.clone();
+        kept.sort_by_key(|kept| (kept.process, kept.number));
+        kept
     }
 
     /// Samples far out: all of them counted, or scaled up from the chosen.
@@ -47,7 +71,7 @@ impl Reservoir {
 
     /// Median SM clock, where it was read.
     pub(crate) fn clock_mhz(&self) -> Option<f64> {
-        let mut clocks: Vec<f32> = self.kept.iter().filter_map(|(_, clock)| *clock).collect();
+        let mut clocks: Vec<f32> = self.kept.iter().filter_map(|kept| kept.clock_mhz).collect();
         clocks.sort_by(f32::total_cmp);
         clocks.get(clocks.len() / 2).copied().map(f64::from)
     }
@@ -67,13 +91,14 @@ mod tests {
 
     fn reservoir(logs: impl Iterator<Item = f64>) -> Reservoir {
         let mut reservoir = Reservoir::default();
-        for log in logs {
+        for (number, log) in logs.enumerate() {
             let (arm, clock_mhz) = (0, Some(1000.0 + log));
-            reservoir.add(&Sampled {
+            let sample = Sampled {
                 arm,
                 log,
                 clock_mhz,
-            });
+            };
+            reservoir.add(number as u32 % 2, &sample);
         }
         reservoir
     }
@@ -83,6 +108,8 @@ mod tests {
         let few = reservoir((0..100).map(f64::from));
         assert!(!few.chosen() && few.seen() == 100);
         assert!(few.logs().eq((0..100).map(f64::from)));
+        let ordered: Vec<f32> = few.in_order().iter().map(|kept| kept.log).collect();
+        assert_eq!((ordered[1], ordered[49], ordered[50]), (2.0, 98.0, 1.0));
         assert_eq!(few.clock_mhz(), Some(1050.0));
         assert_eq!(few.outliers(), 0);
     }

@@ -68,7 +68,11 @@ impl Tally {
         self.blocks += 1;
         let shape = &mut self.shapes[shape];
         for sample in block {
-            shape.cells.entry(sample.arm).or_default().add(sample);
+            shape
+                .cells
+                .entry(sample.arm)
+                .or_default()
+                .add(process, sample);
         }
         shape
             .processes

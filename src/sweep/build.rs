@@ -91,7 +91,7 @@ impl Built {
     }
 }
 
-pub(super) fn refusal_of(
+pub(crate) fn refusal_of(
     limits: &Limits,
     kernels: &[KernelReport],
     call: &OperatorCall,

@@ -24,7 +24,7 @@ use std::thread;
 use std::time::Instant;
 
 pub(crate) use backend::{BackendChoice, Gpus, choose};
-pub(crate) use build::{inspect, unit};
+pub(crate) use build::{inspect, refusal_of, unit};
 pub(crate) use environment::{argv, contender_record, git_state, host, stamp, started};
 pub(crate) use progress::{Bar, Progress};
 pub(crate) use resume::Resumed;
@@ -37,7 +37,7 @@ use crate::compile::{Compiler, Limits, cache_root};
 use crate::config::Round;
 use crate::config::target::usual;
 use crate::diagnostic::CommandError;
-use crate::domain::{ContenderId, Exit, Status};
+use crate::domain::{BackendKind, ContenderId, Exit, Status, Watch};
 use crate::interrupt::{self, Words};
 use crate::plan::{Machine, Plan};
 use crate::record::schema::{End, Line, Settings};
@@ -189,6 +189,9 @@ pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     let plan = Plan::new(round, &catalog, &stages[0].machine())?;
     let mut settings = settings(&plan.round, options.seed, options.emulation);
     settings.target = options.target.take();
+    if stages[0].kind() != BackendKind::Emu {
+        settings.hazards = Watch::Off;
+    }
     let mut header = environment::header(&plan, &settings, &stages, &compiler);
     header.departures = std::mem::take(&mut options.departures);
     header.shard = shard;
@@ -345,6 +348,7 @@ fn settings(round: &Round, seed: u64, emulation: Emulation) -> Settings {
         schedule: emulation.schedule,
         exact_sums: emulation.exact_sums,
         time_only: emulation.time_only,
+        hazards: emulation.watch,
         target: None,
     }
 }
@@ -364,7 +368,10 @@ pub(crate) fn verdict_exit(run: &Run) -> Exit {
         let harmless = [Status::Ok, Status::Unsupported, Status::NotValidated];
         let allowed = |s: &Status| *s == contender.expect || harmless.contains(s);
         // Where nobody looked, nobody can have failed as declared.
+        let unlooked =
+            contender.expect == Status::Racy && run.header.settings.hazards == Watch::Off;
         let shown = contender.expect == Status::Ok
+            || unlooked
             || statuses.contains(&contender.expect)
             || statuses.contains(&Status::NotValidated);
         statuses.iter().all(allowed) && shown
@@ -476,5 +483,9 @@ mod tests {
         assert_eq!(declared(&mut run, 3, Status::Ok), Exit::Unexpected);
         assert_eq!(declared(&mut run, 3, Status::Wrong), Exit::Done);
         assert_eq!(declared(&mut run, 0, Status::Hung), Exit::Unexpected);
+        // On a card nobody looks for races.
+        assert_eq!(declared(&mut run, 0, Status::Racy), Exit::Done);
+        run.header.settings.hazards = Watch::Some;
+        assert_eq!(verdict_exit(&run), Exit::Unexpected);
     }
 }

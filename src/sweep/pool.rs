@@ -133,6 +133,7 @@ impl Field<'_> {
             schedule: self.settings.schedule,
             exact_sums: self.settings.exact_sums,
             time_only: self.settings.time_only,
+            watch: self.settings.hazards,
         }
     }
 

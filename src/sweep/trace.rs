@@ -181,9 +181,11 @@ mod tests {
     use crate::compile::Nvrtc;
     use crate::config::{Baseline, Round, Selection, target};
     use crate::diagnostic::SourceFile;
+    use crate::domain::Device;
     use crate::domain::Micros;
     use crate::plan::Machine;
     use crate::profile::stamps;
+    use ptx_time::{CtaTimes, LaunchTimes};
 
     const ROUND: &str = r#"
 question   = "Do stamps change what is computed?"
@@ -192,7 +194,7 @@ baseline   = "interleaved"
 shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
 "#;
 
-    fn plan(contender: &str) -> Plan {
+    fn plan(contender: &str, device: &Device) -> Plan {
         let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut round = Round::from_source(SourceFile {
             path: "round.toml".into(),
@@ -203,7 +205,7 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
         round.contenders = vec![selection()];
         round.baseline = Baseline::Contender(selection());
         let catalog = Catalog::open(&[here.join("variants")]).expect("variants");
-        Plan::new(round, &catalog, &Machine::of(target::usual())).expect("a plan")
+        Plan::new(round, &catalog, &Machine::of(device)).expect("a plan")
     }
 
     fn image(unit: &Unit) -> Image {
@@ -215,11 +217,14 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
         let compiled = compiler
             .compile(&unit.name, &unit.source, &unit.flags(), &headers)
             .expect("a compiler");
-        assert!(
-            !compiled.log.contains("Potential Performance Loss"),
-            "{}",
-            compiled.log
-        );
+        let mut remarks = vec!["Potential Performance Loss"];
+        // Hopper's swap-ab divides by zero where a shape is this small, in code never reached.
+        if unit.flags().iter().any(|flag| flag.contains("sm_100")) {
+            remarks.push("warning");
+        }
+        for remark in remarks {
+            assert!(!compiled.log.contains(remark), "{}", compiled.log);
+        }
         Image {
             key: unit.flags().join(" "),
             cubin: compiled.cubin.unwrap_or_else(|| panic!("{}", compiled.log)),
@@ -247,8 +252,24 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
     #[test]
     fn stamps_change_nothing_that_is_computed() {
         // Whole CTAs, roles of warps and two launches, products of either kind.
-        for contender in ["interleaved", "warp-specialized", "swap-ab", "decode"] {
-            let plan = plan(contender);
+        let device = target::usual();
+        stamped(
+            device,
+            &["interleaved", "warp-specialized", "swap-ab", "decode"],
+        );
+    }
+
+    #[test]
+    fn stamps_change_nothing_that_tensor_memory_holds() {
+        let device = target::like("NVIDIA B200", None).expect("a target");
+        let alone = ["interleaved", "warp-specialized", "ping-pong", "swap-ab"];
+        stamped(device, &alone);
+        stamped(device, &["two-pass", "two-cta"]);
+    }
+
+    fn stamped(device: &Device, contenders: &[&str]) {
+        for contender in contenders {
+            let plan = plan(contender, device);
             let cell = cell(&plan);
             assert!(!cell.image.ptx.contains("dgx_stamps"), "{contender}");
             let (stamping, unit) = cell.stamping().expect("stamps");
@@ -271,9 +292,11 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
             let told = stamps::told(&bytes, &stamping, Micros(9.0), 132, &[]);
             let (call, laid, lost) = told.expect("stamps");
             assert_eq!((lost.silent, lost.full), (0, 0), "{contender}");
-            let last = call.launches.last().expect("a launch");
-            assert!(!last.epilogues.is_empty(), "{contender}");
-            assert!(last.ctas.iter().all(|cta| cta.first_mma.is_some()));
+            let gates = |launch: &&LaunchTimes| !launch.epilogues.is_empty();
+            let gating = call.launches.iter().find(gates).expect("an epilogue");
+            let multiplies =
+                |cta: &CtaTimes| cta.first_mma.is_some() && cta.last_mma < Some(cta.end);
+            assert!(gating.ctas.iter().all(multiplies), "{contender}");
             assert_eq!(laid.len(), stamping.call.launches.len());
         }
     }

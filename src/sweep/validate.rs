@@ -68,6 +68,7 @@ fn record(
             shape: verdict.shape.clone(),
             micros: modelled.micros,
             bound: Some(modelled.bound),
+            kernels: modelled.kernels,
         }))?;
     }
     // Last: a cell with a verdict is finished, and a resumed sweep passes it by.

@@ -4,7 +4,7 @@
 
 use half::f16;
 
-use super::{Element, Evidence, POISON, reduction};
+use super::{Element, Evidence, POISON, reduction, scales};
 use crate::operator::silu;
 
 /// Wrong elements that hypotheses are held against.
@@ -24,7 +24,8 @@ pub(super) fn guess(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Strin
         .or_else(|| by_formula(evidence, sample).map(str::to_owned))
         .or_else(|| by_factor(sample))
         .or_else(|| by_displacement(evidence, sample))
-        .or_else(|| reduction::guess(evidence, sample))?;
+        .or_else(|| reduction::guess(evidence, sample))
+        .or_else(|| scales::guess(evidence, sample))?;
     Some(found)
 }
 

@@ -7,6 +7,7 @@ mod passed;
 mod place;
 mod reduction;
 mod rounding;
+mod scales;
 
 use half::f16;
 use rayon::prelude::*;

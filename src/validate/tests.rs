@@ -246,6 +246,57 @@ fn mistakes_in_the_sum_over_k_are_named() {
     );
 }
 
+/// The answer to scales that were taken from elsewhere: `of` says from which
+/// row and block.
+fn with_scales_of(of: impl Fn(usize, usize) -> (usize, usize), tensors: &str) -> String {
+    let case = case_of(&[(130, 256, 512)], Distribution::Benchmark);
+    let case = case.answering(|g| {
+        let across = g.group.k as usize / 16;
+        for (name, codes) in [("A", &mut g.sfa), ("B1", &mut g.sfb1), ("B2", &mut g.sfb2)] {
+            let right = codes.clone();
+            for (i, code) in codes.iter_mut().enumerate() {
+                let (row, block) = of(i / across, i % across);
+                if tensors.contains(name) {
+                    *code = right.get(row * across + block).copied().unwrap_or(0);
+                }
+            }
+        }
+    });
+    case.reason()
+}
+
+#[test]
+fn scales_of_another_place_are_named() {
+    let next = |block: usize| block / 16 * 16 + (block + 4) % 16;
+    let told = [
+        (
+            with_scales_of(|row, block| (row, next(block)), "A B1 B2"),
+            "have the scales of A, B1 and B2 from the wrong atom: one atom (64 of K) on in every 4",
+        ),
+        (
+            with_scales_of(
+                |row, block| (row, if block < 4 { block } else { block - 4 }),
+                "B1",
+            ),
+            "have the scales of B1 from the wrong atom: one atom (64 of K) late",
+        ),
+        (
+            with_scales_of(|row, block| (row & !64, block), "B1 B2"),
+            "have the scales of B1 and B2 from column -64, the wrong part of an atom's 128",
+        ),
+        (
+            with_scales_of(
+                |row, block| (row / 128 * 128 + row % 128 / 4 + row % 4 * 32, block),
+                "A",
+            ),
+            "have the scale atoms of A read row by row",
+        ),
+    ];
+    for (reason, words) in told {
+        assert!(reason.contains(words), "{words}: {reason}");
+    }
+}
+
 #[test]
 fn a_tile_one_step_late_is_named() {
     let late = case_of(&[(64, 128, 512)], Distribution::Benchmark).answering(|g| {

@@ -7,7 +7,7 @@ use crate::backend::{
     Backend, Data, Emulation, Job, Loaded, Modelled, Observation, RunFailure, Salt,
 };
 use crate::compile::Cache;
-use crate::domain::{Status, Verdict};
+use crate::domain::{Hazard, Status, Verdict, Watch};
 use crate::operator::{Distribution, Operands};
 use crate::validate::{self, Exhibit, Finding, Tolerance, Wrong};
 
@@ -15,6 +15,9 @@ use crate::validate::{self, Exhibit, Finding, Tolerance, Wrong};
 /// variables of its module or elsewhere, is there for the second to stumble
 /// over.
 const LEAST_CALLS: usize = 2;
+
+/// Hazards of one cell that are recorded; its reason has their number.
+const MOST_HAZARDS: usize = 64;
 
 /// Holds a run against the oracle, and against what it may touch.
 pub(super) fn examine(
@@ -102,20 +105,38 @@ fn call_all(
             distribution,
             seed: job.seed,
         });
-        send(&Reply::Running);
-        let ran = loaded.call(&Data {
-            operands: &problem.operands,
-            key: &problem.name,
-            salt: Salt::of_call(job.seed, place as u64),
-            time_limit: job.time_limit,
-            emulation: Emulation {
-                // Every call in another order: what one hides, the next may show.
-                schedule: job.emulation.schedule.wrapping_add(place as u64),
-                ..job.emulation
-            },
-        });
-        send(&Reply::Ran);
+        let call = |loaded: &mut dyn Loaded, watch: Watch, send: &mut dyn FnMut(&Reply)| {
+            send(&Reply::Running);
+            let ran = loaded.call(&Data {
+                operands: &problem.operands,
+                key: &problem.name,
+                salt: Salt::of_call(job.seed, place as u64),
+                time_limit: job.time_limit,
+                emulation: Emulation {
+                    // Every call in another order: what one hides, the next may show.
+                    schedule: job.emulation.schedule.wrapping_add(place as u64),
+                    watch,
+                    ..job.emulation
+                },
+            });
+            send(&Reply::Ran);
+            ran
+        };
+        // The first is timed.
+        let watch = match place {
+            0 => Watch::Off,
+            _ => job.emulation.watch,
+        };
+        let ran = call(loaded, watch, send);
         state.take(ran, &problem, distribution.as_str(), job.tolerance);
+        let failed = matches!(state.verdict.status, Status::Wrong | Status::Crashed);
+        if failed && watch != job.emulation.watch {
+            // The same once more, to find out why.
+            state.blame(match call(loaded, job.emulation.watch, send) {
+                Ok(observation) => observation.hazards,
+                Err(failure) => failure.hazards,
+            });
+        }
         if state.verdict.status != Status::Ok {
             break;
         }
@@ -174,6 +195,35 @@ impl Judging {
         self.verdict.reason = Some(failure.message);
         self.verdict.detail = failure.detail;
         self.fatal = failure.fatal;
+        self.blame(failure.hazards);
+    }
+
+    /// Adds what was found to what is known already: as the reason of what is
+    /// right in spite of it, as the likely cause of what is not.
+    fn blame(&mut self, mut hazards: Vec<Hazard>) {
+        let Some(first) = hazards.first() else {
+            return;
+        };
+        let verdict = &mut self.verdict;
+        let more = match hazards.len() {
+            1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        let found = format!("{first}{more}");
+        hazards.truncate(MOST_HAZARDS);
+        let stories: Vec<String> = hazards.iter().map(Hazard::story).collect();
+        let stories = stories.join("\n\n");
+        if verdict.status == Status::Ok {
+            verdict.status = Status::Racy;
+            verdict.reason = Some(found);
+            verdict.detail = Some(stories);
+        } else {
+            let reason = verdict.reason.take().unwrap_or_default();
+            verdict.reason = Some(format!("{reason}; {found}"));
+            let told = verdict.detail.take().map(|told| format!("\n\n{told}"));
+            verdict.detail = Some(stories + &told.unwrap_or_default());
+        }
+        verdict.hazards = hazards;
     }
 
     fn time(&mut self, modelled: Option<Result<Modelled, String>>) {
@@ -197,7 +247,7 @@ impl Judging {
         // Where a GPU's kernels print to. What cannot be said is not missed.
         let _ = std::io::stdout().write_all(observation.printed.as_bytes());
         let finding = examine(&observation, problem, tolerance);
-        let cause = observation.read_early;
+        let (cause, hazards) = (observation.read_early, observation.hazards);
         // The first distribution speaks for the call: its counters and time are
         // the ones compared between contenders. What a wrong design did is
         // counted too, but it has no time.
@@ -230,6 +280,7 @@ impl Judging {
                 self.verdict.worst = worst;
             }
         }
+        self.blame(hazards);
     }
 }
 

@@ -133,7 +133,13 @@ fn scales_come_from_the_wrong_atom() {
         "+ k64 * ATOM_BYTES)",
         "+ (k64 + 1) % K64S * ATOM_BYTES)",
     );
-    assert_told(&said, &["wrong"]);
+    assert_told(
+        &said,
+        &[
+            "wrong",
+            "have the scales of A, B1 and B2 from the wrong atom: one atom (64 of K) on in every 4",
+        ],
+    );
 }
 
 #[test]
@@ -144,7 +150,13 @@ fn tiles_of_64_columns_forget_where_their_scales_begin() {
         "return row % ATOM_ROWS / 32;",
         "return 0;",
     );
-    assert_told(&said, &["wrong"]);
+    assert_told(
+        &said,
+        &[
+            "wrong",
+            "have the scales of B1 and B2 from column -64, the wrong part of an atom's 128",
+        ],
+    );
 }
 
 #[test]
@@ -167,7 +179,7 @@ fn columns_are_freed_while_mmas_still_write_them() {
     let said = mistaken(
         "interleaved",
         "include/dgx/sm100/kernel.cuh",
-        "  ptx::mbarrier_wait(shared.done, turn % 2);\n",
+        "  ptx::mma_wait(shared.done, turn % 2);\n",
         "",
     );
     assert_told(&said, &["crashed", "wait for its tcgen05.commit first"]);
@@ -189,4 +201,39 @@ fn a_cta_ends_with_columns_of_its_own() {
             "tcgen05.dealloc is missing",
         ],
     );
+}
+
+/// The one command for a B200 names every round there is, and stops before all
+/// of it where there is none.
+#[test]
+fn everything_that_a_b200_can_tell_is_asked_for() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let script = |args: &[&str]| {
+        let run = std::process::Command::new(root.join("scripts/b200"))
+            .args(args)
+            .output()
+            .expect("bash");
+        (
+            run.status.code(),
+            String::from_utf8_lossy(&run.stdout).into_owned(),
+        )
+    };
+    let (code, said) = script(&["--dry-run", "here"]);
+    assert_eq!(code, Some(0));
+    let configs = fs::read_dir(root.join("configs")).expect("rounds");
+    for config in configs.map(|entry| entry.expect("a file").path()) {
+        if let Some(name) = config.file_name().filter(|_| config.is_file()) {
+            let sweep = format!("sweep configs/{} --results here\n", name.display());
+            assert!(said.contains(&sweep), "no {sweep} in {said}");
+        }
+    }
+    for step in [
+        "record --out here/goldens",
+        "check --goldens here/goldens",
+        "--measure",
+    ] {
+        assert!(said.contains(step), "no {step} in {said}");
+    }
+    assert!(!root.join("here").exists(), "a dry run writes nothing");
+    assert_eq!(script(&["--wet"]).0, Some(2));
 }

@@ -1,5 +1,6 @@
-//! The report in a real browser: nothing is fetched, nothing fails, nothing
-//! sticks out on a phone, and every table can be sorted.
+//! The report in a real browser, light and dark: nothing is fetched, nothing
+//! fails, nothing sticks out on a phone, every table can be sorted, filtered
+//! and saved, and a finger is told what a pointer is.
 
 use std::io::Write;
 use std::path::Path;
@@ -20,7 +21,7 @@ fn browser() -> Option<&'static str> {
 }
 
 /// What the harness found, as JSON.
-fn inspect(browser: &str, folder: &Path) -> serde_json::Value {
+fn inspect(browser: &str, folder: &Path, dark: bool) -> serde_json::Value {
     let profile = tempfile::tempdir().expect("a profile");
     let output = Command::new(browser)
         .args([
@@ -39,6 +40,10 @@ fn inspect(browser: &str, folder: &Path) -> serde_json::Value {
             "--virtual-time-budget=20000",
             "--dump-dom",
         ])
+        .arg(format!(
+            "--blink-settings=preferredColorScheme={}",
+            if dark { 0 } else { 1 }
+        ))
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("file://{}", folder.join("browser.html").display()))
         .output()
@@ -80,12 +85,21 @@ fn the_report_holds_up_in_a_browser() {
         let args = [&["report", "-o", "report.html"], &files[..]].concat();
         let said = workspace.run(&args);
         assert!(said.contains("[exit 0]"), "{said}");
-        let report = inspect(browser, workspace.path());
+        let dark = section == "history";
+        let report = inspect(browser, workspace.path(), dark);
         assert_eq!(report["found"], serde_json::json!([]), "{files:?}");
         let ids = report["ids"].as_array().expect("sections");
         for wanted in ["ranking", "shapes", "environment", section] {
             assert!(ids.iter().any(|id| id == wanted), "{files:?}: {wanted}");
         }
-        assert!(report["clicked"].as_u64() > Some(5), "{report}");
+        for counted in ["clicked", "touched", "saved"] {
+            assert!(report[counted].as_u64() > Some(3), "{counted}: {report}");
+        }
+        let paper = if dark {
+            "rgb(20, 23, 26)"
+        } else {
+            "rgb(253, 253, 251)"
+        };
+        assert_eq!(report["paper"], paper);
     }
 }

@@ -49,6 +49,7 @@ __device__ __forceinline__ void multiply(Shared& shared, u32 own, const Team::Te
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
   const u32 own = threadIdx.x / 128;
   Team& team = shared.team[own];

@@ -147,6 +147,7 @@ __device__ __forceinline__ void multiply(Shared& shared, const Tensor& tmem, con
     const auto& stage = shared.stage[slot];
     ptx::mbarrier_wait(shared.full[slot], step / STAGES % 2);
     ptx::tensor_fence_after();
+    DGX_STAMP(multiply);
     const u64 b = ptx::operand_descriptor(ptx::shared_address(stage.nibbles));
 #pragma unroll
     for (int k64 = 0; k64 < K64S; ++k64) {
@@ -172,6 +173,7 @@ __device__ __forceinline__ void gate(const Part& part, const Tensor& tmem) {
   const Group& group = *part.group;
   const u32 odd = threadIdx.x % 2;
   u16* c = group.c + u64(part.token + odd) * group.n + part.feature + threadIdx.x / 2 * 2;
+  DGX_STAMP(epilogue);
 #pragma unroll 1
   for (u32 token = 0; token < part.width; token += 8) {
     float gate[8], up[8];
@@ -189,6 +191,7 @@ __device__ __forceinline__ void gate(const Part& part, const Tensor& tmem) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
   const Part part = find_part(args, blockIdx.x);
   const Group& group = *part.group;
@@ -208,8 +211,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
   const Tensor tmem{shared.columns};
 
   if (warp < LOADER) {
-    ptx::mbarrier_wait(shared.done, 0);
-    ptx::tensor_fence_after();
+    ptx::mma_wait(shared.done, 0);
     gate(part, tmem);
   } else if (ptx::elect_one()) {
     if (warp == LOADER) {

@@ -114,6 +114,7 @@ __device__ __forceinline__ void multiply(Shared& shared, const Tensor& tmem, con
     const auto& stage = shared.stage[slot];
     ptx::mbarrier_wait(shared.full[slot], step / STAGES % 2);
     ptx::tensor_fence_after();
+    DGX_STAMP(multiply);
     const u64 a = ptx::operand_descriptor(ptx::shared_address(stage.a));
     const u64 b1 = ptx::operand_descriptor(ptx::shared_address(stage.b[0]));
     const u64 b2 = ptx::operand_descriptor(ptx::shared_address(stage.b[1]));
@@ -135,6 +136,7 @@ __device__ __forceinline__ void multiply(Shared& shared, const Tensor& tmem, con
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
   const Tile tile = find_tile_by_walk<2 * BM, BN>(args, blockIdx.x / 2, MAPS);
   const u32 rank = ptx::cluster_rank(), warp = threadIdx.x / 32;
@@ -151,8 +153,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
   const Tensor tmem{shared.columns};
 
   if (warp < LOADER) {
-    ptx::mbarrier_wait(shared.done, 0);
-    ptx::tensor_fence_after();
+    ptx::mma_wait(shared.done, 0);
     const Tile own{tile.group, tile.maps, tile.row + rank * BM, tile.column};
     store_gated<BN>(own, tmem.accumulator(0), tmem.accumulator(1));
   } else if (ptx::elect_one()) {

@@ -96,15 +96,18 @@ __device__ __forceinline__ void gemm(const Args& args, int map, const u8* Group:
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) gate_gemm(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, gate_gemm);
   gemm(args, MAP_B1, &Group::sfb1_atoms, SCRATCH_GATE);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) up_gemm(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, up_gemm);
   gemm(args, MAP_B2, &Group::sfb2_atoms, SCRATCH_UP);
 }
 
 // N is a multiple of 128, so four neighbours never straddle the end.
 extern "C" __global__ void __launch_bounds__(GATE_THREADS) apply_gate(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, apply_gate);
   const Group& group = args.groups[blockIdx.y];
   const u64 first = (u64(blockIdx.x) * GATE_THREADS + threadIdx.x) * GATE_EACH;
   if (first >= u64(group.m) * group.n) return;

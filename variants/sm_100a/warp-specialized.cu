@@ -65,8 +65,7 @@ __device__ __forceinline__ void multiply(Shared& shared, const Shared::Tensor& t
 __device__ __forceinline__ void gate(Shared& shared, const Shared::Tensor& tmem, const Args& args) {
   each_tile(args, [&](u32 index, const Tile& tile, const Operand&, const Operand(&)[2]) {
     const u32 buffer = index % BUFFERS;
-    ptx::mbarrier_wait(shared.product[buffer], index / BUFFERS % 2);
-    ptx::tensor_fence_after();
+    ptx::mma_wait(shared.product[buffer], index / BUFFERS % 2);
     store_gated<BN>(tile, tmem.accumulator(2 * buffer), tmem.accumulator(2 * buffer + 1));
     ptx::tensor_fence_before();
     ptx::mbarrier_arrive(shared.gated[buffer]);
@@ -74,6 +73,7 @@ __device__ __forceinline__ void gate(Shared& shared, const Shared::Tensor& tmem,
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
   if (threadIdx.x == 0) {
     for (u32 i = 0; i < BUFFERS; ++i) {

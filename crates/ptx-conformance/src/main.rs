@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ptx_conformance::replay::{self, Verdict};
-use ptx_conformance::{families, record};
+use ptx_conformance::{Case, families, record};
 use ptx_emu::MmaMode;
 
 const USAGE: &str = "\
@@ -13,6 +13,7 @@ usage: ptx-conformance list                 the cases, one a line, with their fo
        ptx-conformance record --out DIR     run all cases on the GPU and store goldens
                               [--only GROUP]       … of one golden file
        ptx-conformance check [PART]         replay the goldens in the emulator (names with PART)
+       ptx-conformance check --goldens DIR  … those that `record` has left there
        ptx-conformance explain NAME         a case's PTX and its first differing elements";
 
 fn main() -> ExitCode {
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
             record_goldens(Path::new(folder), Some(group))
         }
         ["check"] => check(""),
+        ["check", "--goldens", folder] => check_recorded(Path::new(folder)),
         ["check", part] => check(part),
         ["explain", name] => explain(name),
         ["worker", family, first] => work(family, first),
@@ -74,11 +76,26 @@ fn emit(folder: &Path) -> Result<ExitCode, String> {
 
 fn check(part: &str) -> Result<ExitCode, String> {
     let goldens = replay::read_goldens(&goldens_folder()).map_err(|e| e.to_string())?;
-    let verdicts = replay::replay(&goldens, part, MmaMode::Exact);
+    Ok(tell(&replay::replay(&goldens, part, MmaMode::Exact)))
+}
+
+fn check_recorded(folder: &Path) -> Result<ExitCode, String> {
+    let goldens = replay::read_recorded(folder).map_err(|e| e.to_string())?;
+    if goldens.is_empty() {
+        let folder = folder.display();
+        return Err(format!(
+            "{folder}: no goldens; `record --out {folder}` writes them"
+        ));
+    }
+    Ok(tell(&replay::replay_recorded(&goldens, "", MmaMode::Exact)))
+}
+
+/// What disagrees, and how many do and do not.
+fn tell(verdicts: &[(Case, Verdict)]) -> ExitCode {
     let mut bad = 0;
     let mut exact = 0;
     let mut unanswered = 0;
-    for (case, verdict) in &verdicts {
+    for (case, verdict) in verdicts {
         exact += usize::from(matches!(verdict, Verdict::Agrees { exact: true }));
         unanswered += usize::from(matches!(verdict, Verdict::Unanswered));
         if verdict.fails() {
@@ -91,9 +108,9 @@ fn check(part: &str) -> Result<ExitCode, String> {
          forms run that no card has answered",
         verdicts.len(),
         verdicts.len() - exact - bad - unanswered,
-        replay::unanswered_forms(&verdicts)
+        replay::unanswered_forms(verdicts)
     );
-    Ok(ExitCode::from(u8::from(bad > 0)))
+    ExitCode::from(u8::from(bad > 0))
 }
 
 fn explain(name: &str) -> Result<ExitCode, String> {

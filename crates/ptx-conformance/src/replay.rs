@@ -244,6 +244,11 @@ fn difference(ours: &[Vec<u8>], golden: &[Vec<u8>], compare: Compare) -> Option<
     found
 }
 
+/// Whether there is something to hold every byte against.
+fn same_sizes(ours: &[Vec<u8>], golden: &[Vec<u8>]) -> bool {
+    ours.iter().map(Vec::len).eq(golden.iter().map(Vec::len))
+}
+
 /// NaN agrees with NaN alone, an infinity with itself alone (which equal bits have settled).
 fn near(ours: &[u8], golden: &[u8], compare: Compare) -> bool {
     let Compare::Near {
@@ -272,6 +277,7 @@ pub fn judge(case: &Case, golden: Option<&Golden>, mma_mode: MmaMode) -> Verdict
         return Verdict::Stale;
     }
     match (emulate(case, mma_mode), &golden.answer) {
+        (Ok(ours), Answer::Outputs(theirs)) if !same_sizes(&ours, theirs) => Verdict::Stale,
         (Ok(ours), Answer::Outputs(theirs)) => match difference(&ours, theirs, case.compare) {
             None => Verdict::Agrees {
                 exact: ours == *theirs,
@@ -333,12 +339,26 @@ pub fn explain(case: &Case, golden: Option<&Golden>) -> Vec<String> {
     lines
 }
 
-/// All goldens of a folder, by case name.
+/// All goldens of the suite's folder, by case name.
 pub fn read_goldens(folder: &Path) -> Result<HashMap<String, Golden>, GoldenError> {
+    read_groups(folder, |group, there| {
+        there || families::card(group) == Card::Hopper
+    })
+}
+
+/// The goldens that one card has left in a folder.
+pub fn read_recorded(folder: &Path) -> Result<HashMap<String, Golden>, GoldenError> {
+    read_groups(folder, |_, there| there)
+}
+
+fn read_groups(
+    folder: &Path,
+    wanted: impl Fn(&str, bool) -> bool,
+) -> Result<HashMap<String, Golden>, GoldenError> {
     let mut goldens = HashMap::new();
     for group in families::groups() {
         let path = folder.join(group).with_extension("golden");
-        if families::card(group) != Card::Hopper && !path.exists() {
+        if !wanted(group, path.exists()) {
             continue;
         }
         let file = Goldens::read(&path)?;
@@ -380,10 +400,33 @@ pub fn replay(
     part: &str,
     mma_mode: MmaMode,
 ) -> Vec<(Case, Verdict)> {
-    let cases: Vec<Case> = families::all()
-        .into_iter()
-        .filter(|c| c.name.contains(part))
-        .collect();
+    replay_cases(families::all(), goldens, part, mma_mode)
+}
+
+/// The same for the groups that have goldens alone: what one card has recorded.
+pub fn replay_recorded(
+    goldens: &HashMap<String, Golden>,
+    part: &str,
+    mma_mode: MmaMode,
+) -> Vec<(Case, Verdict)> {
+    let mut cases = Vec::new();
+    for group in families::groups() {
+        let of_group = FAMILIES.iter().filter(|f| f.group == group);
+        let of_group: Vec<Case> = of_group.flat_map(|f| (f.cases)()).collect();
+        if of_group.iter().any(|case| goldens.contains_key(&case.name)) {
+            cases.extend(of_group);
+        }
+    }
+    replay_cases(cases, goldens, part, mma_mode)
+}
+
+fn replay_cases(
+    mut cases: Vec<Case>,
+    goldens: &HashMap<String, Golden>,
+    part: &str,
+    mma_mode: MmaMode,
+) -> Vec<(Case, Verdict)> {
+    cases.retain(|case| case.name.contains(part));
     let unanswered = unanswered(goldens);
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(Vec::new());

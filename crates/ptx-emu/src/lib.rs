@@ -23,7 +23,8 @@
 //! - a [`Launch`] runs one kernel with [`Params`] as a [`Config`] says, on the device of a
 //!   [`Profile`];
 //! - a [`Report`] with [`Counters`] comes back, or a [`LaunchError`]; a [`Fault`] is the kernel's;
-//! - [`Launch::run_traced`] also says what warps did, in the words of [`trace`].
+//! - [`Launch::run_traced`] also says what warps did, in the words of [`trace`];
+//! - [`Launch::run_sanitized`] also says what was right by luck: [`Findings`] of [`Hazard`]s.
 //!
 //! Behind it, each room with one job: `front` reads PTX into a syntax tree that remembers lines
 //! and inlining; `lower` checks the tree and turns it into the predecoded program of `op`; `exec`
@@ -53,7 +54,7 @@ pub use config::Config;
 pub use counters::{CLASSES, Class, Counters};
 pub use fault::{EarlyRead, Fault, FaultKind, Frame, Place, Wait};
 pub use front::{ParseError, Position};
-pub use hazard::{Finding, Findings, Hazard, Sanitize, Site};
+pub use hazard::{Finding, Findings, Hazard, Region, Sanitize, Site, Spot, Wake};
 pub use launch::{Launch, LaunchError, Params};
 pub use lower::{CompileError, LowerError, Problem, WrongTarget};
 pub use memory::{DevicePtr, Memory, MemoryError};

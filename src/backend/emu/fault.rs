@@ -13,6 +13,7 @@ pub(super) fn failure(error: &LaunchError) -> RunFailure {
                 message: error.to_string(),
                 detail: None,
                 fatal: false,
+                hazards: Vec::new(),
             };
         }
         _ => return RunFailure::refused(error.to_string()),
@@ -32,5 +33,6 @@ pub(super) fn failure(error: &LaunchError) -> RunFailure {
         detail: Some(story),
         // The emulator's memory is thrown away; its process is none the worse.
         fatal: false,
+        hazards: Vec::new(),
     }
 }

@@ -3,6 +3,7 @@
 //! the same status on both.
 
 mod fault;
+mod hazards;
 mod model;
 pub(crate) mod probing;
 mod role;
@@ -16,7 +17,7 @@ use bytemuck::cast_slice;
 use ptx_emu::trace::Trace;
 use ptx_emu::{
     Class, Config, Counters, DevicePtr, Launch, Memory, MemoryError, MmaMode, Module, Params,
-    Profile, Report,
+    Profile, Region, Sanitize, Wake,
 };
 
 use self::model::Ended;
@@ -27,7 +28,7 @@ use super::tables::{self, Bases, Private, Tables};
 use super::zones::Zones;
 use super::{Backend, Data, Emulation, Job, Loaded, Observation, RunFailure, Trespass};
 use crate::compile::Image;
-use crate::domain::{BackendKind, Device, Group, Limits, Status};
+use crate::domain::{BackendKind, Device, Group, Hazard, Limits, Status, Watch};
 use crate::operator::Operands;
 use crate::plan::LaunchGeometry;
 pub(crate) use tensor_map::refusal as map_refusal;
@@ -69,7 +70,7 @@ impl EmuBackend {
         data: &Data<'_>,
     ) -> Result<Traced<'a>, RunFailure> {
         let mut cell = self.cell(job)?;
-        let ran = cell.run(data, Some(Watching::Alone))?;
+        let ran = cell.run(data, Some(Listening::Time(Watching::Alone)))?;
         Traced::new(cell.device, job.image, ran).map_err(RunFailure::refused)
     }
 
@@ -105,6 +106,7 @@ impl EmuBackend {
                 message: format!("the emulator cannot run this PTX: {error}"),
                 detail: None,
                 fatal: false,
+                hazards: Vec::new(),
             })?;
             self.modules.insert(image.key.clone(), module);
         }
@@ -119,8 +121,17 @@ struct Cell<'a> {
     module: &'a Module,
     job: Job<'a>,
     place: Option<Place>,
-    /// Whether a call of it was watched.
+    /// Whether a call of it was timed.
     timed: bool,
+}
+
+/// What a call is listened to for.
+#[derive(Clone)]
+enum Listening {
+    /// How long it would take.
+    Time(Watching),
+    /// What its result does not show.
+    Hazards(Sanitize),
 }
 
 /// How the CTAs that time is told by are run.
@@ -137,7 +148,7 @@ impl<'a> Cell<'a> {
     fn run(
         &mut self,
         data: &Data<'_>,
-        watching: Option<Watching>,
+        listening: Option<Listening>,
     ) -> Result<Vec<Ended<'a>>, RunFailure> {
         let place = match self.place.take() {
             Some(place) => place,
@@ -146,28 +157,34 @@ impl<'a> Cell<'a> {
         let place = self.place.insert(place);
         let (_, tensors) = tables::reserve_inputs(data.operands);
         place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
-        let ran = place.launch_all(self.device, self.module, &self.job, data, watching);
-        if ran.is_ok() || watching != Some(Watching::Alone) {
+        let alone = matches!(listening, Some(Listening::Time(Watching::Alone)));
+        let ran = place.launch_all(self.device, self.module, &self.job, data, listening);
+        if ran.is_ok() || !alone {
             return ran;
         }
         // Without the other CTAs it may have waited for what never came.
         place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
-        let along = Some(Watching::Along);
+        let along = Some(Listening::Time(Watching::Along));
         place.launch_all(self.device, self.module, &self.job, data, along)
     }
 }
 
 impl Loaded for Cell<'_> {
     fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
-        // The first call speaks for the cell: one time is enough.
-        let watching = match (data.emulation.time_only, self.timed) {
-            (true, _) => Some(Watching::Alone),
-            (false, false) => Some(Watching::Along),
-            (false, true) => None,
+        let Emulation {
+            time_only, watch, ..
+        } = data.emulation;
+        // The first call speaks for the cell: one time is enough. One that is
+        // watched for hazards is not timed.
+        let listening = match (time_only, watch, self.timed) {
+            (true, ..) => Some(Listening::Time(Watching::Alone)),
+            (false, Watch::Off, false) => Some(Listening::Time(Watching::Along)),
+            (false, ..) => hazards::wanted(watch).map(Listening::Hazards),
         };
-        let ran = self.run(data, watching)?;
-        self.timed = true;
-        let modelled = watching.map(|_| model::modelled(self.device, self.job.image, &ran));
+        let timed = matches!(listening, Some(Listening::Time(_)));
+        let ran = self.run(data, listening)?;
+        self.timed |= timed;
+        let modelled = timed.then(|| model::modelled(self.device, self.job.image, &ran));
         let observed = match self.place.as_ref().filter(|_| !data.emulation.time_only) {
             None => Observation {
                 printed: printed(&ran),
@@ -195,6 +212,8 @@ struct Place {
     bases: Bases,
     tables: Tables,
     pieces: Vec<Piece>,
+    /// The same for whoever watches: all that a kernel may touch.
+    regions: Vec<Region>,
 }
 
 impl Place {
@@ -218,8 +237,13 @@ impl Place {
         let mut pieces = pieces::inputs(&inputs, bases.inputs, &groups);
         pieces.extend(pieces::outputs(&outputs, bases.outputs));
         pieces.extend(pieces::private(&private, bases.private));
+        let regions = hazards::regions(&inputs, bases.inputs)
+            .chain(hazards::regions(&outputs, bases.outputs))
+            .chain(hazards::regions(&private.zones, bases.private))
+            .collect();
         Ok(Self {
             memory,
+            regions,
             groups,
             inputs,
             outputs,
@@ -256,33 +280,40 @@ impl Place {
         module: &Module,
         job: &Job<'j>,
         data: &Data<'_>,
-        watching: Option<Watching>,
+        listening: Option<Listening>,
     ) -> Result<Vec<Ended<'j>>, RunFailure> {
         let began = Instant::now();
-        let launches = job.call.launches.iter();
-        launches
-            .map(|geometry| {
-                let left = data.time_limit.saturating_sub(began.elapsed());
-                let registers = registers(job.image, &geometry.kernel);
-                let config = config(device, data.emulation, left);
-                let (report, trace) = self.launch(module, geometry, registers, config, watching)?;
-                Ok(Ended {
-                    geometry,
-                    report,
-                    trace,
-                })
-            })
-            .collect()
+        let mut ended: Vec<Ended<'j>> = Vec::new();
+        for geometry in &job.call.launches {
+            let left = data.time_limit.saturating_sub(began.elapsed());
+            let registers = registers(job.image, &geometry.kernel);
+            let config = config(device, data.emulation, left);
+            let listening = listening.as_ref().map(|to| match to {
+                Listening::Hazards(sanitize) => Listening::Hazards(Sanitize {
+                    after: (ended.last())
+                        .filter(|_| geometry.pdl)
+                        .map(|before| before.wake.clone()),
+                    ..sanitize.clone()
+                }),
+                time => time.clone(),
+            });
+            let ran = self.launch(module, geometry, registers, config, listening);
+            ended.push(ran.map_err(|failure| RunFailure {
+                hazards: [found(&ended), failure.hazards].concat(),
+                ..failure
+            })?);
+        }
+        Ok(ended)
     }
 
-    fn launch(
+    fn launch<'j>(
         &mut self,
         module: &Module,
-        geometry: &LaunchGeometry,
+        geometry: &'j LaunchGeometry,
         registers: Option<u32>,
         config: Config,
-        watching: Option<Watching>,
-    ) -> Result<(Report, Trace), RunFailure> {
+        listening: Option<Listening>,
+    ) -> Result<Ended<'j>, RunFailure> {
         let mut launch = Launch::new(&geometry.kernel)
             .grid(geometry.grid)
             .block(geometry.block)
@@ -293,17 +324,38 @@ impl Place {
             launch = launch.cluster(geometry.cluster);
         }
         launch.registers = registers;
-        let ran = match watching {
-            Some(how) => {
+        let memory = &mut self.memory;
+        let untraced = |report| (report, Trace::default());
+        let (ran, hazards, wake) = match listening {
+            Some(Listening::Time(how)) => {
                 let watch = model::watch(geometry, how == Watching::Alone);
-                launch.run_traced(module, &mut self.memory, &watch)
+                let ran = launch.run_traced(module, memory, &watch);
+                (ran, Vec::new(), Wake::default())
+            }
+            Some(Listening::Hazards(mut sanitize)) => {
+                sanitize.regions = self.regions.clone();
+                let (report, found) = launch.run_sanitized(module, memory, &sanitize);
+                let hazards = hazards::told(&found.all, &self.groups);
+                (report.map(untraced), hazards, found.wake)
             }
             None => {
-                let report = launch.run(module, &mut self.memory);
-                report.map(|report| (report, Trace::default()))
+                let report = launch.run(module, memory);
+                (report.map(untraced), Vec::new(), Wake::default())
             }
         };
-        ran.map_err(|error| fault::failure(&error))
+        match ran {
+            Ok((report, trace)) => Ok(Ended {
+                geometry,
+                report,
+                trace,
+                hazards,
+                wake,
+            }),
+            Err(error) => Err(RunFailure {
+                hazards,
+                ..fault::failure(&error)
+            }),
+        }
     }
 
     fn observe(
@@ -326,6 +378,7 @@ impl Place {
             printed: printed(ran),
             counters: named(ran, &self.groups),
             modelled: None,
+            hazards: found(ran),
         })
     }
 
@@ -427,6 +480,11 @@ fn no_memory(error: &MemoryError) -> RunFailure {
     RunFailure::refused(format!("emulated memory: {error}"))
 }
 
+fn found(ran: &[Ended<'_>]) -> Vec<Hazard> {
+    let hazards = ran.iter().flat_map(|ended| &ended.hazards);
+    hazards.cloned().collect()
+}
+
 fn printed(ran: &[Ended<'_>]) -> String {
     ran.iter().map(|e| e.report.printed.as_str()).collect()
 }
@@ -492,6 +550,7 @@ mod tests {
             schedule: 7,
             exact_sums: true,
             time_only: false,
+            watch: Watch::Off,
         };
         let config = config(target::usual(), asked, Duration::from_secs(3));
         assert_eq!((config.seed, config.mma_mode), (7, MmaMode::Exact));

@@ -1,14 +1,14 @@
 //! How long a call would take on the device: what its warps did, replayed by
 //! `ptx-time` on the numbers of the target. docs/emulator.md says what that sees.
 
-use ptx_emu::Report;
 use ptx_emu::trace::{Trace, Watch};
+use ptx_emu::{Report, Wake};
 use ptx_time::{Call, Cause, Code, Launched, Machine};
 
 use super::role::{Laid, roles};
 use crate::backend::Modelled;
 use crate::compile::{Footprint, Image};
-use crate::domain::{Bytes, Device, Micros};
+use crate::domain::{Bytes, Device, Hazard, KernelTime, Micros};
 use crate::plan::LaunchGeometry;
 
 /// CTAs watched of every launch.
@@ -20,6 +20,10 @@ pub(super) struct Ended<'a> {
     pub report: Report,
     /// Empty where nothing was watched.
     pub trace: Trace,
+    /// What was found, where it was looked for.
+    pub hazards: Vec<Hazard>,
+    /// What a launch that may begin before this one is over must not meet.
+    pub wake: Wake,
 }
 
 /// A sample of a launch's CTAs: evenly spread, the first and the last of them.
@@ -48,7 +52,20 @@ pub(super) fn modelled(
     Ok(Modelled {
         bound: bound(&call).to_owned(),
         micros: Micros(call.micros),
+        kernels: kernels(&call, launches),
     })
+}
+
+/// When each launch of a call runs.
+fn kernels(call: &Call, launches: &[Ended<'_>]) -> Vec<KernelTime> {
+    let micros = |cycles: f64| Micros(cycles / call.clock_mhz);
+    let told = call.launches.iter().zip(launches);
+    told.map(|(times, ended)| KernelTime {
+        name: ended.geometry.kernel.clone(),
+        start: micros(times.start),
+        micros: micros(times.cycles),
+    })
+    .collect()
 }
 
 /// The numbers that a device's times are made of.
@@ -238,6 +255,8 @@ mod tests {
                 printed: String::new(),
             },
             trace: Trace::default(),
+            hazards: Vec::new(),
+            wake: Wake::default(),
         };
         let image = Image {
             key: String::new(),

@@ -288,6 +288,7 @@ impl Event {
                 message: format!("the script says {status}"),
                 detail: None,
                 fatal: matches!(status, Status::Crashed | Status::Hung),
+                hazards: Vec::new(),
             });
         }
     }

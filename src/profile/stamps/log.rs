@@ -103,10 +103,16 @@ impl WarpLog {
         self.records.iter().any(|r| r.what == What::Multiply)
     }
 
+    /// Whether it waits for products.
+    fn awaits(&self) -> bool {
+        let mut records = self.records.iter();
+        records.any(|r| r.what == What::Wait(Spent::Wgmma))
+    }
+
     /// When products of it were under way.
-    pub(super) fn products(&self) -> Vec<(u64, u64)> {
+    fn products(&self) -> Vec<(u64, u64)> {
         let waits = |r: &&Record| r.what == What::Wait(Spent::Wgmma);
-        let asynchronous = self.records.iter().any(|r| waits(&r));
+        let asynchronous = self.awaits();
         let mut found: Vec<(u64, u64)> = Vec::new();
         let mut since = None;
         for record in &self.records {
@@ -125,13 +131,44 @@ impl WarpLog {
     }
 }
 
+/// When products of a CTA were under way. Where one warp issues them and others
+/// wait for them, they are until those have waited.
+pub(super) fn products_of(warps: &[&WarpLog]) -> Vec<(u64, u64)> {
+    let apart = |log: &&&WarpLog| log.awaits() && !log.multiplies();
+    let mut ends: Vec<u64> = warps
+        .iter()
+        .filter(apart)
+        .flat_map(|log| &log.records)
+        .filter(|r| r.what == What::Wait(Spent::Wgmma))
+        .map(|r| r.to)
+        .collect();
+    ends.sort_unstable();
+    let mut found = Vec::new();
+    for log in warps.iter().filter(|log| log.multiplies()) {
+        if log.awaits() || ends.is_empty() {
+            found.extend(log.products());
+            continue;
+        }
+        let mut until = 0;
+        for record in log.records.iter().filter(|r| r.what == What::Multiply) {
+            if record.from < until {
+                continue;
+            }
+            // The last ones may be waited for by nobody.
+            let end = ends.iter().find(|end| **end > record.from);
+            until = end.copied().unwrap_or(log.cycles.1);
+            found.push((record.from, until));
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn products_that_follow_on_are_under_way_until_the_last_has_ended() {
-        let log = |records: &[(What, u64, u64)]| WarpLog {
+    fn log(records: &[(What, u64, u64)]) -> WarpLog {
+        WarpLog {
             nanos: (0, 1000),
             cycles: (0, 1000),
             sm: 0,
@@ -140,7 +177,31 @@ mod tests {
                 .iter()
                 .map(|&(what, from, to)| Record { what, from, to })
                 .collect(),
-        };
+        }
+    }
+
+    #[test]
+    fn products_that_others_wait_for_end_with_their_wait() {
+        let issues = log(&[
+            (What::Wait(Spent::Phase), 0, 10),
+            (What::Multiply, 10, 10),
+            (What::Multiply, 40, 40),
+            (What::Multiply, 70, 70),
+            (What::Multiply, 120, 120),
+        ]);
+        let waits = log(&[
+            (What::Wait(Spent::Wgmma), 5, 60),
+            (What::Epilogue, 60, 60),
+            (What::Wait(Spent::Wgmma), 90, 150),
+        ]);
+        let found = products_of(&[&waits, &issues]);
+        assert_eq!(found, [(10, 60), (70, 150)]);
+        let alone = products_of(&[&issues]);
+        assert_eq!(alone, [(10, 40), (40, 70), (70, 120)]);
+    }
+
+    #[test]
+    fn products_that_follow_on_are_under_way_until_the_last_has_ended() {
         let piped = log(&[
             (What::Multiply, 10, 10),
             (What::SomeProducts, 20, 30),

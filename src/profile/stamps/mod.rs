@@ -100,12 +100,17 @@ fn roles_of(logs: &Logs, known: Option<&Vec<Role>>) -> BTreeMap<u64, Vec<Role>> 
     (0..).zip(logs.iter().map(cta)).collect()
 }
 
-/// A launch on the SM that ends last.
+/// A launch on the SM that ends last, of those whose warps issue products: the
+/// odd CTA of a pair only lends its tensor core.
 fn launch(logs: &Logs, base: u64, clock_mhz: f64) -> LaunchTimes {
     let all = || logs.iter().flatten().flatten();
+    let issues = |warps: &&Vec<Option<WarpLog>>| warps.iter().flatten().any(WarpLog::multiplies);
+    let issuing = logs.iter().filter(issues).flatten().flatten();
     let (Some(begin), Some(last)) = (
         all().map(|log| log.nanos.0).min(),
-        all().max_by_key(|log| log.nanos.1),
+        issuing
+            .max_by_key(|log| log.nanos.1)
+            .or_else(|| all().max_by_key(|log| log.nanos.1)),
     ) else {
         return LaunchTimes::default();
     };
@@ -134,7 +139,8 @@ fn launch(logs: &Logs, base: u64, clock_mhz: f64) -> LaunchTimes {
     let mut products = Vec::new();
     for (cta, (number, warps)) in placed.iter().enumerate() {
         let logs = || warps.iter().flatten();
-        let marks = || logs().flat_map(WarpLog::products);
+        let under_way = log::products_of(&logs().collect::<Vec<_>>());
+        let marks = || under_way.iter();
         products.extend(marks());
         times.ctas.push(CtaTimes {
             cta: *number,
@@ -151,7 +157,19 @@ fn launch(logs: &Logs, base: u64, clock_mhz: f64) -> LaunchTimes {
                     .for_each(|span| spent[span.spent as usize] += span.to - span.from);
                 times.warps.push(WarpTimes { cta, warp, spent });
                 times.spans.extend(told);
-                times.epilogues.extend(epilogues(log, (cta, warp), at));
+                let hidden = match log.multiplies() {
+                    true => &[][..],
+                    false => &under_way,
+                };
+                for (from, to) in uncovered(epilogues(log), hidden) {
+                    let (from, to) = (at(from), at(to));
+                    times.epilogues.push(Epilogue {
+                        cta,
+                        warp,
+                        from,
+                        to,
+                    });
+                }
             }
         }
     }
@@ -224,13 +242,15 @@ fn spans(log: &WarpLog, (cta, warp): (usize, usize), at: impl Fn(u64) -> f64) ->
     spans
 }
 
-fn epilogues(log: &WarpLog, (cta, warp): (usize, usize), at: impl Fn(u64) -> f64) -> Vec<Epilogue> {
+/// From the last product of a tile to the next one's first; a warp that others
+/// multiply for, until it waits for them again.
+fn epilogues(log: &WarpLog) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     let mut since = None;
     for record in &log.records {
         match record.what {
             What::Epilogue => since = since.or(Some(record.from)),
-            What::Multiply => {
+            What::Multiply | What::Wait(Spent::Wgmma) => {
                 let ended = since.take().map(|from| (from, record.from));
                 found.extend(ended);
             }
@@ -238,13 +258,16 @@ fn epilogues(log: &WarpLog, (cta, warp): (usize, usize), at: impl Fn(u64) -> f64
         }
     }
     found.extend(since.map(|from| (from, log.cycles.1)));
-    let told = |(from, to)| Epilogue {
-        cta,
-        warp,
-        from: at(from),
-        to: at(to),
-    };
-    found.into_iter().map(told).collect()
+    found
+}
+
+/// What of the first the others leave.
+fn uncovered(pieces: Vec<(u64, u64)>, others: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    others.iter().fold(pieces, |left, &(from, to)| {
+        let parts = |(begin, end): (u64, u64)| [(begin, end.min(from)), (begin.max(to), end)];
+        let parts = left.into_iter().flat_map(parts);
+        parts.filter(|(begin, end)| begin < end).collect()
+    })
 }
 
 /// Cycles in which at least one of them was under way.
@@ -363,6 +386,14 @@ mod tests {
         // Of four SMs one was busy for 500 cycles of 1100, one for 1000.
         let idle = laid[0].idle.unwrap();
         assert!((idle - (1.0 - 1500.0 / 4400.0)).abs() < 1e-9, "{idle}");
+    }
+
+    #[test]
+    fn an_epilogue_under_products_is_hidden() {
+        let left = uncovered(vec![(10, 50), (60, 90)], &[(20, 30), (45, 70)]);
+        assert_eq!(left, [(10, 20), (30, 45), (70, 90)]);
+        assert_eq!(uncovered(vec![(10, 50)], &[]), [(10, 50)]);
+        assert!(uncovered(vec![(10, 50)], &[(0, 60)]).is_empty());
     }
 
     #[test]

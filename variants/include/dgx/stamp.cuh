@@ -15,9 +15,9 @@
 
 // First in a kernel: its warps have a row each.
 #define DGX_STAMP_KERNEL(args, kernel) const dgx::stamp::Row dgx_row(args, DGX_ROWS_##kernel)
-// From here to the end of the block, lane 0 waits.
+// From here to the end of the block, the lane that stamps waits.
 #define DGX_STAMP_WAIT(what) const dgx::stamp::Wait dgx_wait(dgx::stamp::what)
-// Lane 0 comes to this point.
+// The lane that stamps comes to this point.
 #define DGX_STAMP(what) dgx::stamp::record(dgx::stamp::what, dgx::stamp::clock())
 
 namespace dgx::stamp {
@@ -74,12 +74,13 @@ struct Row {
   __device__ __forceinline__ Row(const Args& args, u32 first) : args(args), first(first) {
     u64 nanos, cycles;
     both_clocks(nanos, cycles);
+    const bool leads = elected();
     asm volatile(
         ".reg .u64 dgx_stamps_at;\n.reg .u32 dgx_stamps_left;\n"
-        "mov.u64 dgx_stamps_at, %0;\nmov.u32 dgx_stamps_left, %1;" ::"l"(head() + 1),
-        "r"(leads() ? DGX_STAMPS : 0)
+        "mov.u64 dgx_stamps_at, %0;\nmov.u32 dgx_stamps_left, %1;" ::"l"(leads ? head() + 1 : nullptr),
+        "r"(leads ? DGX_STAMPS : 0)
         : "memory");
-    if (leads()) {
+    if (leads) {
       head()->began_ns = nanos, head()->began = cycles;
       asm volatile("mov.u32 %0, %%smid;" : "=r"(head()->sm));
     }
@@ -88,7 +89,9 @@ struct Row {
   __device__ __forceinline__ ~Row() {
     u64 nanos, cycles;
     both_clocks(nanos, cycles);
-    if (!leads()) return;
+    u64 at;
+    asm volatile("mov.u64 %0, dgx_stamps_at;" : "=l"(at));
+    if (at == 0) return;
     head()->ended_ns = nanos, head()->ended = cycles;
     asm volatile("mov.u32 %0, dgx_stamps_left;" : "=r"(head()->left));
   }
@@ -96,7 +99,17 @@ struct Row {
   static __device__ __forceinline__ u32 thread() {
     return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
   }
-  static __device__ __forceinline__ bool leads() { return thread() % 32 == 0; }
+
+  // The lane that a whole warp elects, which is the same every time: what only
+  // one thread does, it does, and it stamps for its warp.
+  static __device__ __forceinline__ bool elected() {
+    u32 elected;
+    asm volatile(
+        "{\n.reg .pred one;\n.reg .b32 here;\n"
+        "activemask.b32 here;\nelect.sync _|one, here;\nselp.u32 %0, 1, 0, one;\n}"
+        : "=r"(elected)::"memory");
+    return elected != 0;
+  }
 
   // Found anew, not kept: the kernels have no registers to spare.
   __device__ __forceinline__ Head* head() const {

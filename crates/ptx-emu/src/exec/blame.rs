@@ -138,7 +138,7 @@ impl Cluster<'_> {
 
     /// A fault at the first warp that waits for other CTAs.
     pub(super) fn polling_fault(&self, kind: FaultKind) -> Box<Fault> {
-        let polls = |w: &&Warp| matches!(w.state, State::Waiting(Wait::Communication));
+        let polls = |w: &&Warp| self.talks(&w.state);
         for (c, cta) in self.ctas.iter().enumerate() {
             if let Some(w) = cta.warps.iter().map(Box::as_ref).find(polls) {
                 return self.fault(kind, c, w.index as usize, w.pc, w.active);

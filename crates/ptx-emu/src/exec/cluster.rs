@@ -128,6 +128,8 @@ pub(crate) struct Cluster<'a> {
     pub(crate) env: &'a Env<'a>,
     /// Place in grid order.
     pub(crate) index: u64,
+    /// Place on the device, of those that are there at once.
+    pub(super) place: u64,
     pub(crate) ctas: Vec<Cta>,
     pub(crate) barrier: ClusterBarrier,
     pub(crate) counters: Counters,
@@ -200,6 +202,7 @@ impl<'a> Cluster<'a> {
         let mut cluster = Self {
             env,
             index,
+            place: 0,
             ctas,
             barrier: ClusterBarrier::default(),
             counters: Counters::default(),
@@ -284,6 +287,15 @@ impl<'a> Cluster<'a> {
         }
     }
 
+    /// Whether a warp stands before something that other CTAs may see.
+    pub(super) fn talks(&self, state: &State) -> bool {
+        match state {
+            State::Waiting(Wait::Communication) => true,
+            State::Waiting(Wait::Columns { .. }) => self.env.multiprocessors.is_some(),
+            _ => false,
+        }
+    }
+
     /// Whether it lets an epoch pass, because others may be faster.
     fn pauses(&mut self) -> bool {
         self.epochs += 1;
@@ -341,8 +353,7 @@ impl<'a> Cluster<'a> {
         };
         let (pc, active) = (w.pc, w.active);
         let done = matches!(w.state, State::Done);
-        let talks = matches!(w.state, State::Waiting(Wait::Communication));
-        self.talking += usize::from(talks);
+        self.talking += usize::from(self.talks(&w.state));
         self.spare = Some(std::mem::replace(&mut self.ctas[cta].warps[warp], w));
         match outcome {
             Ok(steps) => {
@@ -404,15 +415,15 @@ impl<'a> Cluster<'a> {
     pub(crate) fn communicate(&mut self) -> Result<bool, Box<Fault>> {
         // What is done here is seen at once by those whose turn comes next.
         let drafts = std::mem::replace(&mut self.drafts.on, false);
-        let mut changed = !self.ordered.is_empty();
+        let mut changed = self.release_columns() || !self.ordered.is_empty();
         for pending in std::mem::take(&mut self.ordered) {
             self.finish_ordered(pending)?;
         }
         for at in 0..self.order.len() {
             let (cta, warp) = self.order[at];
             let (cta, warp) = (cta as usize, warp as usize);
-            let w = &mut self.ctas[cta].warps[warp];
-            if matches!(w.state, State::Waiting(Wait::Communication)) {
+            if self.talks(&self.ctas[cta].warps[warp].state) {
+                let w = &mut self.ctas[cta].warps[warp];
                 w.state = State::Ready;
                 w.granted = true;
                 self.ctas[cta].asleep &= !(1 << warp);

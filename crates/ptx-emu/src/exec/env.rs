@@ -12,6 +12,7 @@ use super::record::Watched;
 use super::residency::{Demand, Residency};
 use super::spares;
 use super::sync::NamedBarrier;
+use super::tcgen05::Multiprocessors;
 use super::warp::{V32, V64, Warp, each};
 use crate::memory::{Footprint, Memory};
 use crate::numeric::simd::Level;
@@ -46,6 +47,8 @@ pub(crate) struct Env<'a> {
     pub(crate) shared_end: u32,
     /// Clusters of this launch may talk to each other through global memory.
     pub(crate) shared_grid: bool,
+    /// Who has which columns of tensor memory, where CTAs of one multiprocessor share them.
+    pub(super) multiprocessors: Option<Multiprocessors>,
     pub(crate) seed: u64,
     pub(crate) step_limit: Steps,
     pub(crate) deadline: Option<Deadline>,
@@ -157,6 +160,7 @@ impl<'a> Env<'a> {
             shared_end: program.shared_dynamic_start.max(program.shared_static_end)
                 + setup.dynamic_shared,
             shared_grid: setup.shared_grid,
+            multiprocessors: None,
             seed: setup.seed,
             step_limit: setup.step_limit,
             deadline: setup.deadline,
@@ -191,7 +195,20 @@ impl<'a> Env<'a> {
         let lanes32 = program.specials32.iter().filter_map(narrow).collect();
         let lanes64 = program.specials64.iter().filter_map(wide).collect();
         (env.lanes32, env.lanes64) = (lanes32, lanes64);
+        if env.shares_columns() {
+            env.shared_grid = true;
+            env.multiprocessors = Some(Multiprocessors::new(env.profile.sms));
+        }
         env
+    }
+
+    /// Whether CTAs that allocate tensor memory will share a multiprocessor. CTAs are spread as far
+    /// as they go, so that a small grid has one on each.
+    fn shares_columns(&self) -> bool {
+        let ranks: u32 = self.cluster.iter().product();
+        let ctas = self.running() * u64::from(ranks);
+        let crowded = ctas > u64::from(self.profile.sms) && self.residency().per_sm > 1;
+        crowded && self.program.allocates()
     }
 
     /// What of this launch fits on the device at once.

@@ -13,6 +13,9 @@
 //! tickets, grid barriers and persistent kernels work. A cluster that asks for one not yet launched
 //! (`clusterlaunchcontrol`) takes it from the same queue; in such a launch fewer clusters than fit
 //! may be resident, as on a device that others use too.
+//!
+//! Epochs are also for kernels of which several CTAs share the tensor memory of a multiprocessor:
+//! who has which columns is what they see of each other.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -140,12 +143,17 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
     let mut total = Tally::default();
     // Boxed, because those that stay move up in every epoch.
     let mut resident: Vec<Box<Cluster<'_>>> = Vec::new();
+    // Places of the device, the first on top.
+    let mut places: Vec<u64> = (0..per_wave.min(clusters)).rev().collect();
     let mut idle = 0;
     loop {
-        while (resident.len() as u64) < per_wave
+        while let Some(&place) = places.last()
             && let Some(index) = env.take_waiting()
         {
-            resident.push(Box::new(Cluster::new(env, index)));
+            places.pop();
+            let mut cluster = Cluster::new(env, index);
+            cluster.settle_in(place);
+            resident.push(Box::new(cluster));
         }
         if resident.is_empty() {
             return Ok(total);
@@ -169,6 +177,7 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
             match outcome {
                 Outcome::Done => {
                     changed = true;
+                    places.push(cluster.place);
                     total.add(cluster.end());
                 }
                 Outcome::Parked => running.push(cluster),
@@ -184,6 +193,9 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
 
 /// Every resident cluster polls for something that no one will write.
 fn hung(resident: &[Box<Cluster<'_>>], env: &Env<'_>, more: bool) -> Box<Fault> {
+    if let Some(cluster) = resident.iter().find(|cluster| cluster.lacks_columns()) {
+        return cluster.deadlock();
+    }
     let residency = env.residency();
     let kind = match more {
         true => FaultKind::NotResident {

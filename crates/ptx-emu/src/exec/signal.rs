@@ -7,9 +7,9 @@ use super::cluster::{Cluster, Flow};
 use super::copy::{Origin, SharedAt};
 use super::door::Agent;
 use super::mbarrier::Mbarrier;
-use super::warp::Wait;
+use super::warp::{Wait, Warp};
 use crate::fault::FaultKind;
-use crate::op::{Fence, Order, Scope};
+use crate::op::{Fence, Op, Order, Scope};
 
 /// Something that orders the accesses before it and those after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,10 @@ pub(crate) enum Signal {
     Fence(Fence),
     /// `wgmma.fence`
     WgmmaFence,
+    /// `tcgen05.fence::before_thread_sync` or `after_thread_sync`
+    TmemFence { after: bool },
+    /// `griddepcontrol.wait`: the launch before is over.
+    LaunchBefore,
     /// At a named barrier of the CTA.
     Bar { id: u32, over: u64, step: Step },
     /// At the barrier of the cluster.
@@ -107,6 +111,16 @@ impl Cluster<'_> {
         if let Some(ear) = &mut self.ear {
             ear.order(from, signal);
         }
+    }
+
+    /// Instructions that change nothing but what may be relied on.
+    pub(super) fn hint(&mut self, w: &Warp, mask: u32, op: &Op) {
+        let signal = match *op {
+            Op::TmemFence { after } => Signal::TmemFence { after },
+            Op::GridDep { wait: true } => Signal::LaunchBefore,
+            _ => return,
+        };
+        self.signal(w.origin(mask), signal);
     }
 
     /// A wait that went through at once, or the one to go into.

@@ -41,7 +41,7 @@ impl Cluster<'_> {
             Unit::Copy => return self.copy(w, mask, op),
             Unit::Matrix => return self.matrix(w, mask, op),
             Unit::TensorMemory => return self.tensor_memory(w, mask, op),
-            Unit::Hint => {}
+            Unit::Hint => self.hint(w, mask, op),
             Unit::Plain | Unit::Memory => misrouted(op),
         }
         Ok(Flow::Next)
@@ -380,7 +380,7 @@ mod tests {
             Unit::Branch | Unit::Frame | Unit::Report | Unit::Warp => &["units.rs"],
             Unit::Barrier | Unit::Copy | Unit::Matrix => &["units.rs"],
             Unit::TensorMemory => &["tcgen05/mod.rs"],
-            Unit::Hint => &[],
+            Unit::Hint => &["signal.rs"],
         }
     }
 

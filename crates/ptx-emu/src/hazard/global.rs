@@ -1,7 +1,7 @@
 //! What is remembered of global memory: the last write of each word and a few reads, by any
 //! cluster; and what was left at places that are read and written to tell others something.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::clock::{Knowledge, View};
 
@@ -51,6 +51,8 @@ pub(super) struct Global {
     room: usize,
     /// Bytes nobody watched because there was no room.
     pub(super) unwatched: u64,
+    /// Instructions that reached it.
+    pub(super) seen: BTreeSet<u32>,
     /// What was left where.
     places: HashMap<(usize, u64), BTreeMap<u64, View>>,
 }
@@ -62,6 +64,7 @@ impl Global {
             pages: HashMap::new(),
             room: (limit_bytes / page) as usize,
             unwatched: 0,
+            seen: BTreeSet::new(),
             places: HashMap::new(),
         }
     }
@@ -127,6 +130,21 @@ impl Global {
         write
             .map(|old| met(old, true))
             .or_else(|| read.map(|old| met(old, false)))
+    }
+
+    /// The last write of some bytes, or else a read of them that a write would come too early for.
+    pub(super) fn last(
+        &self,
+        (region, word): (usize, u64),
+        bytes: u8,
+        writes: bool,
+    ) -> Option<(Trace, bool)> {
+        let page = self.pages.get(&(region, word / WORDS as u64))?;
+        let cell = &page[(word % WORDS as u64) as usize];
+        let touches = |old: &Trace| old.bytes & bytes != 0;
+        let write = cell.write.filter(touches).map(|old| (old, true));
+        let mut reads = cell.reads.iter().flatten().filter(|_| writes);
+        write.or_else(|| reads.find(|old| touches(old)).map(|old| (*old, false)))
     }
 
     /// Leaves at a place what somebody knows.

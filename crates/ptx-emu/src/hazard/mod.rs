@@ -19,13 +19,18 @@ mod global;
 mod ledger;
 mod shadow;
 mod strands;
+mod tensors;
+mod wake;
 mod watcher;
 mod words;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use finding::{Finding, Hazard, Site};
+pub use finding::{Finding, Hazard, Site, Spot};
+pub use tensors::Region;
+pub use wake::Wake;
 
 use crate::exec::copy::Origin;
 use crate::exec::door::{Act, Agent, Ear, Listener};
@@ -34,11 +39,18 @@ use crate::memory::Memory;
 use crate::op::{Program, RegisterTrouble};
 use global::Global;
 use strands::Strands;
+use tensors::Tensors;
+use wake::Past;
 use watcher::Watcher;
 use words::Side;
 
 /// What to look at, and how strictly.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// ```
+/// let few = ptx_emu::Sanitize { clusters: Some(4), ..Default::default() };
+/// assert!(!few.strict);
+/// ```
+#[derive(Debug, Clone)]
 pub struct Sanitize {
     /// Clusters that are listened to, evenly spread; `None` for all.
     pub clusters: Option<u64>,
@@ -46,6 +58,11 @@ pub struct Sanitize {
     pub strict: bool,
     /// Bytes that may be spent on what is remembered of global memory.
     pub memory: u64,
+    /// What lies where in global memory. An allocation that holds a region may be used nowhere
+    /// but in its regions; of one that holds none nothing is said but its own name.
+    pub regions: Vec<Region>,
+    /// What the launch before did, if this one may begin before that is over.
+    pub after: Option<Wake>,
 }
 
 impl Default for Sanitize {
@@ -54,17 +71,23 @@ impl Default for Sanitize {
             clusters: None,
             strict: false,
             memory: 1 << 30,
+            regions: Vec::new(),
+            after: None,
         }
     }
 }
 
 /// What was found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Findings {
     /// One for each kind and pair of places, in the order of the source.
     pub all: Vec<Finding>,
+    /// Clusters that were listened to.
+    pub clusters: u64,
     /// Bytes of global memory that were not watched for want of memory.
     pub unwatched: u64,
+    /// What the launch did to global memory.
+    pub wake: Wake,
 }
 
 /// Something seen, before it has words.
@@ -72,7 +95,9 @@ struct Sighting {
     hazard: Hazard,
     here: Side,
     there: Option<Side>,
-    at: String,
+    /// The other one, where it was in the launch before: its instruction and what it did.
+    before: Option<(u32, Site)>,
+    at: Spot,
 }
 
 impl Sighting {
@@ -81,7 +106,8 @@ impl Sighting {
             hazard,
             here,
             there: None,
-            at: String::new(),
+            before: None,
+            at: Spot::default(),
         }
     }
 
@@ -92,7 +118,7 @@ impl Sighting {
         }
     }
 
-    fn at(self, at: String) -> Self {
+    fn at(self, at: Spot) -> Self {
         Self { at, ..self }
     }
 }
@@ -104,7 +130,9 @@ type Key = (Hazard, u32, Option<u32>);
 pub(crate) struct Detector<'l> {
     program: &'l Program,
     /// Allocations by their number: name and first address.
-    regions: Vec<(String, u64)>,
+    allocations: Vec<(String, u64)>,
+    tensors: Tensors,
+    after: Option<Wake>,
     grid: [u32; 3],
     cluster: [u32; 3],
     ctas_per_cluster: u32,
@@ -112,6 +140,7 @@ pub(crate) struct Detector<'l> {
     strict: bool,
     /// Every so many clusters one is listened to.
     stride: u64,
+    heard: AtomicU64,
     global: Mutex<Global>,
     found: Mutex<BTreeMap<Key, Finding>>,
 }
@@ -130,16 +159,19 @@ impl<'l> Detector<'l> {
             Some(wanted) => clusters.div_ceil(wanted.max(1)).max(1),
             None => 1,
         };
-        let regions = memory.regions().iter();
+        let allocations = memory.regions().iter();
         Self {
             program,
-            regions: regions.map(|r| (r.name.clone(), r.base)).collect(),
+            allocations: allocations.map(|r| (r.name.clone(), r.base)).collect(),
+            tensors: Tensors::new(memory, &sanitize.regions),
+            after: sanitize.after.clone(),
             grid,
             cluster,
             ctas_per_cluster: cluster.iter().product(),
             threads,
             strict: sanitize.strict,
             stride,
+            heard: AtomicU64::new(0),
             global: Mutex::new(Global::new(sanitize.memory)),
             found: Mutex::new(BTreeMap::new()),
         }
@@ -173,26 +205,39 @@ impl<'l> Detector<'l> {
         })
     }
 
-    fn shared_name(&self, cta: u32, address: u32) -> String {
+    fn shared_spot(&self, cta: u32, address: u32) -> Spot {
         let vars = self.program.shared.iter();
         let before = vars
             .filter(|var| var.address <= address)
             .filter(|var| var.size == 0 || address < var.address + var.size)
             .max_by_key(|var| var.address);
-        let whose = match self.ctas_per_cluster {
-            1 => String::new(),
-            _ => format!(" of CTA {cta} of the cluster"),
-        };
-        match before {
-            Some(var) => format!("shared {}+{:#x}{whose}", var.name, address - var.address),
-            None => format!("shared address {address:#x}{whose}"),
+        Spot {
+            space: "shared",
+            name: before.map_or_else(String::new, |var| var.name.clone()),
+            offset: before.map_or(0, |var| u64::from(address - var.address)),
+            address: Some(address.into()),
+            rank: (self.ctas_per_cluster > 1).then_some(cta),
+            detail: String::new(),
         }
     }
 
-    fn global_name(&self, region: usize, offset: u64) -> String {
-        match self.regions.get(region) {
-            Some((name, _)) => format!("{name}+{offset:#x}"),
-            None => format!("global offset {offset:#x}"),
+    fn global_spot(&self, region: usize, offset: u64) -> Spot {
+        let (name, base) = match self.allocations.get(region) {
+            Some((name, base)) => (name.as_str(), *base),
+            None => ("", 0),
+        };
+        let address = base + offset;
+        let (name, start, detail) = match self.tensors.name(region, offset) {
+            Some((tensor, start, detail)) => (tensor, base + start, detail),
+            None => (name, base, String::new()),
+        };
+        Spot {
+            space: "global",
+            name: name.to_owned(),
+            offset: address - start,
+            address: Some(address),
+            detail,
+            ..Spot::default()
         }
     }
 
@@ -210,17 +255,23 @@ impl<'l> Detector<'l> {
             hazard,
             here,
             there,
+            before,
             at,
         } = sighting;
-        let key = (hazard, here.from.pc, there.map(|there| there.from.pc));
+        let other = there.map(|there| there.from.pc);
+        let other = other.or(before.as_ref().map(|(pc, _)| *pc));
+        let key = (hazard, here.from.pc, other);
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let finding = found.entry(key).or_insert_with(|| {
-            let shared = at.starts_with("shared");
+            let shared = at.space == "shared";
             let (missing, remedy) = words::advice(hazard, &here, there.as_ref(), shared);
             Finding {
                 hazard,
                 here: self.site(cluster, &here),
-                there: there.map(|there| self.site(cluster, &there)),
+                there: match there {
+                    Some(there) => Some(self.site(cluster, &there)),
+                    None => before.map(|(_, site)| site),
+                },
                 at,
                 missing: missing.to_owned(),
                 remedy: remedy.to_owned(),
@@ -254,7 +305,11 @@ impl<'l> Detector<'l> {
                 hazard: kind,
                 here: side(hazard.at, here, Act::Read),
                 there: hazard.other.map(|pc| side(pc, there, Act::Write)),
-                at: "a register".to_owned(),
+                before: None,
+                at: Spot {
+                    space: "register",
+                    ..Spot::default()
+                },
             };
             self.report(0, sighting);
         }
@@ -265,12 +320,18 @@ impl<'l> Detector<'l> {
         self.report_registers();
         let found = self.found.into_inner();
         let global = self.global.into_inner();
+        let global = global.unwrap_or_else(PoisonError::into_inner);
+        let program = self.program;
+        let place = |pc: &u32| (*pc, Place::of(program, *pc, [0; 3], 0, 0));
+        let places = global.seen.iter().map(place).collect();
         Findings {
             all: found
                 .unwrap_or_else(PoisonError::into_inner)
                 .into_values()
                 .collect(),
-            unwatched: global.unwrap_or_else(PoisonError::into_inner).unwatched,
+            clusters: self.heard.into_inner(),
+            unwatched: global.unwatched,
+            wake: Wake::new(Past { global, places }),
         }
     }
 }
@@ -278,6 +339,7 @@ impl<'l> Detector<'l> {
 impl Listener for Detector<'_> {
     fn attend(&self, cluster: u64) -> Option<Box<dyn Ear + '_>> {
         let wanted = cluster.is_multiple_of(self.stride);
+        self.heard.fetch_add(wanted.into(), Ordering::Relaxed);
         wanted.then(|| Box::new(Watcher::new(self, cluster)) as Box<dyn Ear + '_>)
     }
 }

@@ -58,9 +58,14 @@ impl Strands {
         row * self.warps + warp
     }
 
+    /// Whether the launch before is over.
+    pub(super) fn launch_before(self) -> u32 {
+        5 * self.warps
+    }
+
     /// The first one that is free for a barrier.
     pub(super) fn first_barrier(self) -> u32 {
-        5 * self.warps
+        5 * self.warps + 1
     }
 }
 
@@ -80,6 +85,7 @@ mod tests {
             let fresh = seen.insert(strands.groups(warp, Groups::Products));
             assert_eq!(fresh, strands.warpgroup(warp) == warp);
         }
+        assert!(seen.insert(strands.launch_before()));
         assert!(seen.iter().all(|strand| *strand < strands.first_barrier()));
         assert_eq!(strands.place(strands.warp(1, 3)), (1, 3));
     }

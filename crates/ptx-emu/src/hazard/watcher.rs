@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::clock::Knowledge;
-use super::finding::Hazard;
+use super::finding::{Hazard, Spot};
 use super::global;
 use super::ledger::{Ledger, by_async_proxy};
 use super::shadow::{Actor, Met, Shadow, Trace};
@@ -160,7 +160,7 @@ impl<'d> Watcher<'d> {
             });
         });
         let here = Side::new(visit.agent, visit.act, visit.from);
-        let place = |address: u64| detector.shared_name(cta, address as u32);
+        let place = |address: u64| detector.shared_spot(cta, address as u32);
         if let Some((met, address)) = met {
             let sighting = judge_shared(ledger, &known, met, here, cta);
             if let Some(sighting) = sighting.filter(|s| detector.reports(s.hazard, visit.agent)) {
@@ -177,6 +177,7 @@ impl<'d> Watcher<'d> {
     }
 
     fn hear_global(&mut self, visit: &Visit<'_>, region: usize) {
+        self.within_tensors(visit, region);
         if visit.agent == Agent::MapFetch || visit.agent == Agent::Host {
             return;
         }
@@ -188,6 +189,29 @@ impl<'d> Watcher<'d> {
         };
         let kept = visit.from.work == 0;
         self.touch_global(visit, region, (strand, number), kept);
+    }
+
+    /// Whether an access keeps within the tensors of its allocation.
+    fn within_tensors(&self, visit: &Visit<'_>, region: usize) {
+        let tensors = &self.detector.tensors;
+        if tensors.contain(region, visit.bytes) {
+            return;
+        }
+        let (mut first, mut lanes) = (None, 0);
+        pieces(visit, |at, len, lane| {
+            if let Some(outside) = tensors.outside(region, at, len) {
+                first.get_or_insert(outside);
+                lanes |= 1 << lane;
+            }
+        });
+        let Some(first) = first else { return };
+        let from = Origin {
+            lanes: visit.from.lanes & lanes,
+            ..visit.from
+        };
+        let here = Side::new(visit.agent, visit.act, from);
+        let sighting = Sighting::one(Hazard::OutsideTensor, here);
+        self.report(sighting.at(self.detector.global_spot(region, first)));
     }
 
     fn touch_global(
@@ -240,8 +264,12 @@ impl<'d> Watcher<'d> {
             agent: words::number(visit.agent),
             generic: !proxied,
         };
-        let mut met = None;
+        let launch = self.ledger.strands.launch_before();
+        let after = self.detector.after.as_ref();
+        let after = after.filter(|_| known.own.generic.at(launch) == 0);
+        let (mut met, mut early) = (None, None);
         let mut memory = self.detector.global();
+        memory.seen.insert(visit.from.pc);
         pieces(visit, |first, len, lane| {
             each_word(first, len, |word, bytes| {
                 (new.lane, new.bytes) = (lane, bytes);
@@ -250,9 +278,21 @@ impl<'d> Watcher<'d> {
                 if met.is_none() {
                     met = what.map(|what| (what, word * 4));
                 }
+                if let (Some(wake), None) = (after, &early) {
+                    let old = wake.meets(at, bytes, writes);
+                    early = old.map(|old| (old, word * 4));
+                }
             });
         });
         drop(memory);
+        if let Some((before, address)) = early {
+            let here = Side::new(visit.agent, visit.act, visit.from);
+            let sighting = Sighting {
+                before: Some(before),
+                ..Sighting::one(Hazard::DependentLaunch, here)
+            };
+            self.report(sighting.at(self.detector.global_spot(region, address)));
+        }
         let Some((met, address)) = met else { return };
         let here = Side::new(visit.agent, visit.act, visit.from);
         let old = met.old;
@@ -276,7 +316,7 @@ impl<'d> Watcher<'d> {
             false => Hazard::Race,
         };
         let sighting = Sighting::two(hazard, here, there);
-        self.report(sighting.at(self.detector.global_name(region, address)));
+        self.report(sighting.at(self.detector.global_spot(region, address)));
     }
 
     /// Accesses that tell others something, or are told.
@@ -406,7 +446,7 @@ impl<'d> Watcher<'d> {
             let here = Side::new(Agent::Thread, Act::Read, from);
             let there = Side::new(Agent::Thread, Act::Write, made_at);
             let sighting = Sighting::two(Hazard::BarrierInit, here, there);
-            self.report(sighting.at(self.detector.shared_name(at.cta, at.offset)));
+            self.report(sighting.at(self.detector.shared_spot(at.cta, at.offset)));
         }
         if from.work == 0 {
             let now = self.ledger.warps[warp as usize].step;
@@ -452,9 +492,9 @@ impl<'d> Watcher<'d> {
             && issued != over
         {
             let here = Side::new(Agent::BulkCopy, Act::Write, from);
-            let place = self.detector.shared_name(at.cta, at.offset);
-            let phases = format!("{place}: issued in phase {issued}, signalled in phase {over}");
-            self.report(Sighting::one(Hazard::ExpectTx, here).at(phases));
+            let place = self.detector.shared_spot(at.cta, at.offset);
+            let detail = format!("issued in phase {issued}, signalled in phase {over}");
+            self.report(Sighting::one(Hazard::ExpectTx, here).at(Spot { detail, ..place }));
         }
     }
 
@@ -470,9 +510,9 @@ impl<'d> Watcher<'d> {
         let learnt = barrier.meeting.passed(over).clone();
         if over as u32 >= known_before + 2 && self.detector.strict {
             let here = Side::new(Agent::Thread, Act::Read, from);
-            let place = self.detector.shared_name(at.cta, at.offset);
-            let phases = format!("{place}: phase {over} after phase {known_before}");
-            self.report(Sighting::one(Hazard::ParityLap, here).at(phases));
+            let place = self.detector.shared_spot(at.cta, at.offset);
+            let detail = format!("phase {over} after phase {known_before}");
+            self.report(Sighting::one(Hazard::ParityLap, here).at(Spot { detail, ..place }));
         }
         if acquires(order) {
             self.ledger.teach(warp, |known| {
@@ -497,7 +537,7 @@ impl<'d> Watcher<'d> {
             let here = Side::new(Agent::Thread, Act::Write, from);
             let there = Side::new(Agent::Thread, Act::Read, *user);
             let sighting = Sighting::two(Hazard::BarrierInUse, here, there);
-            self.report(sighting.at(self.detector.shared_name(at.cta, at.offset)));
+            self.report(sighting.at(self.detector.shared_spot(at.cta, at.offset)));
         }
     }
 
@@ -507,8 +547,13 @@ impl<'d> Watcher<'d> {
         let aligned = inst.is_some_and(|inst| matches!(inst.op, Op::Bar { aligned: true, .. }));
         if aligned && count < 32 {
             let here = Side::new(Agent::Thread, Act::Read, from);
-            let lanes = format!("barrier {id}: lanes {:#010x} are missing", !from.lanes);
-            self.report(Sighting::one(Hazard::PartialWarp, here).at(lanes));
+            let spot = Spot {
+                space: "barrier",
+                name: id.to_string(),
+                detail: format!("lanes {:#010x} are missing", !from.lanes),
+                ..Spot::default()
+            };
+            self.report(Sighting::one(Hazard::PartialWarp, here).at(spot));
         }
     }
 }
@@ -623,7 +668,15 @@ impl Ear for Watcher<'_> {
             Signal::Cluster { over, step } => self.meets(from, None, over, step),
             Signal::Mbarrier { at, over, step } => self.mbarrier(from, at, over, step),
             // Lanes of a warp go together here; what they owe each other is not judged.
-            Signal::Warp | Signal::WgmmaFence => {}
+            Signal::Warp | Signal::WgmmaFence | Signal::TmemFence { .. } => {}
+            Signal::LaunchBefore => {
+                let (warp, launch) = (
+                    self.ledger.strand(from),
+                    self.ledger.strands.launch_before(),
+                );
+                self.ledger
+                    .teach(warp, |known| known.own.generic.raise(launch, 1));
+            }
         }
     }
 }

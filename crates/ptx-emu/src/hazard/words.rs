@@ -83,6 +83,10 @@ pub(super) fn advice(
             "nobody has written these bytes",
             "fill them, or do not read what lies beyond the tile",
         ),
+        Hazard::UninitialisedTensor => (
+            "nobody has written these columns and lanes since they were allocated",
+            "enable-input-d must be false the first time; write all lanes before they are read",
+        ),
         Hazard::UninitialisedRegister => ("no path gives it a value", "initialise the variable"),
         Hazard::HeldRegister => (
             "the product is still in flight",
@@ -91,6 +95,14 @@ pub(super) fn advice(
         Hazard::WgmmaFence => (
             "no wgmma.fence between the change of the register and the product that uses it",
             "wgmma.fence before the first wgmma that follows",
+        ),
+        Hazard::RegisterBudget => (
+            "the registers of the CTA do not suffice for it",
+            "setmaxnreg.dec in other warps first; all together no more than the kernel is launched with",
+        ),
+        Hazard::BarrierCount => (
+            "the arrivals of a phase are not those it was initialised for",
+            "mbarrier.init with the number of arrivals of a phase",
         ),
         Hazard::BarrierInit => (
             "its initialisation is not ordered before this use",

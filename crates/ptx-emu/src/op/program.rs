@@ -254,6 +254,12 @@ impl Program {
         self.insts.iter().any(|inst| inst.op.communicates())
     }
 
+    /// Whether it allocates tensor memory.
+    pub(crate) fn allocates(&self) -> bool {
+        let allocates = |inst: &Inst| matches!(inst.op, Op::TmemAlloc { .. });
+        self.insts.iter().any(allocates)
+    }
+
     /// Whether it takes over clusters that have not been launched.
     pub(crate) fn cancels(&self) -> bool {
         let cancels = |inst: &Inst| matches!(inst.op, Op::TryCancel { .. });

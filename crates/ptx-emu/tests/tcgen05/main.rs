@@ -6,6 +6,7 @@ mod hazards;
 mod moves;
 mod pairs;
 mod products;
+mod residency;
 
 use ptx_emu::{Config, Launch, LaunchError, Memory, MmaMode, Module, Params, Profile, Report};
 

@@ -38,12 +38,16 @@ __device__ __forceinline__ bool mbarrier_try_wait(u64& barrier, u32 parity) {
   return done != 0;
 }
 
+__device__ __forceinline__ void mbarrier_wait_unstamped(u64& barrier, u32 parity) {
+  while (!mbarrier_try_wait(barrier, parity)) {
+  }
+}
+
 // Returns once the phase of this parity has completed. A fresh barrier counts
 // as having completed parity 1, so a producer's first wait on "empty" passes.
 __device__ __forceinline__ void mbarrier_wait(u64& barrier, u32 parity) {
   DGX_STAMP_WAIT(phase);
-  while (!mbarrier_try_wait(barrier, parity)) {
-  }
+  mbarrier_wait_unstamped(barrier, parity);
 }
 
 }  // namespace dgx::ptx

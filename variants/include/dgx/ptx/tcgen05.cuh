@@ -3,6 +3,7 @@
 // One thread issues them; every active thread that gets here issues its own.
 // They finish in the background: a commit tells a barrier when.
 #pragma once
+#include <dgx/ptx/mbarrier.cuh>
 #include <dgx/ptx/tmem.cuh>
 
 namespace dgx::ptx {
@@ -88,5 +89,14 @@ __device__ __forceinline__ void mma_commit_pair(u64& barrier) {
 // another's.
 __device__ __forceinline__ void tensor_fence_before() { asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory"); }
 __device__ __forceinline__ void tensor_fence_after() { asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory"); }
+
+// Waits for a barrier that a commit tells of products; they may be read then.
+__device__ __forceinline__ void mma_wait(u64& barrier, u32 parity) {
+  {
+    DGX_STAMP_WAIT(products);
+    mbarrier_wait_unstamped(barrier, parity);
+  }
+  tensor_fence_after();
+}
 
 }  // namespace dgx::ptx

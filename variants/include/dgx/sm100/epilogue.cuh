@@ -14,6 +14,7 @@ constexpr int CHUNK = 16;  // columns read at a time: 32 bytes of C
 // All 32 lanes take part, whether their row exists or not.
 template <int Columns, typename Use>
 __device__ __forceinline__ void each_chunk(u32 columns, Use use) {
+  DGX_STAMP(epilogue);
 #pragma unroll 1
   for (u32 column = 0; column < Columns; column += CHUNK) {
     float product[CHUNK];
@@ -26,6 +27,7 @@ __device__ __forceinline__ void each_chunk(u32 columns, Use use) {
 // Calls use(column, gate, up) for both accumulators.
 template <int Columns, typename Use>
 __device__ __forceinline__ void each_chunk(u32 gate_columns, u32 up_columns, Use use) {
+  DGX_STAMP(epilogue);
 #pragma unroll 1
   for (u32 column = 0; column < Columns; column += CHUNK) {
     float gate[CHUNK], up[CHUNK];

@@ -8,6 +8,7 @@ using Shared = Staging<BM, BN, 2, STAGES>;
 static_assert(BK == STEP && sizeof(Shared) <= SMEM);
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
   const Tile tile = find_tile_by_walk<BM, BN>(args, blockIdx.x, MAPS);
   const Group& group = *tile.group;

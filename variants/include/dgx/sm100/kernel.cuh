@@ -34,8 +34,7 @@ __device__ __forceinline__ void close(const Tensor& tmem) {
 // All threads, until the MMAs of the turn-th tile are done.
 template <typename Shared>
 __device__ __forceinline__ void wait_for_products(Shared& shared, u32 turn = 0) {
-  ptx::mbarrier_wait(shared.done, turn % 2);
-  ptx::tensor_fence_after();
+  ptx::mma_wait(shared.done, turn % 2);
 }
 
 }  // namespace dgx

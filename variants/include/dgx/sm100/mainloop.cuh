@@ -60,6 +60,7 @@ __device__ __forceinline__ void multiply_step(Shared& shared, u32 turn, const ty
   const auto& stage = shared.stage[slot];
   ptx::mbarrier_wait(shared.full[slot], turn / Shared::SLOTS % 2);
   ptx::tensor_fence_after();
+  DGX_STAMP(multiply);
   const u64 a_tile = ptx::operand_descriptor(ptx::shared_address(stage.a.nibbles));
 #pragma unroll
   for (int k64 = 0; k64 < K64S; ++k64) {

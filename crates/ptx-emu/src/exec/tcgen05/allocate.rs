@@ -1,10 +1,10 @@
 //! `tcgen05.alloc`, `dealloc` and `relinquish_alloc_permit`.
 
 use super::super::adversary::Delivery;
-use super::super::cluster::{Cluster, Flow};
+use super::super::cluster::{Cluster, Cta, Flow};
 use super::super::door::{Act, Agent};
 use super::super::sync::illegal;
-use super::super::warp::{Wait, Warp};
+use super::super::warp::{State, Wait, Warp};
 use super::tmem::{Ask, GRANULE, Piece, split};
 use super::{Checked, Ctas, uniform, whole_warp};
 use crate::fault::{Fault, FaultKind, Place};
@@ -49,18 +49,21 @@ impl Cluster<'_> {
             )));
         }
         let to = self.shared_operand(w, dst, 0, 4, true)?;
+        let shares = self.env.multiprocessors.is_some();
+        if shares && !w.granted {
+            return Ok(Flow::Again(Wait::Communication));
+        }
         let found = match ctas.peer(own) {
-            None => tmem.find(columns),
-            Some(peer) => self.ask_with(w, peer, columns)?,
+            None => self.find_columns(ctas, columns),
+            Some(_) => self.ask_together(w, ctas, columns)?,
         };
         let Some(first) = found else {
-            self.counters.barrier_waits += 1;
+            self.counters.barrier_waits += u64::from(!shares);
             return Ok(Flow::Again(Wait::Columns { columns }));
         };
         if ctas.count == 1 {
             let pc = w.pc;
-            let piece = Piece { first, columns, pc };
-            self.ctas[own].tmem.take(piece);
+            self.take_columns(own, Piece { first, columns, pc });
         }
         self.progress += 1;
         self.pass_shared_piece((Agent::Thread, w.origin(1)), to, 4, Act::Write);
@@ -69,9 +72,60 @@ impl Cluster<'_> {
         Ok(Flow::Next)
     }
 
+    /// Columns that are free in each of the CTAs.
+    fn find_columns(&self, ctas: Ctas, columns: u32) -> Option<u32> {
+        match &self.env.multiprocessors {
+            // Both CTAs of a pair have the same.
+            None => self.ctas[ctas.first].tmem.find(columns),
+            Some(all) => {
+                let sms = ctas.all().map(|cta| self.ctas[cta].tmem.sm);
+                all.find(&sms.collect::<Vec<_>>(), columns)
+            }
+        }
+    }
+
+    fn take_columns(&mut self, cta: usize, piece: Piece) {
+        let Cta { id, tmem, .. } = &mut self.ctas[cta];
+        tmem.take(piece);
+        if let Some(all) = &self.env.multiprocessors {
+            all.take(tmem.sm, *id, piece);
+        }
+    }
+
+    /// Lets the others on its multiprocessors have what was freed; whether anything was.
+    pub(in crate::exec) fn release_columns(&mut self) -> bool {
+        let Some(all) = &self.env.multiprocessors else {
+            return false;
+        };
+        let mut any = false;
+        for tmem in self.ctas.iter_mut().map(|cta| &mut cta.tmem) {
+            for piece in tmem.freed.drain(..) {
+                all.free(tmem.sm, &piece);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Puts the cluster into a place of the device: its CTAs on as many multiprocessors.
+    pub(in crate::exec) fn settle_in(&mut self, place: u64) {
+        let (sms, ranks) = (u64::from(self.env.profile.sms), self.ctas.len() as u64);
+        self.place = place;
+        for (cta, rank) in self.ctas.iter_mut().zip(0..) {
+            cta.tmem.sm = ((place * ranks + rank) % sms) as u32;
+        }
+    }
+
+    /// Whether one of its allocations waits.
+    pub(in crate::exec) fn lacks_columns(&self) -> bool {
+        let lacks = |w: &Warp| matches!(w.state, State::Waiting(Wait::Columns { .. }));
+        self.warps().any(lacks)
+    }
+
     /// Allocates in both CTAs of a pair once both have asked.
-    fn ask_with(&mut self, w: &Warp, peer: usize, columns: u32) -> Checked<Option<u32>> {
+    fn ask_together(&mut self, w: &Warp, ctas: Ctas, columns: u32) -> Checked<Option<u32>> {
         let own = w.cta as usize;
+        let peer = own ^ 1;
         match self.ctas[own].tmem.ask {
             // Another warp of this CTA is before.
             Some(ask) if ask.warp != w.index => return Ok(None),
@@ -103,13 +157,12 @@ impl Cluster<'_> {
                 other.columns
             )));
         }
-        let Some(first) = self.ctas[own].tmem.find(columns) else {
+        let Some(first) = self.find_columns(ctas, columns) else {
             return Ok(None);
         };
         for (cta, ask) in [(own, ask), (peer, other)] {
             let pc = ask.pc;
-            let piece = Piece { first, columns, pc };
-            self.ctas[cta].tmem.take(piece);
+            self.take_columns(cta, Piece { first, columns, pc });
         }
         self.ctas[own].tmem.ask = None;
         self.ctas[peer].tmem.ask = Some(Ask {
@@ -121,6 +174,10 @@ impl Cluster<'_> {
 
     /// Whether an allocation that waits may be tried again.
     pub(in crate::exec) fn columns_free(&self, cta: usize, warp: usize, columns: u32) -> bool {
+        if self.env.multiprocessors.is_some() {
+            // Between epochs, all in their turn.
+            return false;
+        }
         let tmem = &self.ctas[cta].tmem;
         if tmem.group != Some(CtaGroup::Pair) {
             return tmem.find(columns).is_some();
@@ -139,6 +196,14 @@ impl Cluster<'_> {
     /// What an allocation waits for, in words.
     pub(in crate::exec) fn columns_wanted(&self, cta: usize, columns: u32) -> String {
         let tmem = &self.ctas[cta].tmem;
+        if let Some(all) = &self.env.multiprocessors
+            && (tmem.ask.is_none() || self.ctas[cta ^ 1].tmem.ask.is_some())
+        {
+            return format!(
+                "tcgen05.alloc: {columns} columns wanted, {}",
+                all.tell(tmem.sm)
+            );
+        }
         match tmem.find(columns) {
             Some(_) => {
                 "tcgen05.alloc of cta_group::2: the other CTA of the pair has not come".to_owned()
@@ -179,7 +244,11 @@ impl Cluster<'_> {
             )));
         }
         self.idle_columns(ctas, own, &piece)?;
-        self.ctas[own].tmem.pieces.remove(place);
+        let tmem = &mut self.ctas[own].tmem;
+        tmem.pieces.remove(place);
+        if self.env.multiprocessors.is_some() {
+            tmem.freed.push(piece);
+        }
         self.progress += 1;
         // Whether it waits for the other CTA to do the same is left open.
         match ctas.peer(own) {

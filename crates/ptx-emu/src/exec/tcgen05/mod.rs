@@ -9,6 +9,7 @@
 mod allocate;
 mod issue;
 mod moves;
+mod multiprocessors;
 mod perform;
 mod tmem;
 
@@ -20,6 +21,7 @@ use crate::fault::FaultKind;
 use crate::op::{CtaGroup, Op, R32};
 
 pub(crate) use moves::{Loaded, Stored};
+pub(crate) use multiprocessors::Multiprocessors;
 pub(crate) use tmem::Tmem;
 
 type Checked<T> = Result<T, Box<FaultKind>>;

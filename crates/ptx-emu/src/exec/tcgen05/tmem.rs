@@ -62,6 +62,10 @@ pub(crate) struct Tmem {
     pub(super) ask: Option<Ask>,
     /// What has been issued and not performed.
     pub(super) queue: VecDeque<Issued>,
+    /// The multiprocessor, where its columns are shared with other CTAs.
+    pub(super) sm: u32,
+    /// Freed, and not yet known to those.
+    pub(super) freed: Vec<Piece>,
 }
 
 impl Tmem {
@@ -90,15 +94,9 @@ impl Tmem {
         COLUMNS as u32 - self.pieces.iter().map(|p| p.columns).sum::<u32>()
     }
 
-    /// The first free run of so many columns that begins at a multiple of them.
+    /// Where so many columns can be had.
     pub(super) fn find(&self, columns: u32) -> Option<u32> {
-        let free = |first: u32| {
-            let meets = |p: &Piece| p.first < first + columns && first < p.first + p.columns;
-            !self.pieces.iter().any(meets)
-        };
-        (0..COLUMNS as u32)
-            .step_by(columns as usize)
-            .find(|&first| free(first))
+        first_run(&self.pieces, columns)
     }
 
     /// Takes columns, whose contents are nobody's.
@@ -143,6 +141,17 @@ impl Tmem {
             }
         }
     }
+}
+
+/// The first run of so many columns beside these that begins at a multiple of them.
+pub(super) fn first_run(taken: &[Piece], columns: u32) -> Option<u32> {
+    let free = |first: u32| {
+        let meets = |p: &Piece| p.first < first + columns && first < p.first + p.columns;
+        !taken.iter().any(meets)
+    };
+    (0..COLUMNS as u32)
+        .step_by(columns as usize)
+        .find(|&first| free(first))
 }
 
 /// The lane and column of an address. Bits above the 128 lanes are ignored.

@@ -1,0 +1,59 @@
+//! What a launch did to global memory, for the next one that may begin before it is over.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::finding::Site;
+use super::global::{Global, Trace};
+use super::words::{self, Side};
+use crate::exec::copy::Origin;
+use crate::exec::door::Act;
+use crate::fault::Place;
+
+/// What a launch did to global memory: [`Sanitize::after`](super::Sanitize::after) gives it to the
+/// next one, if that may begin before this one is over.
+#[derive(Clone, Default)]
+pub struct Wake(Option<Arc<Past>>);
+
+/// A launch that may still be at work.
+pub(super) struct Past {
+    pub(super) global: Global,
+    /// Where its instructions stand that reached global memory.
+    pub(super) places: HashMap<u32, Place>,
+}
+
+impl Wake {
+    pub(super) fn new(past: Past) -> Self {
+        Self(Some(Arc::new(past)))
+    }
+
+    /// An access of the launch before that one of this launch must not meet.
+    pub(super) fn meets(&self, at: (usize, u64), bytes: u8, writes: bool) -> Option<(u32, Site)> {
+        let past = self.0.as_ref()?;
+        let (old, wrote) = past.global.last(at, bytes, writes)?;
+        Some((old.pc, past.site(&old, wrote)?))
+    }
+}
+
+impl Past {
+    fn site(&self, old: &Trace, wrote: bool) -> Option<Site> {
+        let act = if wrote { Act::Write } else { Act::Read };
+        let side = Side::new(words::agent(old.agent), act, Origin::default());
+        let place = self.places.get(&old.pc)?;
+        Some(Site {
+            deed: side.deed(),
+            place: Place {
+                warp: old.warp,
+                lanes: 1 << old.lane,
+                ..place.clone()
+            },
+        })
+    }
+}
+
+impl fmt::Debug for Wake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Wake")
+    }
+}

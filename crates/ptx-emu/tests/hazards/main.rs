@@ -1,0 +1,113 @@
+//! Each kind of hazard, planted in a kernel that may well give the right answer: it is found, with
+//! the lines of both sides; and of the correct twin nothing is said.
+
+mod memory;
+
+use ptx_emu::{
+    Config, DevicePtr, Finding, Findings, Hazard, Launch, Memory, Module, Params, Region, Sanitize,
+};
+
+/// A kernel and its broken twin. What stands between `<<` and `>>` is in the correct one; behind a
+/// `||` there is what the broken one has instead. The broken one's two sides stand on the lines
+/// that end in `//here` and `//there`.
+struct Planted {
+    hazard: Hazard,
+    target: &'static str,
+    /// What comes before the body: variables of the module.
+    module: &'static str,
+    body: &'static str,
+    launch: Launch,
+    sanitize: Sanitize,
+}
+
+impl Planted {
+    fn new(hazard: Hazard, body: &'static str) -> Self {
+        Self {
+            hazard,
+            target: "sm_90a",
+            module: "",
+            body,
+            launch: Launch::new("k").block([128, 1, 1]),
+            sanitize: Sanitize::default(),
+        }
+    }
+
+    /// The text of one of the twins.
+    fn text(&self, correct: bool) -> String {
+        let mut body = String::new();
+        let mut rest = self.body;
+        while let Some((before, after)) = rest.split_once("<<") {
+            let (choice, after) = after.split_once(">>").expect("`>>` follows `<<`");
+            let (good, bad) = choice.split_once("||").unwrap_or((choice, ""));
+            body.push_str(before);
+            body.push_str(if correct { good } else { bad });
+            rest = after;
+        }
+        body.push_str(rest);
+        format!(
+            ".version 8.8\n.target {}\n.address_size 64\n{}
+.visible .entry k(.param .u64 out, .param .u64 in) {{
+.reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %rd<12>; .reg .f32 %f<80>;
+.shared .align 8 .b64 full[8]; .shared .align 8 .b64 empty[8];
+.shared .align 1024 .b8 tile[16384];
+ld.param.u64 %rd1, [out]; ld.param.u64 %rd8, [in]; mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
+shr.u32 %r18, %r1, 5; and.b32 %r19, %r1, 31; mov.u32 %r4, tile; mov.u32 %r5, full;
+shl.b32 %r2, %r1, 2; add.u32 %r2, %r2, %r4;
+{body}
+ret; }}",
+            self.target, self.module
+        )
+    }
+
+    fn run(&self, correct: bool, seed: u64) -> (Findings, bool) {
+        let text = self.text(correct);
+        let module = Module::load(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let mut memory = Memory::new();
+        let out = memory.alloc_named("out", 1 << 16).expect("room");
+        let input = memory.alloc_named("in", 1 << 16).expect("room");
+        let config = Config {
+            seed,
+            step_limit: 5_000_000,
+            profile: match self.target {
+                "sm_90a" => ptx_emu::Profile::H200,
+                _ => ptx_emu::Profile::B200,
+            },
+            ..Config::default()
+        };
+        let params = Params::new().pointer(out).pointer(input);
+        let launch = self.launch.clone().config(config).params(params);
+        let (report, found) = launch.run_sanitized(&module, &mut memory, &self.sanitize);
+        assert!(
+            report.is_ok() || !correct,
+            "the correct twin faults: {report:?}"
+        );
+        (found, report.is_err())
+    }
+
+    /// Of the correct twin nothing is said, and of the broken one this, whatever the schedule.
+    #[track_caller]
+    fn check(&self) -> Finding {
+        let broken = self.text(false);
+        let line = |mark: &str| {
+            let at = broken.lines().position(|line| line.ends_with(mark));
+            at.map(|line| line as u32 + 1)
+        };
+        let mut first = None;
+        for seed in 0..4 {
+            let (found, _) = self.run(true, seed);
+            assert!(found.all.is_empty(), "correct, {seed}: {:#?}", found.all);
+            let (found, _) = self.run(false, seed);
+            let kinds = found.all.iter().filter(|f| f.hazard == self.hazard);
+            let lines = |f: &&Finding| {
+                let here = Some(f.here.place.ptx_line) == line("//here");
+                here && f.there.as_ref().map(|site| site.place.ptx_line) == line("//there")
+            };
+            let Some(finding) = kinds.clone().find(lines) else {
+                panic!("seed {seed}: {:#?}\n{broken}", found.all);
+            };
+            first.get_or_insert(finding.clone());
+        }
+        first.expect("four were tried")
+    }
+}

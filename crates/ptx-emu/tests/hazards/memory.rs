@@ -1,0 +1,112 @@
+//! Global memory: tensors and launches.
+
+use super::*;
+
+#[test]
+fn a_tensor_is_left_within_its_allocation() {
+    let whole = Planted::new(
+        Hazard::OutsideTensor,
+        "add.s64 %rd4, %rd8, %rd2;
+         ld.global.u32 %r7, [%rd4+<<128||256>>]; //here
+         st.global.u32 [%rd3], %r7;",
+    );
+    let base = Memory::new().alloc(1 << 16).expect("room").0;
+    // Memory is laid out the same way in every run.
+    let region = |name: &str, at: u64, len: u64| Region {
+        name: name.to_owned(),
+        start: DevicePtr(at),
+        len,
+    };
+    let sanitize = |input: u64| Sanitize {
+        regions: vec![region("b1", input, 640), region("b2", input + 1024, 1024)],
+        ..Sanitize::default()
+    };
+    let input = {
+        let mut memory = Memory::new();
+        assert_eq!(memory.alloc(1 << 16).expect("room").0, base);
+        memory.alloc(1 << 16).expect("room").0
+    };
+    let found = Planted {
+        sanitize: sanitize(input),
+        ..whole
+    }
+    .check();
+    assert_eq!(found.at.name, "b1");
+    assert_eq!(found.at.offset, 640);
+    assert_eq!(found.at.address, Some(input + 640));
+    assert_eq!(found.at.detail, "0 bytes past its end");
+    assert_eq!(
+        (found.here.place.warp, found.here.place.lanes),
+        (3, u32::MAX)
+    );
+}
+
+/// A launch that writes, and one that may begin before that is over.
+fn dependent(wait: &str) -> Findings {
+    let text = format!(
+        ".version 8.8\n.target sm_90a\n.address_size 64
+.visible .entry first(.param .u64 out) {{
+.reg .b32 %r<4>; .reg .b64 %rd<4>; ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
+griddepcontrol.launch_dependents;
+st.global.u32 [%rd1], %r1;
+ret; }}
+.visible .entry second(.param .u64 out) {{
+.reg .b32 %r<4>; .reg .b64 %rd<4>; ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
+{wait}
+ld.global.u32 %r2, [%rd1];
+st.global.u32 [%rd1+4096], %r2;
+ret; }}"
+    );
+    let module = Module::load(&text).expect("it lowers");
+    let mut memory = Memory::new();
+    let out = memory.alloc_named("out", 1 << 16).expect("room");
+    let launch = |name: &str| {
+        let params = Params::new().pointer(out);
+        Launch::new(name).block([64, 1, 1]).params(params)
+    };
+    let (ran, first) = launch("first").run_sanitized(&module, &mut memory, &Sanitize::default());
+    ran.expect("a correct kernel");
+    assert!(first.all.is_empty(), "{:#?}", first.all);
+    let after = Sanitize {
+        after: Some(first.wake),
+        ..Sanitize::default()
+    };
+    let (ran, found) = launch("second").run_sanitized(&module, &mut memory, &after);
+    ran.expect("a correct kernel");
+    found
+}
+
+#[test]
+fn a_dependent_launch_reads_before_it_waits() {
+    for wait in [
+        "griddepcontrol.wait;",
+        // One warp waits, a barrier tells the other.
+        "setp_warp",
+    ] {
+        let wait = wait.replace(
+            "setp_warp",
+            ".reg .pred %p; setp.ge.u32 %p, %r1, 32; @%p bra MET; griddepcontrol.wait; MET: bar.sync 0;",
+        );
+        let found = dependent(&wait);
+        assert!(found.all.is_empty(), "{:#?}", found.all);
+    }
+    let found = dependent("").all;
+    let [finding] = &found[..] else {
+        panic!("{found:#?}")
+    };
+    assert_eq!(finding.hazard, Hazard::DependentLaunch);
+    assert_eq!(
+        (
+            finding.here.place.kernel.as_str(),
+            finding.here.place.ptx_line
+        ),
+        ("second", 14)
+    );
+    let there = finding.there.as_ref().expect("the launch before");
+    assert_eq!(
+        (there.place.kernel.as_str(), there.place.ptx_line),
+        ("first", 8)
+    );
+}

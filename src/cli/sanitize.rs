@@ -1,0 +1,236 @@
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Globals, runs};
+use crate::catalog::{Catalog, Contender};
+use crate::compile::Limits;
+use crate::config::{Round, Selection, target};
+use crate::diagnostic::{CommandError, InputError};
+use crate::domain::{Device, Exit};
+use crate::export::hazards;
+use crate::present::hazards_text;
+use crate::sanitize::{self, Course, Examined, Inquiry, Task};
+use crate::sweep::Progress;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  dgx sanitize swap-ab
+  dgx sanitize configs/round4.toml --schedules 16
+  dgx sanitize mine --shape 40x128x512+5x256x256 --schedule 3
+  dgx sanitize configs/smoke.toml --round-shapes --export-junit hazards.xml
+
+Exits 3 where a contender is racy, wrong or does not end and its variant does
+not declare it. docs/races.md says what is found and what is not.")]
+pub(super) struct Args {
+    /// Contender (a variant, or one of its parameter choices), or a round file
+    #[arg(value_name = "CONTENDER|ROUND.toml")]
+    subject: String,
+    /// Legal orders of warps and copies to try; the first is what the results
+    /// of the others are held against
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    schedules: u32,
+    /// One order alone, by its seed, as a finding says it
+    #[arg(long, value_name = "SEED", conflicts_with = "schedules")]
+    schedule: Option<u64>,
+    /// Shape to run on, as MxNxK, groups joined by +; may be given several
+    /// times [default: small ones that reach what the contender can do]
+    #[arg(long, value_name = "MxNxK[+…]")]
+    shape: Vec<String>,
+    /// The round's own shapes
+    #[arg(long, conflicts_with = "shape")]
+    round_shapes: bool,
+    /// Multiprocessors of the device for --shape and --round-shapes [default:
+    /// the target's]: few of them, and CTAs take several tiles each
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    sms: Option<u32>,
+    /// Device: h200, h100, b200, or a file like those in configs/targets/
+    #[arg(long, value_name = "NAME|FILE", default_value = "h200")]
+    target: String,
+    /// Also what hardware forgives
+    #[arg(long)]
+    strict: bool,
+    /// Seconds after which a call counts as hung
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = runs::seconds)]
+    timeout: f64,
+    /// Write every cell with its findings as JSON
+    #[arg(long, value_name = "FILE")]
+    export_json: Option<PathBuf>,
+    /// Write JUnit XML, a test case for each cell
+    #[arg(long, value_name = "FILE")]
+    export_junit: Option<PathBuf>,
+}
+
+/// Looks for what a right result does not show, and says where it is.
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let config = Some(Path::new(&args.subject)).filter(|path| is_round(path));
+    runs::probe([&args.export_json, &args.export_junit], config)?;
+    let device = target::find(&args.target)?;
+    let catalog = Catalog::open(&globals.variants)?;
+    let round = match config {
+        Some(path) => Round::read(path)?,
+        None => sanitize::round(&[], sanitize::ANY)?,
+    };
+    let contenders = contenders(&args, &round, config.is_some(), &catalog, &device)?;
+    let courses = courses(&args, &round, config.is_some(), &device)?;
+    let mut tasks = Vec::new();
+    for contender in &contenders {
+        let own = sanitize::tasks(&round, contender, &courses, &catalog, &device)?;
+        if own.is_empty() {
+            remark!(
+                "{}: takes none of the small shapes; name one with --shape",
+                contender.id
+            );
+        }
+        tasks.extend(own);
+    }
+    somebody_runs(&tasks)?;
+    let compiler = runs::compiler(
+        Limits::default(),
+        "run through scripts/dgx, which fetches NVRTC",
+    )?;
+    let inquiry = Inquiry {
+        schedules: match args.schedule {
+            Some(seed) => vec![seed],
+            None => (0..u64::from(args.schedules)).collect(),
+        },
+        strict: args.strict,
+        time_limit: Duration::from_secs_f64(args.timeout),
+    };
+    let progress = Progress::new();
+    let bar = progress.stage("sanitize", tasks.len());
+    let examined = sanitize::examine_all(&tasks, &inquiry, &compiler, &bar)?;
+    bar.done("");
+    let again = |cell: &Examined| again(cell, &args, globals);
+    let written = runs::write_all([
+        (&args.export_json, &|| {
+            hazards::json(&examined, &inquiry, &again)
+        }),
+        (&args.export_junit, &|| hazards::junit(&examined)),
+    ]);
+    say!(
+        "{}",
+        hazards_text(
+            &examined,
+            inquiry.schedules.len(),
+            &again,
+            &runs::style(globals)
+        )
+    );
+    written?;
+    Ok(match sanitize::surprises(&examined).is_empty() {
+        true => Exit::Done,
+        false => Exit::Unexpected,
+    })
+}
+
+fn is_round(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "toml")
+}
+
+/// Everybody who is meant.
+fn contenders(
+    args: &Args,
+    round: &Round,
+    of_round: bool,
+    catalog: &Catalog,
+    device: &Device,
+) -> Result<Vec<Contender>, CommandError> {
+    let selections = match of_round {
+        true => round.contenders.clone(),
+        false => vec![runs::selection(&args.subject)?],
+    };
+    let mut contenders = Vec::new();
+    for Selection {
+        variant, params, ..
+    } in &selections
+    {
+        let variant = catalog.variant_on(variant, device.chip)?;
+        let chosen = variant.contenders(params);
+        if chosen.is_empty() {
+            let message = format!("`{}` is no choice of its parameters", args.subject);
+            return Err(InputError::new(message, "see `dgx list`").into());
+        }
+        contenders.extend(chosen);
+    }
+    Ok(contenders)
+}
+
+/// Where they are sent, if the command line says it.
+fn courses(
+    args: &Args,
+    round: &Round,
+    of_round: bool,
+    device: &Device,
+) -> Result<Vec<Course>, CommandError> {
+    if args.round_shapes && !of_round {
+        let message = format!("--round-shapes: `{}` is no round", args.subject);
+        return Err(InputError::new(message, "name a round file, or shapes with --shape").into());
+    }
+    let shapes = match args.round_shapes {
+        true => round.shapes.clone(),
+        false => (args.shape.iter())
+            .map(|text| sanitize::parse_shape(text))
+            .collect::<Result<_, _>>()?,
+    };
+    if shapes.is_empty() && args.sms.is_some() {
+        let message = "--sms is for shapes that are named";
+        return Err(InputError::new(message, "say --shape as well").into());
+    }
+    let course = |shape| Course {
+        shape,
+        sms: args.sms.unwrap_or(device.limits.sms),
+        reaches: "",
+    };
+    Ok(shapes.into_iter().map(course).collect())
+}
+
+/// Shapes that nobody takes are the user's mistake.
+fn somebody_runs(tasks: &[Task]) -> Result<(), CommandError> {
+    let refusals: Option<Vec<&str>> = tasks.iter().map(Task::refusal).collect();
+    match refusals.as_deref() {
+        None => Ok(()),
+        Some([]) => Err(InputError::new(
+            "there is nothing to run: no contender takes any of the small shapes",
+            "name a shape it takes with --shape MxNxK",
+        )
+        .into()),
+        Some([first, ..]) => {
+            let Task {
+                contender, course, ..
+            } = &tasks[0];
+            let message = format!(
+                "{} does not take {}: {first}",
+                contender.id, course.shape.name
+            );
+            Err(InputError::new(message, "its front matter says what it requires").into())
+        }
+    }
+}
+
+/// The command that shows a cell's odd schedule again.
+fn again(cell: &Examined, args: &Args, globals: &Globals) -> String {
+    let mut words = vec!["dgx sanitize".to_owned(), cell.contender.to_string()];
+    let shape = &cell.course.shape;
+    let sizes: Vec<String> = (shape.groups.iter())
+        .map(|g| format!("{}x{}x{}", g.m, g.n, g.k))
+        .collect();
+    words.push(format!(
+        "--shape {} --sms {}",
+        sizes.join("+"),
+        cell.course.sms
+    ));
+    if let Some(odd) = &cell.odd {
+        words.push(format!("--schedule {}", odd.schedule));
+    }
+    if args.target != "h200" {
+        words.push(format!("--target {}", args.target));
+    }
+    if args.strict {
+        words.push("--strict".to_owned());
+    }
+    for folder in &globals.variants {
+        words.push(format!("--variants {}", crate::domain::typed(folder)));
+    }
+    words.join(" ")
+}

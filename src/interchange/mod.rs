@@ -1,0 +1,112 @@
+//! Files of other benchmarking tools, read as runs: NVBench's JSON with its
+//! binary samples, and that of Google Benchmark. A folder of such files is one
+//! run, each file a process of its own.
+
+mod google;
+mod nvbench;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::diagnostic::InputError;
+use crate::files;
+use crate::record::{Foreign, Run};
+
+/// No file a benchmark writes is larger.
+const LARGEST: u64 = 1 << 30;
+
+/// Times outside are no times of a kernel: a nanosecond to a thousand seconds.
+const MICROS: std::ops::RangeInclusive<f64> = 1e-3..=1e9;
+
+/// Whether a path is to be read here: a `.json` file, or a folder with some.
+pub(crate) fn is_foreign(path: &Path) -> bool {
+    match path.is_dir() {
+        true => !members(path).is_empty(),
+        false => is_json(path),
+    }
+}
+
+fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "json")
+}
+
+fn members(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file() && is_json(path))
+        .collect();
+    files.sort();
+    files
+}
+
+/// Reads the run of another tool.
+pub(crate) fn read(path: &Path) -> Result<Run, InputError> {
+    let files = match path.is_dir() {
+        true => members(path),
+        false => vec![path.to_owned()],
+    };
+    let mut whole: Option<Foreign> = None;
+    for file in &files {
+        let one = one(file)?;
+        let Some(whole) = &mut whole else {
+            whole = Some(one);
+            continue;
+        };
+        if (&one.tool, &one.device) != (&whole.tool, &whole.device) {
+            let message = format!(
+                "{} is of {} on {}, and the file before it of {} on {}",
+                file.display(),
+                one.tool,
+                one.device,
+                whole.tool,
+                whole.device
+            );
+            return Err(InputError::new(
+                message,
+                "a folder is one run: keep files of one tool and one device in it",
+            ));
+        }
+        whole.processes.extend(one.processes);
+    }
+    let whole = whole.ok_or_else(|| refused(path, "no .json file is in it"))?;
+    if whole.processes.iter().all(Vec::is_empty) {
+        return Err(refused(path, "no benchmark in it was run"));
+    }
+    Ok(Run::foreign(path.to_owned(), whole))
+}
+
+fn one(path: &Path) -> Result<Foreign, InputError> {
+    let text = files::read_text(path, LARGEST).map_err(|why| refused(path, &why))?;
+    let document: Value = serde_json::from_str(&text).map_err(|error| {
+        let at = format!("{}:{}", path.display(), error.line());
+        InputError::new(format!("{at}: it is not JSON: {error}"), REMEDY)
+    })?;
+    let found = if document.get("devices").is_some() && document.get("meta").is_some() {
+        nvbench::read(path, document)
+    } else if document.get("context").is_some() {
+        google::read(document)
+    } else {
+        Err("it has neither NVBench's `devices` nor Google Benchmark's `context`".to_owned())
+    };
+    found.map_err(|why| refused(path, &why))
+}
+
+const REMEDY: &str = "give a run file of dgx, or what NVBench (--jsonbin FILE) or \
+                      Google Benchmark (--benchmark_out=FILE) wrote";
+
+fn refused(path: &Path, why: &str) -> InputError {
+    InputError::new(format!("cannot read {}: {why}", path.display()), REMEDY)
+}
+
+/// A time in microseconds, if it is one.
+fn micros(time: f64, of: &str) -> Result<f64, String> {
+    match MICROS.contains(&time) {
+        true => Ok(time),
+        false => Err(format!("{of} has a time of {time} µs")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! NVBench's JSON (format 1): benchmarks with states, one for each choice of
+//! axis values. The samples of a state lie in a binary file beside it where
+//! `--jsonbin` was given: seconds as 32-bit floats, least byte first.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{LARGEST, micros};
+use crate::files;
+use crate::record::{Foreign, ForeignCell, Times};
+
+const SAMPLES: &str = "nv/json/bin:nv/cold/sample_times";
+const CLOCKS: &str = "nv/json/freqs-bin:nv/cold/sample_freqs";
+const MEAN: &str = "nv/cold/time/gpu/mean";
+
+#[derive(Deserialize)]
+struct Document {
+    meta: Meta,
+    devices: Vec<Device>,
+    benchmarks: Vec<Benchmark>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    version: Versions,
+}
+
+#[derive(Deserialize)]
+struct Versions {
+    json: Version,
+    #[serde(default)]
+    nvbench: Option<Version>,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    major: u32,
+    string: String,
+}
+
+#[derive(Deserialize)]
+struct Device {
+    id: i64,
+    name: String,
+    #[serde(default)]
+    number_of_sms: u32,
+}
+
+#[derive(Deserialize)]
+struct Benchmark {
+    name: String,
+    #[serde(default)]
+    states: Option<Vec<State>>,
+}
+
+#[derive(Deserialize)]
+struct State {
+    device: i64,
+    #[serde(default)]
+    axis_values: Option<Vec<Named>>,
+    #[serde(default)]
+    summaries: Option<Vec<Summary>>,
+    #[serde(default)]
+    is_skipped: bool,
+    #[serde(default)]
+    skip_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Summary {
+    tag: String,
+    #[serde(default)]
+    data: Vec<Named>,
+}
+
+/// Numbers are written as strings; older files have them as numbers.
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+    value: Value,
+}
+
+impl Named {
+    fn text(&self) -> String {
+        match &self.value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
+pub(super) fn read(path: &Path, document: Value) -> Result<Foreign, String> {
+    let document: Document = serde_json::from_value(document).map_err(|e| e.to_string())?;
+    let version = &document.meta.version;
+    if version.json.major != 1 {
+        return Err(format!(
+            "it is of NVBench's format {}, and this dgx reads 1",
+            version.json.string
+        ));
+    }
+    let mut used: Vec<i64> = Vec::new();
+    let mut cells = Vec::new();
+    for benchmark in &document.benchmarks {
+        for state in benchmark.states.iter().flatten() {
+            if !used.contains(&state.device) {
+                used.push(state.device);
+            }
+            cells.push(ForeignCell {
+                contender: benchmark.name.clone(),
+                shape: shape(state),
+                times: times(path, &benchmark.name, state)?,
+            });
+        }
+    }
+    let device = match used.as_slice() {
+        [] => None,
+        [id] => document.devices.iter().find(|device| device.id == *id),
+        several => {
+            return Err(format!(
+                "it has times of {} devices: run NVBench with --devices 0",
+                several.len()
+            ));
+        }
+    };
+    let tool = match &version.nvbench {
+        Some(version) => format!("NVBench {}", version.string),
+        None => "NVBench".to_owned(),
+    };
+    Ok(Foreign {
+        tool,
+        device: device.map_or("an unnamed device".to_owned(), |d| d.name.clone()),
+        sms: device.map_or(0, |d| d.number_of_sms),
+        started: String::new(),
+        processes: vec![cells],
+    })
+}
+
+/// The axis values of a state, in their order.
+fn shape(state: &State) -> String {
+    let values = state.axis_values.iter().flatten();
+    let told: Vec<String> = values.map(|v| format!("{}={}", v.name, v.text())).collect();
+    match told.is_empty() {
+        true => "all".to_owned(),
+        false => told.join(" "),
+    }
+}
+
+fn times(path: &Path, benchmark: &str, state: &State) -> Result<Times, String> {
+    let of = || format!("{benchmark} [{}]", shape(state));
+    if state.is_skipped {
+        let why = state.skip_reason.clone();
+        return Ok(Times::Skipped(
+            why.unwrap_or_else(|| "it was skipped".to_owned()),
+        ));
+    }
+    let summary = |tag: &str| state.summaries.iter().flatten().find(|s| s.tag == tag);
+    if let Some(seconds) = summary(SAMPLES)
+        .map(|summary| floats(path, summary))
+        .transpose()?
+        .flatten()
+    {
+        let clocks = summary(CLOCKS)
+            .map(|summary| floats(path, summary))
+            .transpose()?
+            .flatten();
+        // A clock for every sample, or none that can be matched.
+        let clocks = clocks.filter(|clocks| clocks.len() == seconds.len());
+        let clock = |i: usize| clocks.as_ref().map(|hertz| hertz[i] / 1e6);
+        let samples = seconds.iter().enumerate();
+        let samples = samples.map(|(i, s)| Ok((micros(s * 1e6, &of())?, clock(i))));
+        return Ok(Times::Samples(samples.collect::<Result<_, String>>()?));
+    }
+    let mean = summary(MEAN).and_then(|s| s.data.iter().find(|d| d.name == "value"));
+    let Some(mean) = mean else {
+        return Ok(Times::Skipped("it has no time of the GPU".to_owned()));
+    };
+    let seconds: f64 = mean
+        .text()
+        .parse()
+        .map_err(|_| format!("{} has a mean of `{}`", of(), mean.text()))?;
+    Ok(Times::Mean(micros(seconds * 1e6, &of())?))
+}
+
+/// The numbers of a binary file; none where NVBench could not write it.
+fn floats(path: &Path, summary: &Summary) -> Result<Option<Vec<f64>>, String> {
+    let named = |name: &str| summary.data.iter().find(|d| d.name == name);
+    let Some(file) = named("filename").map(Named::text) else {
+        return Ok(None);
+    };
+    let place = beside(path, &file)?;
+    let bytes = files::read(&place, LARGEST).map_err(|error| {
+        format!(
+            "its samples in {} cannot be read ({error}): keep that folder beside it",
+            place.display()
+        )
+    })?;
+    let size = named("size").and_then(|size| size.text().parse::<usize>().ok());
+    if bytes.len() % 4 != 0 || size.is_some_and(|size| size * 4 != bytes.len()) {
+        let (bytes, place) = (bytes.len(), place.display());
+        return Err(format!(
+            "{place} has {bytes} bytes, not four for each sample"
+        ));
+    }
+    let (words, _) = bytes.as_chunks::<4>();
+    let floats = words
+        .iter()
+        .map(|word| f64::from(f32::from_le_bytes(*word)));
+    Ok(Some(floats.collect()))
+}
+
+/// Where a file of samples lies: beside the JSON. Older files name it as it
+/// was from where NVBench ran; nothing outside the folder is read.
+fn beside(path: &Path, file: &str) -> Result<PathBuf, String> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let named = Path::new(file);
+    let inside = named
+        .components()
+        .all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
+    if inside && folder.join(named).is_file() {
+        return Ok(folder.join(named));
+    }
+    let parts: Vec<&std::ffi::OsStr> = named
+        .components()
+        .filter_map(|c| match c {
+            Component::Normal(part) => Some(part),
+            _ => None,
+        })
+        .collect();
+    match parts.as_slice() {
+        [.., holder, name] => Ok(folder.join(holder).join(name)),
+        _ => Err(format!("`{file}` names no file of samples")),
+    }
+}

@@ -1,0 +1,201 @@
+use super::*;
+use crate::domain::{ContenderId, Status};
+use crate::rank::{Ranking, Side, compare_runs};
+use crate::stats::CONFIDENCE;
+
+/// A state of NVBench's, and the file of its samples.
+fn state(file: &str, size: usize, mean: f64) -> String {
+    format!(
+        r#"{{"name": "Device=0 N=2^20", "device": 0, "is_skipped": false,
+            "axis_values": [{{"name": "N", "type": "int64", "value": "1048576"}}],
+            "summaries": [
+              {{"tag": "nv/cold/time/gpu/mean", "name": "GPU Time", "hint": "duration",
+                "data": [{{"name": "value", "type": "float64", "value": "{mean}"}}]}},
+              {{"tag": "nv/json/bin:nv/cold/sample_times", "hint": "file/sample_times",
+                "data": [{{"name": "filename", "type": "string", "value": "{file}"}},
+                         {{"name": "size", "type": "int64", "value": "{size}"}}]}}]}}"#
+    )
+}
+
+fn nvbench(states: &str) -> String {
+    format!(
+        r#"{{"meta": {{"argv": ["bench"], "version": {{"json": {{"major": 1, "string": "1.0.0"}},
+             "nvbench": {{"major": 0, "string": "0.2.0"}}}}}},
+            "devices": [{{"id": 0, "name": "NVIDIA H200", "number_of_sms": 132}}],
+            "benchmarks": [{{"name": "copy", "states": [{states}]}},
+              {{"name": "reduce", "states": [{{"device": 0, "is_skipped": true, "skip_reason": "too large"}}]}}]}}"#
+    )
+}
+
+/// Samples around a time in seconds, as bytes.
+fn samples(seconds: f32, count: usize) -> Vec<u8> {
+    let sample = |i: usize| seconds * (1.0 + 0.002 * ((i * 7 % 11) as f32 - 5.0));
+    (0..count).flat_map(|i| sample(i).to_le_bytes()).collect()
+}
+
+/// A folder with an NVBench file and its samples.
+fn folder(seconds: f32, count: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("a.json-bin")).unwrap();
+    std::fs::write(
+        folder.path().join("a.json-bin/0.bin"),
+        samples(seconds, count),
+    )
+    .unwrap();
+    let text = nvbench(&state("a.json-bin/0.bin", count, f64::from(seconds)));
+    std::fs::write(folder.path().join("a.json"), text).unwrap();
+    folder
+}
+
+fn why(folder: &tempfile::TempDir) -> String {
+    read(&folder.path().join("a.json")).unwrap_err().to_string()
+}
+
+#[test]
+fn samples_of_nvbench_are_read_beside_their_file() {
+    let folder = folder(20e-6, 100);
+    let run = read(&folder.path().join("a.json")).unwrap();
+    assert_eq!(run.tool.as_deref(), Some("NVBench 0.2.0"));
+    assert_eq!(run.header.device.name, "NVIDIA H200");
+    let ranking = Ranking::of(&run);
+    let copy = ContenderId::from_text("copy");
+    let cell = ranking.cell(&copy, "N=1048576").unwrap();
+    let time = cell.time.as_ref().unwrap();
+    assert_eq!((cell.status, time.samples), (None, 100));
+    assert!((time.estimate().0 - 20.0).abs() < 0.1, "{time:?}");
+    let reduce = ContenderId::from_text("reduce");
+    let skipped = ranking.cell(&reduce, "all").unwrap();
+    assert_eq!(skipped.status, Some(Status::Unsupported));
+    assert_eq!(skipped.reason.as_deref(), Some("too large"));
+}
+
+#[test]
+fn two_files_are_told_apart_by_their_intervals() {
+    let (before, after) = (folder(20e-6, 100), folder(18e-6, 100));
+    let runs = [before, after].map(|f| read(&f.path().join("a.json")).unwrap());
+    let rankings = [Ranking::of(&runs[0]), Ranking::of(&runs[1])];
+    let copy = ContenderId::from_text("copy");
+    let side = |i: usize| Side {
+        run: &runs[i],
+        ranking: &rankings[i],
+        contender: &copy,
+    };
+    let found = compare_runs(side(0), side(1)).unwrap();
+    let ratio = found.geomean.ratio(CONFIDENCE);
+    assert!((ratio.estimate - 20.0 / 18.0).abs() < 1e-3, "{ratio:?}");
+    let (lower, upper) = (ratio.lower.unwrap(), ratio.upper.unwrap());
+    assert!(1.10 < lower && upper < 1.13, "{ratio:?}");
+}
+
+#[test]
+fn files_of_a_folder_are_processes() {
+    let one = folder(20e-6, 50);
+    for (name, seconds) in [("b", 20.2e-6), ("c", 19.9e-6), ("d", 20.1e-6)] {
+        std::fs::create_dir(one.path().join(format!("{name}.json-bin"))).unwrap();
+        let bin = format!("{name}.json-bin/0.bin");
+        std::fs::write(one.path().join(&bin), samples(seconds, 50)).unwrap();
+        let text = nvbench(&state(&bin, 50, f64::from(seconds)));
+        std::fs::write(one.path().join(format!("{name}.json")), text).unwrap();
+    }
+    assert!(is_foreign(one.path()));
+    let run = read(one.path()).unwrap();
+    assert_eq!(run.tally.process_count(), 4);
+    let ranking = Ranking::of(&run);
+    let cell = ranking.cell(&ContenderId::from_text("copy"), "N=1048576");
+    let log = cell.unwrap().time.as_ref().unwrap().log;
+    assert_eq!(log.processes, 4);
+}
+
+#[test]
+fn what_cannot_be_read_says_why() {
+    let cut = folder(20e-6, 10);
+    std::fs::write(cut.path().join("a.json-bin/0.bin"), [0; 39]).unwrap();
+    assert!(
+        why(&cut).contains("has 39 bytes, not four for each sample"),
+        "{}",
+        why(&cut)
+    );
+    let gone = folder(20e-6, 10);
+    std::fs::remove_file(gone.path().join("a.json-bin/0.bin")).unwrap();
+    assert!(
+        why(&gone).contains("keep that folder beside it"),
+        "{}",
+        why(&gone)
+    );
+    let zero = folder(0.0, 10);
+    assert!(
+        why(&zero).contains("copy [N=1048576] has a time of 0 µs"),
+        "{}",
+        why(&zero)
+    );
+    // Nothing outside the folder is read.
+    let sly = folder(20e-6, 10);
+    let text = nvbench(&state("/etc/passwd", 10, 1.0));
+    std::fs::write(sly.path().join("a.json"), text).unwrap();
+    assert!(
+        why(&sly).contains("etc/passwd cannot be read"),
+        "{}",
+        why(&sly)
+    );
+    assert!(!why(&sly).contains(" /etc"), "{}", why(&sly));
+    for (text, told) in [
+        ("{", "a.json:1: it is not JSON"),
+        ("{}", "neither NVBench's `devices` nor"),
+        (
+            r#"{"context": {}, "benchmarks": [{"name": "a", "real_time": 1, "time_unit": "h"}]}"#,
+            "time unit `h`",
+        ),
+        (
+            r#"{"context": {}, "benchmarks": [{"name": "a", "real_time": -1.0}]}"#,
+            "a time of -0.001 µs",
+        ),
+        (
+            r#"{"context": {}, "benchmarks": []}"#,
+            "no benchmark in it was run",
+        ),
+        (
+            r#"{"meta": {"version": {"json": {"major": 2, "string": "2.0.0"}}}, "devices": [], "benchmarks": []}"#,
+            "format 2.0.0",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.json"), text).unwrap();
+        assert!(why(&folder).contains(told), "{text}: {}", why(&folder));
+    }
+}
+
+#[test]
+fn repetitions_of_google_benchmark_are_samples() {
+    let entry = |kind: &str, time: f64| {
+        format!(
+            r#"{{"name": "gemm/64/manual_time", "run_type": "{kind}", "real_time": {time}, "time_unit": "us"}}"#
+        )
+    };
+    let entries = [
+        entry("iteration", 10.0),
+        entry("iteration", 10.2),
+        entry("iteration", 9.9),
+        entry("aggregate", 50.0),
+        r#"{"name": "sort", "real_time": 3000, "time_unit": "ns"}"#.to_owned(),
+        r#"{"name": "bad/1", "error_occurred": true, "error_message": "no memory"}"#.to_owned(),
+    ];
+    let text = format!(
+        r#"{{"context": {{"date": "2026-01-01", "host_name": "box"}}, "benchmarks": [{}]}}"#,
+        entries.join(",")
+    );
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.json"), text).unwrap();
+    let run = read(&folder.path().join("a.json")).unwrap();
+    let ranking = Ranking::of(&run);
+    let time = |contender: &str, shape: &str| {
+        let cell = ranking
+            .cell(&ContenderId::from_text(contender), shape)
+            .unwrap();
+        cell.time
+            .as_ref()
+            .map(|t| (t.samples, (t.estimate().0 * 10.0).round()))
+    };
+    assert_eq!(time("gemm", "64/manual_time"), Some((3, 100.0)));
+    assert_eq!(time("sort", "all"), Some((0, 30.0)));
+    assert_eq!(time("bad", "1"), None);
+}

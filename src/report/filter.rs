@@ -1,0 +1,25 @@
+use maud::{Markup, html};
+
+use super::Subject;
+
+/// Fields that leave only some contenders and shapes on the page. The page's
+/// script does it, and shows them.
+pub(super) fn bar(subject: &Subject) -> Markup {
+    let contenders = subject.ranking.rows.len();
+    let shapes = subject.run.header.shapes.len();
+    html! {
+        form.filter hidden {
+            (one("c", "Contenders", contenders, "swap, pipe*"))
+            (one("s", "Shapes", shapes, "g8, m64*"))
+        }
+    }
+}
+
+fn one(kind: &str, what: &str, count: usize, example: &str) -> Markup {
+    html! {
+        label { (what) " "
+            input type="search" data-kind=(kind) placeholder={ "all " (count) ", or " (example) } {}
+            output {}
+        }
+    }
+}

@@ -1,0 +1,96 @@
+use maud::{Markup, html};
+
+use super::Subject;
+use super::plot::{Scale, across, clip, data, field, hue, range, short, ticks};
+use crate::domain::{ContenderId, KernelTime};
+
+const ROW: f64 = 18.0;
+
+/// What each kernel of a call takes, where the record has it: when it starts
+/// and how long it runs, one plot a shape.
+pub(super) fn section(subject: &Subject) -> Markup {
+    let shapes = subject.run.header.shapes.iter();
+    let panels: Vec<(&str, Vec<Bar>)> = shapes
+        .map(|shape| (shape.name.as_str(), bars(subject, &shape.name)))
+        // Where everybody has one kernel there is nothing to tell apart.
+        .filter(|(_, bars)| bars.iter().any(|bar| bar.kernels.len() > 1))
+        .collect();
+    if panels.is_empty() {
+        return html! {};
+    }
+    html! {
+        div.grid { @for (shape, bars) in &panels { (plot(shape, bars)) } }
+        p.note {
+            "Modelled: from the start of the call’s first CTA, each kernel from its first CTA’s start to its last one’s end; \
+             kernels that overlap stand one below the other. What launching costs before the first CTA is not drawn."
+        }
+    }
+}
+
+struct Bar<'a> {
+    contender: &'a ContenderId,
+    kernels: &'a [KernelTime],
+}
+
+fn bars<'a>(subject: &'a Subject, shape: &str) -> Vec<Bar<'a>> {
+    let rows = subject.ranking.rows.iter();
+    rows.filter_map(|row| {
+        let estimate = subject.run.estimate(&row.contender, shape)?;
+        let kernels = estimate.kernels.as_slice();
+        (!kernels.is_empty()).then_some(Bar {
+            contender: &row.contender,
+            kernels,
+        })
+    })
+    .collect()
+}
+
+fn end(kernel: &KernelTime) -> f64 {
+    kernel.start.0 + kernel.micros.0
+}
+
+fn plot(shape: &str, bars: &[Bar]) -> Markup {
+    let ends = bars.iter().flat_map(|b| b.kernels).map(end);
+    let Some((_, most)) = range(ends) else {
+        return html! {};
+    };
+    let x = Scale::linear((0.0, most), (126.0, 390.0));
+    let height = ROW * bars.len() as f64 + 24.0;
+    html! {
+        figure data-s=(shape) {
+            figcaption { (shape) (data(&format!("kernels-{shape}"), &csv(shape, bars))) }
+            svg viewBox={ "0 0 400 " (height) } role="img" aria-label={ "Kernels of a call on " (shape) } {
+                @for (i, bar) in bars.iter().enumerate() {
+                    @let top = ROW * i as f64 + 2.0;
+                    @let high = (ROW - 4.0) / bar.kernels.len() as f64;
+                    g data-c=(bar.contender) {
+                        text x="120" y=(top + 11.0) text-anchor="end" { (clip(bar.contender.as_str())) title { (bar.contender) } }
+                        @for (place, kernel) in bar.kernels.iter().enumerate() {
+                            @let (from, to) = (x.at(kernel.start.0), x.at(end(kernel)));
+                            rect class={ "kernel " (hue(place % 8)) } x=(from) width=((to - from).max(0.5)) y=(top + high * place as f64) height=(high) {
+                                title { (kernel.name) ": " (short(kernel.micros.0)) " µs from " (short(kernel.start.0)) " µs on" }
+                            }
+                        }
+                    }
+                }
+                (across(height - 20.0, &x, &ticks(0.0, most, 4), short))
+                text.label x="120" y=(height - 6.0) text-anchor="end" { "µs" }
+            }
+        }
+    }
+}
+
+fn csv(shape: &str, bars: &[Bar]) -> String {
+    let mut rows = "shape,contender,kernel,start µs,µs\n".to_owned();
+    for bar in bars {
+        for kernel in bar.kernels {
+            let (shape, contender) = (field(shape), field(bar.contender.as_str()));
+            let (start, micros) = (kernel.start.0, kernel.micros.0);
+            rows += &format!(
+                "{shape},{contender},{},{start:.3},{micros:.3}\n",
+                field(&kernel.name)
+            );
+        }
+    }
+    rows
+}

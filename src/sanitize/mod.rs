@@ -1,0 +1,470 @@
+//! Whether contenders are right by luck: every call watched for hazards, in
+//! several legal orders of warps and copies, on small shapes. Nothing is timed
+//! and no run file written.
+
+mod shapes;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rayon::prelude::*;
+
+pub(crate) use shapes::{ANY, Course, parse as parse_shape, round};
+
+use crate::backend::emu::EmuBackend;
+use crate::backend::{Backend, Data, Emulation, Job, Loaded, Observation, RunFailure, Salt};
+use crate::catalog::{Catalog, Contender};
+use crate::compile::{Compiler, Image};
+use crate::config::Round;
+use crate::diagnostic::{CommandError, InputError};
+use crate::domain::{ContenderId, Device, Exit, Hazard, Status, Watch};
+use crate::operator::{Distribution, Operands, Oracle};
+use crate::plan::{Plan, Work};
+use crate::sweep::{Bar, refusal_of, unit};
+use crate::validate::{Exhibit, Finding, Tolerance, examine};
+
+/// Data and canaries are the same in every schedule.
+const SEED: u64 = 1;
+
+/// How to look.
+#[derive(Clone, Debug)]
+pub(crate) struct Inquiry {
+    /// Seeds of the orders to try; the first is what the others are held against.
+    pub schedules: Vec<u64>,
+    pub strict: bool,
+    /// How long one call may take.
+    pub time_limit: Duration,
+}
+
+/// A contender, and where it is sent.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub contender: Contender,
+    pub course: Course,
+    plan: Plan,
+}
+
+/// What became of one contender on one shape.
+#[derive(Debug)]
+pub(crate) struct Examined {
+    pub contender: ContenderId,
+    /// What its variant declares.
+    pub expect: Status,
+    pub course: Course,
+    pub status: Status,
+    pub reason: Option<String>,
+    /// Found in any schedule, each once.
+    pub hazards: Vec<Hazard>,
+    /// The first schedule whose result differs from the first's, or that did
+    /// not end.
+    pub odd: Option<Odd>,
+}
+
+/// A schedule that shows what the first does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Odd {
+    pub schedule: u64,
+    pub what: String,
+}
+
+/// Tasks of a contender on shapes chosen for it.
+pub(crate) fn tasks(
+    round: &Round,
+    contender: &Contender,
+    given: &[Course],
+    catalog: &Catalog,
+    device: &Device,
+) -> Result<Vec<Task>, InputError> {
+    let courses = match given {
+        [] => shapes::chosen(round, contender, catalog, device)?,
+        given => given.to_vec(),
+    };
+    let task = |course: Course| {
+        let plan = shapes::plan(round, contender, &course, catalog, device)?;
+        Ok(Task {
+            contender: contender.clone(),
+            course,
+            plan,
+        })
+    };
+    courses.into_iter().map(task).collect()
+}
+
+impl Task {
+    /// Why the contender does not take the shape, if so.
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        match &self.plan.cells[0].work {
+            Work::Unsupported { reason } => Some(reason),
+            Work::Run { .. } | Work::Broken(_) => None,
+        }
+    }
+
+    fn ended(&self, status: Status, reason: impl Into<String>) -> Examined {
+        Examined {
+            contender: self.contender.id.clone(),
+            expect: self.contender.variant.expect,
+            course: self.course.clone(),
+            status,
+            reason: Some(reason.into()),
+            hazards: Vec::new(),
+            odd: None,
+        }
+    }
+}
+
+/// Compiles and examines them all, in their order.
+pub(crate) fn examine_all(
+    tasks: &[Task],
+    inquiry: &Inquiry,
+    compiler: &Compiler,
+    bar: &Bar<'_>,
+) -> Result<Vec<Examined>, CommandError> {
+    let builds: Vec<_> = tasks
+        .iter()
+        .flat_map(|t| &t.plan.builds)
+        .map(unit)
+        .collect();
+    let compiled = compiler.compile_all(&builds, |_, _| {}, || false);
+    let compiled = compiled.map_err(|error| {
+        let remedy = "`dgx doctor` shows what is here and what is missing";
+        CommandError::new(Exit::CouldNotRun, error.to_string(), remedy)
+    })?;
+    // A task has one build at most.
+    let mut images = compiled.into_iter();
+    let images: Vec<Option<Result<Image, String>>> = tasks
+        .iter()
+        .map(|task| match task.plan.builds.is_empty() {
+            true => None,
+            false => images.next().flatten().map(|compiled| compiled.outcome),
+        })
+        .collect();
+    let cells: Vec<_> = tasks.iter().zip(images).collect();
+    let examined = cells.into_par_iter().map(|(task, image)| {
+        let examined = examined(task, image, inquiry);
+        bar.step(1.0);
+        examined
+    });
+    Ok(examined.collect())
+}
+
+fn examined(task: &Task, image: Option<Result<Image, String>>, inquiry: &Inquiry) -> Examined {
+    let call = match &task.plan.cells[0].work {
+        Work::Unsupported { reason } => return task.ended(Status::Unsupported, reason),
+        Work::Broken(why) => return task.ended(Status::CompileError, why.to_string()),
+        Work::Run { call, .. } => call,
+    };
+    let image = match image {
+        Some(Ok(image)) => image,
+        Some(Err(message)) => return task.ended(Status::CompileError, message),
+        None => return task.ended(Status::CompileError, "nobody compiled it"),
+    };
+    if let Some(why) = refusal_of(&task.plan.device.limits, &image.kernels, call) {
+        return task.ended(Status::LaunchError, why);
+    }
+    let mut emulator = EmuBackend::new(task.plan.device.clone());
+    let job = Job {
+        contender: &task.contender.id,
+        image: &image,
+        call,
+    };
+    match emulator.load(job) {
+        Ok(mut loaded) => explore(task, loaded.as_mut(), inquiry),
+        Err(failure) => task.ended(failure.status, failure.message),
+    }
+}
+
+/// Calls it in every schedule.
+fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Examined {
+    let shape = &task.course.shape;
+    let operands = Operands::draw(shape, Distribution::Benchmark, SEED);
+    let oracle = Oracle::compute(&operands);
+    let validation = &task.plan.round.validation;
+    let tolerance = Tolerance {
+        rtol: validation.rtol,
+        atol: validation.atol,
+    };
+    let mut log = Log::default();
+    for &schedule in &inquiry.schedules {
+        let ran = loaded.call(&Data {
+            operands: &operands,
+            key: &shape.name,
+            salt: Salt::of_call(SEED, 0),
+            time_limit: inquiry.time_limit,
+            emulation: Emulation {
+                schedule,
+                watch: match inquiry.strict {
+                    true => Watch::Strict,
+                    false => Watch::All,
+                },
+                ..Emulation::default()
+            },
+        });
+        let judged = match ran {
+            Ok(observation) => {
+                let trespasses: Vec<String> = observation
+                    .trespasses
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect();
+                let exhibit = Exhibit {
+                    c: &observation.c,
+                    trespasses: &trespasses,
+                };
+                let finding = examine(exhibit, &operands, &oracle, tolerance);
+                Ok((observation, finding))
+            }
+            Err(failure) => Err(failure),
+        };
+        log.take(schedule, judged);
+    }
+    log.ended(task)
+}
+
+/// What the schedules of one cell showed so far.
+#[derive(Default)]
+struct Log {
+    reference: Option<Vec<Vec<u16>>>,
+    hazards: Vec<Hazard>,
+    failure: Option<(Status, String)>,
+    odd: Option<Odd>,
+    seen: u64,
+}
+
+impl Log {
+    fn take(&mut self, schedule: u64, ran: Result<(Observation, Finding), RunFailure>) {
+        let first = self.seen == 0;
+        self.seen += 1;
+        let (hazards, failed) = match ran {
+            Err(failure) => {
+                let RunFailure {
+                    status,
+                    message,
+                    hazards,
+                    ..
+                } = failure;
+                (hazards, Some((status, message)))
+            }
+            Ok((observation, finding)) => {
+                let differs = match &self.reference {
+                    Some(reference) => *reference != observation.c,
+                    None => false,
+                };
+                if first {
+                    self.reference = Some(observation.c);
+                }
+                let failed = match finding {
+                    Finding::Wrong(wrong) => Some((Status::Wrong, wrong.reason)),
+                    Finding::Right { .. } => None,
+                };
+                if differs && failed.is_none() && self.odd.is_none() {
+                    // Sums in another order are no mistake.
+                    let what = "other bits, within tolerance".to_owned();
+                    self.odd = Some(Odd { schedule, what });
+                }
+                (observation.hazards, failed)
+            }
+        };
+        for hazard in hazards {
+            match self.hazards.iter_mut().find(|h| h.key() == hazard.key()) {
+                Some(known) => known.times += hazard.times,
+                None => self.hazards.push(hazard),
+            }
+        }
+        if let Some((status, why)) = failed.filter(|_| self.failure.is_none()) {
+            let what = format!("{status}: {why}");
+            self.odd = Some(Odd { schedule, what });
+            self.failure = Some((status, why));
+        }
+    }
+
+    fn ended(self, task: &Task) -> Examined {
+        let found = self.hazards.first().map(ToString::to_string);
+        let (status, reason) = match (self.failure, found) {
+            (Some((status, why)), _) => (status, Some(why)),
+            (None, Some(found)) => (Status::Racy, Some(found)),
+            (None, None) => (Status::Ok, None),
+        };
+        Examined {
+            reason,
+            hazards: self.hazards,
+            odd: self.odd,
+            ..task.ended(status, "")
+        }
+    }
+}
+
+/// A hazard of a contender, on all shapes it was met on.
+#[derive(Debug)]
+pub(crate) struct Found<'e> {
+    pub contender: &'e ContenderId,
+    pub hazard: &'e Hazard,
+    pub shapes: Vec<&'e str>,
+}
+
+/// Every hazard once for each contender, in the order of the cells.
+pub(crate) fn found(examined: &[Examined]) -> Vec<Found<'_>> {
+    let mut all: Vec<Found<'_>> = Vec::new();
+    for cell in examined {
+        for hazard in &cell.hazards {
+            let shape = cell.course.shape.name.as_str();
+            let same = |f: &&mut Found<'_>| {
+                *f.contender == cell.contender && f.hazard.key() == hazard.key()
+            };
+            match all.iter_mut().find(same) {
+                Some(known) => known.shapes.push(shape),
+                None => all.push(Found {
+                    contender: &cell.contender,
+                    hazard,
+                    shapes: vec![shape],
+                }),
+            }
+        }
+    }
+    all
+}
+
+/// Contenders that did not do what their variants declare, with what they did
+/// instead. Who declares to be racy may be wrong as well, since luck runs out.
+pub(crate) fn surprises(examined: &[Examined]) -> BTreeMap<&ContenderId, String> {
+    let mut surprises = BTreeMap::new();
+    let mut shown: BTreeMap<&ContenderId, bool> = BTreeMap::new();
+    for cell in examined {
+        let racy = !cell.hazards.is_empty();
+        let harmless = matches!(cell.status, Status::Ok | Status::Unsupported);
+        let as_declared = match cell.expect {
+            Status::Racy => harmless || racy,
+            expect => (harmless || cell.status == expect) && !racy,
+        };
+        if !as_declared {
+            let what = cell
+                .reason
+                .clone()
+                .unwrap_or_else(|| cell.status.to_string());
+            surprises.entry(&cell.contender).or_insert(what);
+        }
+        let declared = match cell.expect {
+            Status::Ok => true,
+            Status::Racy => racy,
+            expect => cell.status == expect,
+        };
+        *shown.entry(&cell.contender).or_default() |= declared;
+    }
+    for (contender, _) in shown.into_iter().filter(|(_, shown)| !shown) {
+        let expect = examined.iter().find(|cell| cell.contender == *contender);
+        let expect = expect.map_or(Status::Ok, |cell| cell.expect);
+        let what = format!("declared {expect}, and nothing of it was seen");
+        surprises.entry(contender).or_insert(what);
+    }
+    surprises
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Access, Shape};
+
+    fn hazard(line: u32) -> Hazard {
+        let access = |line: u32| Access {
+            deed: "a thread reads".to_owned(),
+            lines: vec![format!("x.cu:{line}")],
+            ptx_line: line,
+            kernel: "k".to_owned(),
+            cta: [0; 3],
+            warp: 0,
+            lanes: 1,
+        };
+        Hazard {
+            kind: "race".to_owned(),
+            at: "shared tile".to_owned(),
+            here: access(line),
+            there: Some(access(3)),
+            missing: "a barrier".to_owned(),
+            remedy: "one".to_owned(),
+            times: 1,
+        }
+    }
+
+    fn cell(name: &str, expect: Status, status: Status, hazards: Vec<Hazard>) -> Examined {
+        Examined {
+            contender: ContenderId::from_text(name),
+            expect,
+            course: Course {
+                shape: Shape {
+                    name: "s".to_owned(),
+                    groups: Vec::new(),
+                },
+                sms: 8,
+                reaches: "",
+            },
+            status,
+            reason: None,
+            hazards,
+            odd: None,
+        }
+    }
+
+    #[test]
+    fn who_declares_to_be_racy_must_be_and_nobody_else_may() {
+        let names = |cells: &[Examined]| -> Vec<String> {
+            let names = surprises(cells);
+            names.keys().map(ToString::to_string).collect()
+        };
+        let as_declared = [
+            cell("right", Status::Ok, Status::Ok, vec![]),
+            cell("right", Status::Ok, Status::Unsupported, vec![]),
+            cell("lucky", Status::Racy, Status::Racy, vec![hazard(1)]),
+            cell("lucky", Status::Racy, Status::Ok, vec![]),
+            cell("unlucky", Status::Racy, Status::Hung, vec![hazard(1)]),
+            cell("wrong", Status::Wrong, Status::Wrong, vec![]),
+        ];
+        assert_eq!(names(&as_declared), Vec::<String>::new());
+        let surprising = [
+            cell("a", Status::Ok, Status::Racy, vec![hazard(1)]),
+            cell("b", Status::Racy, Status::Ok, vec![]),
+            cell("c", Status::Wrong, Status::Wrong, vec![hazard(1)]),
+            cell("d", Status::Racy, Status::Wrong, vec![]),
+        ];
+        assert_eq!(names(&surprising), ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn the_first_schedule_that_differs_is_kept_and_a_failure_outranks_it() {
+        let ran = |bits: u16| {
+            let observation = Observation {
+                c: vec![vec![bits]],
+                ..Observation::default()
+            };
+            Ok((observation, Finding::Right { worst: 0.1 }))
+        };
+        let mut log = Log::default();
+        for (schedule, bits) in [(0, 5), (1, 5), (2, 6), (3, 7)] {
+            log.take(schedule, ran(bits));
+        }
+        assert_eq!(log.odd.as_ref().map(|odd| odd.schedule), Some(2));
+        assert_eq!(log.failure, None);
+        log.take(4, Err(RunFailure::hung("waits")));
+        log.take(5, Err(RunFailure::crashed("dies")));
+        let odd = log.odd.clone().unwrap();
+        assert_eq!((odd.schedule, odd.what.as_str()), (4, "hung: waits"));
+    }
+
+    #[test]
+    fn a_hazard_met_in_several_schedules_is_told_once() {
+        let mut log = Log::default();
+        for schedule in 0..3 {
+            let observation = Observation {
+                hazards: vec![hazard(1), hazard(2)],
+                ..Observation::default()
+            };
+            log.take(schedule, Ok((observation, Finding::Right { worst: 0.0 })));
+        }
+        let times: Vec<u64> = log.hazards.iter().map(|h| h.times).collect();
+        assert_eq!(times, [3, 3]);
+        let cells = [
+            cell("x", Status::Ok, Status::Racy, log.hazards.clone()),
+            cell("x", Status::Ok, Status::Racy, log.hazards),
+        ];
+        let shapes: Vec<usize> = found(&cells).iter().map(|f| f.shapes.len()).collect();
+        assert_eq!(shapes, [2, 2]);
+    }
+}

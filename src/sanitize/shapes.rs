@@ -1,0 +1,262 @@
+//! Which small shapes reach every path of a contender: one tile, ragged
+//! groups, a K that goes round its ring more than once and ends in a tail, and
+//! more tiles than CTAs, which a device of few multiprocessors has at once.
+
+use crate::catalog::{Catalog, Contender};
+use crate::config::{Baseline, Round, Selection};
+use crate::diagnostic::InputError;
+use crate::domain::{Device, Group, Shape};
+use crate::plan::{Machine, OperatorCall, Plan, Work};
+
+/// Multiprocessors of a device that a few tiles keep busy. A cluster of the
+/// largest usual size still finds room.
+const FEW_SMS: u32 = 8;
+
+/// A shape to run on, and what for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Course {
+    pub shape: Shape,
+    /// Multiprocessors of the device it is planned for.
+    pub sms: u32,
+    /// What it is there to reach.
+    pub reaches: &'static str,
+}
+
+/// Sizes to try for a purpose, the cheapest first: who needs more than the
+/// first has gets one of the others.
+struct Purpose {
+    reaches: &'static str,
+    few_sms: bool,
+    sizes: &'static [&'static [(u32, u32, u32)]],
+}
+
+const PURPOSES: [Purpose; 4] = [
+    Purpose {
+        reaches: "a single tile",
+        few_sms: false,
+        sizes: &[
+            &[(5, 128, 256)],
+            &[(133, 128, 256)],
+            &[(5, 256, 1024)],
+            &[(261, 256, 1024)],
+        ],
+    },
+    Purpose {
+        reaches: "ragged groups",
+        few_sms: false,
+        sizes: &[
+            &[(40, 128, 512), (1, 256, 256), (129, 128, 768)],
+            &[(40, 128, 512), (1, 256, 256), (13, 128, 768)],
+            &[(133, 128, 512), (257, 256, 256), (130, 128, 768)],
+        ],
+    },
+    Purpose {
+        reaches: "a long K with a tail",
+        few_sms: false,
+        sizes: &[&[(37, 128, 2816)], &[(5, 128, 2816)], &[(133, 128, 2816)]],
+    },
+    Purpose {
+        reaches: "more tiles than CTAs",
+        few_sms: true,
+        sizes: &[
+            &[(37, 768, 512)],
+            &[(300, 768, 512)],
+            &[(300, 128, 512), (65, 512, 256), (290, 256, 512)],
+            &[(5, 768, 512)],
+            &[(5, 4096, 512)],
+            &[(1300, 256, 512)],
+        ],
+    },
+];
+
+/// The round that holds one contender and one shape.
+pub(super) fn plan(
+    round: &Round,
+    contender: &Contender,
+    course: &Course,
+    catalog: &Catalog,
+    device: &Device,
+) -> Result<Plan, InputError> {
+    let mut round = round.clone();
+    let selection = Selection {
+        variant: contender.variant.name.clone(),
+        params: contender.params.clone(),
+        span: 0..0,
+    };
+    round.contenders = vec![selection.clone()];
+    round.baseline = Baseline::Contender(selection);
+    round.shapes = vec![course.shape.clone()];
+    round.shape_spans = vec![0..0];
+    let mut device = device.clone();
+    device.limits.sms = course.sms;
+    Plan::new(round, catalog, &Machine::of(&device))
+}
+
+/// The courses a contender can be sent over, each the cheapest of its purpose;
+/// why it takes none, where that is so.
+pub(super) fn chosen(
+    round: &Round,
+    contender: &Contender,
+    catalog: &Catalog,
+    device: &Device,
+) -> Result<Vec<Course>, InputError> {
+    let mut courses = Vec::new();
+    for purpose in &PURPOSES {
+        let sms = match purpose.few_sms {
+            true => FEW_SMS.min(device.limits.sms),
+            false => device.limits.sms,
+        };
+        let mut first = None;
+        for sizes in purpose.sizes {
+            let course = Course {
+                shape: shape(sizes),
+                sms,
+                reaches: purpose.reaches,
+            };
+            let planned = plan(round, contender, &course, catalog, device)?;
+            let Work::Run { call, .. } = &planned.cells[0].work else {
+                continue;
+            };
+            let reached = !purpose.few_sms || strides(call);
+            if reached {
+                first = Some(course);
+                break;
+            }
+            // Who gives every tile a CTA never strides: then any shape will do.
+            first.get_or_insert(course);
+        }
+        courses.extend(first);
+    }
+    Ok(courses)
+}
+
+/// Whether CTAs of the last launch take more than one tile each.
+fn strides(call: &OperatorCall) -> bool {
+    let last = call.launches.last();
+    let ctas = last.map_or(0, |l| l.grid.iter().map(|&side| u64::from(side)).product());
+    u64::from(call.tile_count) > ctas
+}
+
+fn shape(sizes: &[(u32, u32, u32)]) -> Shape {
+    let groups: Vec<Group> = sizes.iter().map(|&(m, n, k)| Group { m, n, k }).collect();
+    Shape {
+        name: spelt(&groups),
+        groups,
+    }
+}
+
+/// A shape by its sizes, as `--shape` takes it.
+fn spelt(groups: &[Group]) -> String {
+    let one = |g: &Group| format!("{}x{}x{}", g.m, g.n, g.k);
+    groups.iter().map(one).collect::<Vec<_>>().join("+")
+}
+
+/// A shape as it is written on a command line: `MxNxK`, groups joined by `+`.
+pub(crate) fn parse(text: &str) -> Result<Shape, InputError> {
+    let wrong = |why: &str| {
+        let message = format!("`{text}` is no shape: {why}");
+        InputError::new(message, "write MxNxK, groups as 40x128x512+5x256x256")
+    };
+    let mut groups = Vec::new();
+    for group in text.split('+') {
+        let sizes: Result<Vec<u32>, _> = group.split('x').map(|n| n.trim().parse()).collect();
+        match sizes.as_deref() {
+            Ok(&[m, n, k]) => groups.push((m, n, k)),
+            Ok(_) => return Err(wrong("a group has three sizes")),
+            Err(_) => return Err(wrong("a size is no number")),
+        }
+    }
+    // What the operator is defined for, the reader of rounds knows.
+    let list: Vec<String> = (groups.iter())
+        .map(|(m, n, k)| format!("{{ m = {m}, n = {n}, k = {k} }}"))
+        .collect();
+    let toml = format!("{{ name = \"s\", groups = [{}] }}", list.join(", "));
+    let round = round(&[], &toml).map_err(|e| {
+        let message = format!("`{text}`: {}", e.message());
+        InputError::new(message, e.remedy())
+    })?;
+    let groups = round.shapes[0].groups.clone();
+    Ok(Shape {
+        name: spelt(&groups),
+        groups,
+    })
+}
+
+/// A round nobody wrote down, of these contenders.
+pub(crate) fn round(contenders: &[&str], shape: &str) -> Result<Round, InputError> {
+    let first = contenders.first().copied().unwrap_or("x");
+    let list = match contenders {
+        [] => "[\"x\"]".to_owned(),
+        names => format!("{names:?}"),
+    };
+    let text = format!(
+        "question = \"Is it right by luck?\"\ncontenders = {list}\nbaseline = {first:?}\n\
+         yardstick = false\nshapes = [{shape}]\n"
+    );
+    Round::from_source(crate::diagnostic::SourceFile {
+        path: "sanitize.toml".into(),
+        text: text.into(),
+    })
+}
+
+/// Any shape, for a round whose own do not count.
+pub(crate) const ANY: &str = "{ m = 1, n = 128, k = 256 }";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::target::usual;
+
+    #[test]
+    fn a_shape_is_written_as_it_is_named() {
+        let shape = parse("40x128x512+5x256x256").unwrap();
+        assert_eq!(shape.name, "40x128x512+5x256x256");
+        assert_eq!(shape.groups.len(), 2);
+        for (text, why) in [
+            ("40x128", "three sizes"),
+            ("40x128xk", "no number"),
+            ("", "no number"),
+            ("40x100x512", "not a multiple of 128"),
+            ("0x128x512", "sizes start at 1"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_variant_finds_shapes_for_what_it_can_do() {
+        let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let catalog = Catalog::open(&[here.join("variants")]).unwrap();
+        let device = usual();
+        let round = round(&["x"], ANY).unwrap();
+        let reached = |name: &str| -> Vec<&'static str> {
+            let variant = catalog.variant_on(name, device.chip).unwrap();
+            let contender = &variant.contenders(&Default::default())[0];
+            let courses = chosen(&round, contender, &catalog, device).unwrap();
+            courses.iter().map(|course| course.reaches).collect()
+        };
+        let all: Vec<&str> = PURPOSES.iter().map(|p| p.reaches).collect();
+        for name in [
+            "sequential",
+            "swap-ab",
+            "decode",
+            "token-major",
+            "grouped-scheduler",
+        ] {
+            assert_eq!(reached(name), all, "{name}");
+        }
+        // It takes no groups.
+        assert_eq!(reached("stream"), [all[0], all[2], all[3]]);
+        let persistent = catalog
+            .variant_on("grouped-scheduler", device.chip)
+            .unwrap();
+        let contender = &persistent.contenders(&Default::default())[0];
+        let courses = chosen(&round, contender, &catalog, device).unwrap();
+        let last = plan(&round, contender, &courses[3], &catalog, device).unwrap();
+        let Work::Run { call, .. } = &last.cells[0].work else {
+            panic!("{:?}", last.cells[0].work);
+        };
+        assert!(strides(call));
+    }
+}

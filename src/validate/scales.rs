@@ -1,0 +1,229 @@
+//! Scales taken from the wrong place: of other rows, or of another atom. An
+//! atom holds the scales of 128 rows by 64 of K as Blackwell's tensor cores
+//! read them, row r, scale j at `r % 32 * 16 + r / 32 * 4 + j`. What a few
+//! wrong elements would be with each such mistake is computed and held against
+//! them.
+
+use super::guess::{holds, nearly_all};
+use super::{Element, Evidence};
+use crate::operator::{GroupOperands, SCALE_BLOCK, decode_e2m1, decode_e4m3, silu};
+
+/// Rows of an atom, and scales of each of them.
+const ATOM_ROWS: usize = 128;
+const ATOM_SCALES: usize = 4;
+
+/// Wrong elements that are computed again, and the fewest that can tell.
+const SAMPLE: usize = 32;
+const LEAST: usize = 4;
+
+/// Reads on from the place: "every element" + "has the scales of …".
+pub(super) fn guess(evidence: &Evidence<'_>, sample: &[Element]) -> Option<String> {
+    let stride = sample.len().div_ceil(SAMPLE).max(1);
+    let few: Vec<Element> = sample.iter().step_by(stride).copied().collect();
+    if few.len() < LEAST {
+        return None;
+    }
+    let sums = few.iter().map(|element| {
+        let operands = &evidence.operands.groups[element.group];
+        (*element, Sums::of(operands, element))
+    });
+    let sums: Vec<(Element, Sums<'_>)> = sums.collect();
+    let mistakes = readings().flat_map(|reading| WHOSE.map(|whose| (reading, whose)));
+    let explains = |&(reading, whose): &(Reading, Whose)| {
+        nearly_all(&few, |element| {
+            let sums = sums.iter().find(|(other, _)| other == element);
+            sums.is_some_and(|(_, sums)| holds(evidence, element, sums.with(reading, whose)))
+        })
+    };
+    let (reading, whose) = mistakes.into_iter().find(explains)?;
+    Some(tell(reading, whose))
+}
+
+/// Whose scales are mistaken, of A, B1 and B2.
+type Whose = [bool; 3];
+
+const WHOSE: [Whose; 5] = [
+    [true, false, false],
+    [false, true, false],
+    [false, false, true],
+    [false, true, true],
+    [true; 3],
+];
+
+/// Which scale is taken for a block of sixteen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Reading {
+    /// Of another row.
+    Rows(isize),
+    /// So many atoms on among the `of` that a K step has, round and round.
+    Round { atoms: usize, of: usize },
+    /// Of a K step before, so many atoms back; the first has its own.
+    Late(usize),
+    /// So many atoms on in memory, where the next rows' first follows the last.
+    Along(isize),
+    /// An atom taken for 128 rows of four scales, one after the other.
+    RowByRow,
+    /// Such rows taken for an atom.
+    Scattered,
+}
+
+/// Everything that is tried, the plainest first.
+fn readings() -> impl Iterator<Item = Reading> {
+    let rows = [64, 32, 96, 128, 16, 8, 4, 2, 1].into_iter();
+    let rows = rows.flat_map(|by| [Reading::Rows(-by), Reading::Rows(by)]);
+    let round = [2, 4, 8].into_iter();
+    let round = round.flat_map(|of| (1..of).map(move |atoms| Reading::Round { atoms, of }));
+    let late = [1, 2, 4].into_iter().map(Reading::Late);
+    let along = [1, -1, 2, -2, 4, -4].into_iter().map(Reading::Along);
+    let layouts = [Reading::RowByRow, Reading::Scattered];
+    rows.chain(round).chain(late).chain(along).chain(layouts)
+}
+
+impl Reading {
+    /// The row and block that are read for another; none before the first.
+    fn place(self, row: usize, block: usize, across: usize) -> Option<(usize, usize)> {
+        let (atom, within) = (block / ATOM_SCALES, block % ATOM_SCALES);
+        let at = |atom: usize| atom * ATOM_SCALES + within;
+        let (above, r) = (row / ATOM_ROWS * ATOM_ROWS, row % ATOM_ROWS);
+        Some(match self {
+            Self::Rows(by) => (row.checked_add_signed(by)?, block),
+            Self::Round { atoms, of } => (row, at(atom / of * of + (atom + atoms) % of)),
+            Self::Late(atoms) => (row, at(atom.checked_sub(atoms).unwrap_or(atom))),
+            Self::Along(atoms) => {
+                let all = across.div_ceil(ATOM_SCALES);
+                let place = (row / ATOM_ROWS * all + atom).checked_add_signed(atoms)?;
+                (place / all * ATOM_ROWS + r, at(place % all))
+            }
+            Self::RowByRow => (above + r / 4 + r % 4 * 32, block),
+            Self::Scattered => (above + r % 32 * 4 + r / 32, block),
+        })
+    }
+}
+
+fn tell(reading: Reading, whose: Whose) -> String {
+    let (tensors, noun) = match whose {
+        [true, false, _] => ("A", "row"),
+        [false, true, false] => ("B1", "column"),
+        [false, false, _] => ("B2", "column"),
+        [false, true, true] => ("B1 and B2", "column"),
+        [true, true, _] => ("A, B1 and B2", "row and column"),
+    };
+    let far = |atoms: usize| match atoms {
+        1 => "one atom (64 of K)".to_owned(),
+        n => format!("{n} atoms ({} of K)", 64 * n),
+    };
+    let wrong_atom = format!("has the scales of {tensors} from the wrong atom:");
+    match reading {
+        Reading::Rows(by) if by % 32 == 0 && by.unsigned_abs() < ATOM_ROWS => format!(
+            "has the scales of {tensors} from {noun} {by:+}, the wrong part of an atom's \
+             {ATOM_ROWS}"
+        ),
+        Reading::Rows(by) => format!("has the scales of {tensors} from {noun} {by:+}"),
+        Reading::Round { atoms, of } => format!("{wrong_atom} {} on in every {of}", far(atoms)),
+        Reading::Late(atoms) => format!("{wrong_atom} {} late", far(atoms)),
+        Reading::Along(atoms) => {
+            let way = if atoms < 0 { "back" } else { "on" };
+            format!("{wrong_atom} {} {way}", far(atoms.unsigned_abs()))
+        }
+        Reading::RowByRow => {
+            format!("has the scale atoms of {tensors} read row by row, not as 32 rows by 4")
+        }
+        Reading::Scattered => {
+            format!("has row-major scales of {tensors} read as if they lay in atoms")
+        }
+    }
+}
+
+/// What one element of C is made of: the sums of its blocks without scales.
+struct Sums<'a> {
+    operands: &'a GroupOperands,
+    element: Element,
+    /// Of A·B1ᵀ and of A·B2ᵀ.
+    blocks: [Vec<f64>; 2],
+}
+
+impl<'a> Sums<'a> {
+    fn of(operands: &'a GroupOperands, element: &Element) -> Self {
+        let width = operands.group.k as usize / 2;
+        let row = |packed: &'a [u8], row: usize| {
+            packed[row * width..][..width].chunks_exact(SCALE_BLOCK / 2)
+        };
+        let product = |b: &'a [u8]| {
+            let pairs = row(&operands.a, element.row).zip(row(b, element.column));
+            pairs.map(|(x, y)| dot(x, y)).collect()
+        };
+        Self {
+            operands,
+            element: *element,
+            blocks: [product(&operands.b1), product(&operands.b2)],
+        }
+    }
+
+    /// C's element with the scales of some tensors read so.
+    fn with(&self, reading: Reading, whose: Whose) -> f64 {
+        let Self {
+            operands, element, ..
+        } = self;
+        let across = operands.group.k as usize / SCALE_BLOCK;
+        let scales = |codes: &[u8], row: usize, mistaken: bool| -> Vec<f64> {
+            let place = |block| match mistaken {
+                true => reading.place(row, block, across),
+                false => Some((row, block)),
+            };
+            // Atoms are padded with zeros where no rows are.
+            let code = |(row, block): (usize, usize)| match block < across {
+                true => codes.get(row * across + block).copied(),
+                false => None,
+            };
+            let code = |block| place(block).and_then(code).unwrap_or(0);
+            (0..across).map(|block| decode_e4m3(code(block))).collect()
+        };
+        let a = scales(&operands.sfa, element.row, whose[0]);
+        let b1 = scales(&operands.sfb1, element.column, whose[1]);
+        let b2 = scales(&operands.sfb2, element.column, whose[2]);
+        let [gate, up] = [(&self.blocks[0], &b1), (&self.blocks[1], &b2)].map(|(sums, b)| {
+            let terms = sums.iter().zip(&a).zip(b);
+            terms.map(|((sum, a), b)| sum * a * b).sum::<f64>()
+        });
+        silu(gate) * up
+    }
+}
+
+/// The product of two packed blocks, without their scales.
+fn dot(x: &[u8], y: &[u8]) -> f64 {
+    let pairs = x.iter().zip(y);
+    let of = |(x, y): (&u8, &u8)| {
+        decode_e2m1(x & 15) * decode_e2m1(y & 15) + decode_e2m1(x >> 4) * decode_e2m1(y >> 4)
+    };
+    pairs.map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_atom_is_read_where_it_lies() {
+        let place = |reading: Reading, row, block| reading.place(row, block, 32);
+        let round = Reading::Round { atoms: 1, of: 4 };
+        assert_eq!(place(round, 5, 13), Some((5, 1)));
+        assert_eq!(place(Reading::Along(1), 5, 30), Some((133, 2)));
+        assert_eq!(place(Reading::Along(-1), 5, 1), None);
+        assert_eq!(place(Reading::Late(2), 5, 9), Some((5, 1)));
+        assert_eq!(place(Reading::Late(2), 5, 7), Some((5, 7)));
+        // Bytes 20 to 23 of an atom are the second four of its second sixteen.
+        assert_eq!(place(Reading::RowByRow, 5, 0), Some((33, 0)));
+        for row in 0..256 {
+            let (there, _) = place(Reading::RowByRow, row, 0).expect("a place");
+            assert_eq!(place(Reading::Scattered, there, 0), Some((row, 0)));
+        }
+    }
+
+    #[test]
+    fn no_two_readings_are_the_same() {
+        let all: Vec<Reading> = readings().collect();
+        for (i, reading) in all.iter().enumerate() {
+            assert!(!all[..i].contains(reading), "{reading:?}");
+        }
+    }
+}

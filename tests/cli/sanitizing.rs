@@ -1,0 +1,201 @@
+//! `dgx sanitize`: every slip planted in tests/fixtures/hazards is found with
+//! both its lines, and nothing in the kernels without one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const ROUND: &str = "tests/fixtures/hazards/round.toml";
+const VARIANTS: &str = "tests/fixtures/hazards/variants";
+
+fn sanitize(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_dgx"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .arg("sanitize")
+        .args(args)
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("dgx")
+}
+
+fn said(output: &Output) -> String {
+    let both = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+    String::from_utf8(both).expect("text")
+}
+
+/// Lines of the fixtures that a comment ends in `NAME here` or `NAME there`, by
+/// the two words.
+fn marked() -> BTreeMap<(String, String), Vec<String>> {
+    let mut marked: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(VARIANTS);
+    for entry in fs::read_dir(&folder).expect("fixtures") {
+        let name = entry.expect("an entry").file_name();
+        let name = name.to_str().expect("a name").to_owned();
+        let text = fs::read_to_string(folder.join(&name)).expect("text");
+        for (line, text) in (1..).zip(text.lines()) {
+            let Some((_, notes)) = text.rsplit_once("// ") else {
+                continue;
+            };
+            for note in notes.split(", ") {
+                if let Some((slip, side @ ("here" | "there"))) = note.split_once(' ') {
+                    let key = (slip.to_owned(), side.to_owned());
+                    marked
+                        .entry(key)
+                        .or_default()
+                        .push(format!("{name}:{line}"));
+                }
+            }
+        }
+    }
+    marked
+}
+
+/// Whether one of an access's lines is one of those marked.
+fn lies(access: &Value, wanted: Option<&Vec<String>>) -> bool {
+    let Some(wanted) = wanted else {
+        return true;
+    };
+    let lines = access["lines"].as_array().expect("lines");
+    let lines: Vec<&str> = lines.iter().filter_map(Value::as_str).collect();
+    let hit = |w: &String| lines.iter().any(|line| line.ends_with(&format!("/{w}")));
+    wanted.iter().any(hit)
+}
+
+#[test]
+fn every_slip_is_found_with_both_lines_and_no_twin_is_flagged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [json, junit] = ["found.json", "found.xml"].map(|name| folder.path().join(name));
+    let output = sanitize(&[
+        ROUND,
+        "--round-shapes",
+        "--schedules",
+        "2",
+        "--variants",
+        VARIANTS,
+        "--export-json",
+        json.to_str().expect("a path"),
+        "--export-junit",
+        junit.to_str().expect("a path"),
+    ]);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(
+        text.contains("Every contender does what it declares."),
+        "{text}"
+    );
+    let found: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).expect("JSON");
+    let marked = marked();
+    let mut slips = 0;
+    for cell in found["cells"].as_array().expect("cells") {
+        let name = cell["contender"].as_str().expect("a name");
+        let hazards = cell["hazards"].as_array().expect("hazards");
+        if cell["expect"] == "ok" {
+            assert_eq!(
+                (cell["status"].as_str(), hazards.len()),
+                (Some("ok"), 0),
+                "{cell:#}"
+            );
+            continue;
+        }
+        slips += 1;
+        let side = |side: &str| marked.get(&(name.to_owned(), side.to_owned()));
+        assert!(side("here").is_some(), "{name}: no line is marked");
+        // Which of the two came first is the schedule's.
+        let met = hazards.iter().any(|hazard| match side("there") {
+            None => lies(&hazard["here"], side("here")),
+            Some(_) if hazard["there"].is_null() => false,
+            there => [("here", "there"), ("there", "here")]
+                .iter()
+                .any(|(one, other)| {
+                    lies(&hazard[one], side("here")) && lies(&hazard[other], there)
+                }),
+        });
+        assert!(met, "{name}: {hazards:#?}");
+    }
+    assert!(slips >= 19, "{slips}");
+    let past_k = text.contains("b2 of group 0, K 768 of its last row, which ends at 768");
+    assert!(past_k, "{text}");
+    let xml = fs::read_to_string(&junit).unwrap();
+    assert!(xml.contains("failures=\"0\""), "{xml}");
+}
+
+#[test]
+fn a_slip_that_nobody_declares_is_exit_3_and_a_schedule_can_be_had_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join(VARIANTS);
+    let read = |name: &str| fs::read_to_string(fixtures.join(name)).expect("a fixture");
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+    write("staged.cu", &read("staged.cu"));
+    write("staged.cuh", &read("staged.cuh"));
+    let undeclared = read("no-sync.cu").replace("expect  = \"racy\"\n", "");
+    write("no-sync.cu", &undeclared);
+    let there = folder.path().to_str().expect("a path");
+    let run = |args: &[&str]| {
+        let output = sanitize(args);
+        (output.status.code(), said(&output))
+    };
+    let small = |name: &'static str| {
+        let shape = ["--shape", "2x128x256", "--schedules", "8"];
+        [&[name][..], &shape, &["--variants", there]].concat()
+    };
+    let (code, text) = run(&small("no-sync"));
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("no-sync was not expected to: "), "{text}");
+    assert!(text.contains("no barrier between the two warps"), "{text}");
+    // It is wrong with some schedule, and the printed command shows it again.
+    let (_, again) = text
+        .split_once("again: dgx sanitize ")
+        .expect("a schedule that shows it");
+    let again: Vec<&str> = again.lines().next().expect("a line").split(' ').collect();
+    let (code, text) = run(&again);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("schedule"), "{text}");
+    let (code, text) = run(&small("staged"));
+    assert_eq!(code, Some(0), "{text}");
+}
+
+#[test]
+fn bad_input_is_told_with_a_remedy() {
+    for (args, code, words) in [
+        (vec!["swapab"], 2, "did you mean `swap-ab`?"),
+        (
+            vec!["swap-ab", "--schedules", "0"],
+            2,
+            "0 is not in 1..=100000",
+        ),
+        (
+            vec!["swap-ab", "--shape", "40x128"],
+            2,
+            "a group has three sizes",
+        ),
+        (
+            vec!["swap-ab", "--shape", "40x100x256"],
+            2,
+            "not a multiple of 128",
+        ),
+        (
+            vec!["stream", "--shape", "40x128x256"],
+            2,
+            "stream does not take 40x128x256",
+        ),
+        (
+            vec!["swap-ab", "--round-shapes"],
+            2,
+            "`swap-ab` is no round",
+        ),
+        (
+            vec!["swap-ab", "--sms", "4"],
+            2,
+            "--sms is for shapes that are named",
+        ),
+        (vec!["nowhere.toml"], 2, "nowhere.toml"),
+    ] {
+        let output = sanitize(&args);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
+        assert!(text.contains(words), "{args:?}: {text}");
+    }
+}
