@@ -9,7 +9,7 @@ use super::schema::{
     ConfigText, ContenderRecord, DeviceRecord, Estimate, Header, Host, SCHEMA, Settings,
 };
 use crate::domain::{
-    BackendKind, Bytes, ContenderId, Micros, Shape, Status, Verdict, printable_line,
+    BackendKind, Bytes, ContenderId, Micros, Shape, Status, Verdict, Watch, printable_line,
 };
 use crate::stats::Sampled;
 
@@ -210,6 +210,7 @@ fn header(
             schedule: 0,
             exact_sums: false,
             time_only: false,
+            hazards: Watch::Off,
             target: None,
         },
         departures: Vec::new(),
