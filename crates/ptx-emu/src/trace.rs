@@ -224,6 +224,68 @@ pub enum Deed {
         /// Bits of an element of A and B.
         bits: u32,
     },
+    /// `tcgen05.mma`, of one thread.
+    TmemMma {
+        /// Rows, columns and depth of the product, of both CTAs of a pair together.
+        shape: [u32; 3],
+        /// CTAs that take part, each with its own rows of A and D and its share of B: 1, or the 2
+        /// of a pair.
+        ctas: u32,
+        /// Columns of tensor memory that D takes in each of them.
+        columns: u32,
+        /// Where A comes from.
+        a: TmemA,
+    },
+    /// `tcgen05.cp`, of one thread.
+    TmemCopy {
+        /// Bytes of shared memory that are read, in each of its CTAs.
+        bytes: u32,
+        /// CTAs that copy: 1, or the 2 of a pair.
+        ctas: u32,
+    },
+    /// `tcgen05.shift`, of one thread.
+    TmemShift {
+        /// CTAs that shift: 1, or the 2 of a pair.
+        ctas: u32,
+    },
+    /// `tcgen05.commit`, of one thread: barriers hear when all it has issued is done.
+    TmemCommit {
+        /// The barrier; the same address in every CTA that is told.
+        barrier: BarrierAt,
+        /// CTAs of the cluster that are told, by bit of rank.
+        to: u32,
+    },
+    /// `tcgen05.ld` and `st`. Waits for tensor memory, and fences, have no instruction on the
+    /// machine but where stores are waited for.
+    TmemMove {
+        /// Columns of tensor memory it goes over, in both halves if there are two.
+        columns: u32,
+        /// Lanes of each: 32, or 16.
+        lanes: u32,
+        /// Bits of a lane that are moved together: 32 to 256.
+        bits: u32,
+        /// Whether it writes.
+        writes: bool,
+    },
+    /// `tcgen05.wait`.
+    TmemWait {
+        /// For stores, rather than loads.
+        stores: bool,
+    },
+    /// `tcgen05.alloc`, once it was given what it asked for.
+    TmemAlloc {
+        /// Columns.
+        columns: u32,
+        /// CTAs that ask together: 1, or the 2 of a pair.
+        ctas: u32,
+    },
+    /// `tcgen05.dealloc`.
+    TmemFree {
+        /// Columns.
+        columns: u32,
+        /// CTAs that free them together: 1, or the 2 of a pair.
+        ctas: u32,
+    },
     /// `griddepcontrol.wait`.
     AwaitLaunch,
     /// `griddepcontrol.launch_dependents`.
@@ -241,6 +303,17 @@ pub enum Deed {
     Sleep(u32),
     /// A reading of `%clock`, `%clock64` or `%globaltimer`.
     Stamp,
+}
+
+/// Where the tensor core finds A.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TmemA {
+    /// In shared memory.
+    Shared,
+    /// In the tensor core, which has kept it from the product before.
+    Kept,
+    /// In tensor memory.
+    Tmem,
 }
 
 /// Which way a bulk copy goes.

@@ -51,6 +51,12 @@ pub enum ReplayError {
         "`{0}` of the machine is impossible: give a finite number, above zero where work is divided by it"
     )]
     Machine(&'static str),
+    /// A launch works in tensor memory, and the machine has none.
+    #[error(
+        "the kernel works in tensor memory, of which the machine has no numbers: give those whose names \
+         begin with `tmem_`"
+    )]
+    NoTensorMemory,
     /// The trace does not end.
     #[error(transparent)]
     Stuck(#[from] Stuck),
@@ -153,6 +159,9 @@ impl Call {
             return Err(ReplayError::Machine(name));
         }
         launches.iter().try_for_each(checked)?;
+        if machine.tmem.is_none() && launches.iter().any(in_tensor_memory) {
+            return Err(ReplayError::NoTensorMemory);
+        }
         let mut times: Vec<LaunchTimes> = Vec::new();
         let mhz = machine.clock_mhz - machine.clock_drop_mhz / 2.0;
         for launch in launches {
@@ -271,6 +280,17 @@ fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u32), bool)) {
             }
         }
     }
+}
+
+/// Whether a launch works in tensor memory: nobody can who has no columns.
+fn in_tensor_memory(launch: &Launched<'_>) -> bool {
+    let ctas = launch.trace.ctas.iter();
+    let mut events = ctas.flat_map(|cta| cta.warps.iter().flatten());
+    let takes = |event: &Event| match event {
+        Event::Did { deed, .. } => matches!(deed, Deed::TmemAlloc { .. }),
+        Event::Run { .. } => false,
+    };
+    events.any(takes)
 }
 
 /// What a launch's trace lacks for a replay.

@@ -1,7 +1,7 @@
 //! Ways through a kernel's code: given where a warp was, where it came to, and which lines of the
 //! PTX it executed in between, which instructions did it issue?
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use crate::cubin::Code;
@@ -16,6 +16,8 @@ pub(crate) struct Flow {
     blocks: Vec<Range<usize>>,
     successors: Vec<Vec<usize>>,
     block_of: Vec<usize>,
+    /// Lines that take and free columns of tensor memory: the assembler makes a sequence of each.
+    sequences: HashSet<u32>,
 }
 
 /// Lines executed, and how often each.
@@ -65,10 +67,12 @@ impl Flow {
                 next.into_iter().chain(jump).collect()
             })
             .collect();
+        let takes = |at: &usize| sass[*at].kind == Kind::TmemColumns;
         Self {
             blocks,
             successors,
             block_of,
+            sequences: (0..count).filter(takes).map(|at| code.lines[at]).collect(),
         }
     }
 
@@ -82,6 +86,8 @@ impl Flow {
         executed: &Lines,
     ) -> Option<Vec<usize>> {
         let worth = |at: usize| match executed.contains_key(&code.lines[at]) {
+            // No reason to go round in it.
+            true if self.in_sequence(code, at) => 0.0,
             true => 1.0,
             false => -1.0,
         };
@@ -90,7 +96,7 @@ impl Flow {
         let ways = goals
             .iter()
             .flat_map(|&goal| self.ways(from, goal, &worth, &ends));
-        let scored = ways.map(|way| (judge(code, &way, executed), way));
+        let scored = ways.map(|way| (self.judge(code, &way, executed), way));
         scored
             .max_by(|a, b| a.0.total_cmp(&b.0))
             .map(|(_, way)| way)
@@ -157,6 +163,43 @@ impl Flow {
         }
         ways
     }
+
+    /// Whether an instruction only stands around one that takes or frees columns.
+    fn in_sequence(&self, code: &Code, at: usize) -> bool {
+        let takes = code.instructions[at].kind == Kind::TmemColumns;
+        !takes && self.sequences.contains(&code.lines[at])
+    }
+
+    /// How well a way fits what was executed: the lines it covers, and the memory accesses and waits
+    /// among them, which are as many in the machine's code as in the PTX. What it passes more often
+    /// than its line was executed is too much.
+    fn judge(&self, code: &Code, way: &[usize], executed: &Lines) -> f64 {
+        let mut lines: HashMap<u32, u32> = HashMap::new();
+        let mut visits: HashMap<usize, u32> = HashMap::new();
+        let mut score = 0.0;
+        for &at in way {
+            let (sass, line) = (&code.instructions[at], code.lines[at]);
+            let effect = sass.kind.has_effect() && !self.in_sequence(code, at);
+            let Some(&times) = executed.get(&line) else {
+                score -= if effect && !sass.guarded { 4.0 } else { 0.5 };
+                continue;
+            };
+            let visit = visits.entry(at).or_default();
+            *visit += 1;
+            if *visit > times {
+                score -= 1.0;
+            }
+            let met = lines.entry(line).or_insert_with(|| {
+                score += 1.0;
+                0
+            });
+            if effect {
+                *met += 1;
+                score += if *met <= times { 4.0 } else { -4.0 };
+            }
+        }
+        score
+    }
 }
 
 /// After so many turns, at the entry of this block.
@@ -183,35 +226,4 @@ impl Best {
 
 fn ends_block(sass: &Sass) -> bool {
     matches!(sass.kind, Kind::Branch | Kind::Exit | Kind::Return)
-}
-
-/// How well a way fits what was executed: the lines it covers, and the memory accesses and waits
-/// among them, which are as many in the machine's code as in the PTX. What it passes more often
-/// than its line was executed is too much.
-fn judge(code: &Code, way: &[usize], executed: &Lines) -> f64 {
-    let mut lines: HashMap<u32, u32> = HashMap::new();
-    let mut visits: HashMap<usize, u32> = HashMap::new();
-    let mut score = 0.0;
-    for &at in way {
-        let (sass, line) = (&code.instructions[at], code.lines[at]);
-        let effect = sass.kind.has_effect();
-        let Some(&times) = executed.get(&line) else {
-            score -= if effect && !sass.guarded { 4.0 } else { 0.5 };
-            continue;
-        };
-        let visit = visits.entry(at).or_default();
-        *visit += 1;
-        if *visit > times {
-            score -= 1.0;
-        }
-        let met = lines.entry(line).or_insert_with(|| {
-            score += 1.0;
-            0
-        });
-        if effect {
-            *met += 1;
-            score += if *met <= times { 4.0 } else { -4.0 };
-        }
-    }
-    score
 }

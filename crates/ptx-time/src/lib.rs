@@ -33,7 +33,7 @@
 //! - `call` makes a call of it: how the CTAs fall to the SMs, what their shares of L2 and memory
 //!   are, and what starting costs; `classes` tells which CTAs are alike and are replayed only once.
 //!
-//! A [`Machine`] is nothing but numbers.
+//! A [`Machine`] is nothing but numbers; those of tensor memory only where there is any.
 
 mod call;
 mod classes;
@@ -48,6 +48,6 @@ mod times;
 
 pub use call::{Call, LaunchTimes, Launched, ReplayError};
 pub use cubin::{Code, CubinError};
-pub use machine::Machine;
+pub use machine::{Machine, TensorMemory};
 pub use sm::{Awaited, Stuck, Waiting};
 pub use times::{Cause, CtaTimes, Epilogue, Span, Spent, WarpTimes};

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 macro_rules! machine {
-    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+    (
+        $($(#[doc = $doc:literal])+ $name:ident,)+
+        tensor memory: $($(#[doc = $tensor_doc:literal])+ $tensor:ident,)+
+    ) => {
         /// What a GPU does in which time. Cycles are of the SM's clock; intervals are the cycles
         /// a unit of one of the SM's four partitions is taken by a warp's instruction, latencies
         /// the cycles until its result can be used.
@@ -11,37 +14,64 @@ macro_rules! machine {
         #[serde(deny_unknown_fields)]
         pub struct Machine {
             $($(#[doc = $doc])+ pub $name: f64,)+
+            /// What its tensor memory does, if it has any.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub tmem: Option<TensorMemory>,
+        }
+
+        /// What tensor memory does in which time, and the tensor core that works on it: one queue
+        /// an SM.
+        #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct TensorMemory {
+            $($(#[doc = $tensor_doc])+ pub $tensor: f64,)+
+        }
+
+        impl TensorMemory {
+            const fn all(number: f64) -> Self {
+                Self { $($tensor: number,)+ }
+            }
         }
 
         impl Machine {
             /// The names of all numbers.
-            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
+            pub const NAMES: &'static [&'static str] =
+                &[$(stringify!($name),)+ $(stringify!($tensor)),+];
 
-            /// Made of a number for every name; the first that is missing otherwise.
+            /// Made of a number for every name; the first that is missing otherwise. Those of
+            /// tensor memory may be missing all together.
             pub fn from_numbers(
                 mut number: impl FnMut(&'static str) -> Option<f64>,
             ) -> Result<Self, &'static str> {
-                Ok(Self { $($name: number(stringify!($name)).ok_or(stringify!($name))?,)+ })
+                let tensor = [$(number(stringify!($tensor))),+];
+                Ok(Self {
+                    $($name: number(stringify!($name)).ok_or(stringify!($name))?,)+
+                    tmem: match tensor.iter().any(Option::is_some) {
+                        false => None,
+                        true => Some(TensorMemory {
+                            $($tensor: number(stringify!($tensor)).ok_or(stringify!($tensor))?,)+
+                        }),
+                    },
+                })
             }
 
             /// The first number no machine can have, not even one that is asked what it would do
             /// if something took no time or had no end: negative, endless where time is counted,
             /// or nothing of what work is divided by.
             pub fn impossible(&self) -> Option<&'static str> {
-                let fine = |name: &str, number: f64| match divides(name) {
-                    true => number > 0.0,
-                    false => number.is_finite() && number >= 0.0,
+                let fine = |name: &&str| match self.number(name) {
+                    Some(number) if divides(name) => number > 0.0,
+                    Some(number) => number.is_finite() && number >= 0.0,
+                    None => true,
                 };
-                $(if !fine(stringify!($name), self.$name) {
-                    return Some(stringify!($name));
-                })+
-                None
+                Self::NAMES.iter().find(|name| !fine(name)).copied()
             }
 
-            /// The number of a name.
+            /// The number of a name; of tensor memory only where there is any.
             pub fn number(&self, name: &str) -> Option<f64> {
                 match name {
                     $(stringify!($name) => Some(self.$name),)+
+                    $(stringify!($tensor) => Some(self.tmem?.$tensor),)+
                     _ => None,
                 }
             }
@@ -50,11 +80,17 @@ macro_rules! machine {
             pub fn number_mut(&mut self, name: &str) -> Option<&mut f64> {
                 match name {
                     $(stringify!($name) => Some(&mut self.$name),)+
+                    $(stringify!($tensor) => Some(&mut self.tmem.as_mut()?.$tensor),)+
                     _ => None,
                 }
             }
         }
     };
+}
+
+impl TensorMemory {
+    /// Takes no time.
+    pub(crate) const FREE: Self = Self::all(0.0);
 }
 
 /// Whether work is divided by a number.
@@ -208,4 +244,33 @@ machine! {
     turnover_cycles,
     /// Cycles of a CTA before its first instruction's effect: cold instructions and parameters.
     start_cycles,
+
+    tensor memory:
+
+    /// Tensor cycles of a `tcgen05.mma` per column of tensor memory that its D takes.
+    tmem_product_column,
+    /// Cycles in which it reads 128 bytes of operands from shared memory.
+    tmem_operand_line,
+    /// Cycles more in which a pair of CTAs does.
+    tmem_pair_operands,
+    /// From its issue to the warp that waits for its commit, beyond its tensor cycles.
+    tmem_product_latency,
+    /// The same for an A in tensor memory.
+    tmem_a_latency,
+    /// The same for a pair of CTAs.
+    tmem_pair_latency,
+    /// Cycles in which `tcgen05.cp` copies 128 bytes.
+    tmem_copy_line,
+    /// From its issue to the warp that waits for its commit, beyond these.
+    tmem_copy_latency,
+    /// Cycles of a `tcgen05.shift`.
+    tmem_shift_cycles,
+    /// Cycles of `tcgen05.ld` and `st` per column, each partition for itself.
+    tmem_move_column,
+    /// The same for lanes of 256 bits, whose banks conflict.
+    tmem_wide_column,
+    /// Latency of a load beyond these.
+    tmem_load_latency,
+    /// Latency of `tcgen05.alloc` where columns are free.
+    tmem_alloc_latency,
 }

@@ -20,6 +20,8 @@ pub(crate) struct Sass {
     pub(crate) guarded: bool,
     /// For branches: where to, in instructions relative to the next.
     pub(crate) offset: i32,
+    /// Whether all lanes branch together, by a uniform predicate.
+    pub(crate) uniform: bool,
 }
 
 /// What executes an instruction, or what it stands for.
@@ -33,6 +35,8 @@ pub(crate) enum Kind {
     ImadHigh,
     /// Single precision.
     Fma,
+    /// The same in pairs.
+    FmaPair,
     /// Half precision, in pairs.
     Half,
     /// The same on the other half of the multipliers: the assembler writes the two by turns.
@@ -97,6 +101,16 @@ pub(crate) enum Kind {
     AllowLaunch,
     /// `setmaxnreg`
     Registers,
+    /// What takes and frees columns of tensor memory.
+    TmemColumns,
+    /// `tcgen05.mma`
+    TmemMma,
+    /// `tcgen05.cp` and `shift`
+    TmemCopy,
+    /// `tcgen05.commit`
+    TmemCommit,
+    /// `tcgen05.ld` and `st`
+    TmemMove,
 }
 
 impl Sass {
@@ -106,7 +120,9 @@ impl Sass {
         let word = u128::from_le_bytes(*bytes);
         let field = |first: u32, bits: u32| (word >> first) as u64 & ((1 << bits) - 1);
         let scoreboard = |first| Some(field(first, 3) as u8).filter(|&board| board < 6);
-        let kind = Kind::of(field(0, 12) as u16, field(72, 16) as u16);
+        let operation = field(0, 12) as u16;
+        let uniform = operation == UNIFORM_BRANCH;
+        let kind = Kind::of(operation, field(72, 16) as u16);
         // A quarter of an instruction is the unit: 8 bits here, the rest there.
         let far = (word >> 34) as u64 as i64;
         let quarters = (far << 16 >> 16) * 256 + field(16, 8) as i64;
@@ -116,7 +132,9 @@ impl Sass {
             waits: field(116, 6) as u8,
             result: scoreboard(110),
             operands: scoreboard(113),
-            guarded: field(12, 4) != 7,
+            // A uniform branch has its condition among its operands.
+            guarded: field(12, 4) != 7 || (uniform && field(24, 3) != 7),
+            uniform,
             offset: match kind {
                 Kind::Branch => (quarters / 4) as i32,
                 _ => 0,
@@ -124,6 +142,9 @@ impl Sass {
         }
     }
 }
+
+/// BRA.U
+const UNIFORM_BRANCH: u16 = 0x547;
 
 impl Kind {
     /// Whether it does what no compiler does twice or leaves out.
@@ -145,6 +166,11 @@ impl Kind {
                 | Kind::WgmmaFence
                 | Kind::WgmmaWait
                 | Kind::Mma
+                | Kind::TmemColumns
+                | Kind::TmemMma
+                | Kind::TmemCopy
+                | Kind::TmemCommit
+                | Kind::TmemMove
         )
     }
 
@@ -159,7 +185,7 @@ impl Kind {
         }
         match operation & 0x1ff {
             // MOV, P2R, R2P, VOTE, SEL, FSEL, FMNMX, FSET, FSETP, ISETP, IADD3, LEA, LOP3, IABS, PRMT,
-            // IMNMX, SHF, PLOP3, VIADD, I2FP, VIMNMX.
+            // IMNMX, SHF, PLOP3, VIADD, I2FP, VIMNMX, FMNMX3.
             0x002..=0x004
             | 0x006..=0x00c
             | 0x010..=0x013
@@ -169,10 +195,12 @@ impl Kind {
             | 0x01c
             | 0x036
             | 0x045
-            | 0x048 => Kind::Alu,
+            | 0x048
+            | 0x076 => Kind::Alu,
             0x005 if modifiers & 0xff == 0xff => Kind::Alu, // CS2R of zero
             0x005 => Kind::Clock,
             0x020 | 0x021 | 0x023 => Kind::Fma,
+            0x049 => Kind::FmaPair, // FFMA2
             0x024..=0x026 => Kind::Imad,
             0x027 => Kind::ImadHigh,
             0x028..=0x02b => Kind::Double,
@@ -183,7 +211,7 @@ impl Kind {
             0x037..=0x039 | 0x03c | 0x03d | 0x03f => Kind::Mma,
             0x03e => Kind::Pack,
             0x0ca => Kind::ToUniform,
-            0x0b9 | 0x0bb | 0x182 => Kind::Constant,
+            0x0b9 | 0x0bb | 0x182 | 0x1ac => Kind::Constant,
             0x080..=0x0ff => Kind::Uniform,
             0x104..=0x107 | 0x109 | 0x110..=0x113 => Kind::Convert,
             0x108 => Kind::Mufu,
@@ -195,12 +223,13 @@ impl Kind {
             0x147 => Kind::Branch,
             0x14d => Kind::Exit,
             0x150 => Kind::Return,
-            0x180 | 0x181 | 0x185 | 0x186 | 0x18a | 0x18b | 0x18e | 0x1a8 | 0x1a9 => Kind::Global,
+            0x17e | 0x17f | 0x180 | 0x181 | 0x185 | 0x186 | 0x18a | 0x18b | 0x18e | 0x1a8
+            | 0x1a9 => Kind::Global,
             0x183 | 0x187 => Kind::Local,
             0x03b | 0x044 | 0x184 | 0x188 | 0x18c | 0x1bd => Kind::Shared,
             0x189 | 0x1a2 | 0x1c4 => Kind::Shuffle,
             0x192 | 0x1ab | 0x1c6 => Kind::Fence,
-            0x1a7 | 0x1b2 => Kind::Arrive,
+            0x1a7 | 0x1b2 | 0x1ca => Kind::Arrive, // SYNCS, UGETNEXTWORKID
             0x1ae => Kind::LaneCopy,
             0x1af | 0x1b7 => Kind::GroupMark,
             0x1b4..=0x1b6 | 0x1b8 => Kind::Tensor, // UTMALDG, UTMASTG, UTMAREDG, UTMAPF
@@ -208,6 +237,11 @@ impl Kind {
             0x1c5 if modifiers & 0x100 != 0 => Kind::WgmmaWait,
             0x1c5 => Kind::WgmmaFence,
             0x1c8 => Kind::Registers,
+            0x1e3 => Kind::TmemColumns,      // UTCATOMSWS
+            0x1e6 | 0x1e7 => Kind::TmemCopy, // UTCSHIFT, UTCCP
+            0x1e9 => Kind::TmemCommit,       // UTCBAR
+            0x1ea => Kind::TmemMma,          // UTCHMMA, UTCQMMA, UTCIMMA, UTCOMMA
+            0x1ed | 0x1ee => Kind::TmemMove, // STTM, LDTM
             0x1f0..=0x1f7 => Kind::Wgmma,
             _ => Kind::Slot,
         }
@@ -245,6 +279,24 @@ mod tests {
         let wait = sass(0x2000_005b_0d78_7232, 0x002f_e400_0000_0800);
         assert_eq!((wait.kind, wait.waits, wait.stall), (Kind::Half, 0b10, 2));
         assert_eq!((wait.result, wait.operands), (None, None));
+    }
+
+    #[test]
+    fn tensor_memory_and_uniform_branches_are_known() {
+        // As the assembler makes them for sm_100a.
+        let kind = |low: u64| sass(low, 0).kind;
+        assert_eq!(kind(0x0000_0004_0004_75e3), Kind::TmemColumns);
+        assert_eq!(kind(0x0001_0028_0d00_79e7), Kind::TmemCopy);
+        assert_eq!(kind(0x8020_080e_1600_75ea), Kind::TmemMma);
+        assert_eq!(kind(0x0000_00ff_0400_73e9), Kind::TmemCommit);
+        assert_eq!(kind(0x0000_0004_0014_79ee), Kind::TmemMove);
+        assert_eq!(kind(0x0000_0000_0000_797f), Kind::Global, "STG of 256 bits");
+        assert_eq!(kind(0x0000_0000_0000_77ac), Kind::Constant, "LDCU");
+        // BRA.U UP0, 96 bytes on; BRA.U !UP0, back.
+        let on = sass(0x0000_0001_0018_7547, 0);
+        let back = sass(0xffff_fffd_08e8_7547, 0x000f_ea00_0383_ffff);
+        assert_eq!((on.kind, on.offset, on.guarded), (Kind::Branch, 6, true));
+        assert_eq!((back.offset, back.guarded), (-6, true));
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) struct Scribe<'c> {
     flow: Flow,
     /// Instructions of the cubin by line of the PTX.
     by_line: HashMap<u32, Vec<usize>>,
+    /// Uniform branches back.
+    uniform: Vec<usize>,
     stretches: Vec<Stretch>,
     known: HashMap<(Option<usize>, u64), usize>,
     /// Deeds told, and those among them for which no instruction was found.
@@ -59,9 +61,14 @@ impl<'c> Scribe<'c> {
         for (at, &line) in code.lines.iter().enumerate() {
             by_line.entry(line).or_default().push(at);
         }
+        let back = |at: &usize| {
+            let sass = &code.instructions[*at];
+            sass.kind == Kind::Branch && sass.uniform && sass.offset < 0
+        };
         Self {
             code,
             flow: Flow::new(code),
+            uniform: (0..code.instructions.len()).filter(back).collect(),
             by_line,
             stretches: Vec::new(),
             known: HashMap::new(),
@@ -88,7 +95,11 @@ impl<'c> Scribe<'c> {
         let mut base = 0;
         while base < events.len() {
             let end = self.stretch_end(trace, events, base);
-            let stretch = self.find(trace, &events[base..end], at, end == events.len());
+            let next = events.get(end).map(|event| match *event {
+                Event::Did { at, .. } => at,
+                Event::Run { first, .. } => first,
+            });
+            let stretch = self.find(trace, &events[base..end], at, next);
             at = self.stretches[stretch].end.or(at);
             parts.push(Part { stretch, base });
             base = end;
@@ -119,17 +130,26 @@ impl<'c> Scribe<'c> {
                     Event::Run { first, end } => (first..end).contains(&next),
                 })
             };
-            if next <= last && self.jumps(trace.lines[last as usize]) && seen() {
+            if next <= last && seen() && !self.turns(trace, next, last).is_empty() {
                 return index + 1;
             }
         }
         events.len()
     }
 
-    fn jumps(&self, line: u32) -> bool {
-        self.homes(line, |kind| kind == Kind::Branch)
-            .next()
-            .is_some()
+    /// The branches by which a warp may have turned back from the last instruction of a loop to its
+    /// first. The assembler leaves uniform ones the line of what stands before them: of those the
+    /// last of the loop.
+    fn turns(&self, trace: &Trace, first: u32, last: u32) -> Vec<usize> {
+        let [from, to] = [first, last].map(|at| trace.lines[at as usize]);
+        let own: Vec<usize> = self.homes(to, |kind| kind == Kind::Branch).collect();
+        if !own.is_empty() {
+            return own;
+        }
+        let line = |at: usize| self.code.lines[at];
+        let within = self.uniform.iter().copied();
+        let within = within.filter(|&at| (from..=to).contains(&line(at)));
+        within.max_by_key(|&at| line(at)).into_iter().collect()
     }
 
     fn has_home(&self, trace: &Trace, at: u32, deed: &Deed) -> bool {
@@ -146,9 +166,15 @@ impl<'c> Scribe<'c> {
     }
 
     /// The stretch for these events from here.
-    fn find(&mut self, trace: &Trace, events: &[Event], from: Option<usize>, last: bool) -> usize {
+    fn find(
+        &mut self,
+        trace: &Trace,
+        events: &[Event],
+        from: Option<usize>,
+        next: Option<u32>,
+    ) -> usize {
         let mut hasher = DefaultHasher::new();
-        last.hash(&mut hasher);
+        next.is_none().hash(&mut hasher);
         for event in events {
             match *event {
                 Event::Run { first, end } => (first, end).hash(&mut hasher),
@@ -160,7 +186,7 @@ impl<'c> Scribe<'c> {
         let key = (from, hasher.finish());
         let found = self.known.get(&key).copied();
         let index = found.unwrap_or_else(|| {
-            let stretch = self.make(trace, events, from, last);
+            let stretch = self.make(trace, events, from, next);
             self.stretches.push(stretch);
             self.known.insert(key, self.stretches.len() - 1);
             self.stretches.len() - 1
@@ -171,7 +197,14 @@ impl<'c> Scribe<'c> {
         index
     }
 
-    fn make(&self, trace: &Trace, events: &[Event], from: Option<usize>, last: bool) -> Stretch {
+    /// `next` is what the warp does behind them, if anything.
+    fn make(
+        &self,
+        trace: &Trace,
+        events: &[Event],
+        from: Option<usize>,
+        next: Option<u32>,
+    ) -> Stretch {
         let mut executed = Lines::new();
         for event in events {
             let range = match *event {
@@ -182,19 +215,16 @@ impl<'c> Scribe<'c> {
                 *executed.entry(trace.lines[at as usize]).or_default() += 1;
             }
         }
-        let goals: Vec<usize> = match events.last() {
-            _ if last => (0..self.code.instructions.len())
+        let goals: Vec<usize> = match (next, events.last()) {
+            (None, _) => (0..self.code.instructions.len())
                 .filter(|&at| self.code.instructions[at].kind == Kind::Exit)
                 .collect(),
-            Some(&Event::Did { at, deed }) => {
+            (_, Some(&Event::Did { at, deed })) => {
                 let line = trace.lines[at as usize];
                 self.homes(line, |kind| fits(kind, &deed)).collect()
             }
-            Some(&Event::Run { end, .. }) => {
-                let line = trace.lines[end as usize - 1];
-                self.homes(line, |kind| kind == Kind::Branch).collect()
-            }
-            None => Vec::new(),
+            (Some(next), Some(&Event::Run { end, .. })) => self.turns(trace, next, end - 1),
+            (_, None) => Vec::new(),
         };
         let way = self.flow.way(self.code, from, &goals, &executed);
         let end = way.as_ref().and_then(|way| way.last().copied());
@@ -262,7 +292,10 @@ fn waits(deed: &Deed) -> bool {
 
 /// Whether the machine has no instruction for it: the one before carries it.
 fn silent(deed: &Deed) -> bool {
-    matches!(deed, Deed::WgmmaCommit | Deed::Fence { .. })
+    matches!(
+        deed,
+        Deed::WgmmaCommit | Deed::Fence { .. } | Deed::TmemWait { .. }
+    )
 }
 
 /// Whether an instruction can be the one that did it.
@@ -286,6 +319,13 @@ fn fits(kind: Kind, deed: &Deed) -> bool {
         Deed::WgmmaCommit => false,
         Deed::WgmmaWait(_) => kind == Kind::WgmmaWait,
         Deed::Mma { .. } => kind == Kind::Mma,
+        Deed::TmemMma { .. } => kind == Kind::TmemMma,
+        Deed::TmemCopy { .. } | Deed::TmemShift { .. } => kind == Kind::TmemCopy,
+        Deed::TmemCommit { .. } => kind == Kind::TmemCommit,
+        Deed::TmemMove { .. } => kind == Kind::TmemMove,
+        // Loads have scoreboards; stores are waited for by a fence.
+        Deed::TmemWait { stores } => *stores && kind == Kind::Fence,
+        Deed::TmemAlloc { .. } | Deed::TmemFree { .. } => kind == Kind::TmemColumns,
         Deed::AwaitLaunch => kind == Kind::AwaitLaunch,
         Deed::AllowLaunch => kind == Kind::AllowLaunch,
         Deed::Fence { .. } => kind == Kind::Fence,

@@ -15,7 +15,7 @@ pub enum Spent {
     Phase,
     /// A barrier of the CTA or the cluster.
     Barrier,
-    /// Wgmmas.
+    /// Products, and loads of them from tensor memory.
     Wgmma,
     /// Copies by groups.
     Copies,
@@ -43,7 +43,7 @@ impl Spent {
 pub enum Cause {
     /// Starting: launches, CTAs, and waiting for the launch before.
     Launch,
-    /// Products, and what they take of the rest of the SM.
+    /// Products, what they take of the rest of the SM, and tensor memory.
     Tensor,
     /// The pipes that do arithmetic, and the latencies of those that have scoreboards.
     Arithmetic,

@@ -1,10 +1,10 @@
 //! A launch that was executed, told in the instructions of its cubin and replayed.
 //!
 //! `data/relay.cubin` and `.ptx` are what NVRTC 13.0 makes of `data/relay.cu` with
-//! `--gpu-architecture=sm_90a -lineinfo`.
+//! `--gpu-architecture=sm_90a -lineinfo`; those of `data/tensor.cu` it makes for `sm_100a`.
 
 use ptx_emu::trace::{Deed, Event, Trace, Watch};
-use ptx_emu::{Launch, Memory, Module, Params};
+use ptx_emu::{Config, Launch, Memory, Module, Params, Profile};
 use ptx_time::{Call, Code, CubinError, Launched, Machine, ReplayError, Spent};
 
 const CUBIN: &[u8] = include_bytes!("data/relay.cubin");
@@ -204,4 +204,48 @@ fn cubins_that_cannot_be_read_are_named() {
         .expect("its name");
     bare[found + 1] = b'x';
     assert_eq!(refused(&bare, "relay"), CubinError::NoLines);
+}
+
+/// A tile of so many products on a Blackwell.
+fn tensor(steps: u32) -> Trace {
+    let ptx = include_str!("data/tensor.ptx");
+    let module = Module::load(ptx).expect("PTX the emulator knows");
+    let mut memory = Memory::new();
+    let out = memory.alloc(128 * 64 * 4).expect("room");
+    let config = Config {
+        profile: Profile::B200,
+        ..Config::default()
+    };
+    let launch = Launch::new("tensor")
+        .block([128, 1, 1])
+        .shared_bytes(26 * 1024)
+        .config(config)
+        .params(Params::new().pointer(out).u32(steps));
+    let watch = Watch {
+        ctas: vec![0],
+        only: true,
+    };
+    let run = launch.run_traced(&module, &mut memory, &watch);
+    run.unwrap_or_else(|e| panic!("{e}")).1
+}
+
+#[test]
+fn deeds_in_tensor_memory_find_their_instructions_and_take_their_time() {
+    let code = Code::read(include_bytes!("data/tensor.cubin"), "tensor").expect("its code");
+    let replay = |steps| {
+        let trace = tensor(steps);
+        let call = Call::replay(&machine(), &[launched(&code, &trace, 1)], false);
+        let call = call.expect("an end");
+        assert_eq!(call.launches[0].homeless, 0.0);
+        call.launches[0].clone()
+    };
+    let (few, many) = (replay(10), replay(30));
+    // 64 columns at twenty cycles each.
+    let each = (many.cycles - few.cycles) / 20.0;
+    assert!((each - 64.0 * 20.0).abs() < 1.0, "{each}");
+    assert_eq!(many.tensor_cycles, 30.0 * 64.0 * 20.0);
+    // Every warp read its quarter after the last of them.
+    let last = many.ctas[0].last_mma.expect("products");
+    assert_eq!(many.epilogues.len(), 4);
+    assert!(many.epilogues.iter().all(|tile| tile.from > last));
 }

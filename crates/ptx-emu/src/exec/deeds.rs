@@ -153,6 +153,14 @@ impl Cluster<'_> {
                 shape: wmma.form.shape(),
                 bits: wmma.form.bits(),
             },
+            Op::TmemMma(_)
+            | Op::TmemCopy(_)
+            | Op::TmemShift { .. }
+            | Op::TmemCommit { .. }
+            | Op::TmemMove(_)
+            | Op::TmemWait { .. }
+            | Op::TmemAlloc { .. }
+            | Op::TmemDealloc { .. } => return self.tmem_deeds(w, mask, op, out),
             Op::GridDep { wait: true } => Deed::AwaitLaunch,
             Op::GridDep { wait: false } => Deed::AllowLaunch,
             Op::Fence { fence, .. } => fence_deed(fence),
@@ -607,7 +615,7 @@ fn count_sectors(bytes: &mut GlobalBytes, next: &mut u64, address: u64, len: u64
 }
 
 /// CTAs a copy goes to, by bit of rank.
-fn receivers(w: &Warp, lane: usize, multicast: Option<R32>, to: SharedAt) -> u32 {
+pub(super) fn receivers(w: &Warp, lane: usize, multicast: Option<R32>, to: SharedAt) -> u32 {
     multicast.map_or(1 << to.cta, |mask| w.get(mask)[lane] & 0xffff)
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct TmemMma {
     pub scale_d: u8,
     /// `.ashift`: each row of A is that of the lane above it.
     pub shifted: bool,
+    /// `.collector::a::use` and `::lastuse`: the tensor core has A already. A hint for time alone.
+    pub kept: bool,
 }
 
 /// A operand of a [`TmemMma`].

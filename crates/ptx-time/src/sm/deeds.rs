@@ -176,6 +176,7 @@ impl Sim<'_> {
                 self.send(now + ticks(latency), cta, barrier, (arrivals, 0), way);
             }
             Deed::Await { barrier, parity } => {
+                self.warps[index].awaited = true;
                 let cluster = self.ctas[cta].cluster;
                 let state = self.clusters[cluster].mbarriers.entry(barrier).or_default();
                 if state.phase % 2 == parity % 2 {
@@ -281,6 +282,29 @@ impl Sim<'_> {
                 self.occupy(index, board, done, Spent::Wgmma, Cause::Tensor);
                 self.multiply(index, start, done);
             }
+            Deed::TmemMma {
+                shape,
+                ctas,
+                columns,
+                a,
+            } => self.multiply_in_tmem(index, now, (shape, columns), ctas, a),
+            Deed::TmemCopy { bytes, ctas } => self.copy_to_tmem(index, now, bytes, ctas),
+            Deed::TmemShift { ctas } => self.shift_tmem(index, now, ctas),
+            Deed::TmemCommit { barrier, to } => self.commit_tmem(index, now, barrier, to),
+            Deed::TmemMove {
+                columns,
+                bits,
+                writes,
+                ..
+            } => self.move_tmem(index, now, (columns, bits), writes, (board, operands)),
+            Deed::TmemWait { .. } => {
+                let moved = self.warps[index].tmem_moved;
+                self.hold(index, now, moved, Spent::Wgmma);
+            }
+            Deed::TmemAlloc { columns, ctas } => {
+                return self.ask_columns(index, now, columns, ctas);
+            }
+            Deed::TmemFree { columns, .. } => self.free_columns(index, now, columns),
             Deed::AwaitLaunch => {
                 let gate = ticks(self.work.gate);
                 self.hold(index, now, gate, Spent::Launch);

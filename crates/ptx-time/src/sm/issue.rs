@@ -31,7 +31,7 @@ fn pipes(kind: Kind) -> &'static [usize] {
         Kind::Alu | Kind::Pack => &[ALU],
         Kind::Imad | Kind::ImadHigh | Kind::Half => &[FMA],
         Kind::HalfLite => &[LITE],
-        Kind::Fma => &[FMA, LITE],
+        Kind::Fma | Kind::FmaPair => &[FMA, LITE],
         Kind::Mufu | Kind::Convert => &[MUFU],
         Kind::Double => &[DOUBLE],
         Kind::Uniform | Kind::ToUniform | Kind::Constant => &[UNIFORM],
@@ -45,7 +45,9 @@ fn cause_of(kind: Kind) -> Cause {
         Kind::Shared => Cause::Shared,
         Kind::Global | Kind::Local | Kind::Fence => Cause::Latency,
         Kind::Arrive | Kind::Phase => Cause::Barriers,
-        Kind::Mma => Cause::Tensor,
+        Kind::Mma | Kind::TmemMma | Kind::TmemCopy | Kind::TmemCommit | Kind::TmemMove => {
+            Cause::Tensor
+        }
         _ => Cause::Arithmetic,
     }
 }
@@ -182,6 +184,7 @@ impl Sim<'_> {
             Kind::Imad => m.imad_interval,
             Kind::ImadHigh => m.imad_high_interval,
             Kind::Fma => m.fma_interval,
+            Kind::FmaPair => 2.0 * m.fma_interval,
             Kind::Half | Kind::HalfLite => m.half_interval,
             Kind::Double => m.double_interval,
             Kind::Mufu => m.mufu_interval,
@@ -212,7 +215,7 @@ impl Sim<'_> {
             Kind::Arrive => (m.arrive_latency, Spent::Result),
             Kind::Phase => (m.phase_latency, Spent::Phase),
             Kind::Double => (m.double_interval + DOUBLE_LATENCY, Spent::Result),
-            Kind::Mma => (1.0, Spent::Wgmma),
+            Kind::Mma | Kind::TmemMove => (1.0, Spent::Wgmma),
             Kind::Fence => (m.fence_latency, Spent::Memory),
             _ => (OTHER_LATENCY, Spent::Result),
         };

@@ -6,6 +6,7 @@ mod issue;
 mod memory;
 mod stuck;
 mod telling;
+mod tensor;
 mod way;
 mod work;
 
@@ -16,6 +17,7 @@ use ptx_emu::trace::{BarrierAt, Event};
 
 use self::barriers::{Gate, Mbarrier};
 pub use self::stuck::{Awaited, Stuck, Waiting};
+use self::tensor::{Ask, TensorCore};
 use self::way::{Way, Ways};
 pub(crate) use self::work::Work;
 use crate::machine::Machine;
@@ -80,6 +82,8 @@ struct Sm {
     /// Up to when products keep the pipes of a partition.
     stolen: [Ticks; PARTITIONS],
     tensor: [Ticks; PARTITIONS],
+    /// Tensor memory, and the tensor core that works on it.
+    tmem: TensorCore,
     shared: Ticks,
     lsu: Ticks,
     shuffle: Ticks,
@@ -155,6 +159,12 @@ struct Warp<'w> {
     /// The end of its last product, and its last store since.
     product: Option<Ticks>,
     stored: Option<Ticks>,
+    /// Whether it has waited for a barrier since it last read tensor memory.
+    awaited: bool,
+    /// When all it has handed to the tensor core is done.
+    tmem_done: Ticks,
+    /// When what it moves to or from tensor memory is there, as far as no scoreboard tells.
+    tmem_moved: Ticks,
 }
 
 #[derive(Debug, Default)]
@@ -191,6 +201,8 @@ pub(crate) struct Sim<'w> {
     warps: Vec<Warp<'w>>,
     ctas: Vec<Cta>,
     clusters: Vec<ClusterState>,
+    /// Who waits for columns of tensor memory, first come first.
+    asks: Vec<Ask>,
     next_cluster: usize,
     running: usize,
     keep_spans: bool,
@@ -220,6 +232,7 @@ impl<'w> Sim<'w> {
             warps: Vec::new(),
             ctas: Vec::new(),
             clusters: Vec::new(),
+            asks: Vec::new(),
             next_cluster: 0,
             running: 0,
             keep_spans,
@@ -351,6 +364,9 @@ impl<'w> Sim<'w> {
                     spent: Default::default(),
                     product: None,
                     stored: None,
+                    awaited: true,
+                    tmem_done: 0,
+                    tmem_moved: 0,
                 });
                 self.push(start, Item::Warp(warp));
             }

@@ -47,6 +47,13 @@ pub enum Awaited {
         /// Warps that have arrived.
         arrived: u32,
     },
+    /// Columns of tensor memory, of which so many are free.
+    Columns {
+        /// How many it asks for.
+        columns: u32,
+        /// How many there are.
+        free: u32,
+    },
     /// An mbarrier.
     Phase {
         /// Where it lies.
@@ -70,6 +77,12 @@ impl fmt::Display for Awaited {
                 write!(
                     f,
                     "the cluster's barrier, where {arrived} warps have arrived"
+                )
+            }
+            Self::Columns { columns, free } => {
+                write!(
+                    f,
+                    "{columns} columns of tensor memory, of which {free} are free"
                 )
             }
             Self::Phase {
@@ -127,6 +140,10 @@ impl Sim<'_> {
                     stands(warp, Awaited::Barrier { id, arrived });
                 }
             }
+        }
+        for ask in &self.asks {
+            let (columns, free) = (ask.columns, self.sms[ask.sm].tmem.free);
+            stands(ask.warp, Awaited::Columns { columns, free });
         }
         for cluster in &self.clusters {
             let arrived = cluster.gate.arrived;

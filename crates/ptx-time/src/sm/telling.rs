@@ -59,6 +59,35 @@ impl Sim<'_> {
         }
     }
 
+    /// The tensor core works for a warp's CTA, or its pair.
+    pub(super) fn note_products(&mut self, index: usize, ctas: u32, start: Ticks, end: Ticks) {
+        let cta = self.warps[index].cta;
+        let (cluster, rank) = (self.ctas[cta].cluster, self.ctas[cta].rank);
+        let (start, end) = (start as f64 / CYCLE, end as f64 / CYCLE);
+        for state in &mut self.ctas {
+            let peer = ctas == 2 && state.rank == rank ^ 1;
+            if state.cluster == cluster && (state.rank == rank || peer) {
+                state.times.first_mma.get_or_insert(start);
+                let last = state.times.last_mma.unwrap_or(end);
+                state.times.last_mma = Some(last.max(end));
+            }
+        }
+    }
+
+    /// A warp reads products out of tensor memory: those of another tile, if it has waited for
+    /// something before.
+    pub(super) fn read_products(&mut self, index: usize, now: Ticks) {
+        let warp = &mut self.warps[index];
+        if !std::mem::take(&mut warp.awaited) {
+            return;
+        }
+        let stored = warp.stored.take();
+        let before = warp.product.replace(now);
+        if let (Some(from), Some(to)) = (before, stored) {
+            self.end_tile(index, from, to);
+        }
+    }
+
     pub(super) fn end_tile(&mut self, index: usize, from: Ticks, to: Ticks) {
         let warp = &self.warps[index];
         self.epilogues.push(Epilogue {

@@ -7,6 +7,7 @@
 //! not before `wait::st`.
 
 mod allocate;
+mod deeds;
 mod issue;
 mod moves;
 mod multiprocessors;

@@ -146,7 +146,7 @@ fn mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
     let kind = form.words.need(KINDS, "a kind")?;
     let vector = scale_vector(&mut form.words, kind)?;
     let shifted = form.words.take("ashift");
-    collector(&mut form.words, stationary, shifted)?;
+    let kept = collector(&mut form.words, stationary, shifted)?;
     form.words.finish()?;
     if stationary && (group == CtaGroup::Pair || kind.scaled()) {
         return illegal(".ws goes with cta_group::1 and without block_scale");
@@ -219,6 +219,7 @@ fn mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
         accumulate,
         scale_d,
         shifted,
+        kept,
     })));
     Ok(())
 }
@@ -266,8 +267,8 @@ fn fitting(kind: Kind, vector: Vector) -> Lowered<Option<Vector>> {
     }
 }
 
-/// A hint about what the tensor core keeps, which changes no result.
-fn collector(words: &mut Words<'_>, stationary: bool, shifted: bool) -> Lowered<()> {
+/// A hint about what the tensor core keeps, which changes no result: whether it has A already.
+fn collector(words: &mut Words<'_>, stationary: bool, shifted: bool) -> Lowered<bool> {
     const USES: [&str; 4] = ["fill", "use", "lastuse", "discard"];
     let buffers: &[&str] = match stationary {
         true => &["b0", "b1", "b2", "b3"],
@@ -279,11 +280,11 @@ fn collector(words: &mut Words<'_>, stationary: bool, shifted: bool) -> Lowered<
                 if shifted && matches!(usage, "fill" | "use") {
                     return illegal(".ashift goes with neither ::fill nor ::use");
                 }
-                return Ok(());
+                return Ok(!stationary && matches!(usage, "use" | "lastuse"));
             }
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 fn copy<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {

@@ -53,6 +53,16 @@ impl MoveShape {
             }
     }
 
+    /// Bits of a lane that lie together.
+    pub(crate) fn bits(self) -> u32 {
+        match self.lanes {
+            MoveLanes::L32x32 | MoveLanes::L16x32x2 => 32,
+            MoveLanes::L16x64 => 64,
+            MoveLanes::L16x128 => 128,
+            MoveLanes::L16x256 => 256,
+        }
+    }
+
     /// Lanes of tensor memory that a warp reaches.
     pub(crate) fn tall(self) -> u32 {
         match self.lanes {
