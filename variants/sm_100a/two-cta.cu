@@ -89,7 +89,8 @@ enum Warp : u32 { LOADER = GATERS / 32, MULTIPLIER };
 __device__ __forceinline__ void load(Shared& shared, const Tile& tile, u32 rank) {
   const u32 row = tile.row + rank * BM, half = tile.column + rank * (BN / 2);
   const TensorMap* scales = tile.maps + (rank == 0 ? MAP_SFB1 : MAP_SFB2);
-  for (u32 step = 0; step < tile.group->k / STEP; ++step) {
+  const u32 steps = tile.group->k / STEP;
+  for (u32 step = 0; step < steps; ++step) {
     const u32 slot = step % STAGES;
     auto& stage = shared.stage[slot];
     u64& full = shared.full[slot];
@@ -108,8 +109,8 @@ __device__ __forceinline__ void load(Shared& shared, const Tile& tile, u32 rank)
 // The even CTA, for both.
 __device__ __forceinline__ void multiply(Shared& shared, const Tensor& tmem, const Tile& tile) {
   constexpr u32 INSTRUCTION = ptx::nvfp4_instruction(2 * BM, BN);
-  const u32 atom_column = tile.column % ATOM_ROWS / 32;
-  for (u32 step = 0; step < tile.group->k / STEP; ++step) {
+  const u32 atom_column = tile.column % ATOM_ROWS / 32, steps = tile.group->k / STEP;
+  for (u32 step = 0; step < steps; ++step) {
     const u32 slot = step % STAGES;
     const auto& stage = shared.stage[slot];
     ptx::mbarrier_wait(shared.full[slot], step / STAGES % 2);
