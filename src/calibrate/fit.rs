@@ -226,7 +226,8 @@ fn told(machine: &Machine, fitted: &Machine, tries: &[Try<'_>], questions: &[Que
             errors: (!tried.group.is_empty()).then(errors),
         }
     });
-    let rest = unasked().map(|name| {
+    let given = |name: &&str| machine.number(name).is_some();
+    let rest = unasked().filter(given).map(|name| {
         let [before, after] = numbers(name);
         Fitted {
             name,

@@ -114,8 +114,9 @@ impl Device {
     /// What tells the numbers of one model from another's.
     pub(crate) fn model_digest(&self) -> Option<String> {
         let model = self.model.as_ref()?;
-        let number = |name: &&str| format!("{name}={:?}", model.number(name));
-        let mut digest = content_hash(Machine::NAMES.iter().map(number));
+        // Who has no tensor memory has the same numbers as before there was any.
+        let number = |name: &&str| Some(format!("{name}={:?}", Some(model.number(name)?)));
+        let mut digest = content_hash(Machine::NAMES.iter().filter_map(number));
         digest.truncate(12);
         Some(digest)
     }

@@ -94,6 +94,12 @@ pub(crate) fn tensor_flops(machine: &Machine) -> f64 {
     f64::from(2 * 64 * 16) / machine.wgmma_column
 }
 
+/// Dense fp4 operations a clock of its SM: those of a column of tensor memory
+/// over its cycles.
+pub(crate) fn tmem_flops(machine: &Machine) -> Option<f64> {
+    Some(f64::from(2 * 128 * 64) / machine.tmem?.tmem_product_column)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

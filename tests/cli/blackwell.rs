@@ -4,8 +4,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use crate::sweep::Sweep;
+use crate::sweep::{Sweep, ended};
 use crate::workspace::copy;
 
 fn round(contenders: &str) -> String {
@@ -29,9 +30,47 @@ fn the_whole_field_is_right_in_its_native_form() {
                  \"warp-specialized\", \"ping-pong\", \"tma-store\", \"tile-tuned\", \
                  \"grouped-scheduler\", \"swap-ab\", \"two-cta\"";
     let sweep = Sweep::new(&round(field));
-    sweep.run(&[&sweep.round(), "--target", "b200"], 0);
+    let said = sweep.run(&[&sweep.round(), "--target", "b200"], 0);
     let verdicts = sweep.verdicts();
     assert_eq!(verdicts.len(), 15, "{verdicts:?}");
+    assert_told(&said, &["All times are modelled for NVIDIA B200"]);
+    assert!(!said.contains("not timed"), "{said}");
+}
+
+/// Nobody compared these times with a card, and every table says so.
+#[test]
+fn the_pair_is_modelled_profiled_and_explained() {
+    let text = round("\"interleaved\", \"two-cta\"");
+    let sweep = Sweep::new(&text);
+    let round = sweep.round();
+    let said = sweep.run(&[&round, "--target", "b200", "--time-only"], 0);
+    assert_told(&said, &["modelled for NVIDIA B200, uncalibrated"]);
+    let asked = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
+        command
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env("NO_COLOR", "1")
+            .args(args)
+            .args([&round, "--target", "b200"]);
+        ended(&mut command, 0)
+    };
+    assert_told(
+        &asked(&["profile", "two-cta"]),
+        &["producer", "consumer", "epilogue", "The epilogue is"],
+    );
+    assert_told(&asked(&["explain", "two-cta"]), &["tensor cores"]);
+    // A machine whose numbers are gone is no Blackwell.
+    let target = fs::read_to_string("configs/targets/b200.toml").expect("a target");
+    let lines = target.lines().filter(|line| !line.starts_with("tmem_"));
+    let file = sweep.folder.path().join("bare.toml");
+    fs::write(&file, lines.collect::<Vec<_>>().join("\n")).expect("a file");
+    let bare = file.display().to_string();
+    let said = sweep.run(&[&round, "--target", &bare, "--time-only"], 0);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_told(
+        &said,
+        &["works in tensor memory, of which the machine has no numbers"],
+    );
 }
 
 /// What a sweep says of `contender` with the one occurrence of `from` in

@@ -29,6 +29,8 @@ pub(crate) enum Role {
     Consumer,
     /// Brings operands and multiplies them.
     Both,
+    /// Reads what others have summed in tensor memory.
+    Epilogue,
     Other,
 }
 
@@ -39,16 +41,21 @@ impl Role {
             Self::Converter => "converter",
             Self::Consumer => "consumer",
             Self::Both => "copies and multiplies",
+            Self::Epilogue => "epilogue",
             Self::Other => "other",
         }
     }
 
     fn of(events: &[Event]) -> Self {
         let (mut copies, mut multiplies, mut writes) = (false, false, false);
+        let mut reads = false;
         for event in events {
             match event {
                 Event::Did { deed, .. } => match deed {
-                    Deed::Wgmma { .. } | Deed::Mma { .. } => multiplies = true,
+                    Deed::Wgmma { .. } | Deed::Mma { .. } | Deed::TmemMma { .. } => {
+                        multiplies = true;
+                    }
+                    Deed::TmemMove { writes: false, .. } => reads = true,
                     Deed::Bulk { way, .. } => copies |= *way != Way::Store,
                     Deed::LaneCopy { .. } => copies = true,
                     Deed::Shared { writes: true, .. } => writes = true,
@@ -61,6 +68,7 @@ impl Role {
             (true, true) => Self::Both,
             (true, false) => Self::Producer,
             (false, true) => Self::Consumer,
+            (false, false) if reads => Self::Epilogue,
             (false, false) if writes => Self::Converter,
             (false, false) => Self::Other,
         }
@@ -76,7 +84,7 @@ pub(super) fn roles(trace: &Trace) -> BTreeMap<u64, Vec<Role>> {
 
 #[cfg(test)]
 mod tests {
-    use ptx_emu::trace::CtaTrace;
+    use ptx_emu::trace::{CtaTrace, TmemA};
 
     use super::*;
 
@@ -101,6 +109,18 @@ mod tests {
             writes: true,
             atomic: false,
         };
+        let summed = Deed::TmemMma {
+            shape: [128, 64, 64],
+            ctas: 1,
+            columns: 64,
+            a: TmemA::Shared,
+        };
+        let read = Deed::TmemMove {
+            columns: 16,
+            lanes: 32,
+            bits: 32,
+            writes: false,
+        };
         let warp = |deeds: &[Deed]| -> Vec<Event> {
             let did = deeds.iter().map(|&deed| Event::Did { at: 0, deed });
             did.collect()
@@ -114,6 +134,8 @@ mod tests {
                     warp(&[bulk(Way::Load), product]),
                     warp(&[write]),
                     warp(&[Deed::WgmmaFence]),
+                    warp(&[read, write]),
+                    warp(&[summed]),
                 ],
                 ..CtaTrace::default()
             }],
@@ -126,7 +148,9 @@ mod tests {
                 Role::Consumer,
                 Role::Both,
                 Role::Converter,
-                Role::Other
+                Role::Other,
+                Role::Epilogue,
+                Role::Consumer,
             ]
         );
     }

@@ -15,7 +15,7 @@ use toml::Spanned;
 
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::Document;
-use crate::domain::roofline::tensor_flops;
+use crate::domain::roofline::{tensor_flops, tmem_flops};
 use crate::domain::{Bytes, Calibration, Chip, Device, Limits, Peaks, bounds, printable_line};
 
 pub(crate) use rewrite::{with_calibration, with_numbers};
@@ -384,6 +384,14 @@ impl Reader<'_> {
                 ("2048 / model.wgmma_column", tensor_flops(machine)),
                 ("peaks.tensor_flops", peak(&peaks.tensor_flops)),
             ),
+            (
+                "tmem_product_column",
+                (
+                    "16384 / model.tmem_product_column",
+                    tmem_flops(machine).unwrap_or_default(),
+                ),
+                ("peaks.tensor_flops", peak(&peaks.tensor_flops)),
+            ),
         ];
         for (key, reached, most) in limits {
             if let Some(figure) = model.get(key) {
@@ -454,6 +462,7 @@ fn range(name: &str) -> RangeInclusive<f64> {
         "clock_mhz" => CLOCK,
         _ if name.ends_with("_bandwidth") => BANDWIDTH,
         "wgmma_column" | "wgmma_least" | "sectors_per_cycle" => RATE,
+        _ if name.starts_with("tmem_") && name.ends_with("_column") => RATE,
         _ if name.ends_with("_interval") || name.ends_with("_port") => RATE,
         _ if name.ends_with("_bytes") => 0.0..=1e12,
         _ if name.ends_with("_micros") => 0.0..=1e4,
@@ -481,11 +490,11 @@ mod tests {
     #[test]
     fn all_that_are_built_in_are_right_and_say_where_every_number_is_from() {
         for (name, device) in BUILT_IN.iter() {
-            assert_eq!(
-                device.origins.len(),
-                12 + 3 + Machine::NAMES.len() - 1,
-                "{name}"
-            );
+            let model = device.model.as_ref().unwrap();
+            let given = |name: &&&str| model.number(name).is_some();
+            let numbers = Machine::NAMES.iter().filter(given).count();
+            assert_eq!(device.origins.len(), 12 + 3 + numbers - 1, "{name}");
+            assert_eq!(model.tmem.is_some(), device.chip.multiplies_fp4(), "{name}");
             assert!(device.ceiling(crate::domain::Timing::Modelled).is_some());
             assert_eq!(find(name).unwrap(), *device);
         }
@@ -744,6 +753,45 @@ mod tests {
         assert!(error.remedy().contains("add `wake_latency"));
         let line = h200[..h200.find("[model]").unwrap()].matches('\n').count() + 1;
         assert_eq!(error.location(), Some(format!("t.toml:{line}:1")));
+    }
+
+    #[test]
+    fn numbers_of_tensor_memory_are_all_there_or_none() {
+        let b200 = COMMITTED.iter().find(|(name, _)| *name == "b200");
+        let b200 = b200.expect("it is built in").1;
+        let changed = |old: &str, new: &str| {
+            assert!(b200.contains(old), "{old}");
+            read(&b200.replace(old, new)).unwrap_err()
+        };
+        let column = "\ntmem_product_column = { value = 0.5,";
+        for (old, new, message) in [
+            (
+                column,
+                "\ntmem_product_column = { value = 0.25,",
+                "= 65536 is more than peaks.tensor_flops",
+            ),
+            (
+                column,
+                "\ntmem_product_column = { value = 0,",
+                "model.tmem_product_column = 0 is out of range",
+            ),
+            (
+                "\ntmem_load_latency = { value = 23,",
+                "\ntmem_load_latency = { value = -1,",
+                "model.tmem_load_latency = -1 is out of range",
+            ),
+            (
+                "\ntmem_alloc_latency =",
+                "\n# ",
+                "the key `tmem_alloc_latency` is missing",
+            ),
+        ] {
+            let told = changed(old, new);
+            assert!(told.message().contains(message), "{}", told.message());
+        }
+        let lines = b200.lines().filter(|line| !line.starts_with("tmem_"));
+        let none = read(&lines.collect::<Vec<_>>().join("\n")).unwrap();
+        assert_eq!(none.model.unwrap().tmem, None);
     }
 
     #[test]
