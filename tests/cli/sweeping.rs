@@ -70,6 +70,33 @@ seed = 1
     assert_eq!(verdicts.len(), 1);
 }
 
+/// What the designs for few tokens do where tiles follow one another on an SM: a
+/// short K is one team's, a long one is shared; experts of one octet of tokens to three.
+#[test]
+fn few_tokens_come_out_right_where_tiles_follow_one_another() {
+    let sweep = Sweep::new(
+        "question   = \"Are few tokens right?\"
+contenders = [\"decode\", \"stream\", \"experts\"]
+baseline   = \"auto\"
+shapes     = [
+  { m = 5, n = 256, k = 768 },
+  { name = \"short\", m = [3, 17, 8, 1], n = [128, 256, 128, 128], k = [256, 512, 256, 768] },
+  { name = \"long\", m = [1, 9], n = 128, k = 2304 },
+]
+[validate]
+seed = 1
+",
+    );
+    sweep.run(&[&sweep.round(), "--target", "h200,sms=2"], 0);
+    let verdicts = sweep.verdicts();
+    let ok = verdicts.values().filter(|(_, s)| s == "ok").count();
+    let unsupported = verdicts
+        .values()
+        .filter(|(_, s)| s == "unsupported")
+        .count();
+    assert_eq!((ok, unsupported), (9, 3), "{verdicts:?}");
+}
+
 #[test]
 fn the_machine_code_that_was_run_is_kept_beside_the_run() {
     let round = ROUND.replacen(
