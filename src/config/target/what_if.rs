@@ -43,7 +43,10 @@ fn set(device: &mut Device, key: &str, value: f64) -> Result<(), InputError> {
     let machine = device.model.as_mut();
     let Some(place) = machine.and_then(|machine| machine.number_mut(key)) else {
         let message = format!("no number of a target is called `{key}`");
-        let names = || Machine::NAMES.iter().copied();
+        // A chip without tensor memory has none of its numbers.
+        let model = device.model.as_ref();
+        let given = |name: &&str| model.is_some_and(|model| model.number(name).is_some());
+        let names = || Machine::NAMES.iter().copied().filter(given);
         let longer = |name: &&str| !key.is_empty() && name.starts_with(key);
         let remedy = match nearest(key, names()).or_else(|| names().find(longer)) {
             Some(close) => format!("did you mean `{close}`? ({GUIDE})"),
@@ -109,6 +112,21 @@ mod tests {
             ("h200,l2_port=-1", "l2_port = -1", "between 0.001"),
             ("h200,sms=1,sms=2", "`sms` is given twice", "h200,sms=144"),
             ("h300,sms=1", "h300", "h200, h100, b200"),
+            (
+                "h200,tmem_load_latency=9",
+                "called `tmem_load_latency`",
+                "did you mean `memory_latency`?",
+            ),
+            (
+                "b200,tmem_load_latenc=9",
+                "called `tmem_load_latenc`",
+                "did you mean `tmem_load_latency`?",
+            ),
+            (
+                "b200,tmem_move_column=0",
+                "tmem_move_column = 0 is out of range",
+                "between 0.001",
+            ),
         ];
         for (word, message, remedy) in cases {
             let error = find(word).expect_err(word);
