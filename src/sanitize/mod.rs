@@ -5,9 +5,10 @@
 mod shapes;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
-
-use rayon::prelude::*;
 
 pub(crate) use shapes::{ANY, Course, parse as parse_shape, round};
 
@@ -138,16 +139,29 @@ pub(crate) fn examine_all(
             false => images.next().flatten().map(|compiled| compiled.outcome),
         })
         .collect();
-    let cells: Vec<_> = tasks.iter().zip(images).collect();
-    let examined = cells.into_par_iter().map(|(task, image)| {
-        let examined = examined(task, image, inquiry);
-        bar.step(1.0);
-        examined
+    let ended: Vec<OnceLock<Examined>> = tasks.iter().map(|_| OnceLock::new()).collect();
+    let next = AtomicUsize::new(0);
+    // Threads of their own: one of rayon's that waits for the CTAs of a call
+    // could take up another cell meanwhile, and the call's time would run out.
+    let work = || {
+        while let index = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(task) = tasks.get(index)
+        {
+            // Each index is taken once.
+            let _ = ended[index].set(examined(task, images[index].as_ref(), inquiry));
+            bar.step(1.0);
+        }
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..cores.min(tasks.len()) {
+            scope.spawn(work);
+        }
     });
-    Ok(examined.collect())
+    Ok(ended.into_iter().filter_map(OnceLock::into_inner).collect())
 }
 
-fn examined(task: &Task, image: Option<Result<Image, String>>, inquiry: &Inquiry) -> Examined {
+fn examined(task: &Task, image: Option<&Result<Image, String>>, inquiry: &Inquiry) -> Examined {
     let call = match &task.plan.cells[0].work {
         Work::Unsupported { reason } => return task.ended(Status::Unsupported, reason),
         Work::Broken(why) => return task.ended(Status::CompileError, why.to_string()),
@@ -155,7 +169,7 @@ fn examined(task: &Task, image: Option<Result<Image, String>>, inquiry: &Inquiry
     };
     let image = match image {
         Some(Ok(image)) => image,
-        Some(Err(message)) => return task.ended(Status::CompileError, message),
+        Some(Err(message)) => return task.ended(Status::CompileError, message.as_str()),
         None => return task.ended(Status::CompileError, "nobody compiled it"),
     };
     if let Some(why) = refusal_of(&task.plan.device.limits, &image.kernels, call) {
@@ -164,7 +178,7 @@ fn examined(task: &Task, image: Option<Result<Image, String>>, inquiry: &Inquiry
     let mut emulator = EmuBackend::new(task.plan.device.clone());
     let job = Job {
         contender: &task.contender.id,
-        image: &image,
+        image,
         call,
     };
     match emulator.load(job) {

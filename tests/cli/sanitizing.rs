@@ -8,6 +8,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::sweep::Sweep;
+
 const ROUND: &str = "tests/fixtures/hazards/round.toml";
 const VARIANTS: &str = "tests/fixtures/hazards/variants";
 
@@ -71,8 +73,9 @@ fn every_slip_is_found_with_both_lines_and_no_twin_is_flagged() {
     let output = sanitize(&[
         ROUND,
         "--round-shapes",
-        "--schedules",
-        "2",
+        // In which no barrier is used before it is there: that would be a fault.
+        "--schedule",
+        "3",
         "--variants",
         VARIANTS,
         "--export-json",
@@ -115,7 +118,7 @@ fn every_slip_is_found_with_both_lines_and_no_twin_is_flagged() {
         });
         assert!(met, "{name}: {hazards:#?}");
     }
-    assert!(slips >= 19, "{slips}");
+    assert!(slips >= 23, "{slips}");
     let past_k = text.contains("b2 of group 0, K 768 of its last row, which ends at 768");
     assert!(past_k, "{text}");
     let xml = fs::read_to_string(&junit).unwrap();
@@ -198,4 +201,55 @@ fn bad_input_is_told_with_a_remedy() {
         assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
         assert!(text.contains(words), "{args:?}: {text}");
     }
+}
+
+#[test]
+fn a_sweep_calls_racy_what_is_right_by_luck() {
+    let sweep = Sweep::new(
+        "question   = \"Is it luck?\"
+contenders = [\"staged\", \"past-k\", \"no-fence\"]
+baseline   = \"staged\"
+shapes     = [{ name = \"s\", m = 3, n = 128, k = 256 }]
+[validate]
+seed = 1
+",
+    );
+    let text = sweep.run(&[&sweep.round(), "--variants", VARIANTS], 0);
+    assert!(
+        text.contains("past-k racy on every shape (as declared): outside-tensor at b2 of group 0"),
+        "{text}"
+    );
+    assert!(
+        text.contains("no-fence racy on every shape (as declared): proxy-fence at shared ring+"),
+        "{text}"
+    );
+    let run = sweep.run_file().expect("a run file");
+    let lines = fs::read_to_string(&run).expect("text");
+    let racy = |line: &&str| line.contains("\"status\":\"racy\"");
+    let racy: Vec<Value> = lines
+        .lines()
+        .filter(racy)
+        .map(|l| serde_json::from_str(l).expect("JSON"))
+        .collect();
+    assert_eq!(racy.len(), 2);
+    for verdict in racy {
+        assert_eq!(
+            verdict["hazards"].as_array().map(Vec::len),
+            Some(1),
+            "{verdict:#}"
+        );
+    }
+    // Who looks away sees nothing, and the run says so.
+    let unwatched = Sweep::new(&fs::read_to_string(sweep.round()).expect("the round"));
+    let text = unwatched.run(
+        &[
+            &unwatched.round(),
+            "--variants",
+            VARIANTS,
+            "--hazards",
+            "off",
+        ],
+        0,
+    );
+    assert!(!text.contains("racy"), "{text}");
 }
