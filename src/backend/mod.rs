@@ -21,7 +21,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::compile::Image;
-use crate::domain::{BackendKind, ContenderId, Device, Hazard, KernelTime, Micros, Status, Watch};
+use crate::domain::{
+    BackendKind, Bytes, ContenderId, Device, Hazard, KernelTime, Micros, Status, Watch,
+};
 use crate::operator::{Operands, Oracle};
 use crate::plan::OperatorCall;
 pub(crate) use crate::validate::POISON;
@@ -126,6 +128,8 @@ pub(crate) struct Observation {
     pub modelled: Option<Result<Modelled, String>>,
     /// What was found that the output does not show, where it was looked for.
     pub hazards: Vec<Hazard>,
+    /// Global memory that nobody watched meanwhile, for want of memory.
+    pub unwatched: Bytes,
 }
 
 /// A time replayed from what warps did.

@@ -23,6 +23,7 @@ pub(crate) fn json(
             "status": cell.status,
             "reason": cell.reason,
             "hazards": cell.hazards,
+            "unwatched_bytes": cell.unwatched.0,
             "odd": cell.odd.as_ref().map(|odd| json!({
                 "schedule": odd.schedule,
                 "what": odd.what,

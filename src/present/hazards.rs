@@ -15,6 +15,12 @@ pub(crate) fn hazards_text(
     for cell in examined.iter().filter(|cell| cell.odd.is_some()) {
         parts.push(odd(cell, again, style));
     }
+    for cell in examined.iter().filter(|cell| cell.unwatched.0 > 0) {
+        parts.push(format!(
+            "{} on {}: {} of global memory was not watched for want of memory",
+            cell.contender, cell.course.shape.name, cell.unwatched
+        ));
+    }
     parts.push(summary(examined, all.len(), schedules));
     parts.join("\n\n")
 }

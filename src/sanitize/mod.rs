@@ -18,7 +18,7 @@ use crate::catalog::{Catalog, Contender};
 use crate::compile::{Compiler, Image};
 use crate::config::Round;
 use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{ContenderId, Device, Exit, Hazard, Status, Watch};
+use crate::domain::{Bytes, ContenderId, Device, Exit, Hazard, Status, Watch};
 use crate::operator::{Distribution, Operands, Oracle};
 use crate::plan::{Plan, Work};
 use crate::sweep::{Bar, refusal_of, unit};
@@ -59,6 +59,8 @@ pub(crate) struct Examined {
     /// The first schedule whose result differs from the first's, or that did
     /// not end.
     pub odd: Option<Odd>,
+    /// Global memory that was not watched, in the schedule with most of it.
+    pub unwatched: Bytes,
 }
 
 /// A schedule that shows what the first does not.
@@ -109,6 +111,7 @@ impl Task {
             reason: Some(reason.into()),
             hazards: Vec::new(),
             odd: None,
+            unwatched: Bytes(0),
         }
     }
 }
@@ -241,6 +244,7 @@ struct Log {
     hazards: Vec<Hazard>,
     failure: Option<(Status, String)>,
     odd: Option<Odd>,
+    unwatched: u64,
     seen: u64,
 }
 
@@ -263,6 +267,7 @@ impl Log {
                     Some(reference) => *reference != observation.c,
                     None => false,
                 };
+                self.unwatched = self.unwatched.max(observation.unwatched.0);
                 if first {
                     self.reference = Some(observation.c);
                 }
@@ -302,6 +307,7 @@ impl Log {
             reason,
             hazards: self.hazards,
             odd: self.odd,
+            unwatched: Bytes(self.unwatched),
             ..task.ended(status, "")
         }
     }
@@ -414,6 +420,7 @@ mod tests {
             reason: None,
             hazards,
             odd: None,
+            unwatched: Bytes(0),
         }
     }
 

@@ -28,7 +28,7 @@ use super::tables::{self, Bases, Private, Tables};
 use super::zones::Zones;
 use super::{Backend, Data, Emulation, Job, Loaded, Observation, RunFailure, Trespass};
 use crate::compile::Image;
-use crate::domain::{BackendKind, Device, Group, Hazard, Limits, Status, Watch};
+use crate::domain::{BackendKind, Bytes, Device, Group, Hazard, Limits, Status, Watch};
 use crate::operator::Operands;
 use crate::plan::LaunchGeometry;
 pub(crate) use tensor_map::refusal as map_refusal;
@@ -326,21 +326,21 @@ impl Place {
         launch.registers = registers;
         let memory = &mut self.memory;
         let untraced = |report| (report, Trace::default());
-        let (ran, hazards, wake) = match listening {
+        let (ran, hazards, wake, unwatched) = match listening {
             Some(Listening::Time(how)) => {
                 let watch = model::watch(geometry, how == Watching::Alone);
                 let ran = launch.run_traced(module, memory, &watch);
-                (ran, Vec::new(), Wake::default())
+                (ran, Vec::new(), Wake::default(), 0)
             }
             Some(Listening::Hazards(mut sanitize)) => {
                 sanitize.regions = self.regions.clone();
                 let (report, found) = launch.run_sanitized(module, memory, &sanitize);
                 let hazards = hazards::told(&found.all, &self.groups);
-                (report.map(untraced), hazards, found.wake)
+                (report.map(untraced), hazards, found.wake, found.unwatched)
             }
             None => {
                 let report = launch.run(module, memory);
-                (report.map(untraced), Vec::new(), Wake::default())
+                (report.map(untraced), Vec::new(), Wake::default(), 0)
             }
         };
         match ran {
@@ -350,6 +350,7 @@ impl Place {
                 trace,
                 hazards,
                 wake,
+                unwatched: Bytes(unwatched),
             }),
             Err(error) => Err(RunFailure {
                 hazards,
@@ -379,6 +380,7 @@ impl Place {
             counters: named(ran, &self.groups),
             modelled: None,
             hazards: found(ran),
+            unwatched: Bytes(ran.iter().map(|ended| ended.unwatched.0).sum()),
         })
     }
 

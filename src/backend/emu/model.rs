@@ -24,6 +24,8 @@ pub(super) struct Ended<'a> {
     pub hazards: Vec<Hazard>,
     /// What a launch that may begin before this one is over must not meet.
     pub wake: Wake,
+    /// Global memory that was not watched.
+    pub unwatched: Bytes,
 }
 
 /// A sample of a launch's CTAs: evenly spread, the first and the last of them.
@@ -257,6 +259,7 @@ mod tests {
             trace: Trace::default(),
             hazards: Vec::new(),
             wake: Wake::default(),
+            unwatched: Bytes(0),
         };
         let image = Image {
             key: String::new(),
