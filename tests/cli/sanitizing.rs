@@ -216,11 +216,11 @@ seed = 1
     );
     let text = sweep.run(&[&sweep.round(), "--variants", VARIANTS], 0);
     assert!(
-        text.contains("past-k racy on every shape (as declared): outside-tensor at b2 of group 0"),
+        text.contains("past-k  racy on every shape (as declared): outside-tensor at b2 of group 0"),
         "{text}"
     );
     assert!(
-        text.contains("no-fence racy on every shape (as declared): proxy-fence at shared ring+"),
+        text.contains("no-fence  racy on every shape (as declared): proxy-fence at shared ring+"),
         "{text}"
     );
     let run = sweep.run_file().expect("a run file");
