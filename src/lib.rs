@@ -28,7 +28,6 @@ mod speech;
 mod child;
 mod domain;
 mod files;
-mod interchange;
 mod interrupt;
 
 mod diagnostic;
@@ -69,6 +68,8 @@ mod merge;
 mod cluster;
 
 mod rank;
+
+mod interchange;
 
 mod claims;
 

@@ -58,8 +58,9 @@ fn gate(folder: &Path, base: &Path, run: &Path) -> (Option<i32>, String) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/gate");
     let script = fs::read_to_string(script).expect("scripts/gate");
     let (_, rules) = script.rsplit_once("\"$baseline\"").expect("its rules");
+    let (rules, _) = rules.split_once("\"$run\"").expect("what is judged");
     let words = rules.split_whitespace();
-    let rules: Vec<&str> = words.filter(|w| *w != "\\" && *w != "\"$run\"").collect();
+    let rules: Vec<&str> = words.filter(|w| *w != "\\").collect();
     assert!(rules.contains(&"--min-geomean") && rules.contains(&"--counter"));
     let files = [base.to_str().expect("utf-8"), run.to_str().expect("utf-8")];
     let args = [&["gate", files[1], "--baseline", files[0]], &rules[..]].concat();
