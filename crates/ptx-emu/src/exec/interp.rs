@@ -9,6 +9,7 @@ use super::cluster::{Cluster, Flow};
 use super::warp::{State, Warp, each};
 use super::{compare, convert, exchange, float, integer, sync};
 use crate::fault::FaultKind;
+#[cfg(target_arch = "x86_64")]
 use crate::numeric::simd::Level;
 use crate::op::{BoolOp, ICount, IUn, Inst, Op, PrmtMode, R32, Slot, Space, W};
 

@@ -8,6 +8,7 @@
 use super::super::scaled::HALVES;
 use super::operand::Row;
 use super::{BLOCK, LANES};
+#[cfg(target_arch = "x86_64")]
 use crate::numeric::NAN_F32;
 use crate::numeric::simd::Level;
 
