@@ -3,7 +3,6 @@
 //! knows how it looks on a screen.
 
 use std::fmt;
-use std::io::IsTerminal;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use miette::{
 
 use crate::domain::{Exit, harmful, printable, printable_line};
 use crate::files;
+use crate::speech;
 
 /// A text file that was read, kept so that an error can point into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,10 +150,9 @@ impl CommandError {
         self.exit
     }
 
-    /// Writes the report to stderr: coloured on a terminal, plain otherwise
-    /// and under `NO_COLOR`.
+    /// Writes the report to stderr.
     pub(crate) fn print(&self) {
-        let coloured = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let coloured = speech::coloured(&std::io::stderr());
         remark!("{}", render(&self.error, coloured));
     }
 }
@@ -182,7 +181,7 @@ pub(crate) fn render(error: &InputError, coloured: bool) -> String {
     } else {
         GraphicalTheme::none()
     };
-    let width = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
+    let width = speech::width().unwrap_or(100);
     let mut text = String::new();
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_width(width.clamp(60, 120))

@@ -1,12 +1,58 @@
 //! TOML as people write it: a whole round file, or the front matter inside a
 //! `.cu`. Turns what the parser refuses into errors that point into the file.
 
+use std::borrow::{Borrow, Cow};
 use std::ops::Range;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::expr::{Expr, ExprError};
+
+/// A value and where it stands in its TOML. A schema of it is one of the value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Spanned<T>(toml::Spanned<T>);
+
+impl<T> Spanned<T> {
+    pub(crate) fn get_ref(&self) -> &T {
+        self.0.get_ref()
+    }
+
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.0.span()
+    }
+}
+
+impl Borrow<str> for Spanned<String> {
+    fn borrow(&self) -> &str {
+        self.get_ref()
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Spanned<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
 
 /// A stretch of TOML in a file.
 #[derive(Clone, Debug)]
@@ -151,8 +197,6 @@ impl Formula {
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
-
     use super::*;
 
     #[derive(Debug, Deserialize)]

@@ -1,20 +1,124 @@
-//! The one door to standard output and standard error. A stream may be a full
+//! The one door to standard output and standard error: how much is said, in
+//! which colours and how wide is settled here, once. A stream may be a full
 //! disk or a pipe whose reader went away: neither is a reason to panic, and
 //! neither may turn a verdict into another. What could not be said is
 //! remembered, and the exit code is made from that at the very end.
 
 use std::fmt::Arguments;
-use std::io::{ErrorKind, Result, Write};
-use std::sync::Mutex;
+use std::io::{ErrorKind, IsTerminal, Result, Write};
+use std::str::FromStr;
+use std::sync::{Mutex, OnceLock};
+
+use clap::ValueEnum;
 
 /// Prints a line of results.
 macro_rules! say {
     ($($text:tt)*) => { $crate::speech::say(format_args!($($text)*)) };
 }
 
-/// Prints a line beside the results, on standard error.
+/// Prints a line beside the results, on standard error: a warning, an error, or
+/// what is asked for.
 macro_rules! remark {
     ($($text:tt)*) => { $crate::speech::remark(format_args!($($text)*)) };
+}
+
+/// Prints what a user may want to know meanwhile, unless told to be quiet.
+macro_rules! inform {
+    ($($text:tt)*) => {
+        if $crate::speech::level() >= $crate::speech::Level::Usual {
+            $crate::speech::remark(format_args!($($text)*));
+        }
+    };
+}
+
+/// How much is said beside the results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Level {
+    /// Warnings and errors.
+    Quiet,
+    /// What is done, stage by stage.
+    #[default]
+    Usual,
+    /// And cell by cell.
+    Verbose,
+    /// And what worker processes do.
+    Trace,
+}
+
+/// Where the level comes from when no flag says it.
+pub(crate) const LEVEL: &str = "DGX_LOG";
+
+impl Level {
+    pub(crate) fn of_environment() -> std::result::Result<Self, String> {
+        match std::env::var(LEVEL) {
+            Ok(word) if !word.is_empty() => word.parse(),
+            _ => Ok(Self::default()),
+        }
+    }
+}
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(word: &str) -> std::result::Result<Self, String> {
+        <Self as ValueEnum>::from_str(word, false)
+            .map_err(|_| format!("`{word}` is not one of quiet, usual, verbose, trace"))
+    }
+}
+
+/// Whether to use colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Colour {
+    /// On a terminal that has it, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Also into files and pipes
+    Always,
+    /// Plain text
+    Never,
+}
+
+static MANNER: OnceLock<(Level, Colour)> = OnceLock::new();
+
+/// Settles how to speak; the first word stands.
+pub(crate) fn settle(level: Level, colour: Colour) {
+    MANNER.get_or_init(|| (level, colour));
+}
+
+/// How much is said. A worker hears it from its environment.
+pub(crate) fn level() -> Level {
+    MANNER
+        .get_or_init(|| (Level::of_environment().unwrap_or_default(), Colour::Auto))
+        .0
+}
+
+/// Whether to write to a stream in colour.
+pub(crate) fn coloured(stream: &impl IsTerminal) -> bool {
+    match MANNER.get().map_or(Colour::Auto, |(_, colour)| *colour) {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto => {
+            let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+            stream.is_terminal() && !plain && !dumb()
+        }
+    }
+}
+
+/// Whether standard error is a terminal that things can be drawn on.
+pub(crate) fn can_draw() -> bool {
+    std::io::stderr().is_terminal() && !dumb()
+}
+
+/// Whether the terminal can do nothing but print.
+fn dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// Columns there are, by `COLUMNS` or the terminal.
+pub(crate) fn width() -> Option<usize> {
+    let asked = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    let terminal = || terminal_size::terminal_size().map(|(w, _)| usize::from(w.0));
+    asked.filter(|columns| *columns > 0).or_else(terminal)
 }
 
 static LOST: Mutex<Option<Lost>> = Mutex::new(None);

@@ -4,12 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toml::Spanned;
-
 use super::front_matter::{MAX_ENTRIES, Reader, is_identifier};
 use super::variant::{Definition, MAKESPAN, combinations};
 use super::wire::{FrontMatter, Table, Value};
 use crate::diagnostic::InputError;
+use crate::document::Spanned;
 use crate::domain::ContenderId;
 use crate::domain::bounds;
 use crate::expr::SHAPE_NAMES;

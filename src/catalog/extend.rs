@@ -4,14 +4,12 @@
 
 use std::sync::Arc;
 
-use toml::Spanned;
-
 use super::Asked;
 use super::front_matter::Reader;
 use super::variant::{Launch, Scratch, TensorMap, Variant};
 use super::wire::{FrontMatter, Value};
 use crate::diagnostic::InputError;
-use crate::document::Formula;
+use crate::document::{Formula, Spanned};
 
 /// More than anyone would want to look through.
 const MOST_GENERATIONS: usize = 8;

@@ -6,17 +6,15 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use toml::Spanned;
-
 use super::variant::{Deal, Launch, MAKESPAN, Scratch, TensorMap, Tune, Variant};
 use super::wire::{self, Extent, FrontMatter, Per, Value};
 use super::{Asked, Catalog};
 use super::{Fill, MapType, OperandRef};
 use super::{Headers, Library};
 use crate::diagnostic::{InputError, SourceFile, nearest};
-use crate::document::{Document, Formula};
+use crate::document::{Document, Formula, Spanned};
 use crate::domain::bounds::CLAIM;
-use crate::domain::{Claim, Status, printable_line};
+use crate::domain::{Claim, ContenderId, Status, printable_line};
 use crate::expr::{self, SHAPE_NAMES};
 
 const OPEN: &str = "/*dgx";
@@ -88,6 +86,16 @@ fn locate(file: &SourceFile) -> Result<Range<usize>, InputError> {
             "end it with */",
         )),
     }
+}
+
+/// The TOML of a variant's text.
+#[cfg(test)]
+pub(crate) fn toml_of(path: &std::path::Path, text: &str) -> Result<String, InputError> {
+    let file = SourceFile {
+        path: path.to_owned(),
+        text: text.into(),
+    };
+    Ok(file.text[locate(&file)?].to_owned())
 }
 
 pub(super) struct Reader<'a> {
@@ -253,7 +261,7 @@ impl Reader<'_> {
         }
         Ok(Claim {
             geomean,
-            over: printable_line(&over),
+            over: printable_line(ContenderId::written(&over).as_str()),
             why: why.map(|why| printable_line(&why)),
         })
     }

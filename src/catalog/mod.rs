@@ -22,11 +22,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use front_matter::is_identifier;
+#[cfg(test)]
+pub(crate) use front_matter::toml_of;
 pub(crate) use headers::Headers;
 pub(crate) use library::Library;
 pub(crate) use variant::{Contender, Definition, Launch, Scratch, TensorMap, Tune, Variant};
 pub(crate) use variant::{MAKESPAN, combinations};
 pub(crate) use vocabulary::{Fill, MapType, OperandRef, Swizzle};
+
+use schemars::{Schema, SchemaGenerator};
 
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::domain::{Chip, bounds, printable_line};
@@ -358,6 +362,11 @@ fn check_name(name: &str) -> Result<(), String> {
         return Err("that is the yardstick's name".to_owned());
     }
     Ok(())
+}
+
+/// What front matter may say, for other programs.
+pub(crate) fn schema(generator: SchemaGenerator) -> Schema {
+    generator.into_root_schema_for::<wire::FrontMatter>()
 }
 
 #[cfg(test)]

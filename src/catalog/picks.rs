@@ -45,7 +45,7 @@ impl Reader<'_> {
         }
         let place = self.document.place(pick.contender.span());
         let selection = Selection::parse(text, place)
-            .map_err(|why| error(why, "write NAME or NAME[PARAM=1]; see `dgx list`"))?;
+            .map_err(|why| error(why, "write NAME or NAME:PARAM=1; see `dgx list`"))?;
         self.catalog.knows(&selection.variant).map_err(|missing| {
             let (message, remedy) = missing.explain();
             error(message, &remedy)

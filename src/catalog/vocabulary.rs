@@ -1,5 +1,6 @@
 //! The words front matter has for tensors and how they are copied.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A tensor of one group.
@@ -21,7 +22,7 @@ pub(crate) enum OperandRef {
     Scratch(usize),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum MapType {
     U8,
@@ -58,7 +59,7 @@ impl MapType {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub(crate) enum Swizzle {
     #[serde(rename = "none")]
     None,
@@ -71,7 +72,7 @@ pub(crate) enum Swizzle {
 }
 
 /// What TMA supplies for elements outside the tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Fill {
     Zero,

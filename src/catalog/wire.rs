@@ -4,44 +4,66 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
-use toml::Spanned;
 
 use super::{Fill, MapType, Swizzle};
+use crate::document::Spanned;
 use crate::domain::Status;
 
 /// A table whose order matters: sort the entries by the place of their key.
 pub(super) type Table<T> = BTreeMap<Spanned<String>, T>;
 
-#[derive(Debug, Deserialize)]
+/// What a variant's first comment says of it, in TOML.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(title = "dgx front matter")]
 pub(super) struct FrontMatter {
+    /// The design's idea in one line.
     pub summary: Spanned<String>,
+    /// The variant whose front matter this one is laid over.
     pub extend: Option<Spanned<String>>,
+    /// The variant it is a change to.
     pub parent: Option<String>,
+    /// The contest round it is from.
     pub round: Option<u32>,
+    /// The speedup its author promises.
     pub claim: Option<Spanned<Claim>>,
+    /// What it is compiled for, e.g. sm_90a.
     pub arch: Option<Spanned<String>>,
+    /// What its author says becomes of it, where that is not ok.
     #[serde(default, deserialize_with = "expectation")]
     pub expect: Option<Status>,
+    /// Parameters and their values; every combination is a contender.
     #[serde(default)]
     pub params: Table<Spanned<Vec<i64>>>,
+    /// Constants the compiler is told.
     #[serde(default, rename = "const")]
     pub constants: Table<Spanned<Value>>,
+    /// Names for expressions, evaluated for each group.
     #[serde(default, rename = "let")]
     pub lets: Table<Spanned<Value>>,
+    /// Constants picked per shape.
     pub tune: Option<Tune>,
+    /// What a shape must satisfy.
     pub requires: Option<Vec<Spanned<Value>>>,
+    /// Tiles of a group.
     pub tiles: Option<Spanned<Value>>,
+    /// Which tiles come first.
     pub order: Option<Spanned<Value>>,
+    /// How the host deals tiles out to CTAs.
     pub deal: Option<Spanned<Deal>>,
+    /// Buffers besides the operands.
     #[serde(default)]
     pub scratch: Vec<Scratch>,
+    /// Tensor maps for TMA.
     #[serde(default)]
     pub map: Vec<Map>,
+    /// Kernels of one call, in order.
     #[serde(default)]
     pub launch: Vec<Launch>,
+    /// Other contenders, each on the shapes it is meant for.
     #[serde(default)]
     pub pick: Vec<Pick>,
 }
@@ -56,47 +78,58 @@ fn expectation<'de, D: Deserializer<'de>>(wire: D) -> Result<Option<Status>, D::
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pick {
     pub contender: Spanned<String>,
+    /// An expression; always where there is none.
     pub when: Option<Spanned<Value>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Claim {
+    /// The geometric mean claimed, e.g. 1.4.
     pub geomean: f64,
+    /// Over whom: a contender, a variant or cublas.
     pub over: String,
+    /// The reasoning.
     pub why: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tune {
+    /// Candidates for each constant.
     pub choose: Table<Spanned<Vec<i64>>>,
+    /// What the best of them has least of.
     pub minimise: Spanned<Value>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Deal {
+    /// CTAs the tiles are dealt to.
     pub workers: Spanned<Value>,
+    /// Of one tile of a group.
     pub cost: Spanned<Value>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Scratch {
     pub name: Spanned<String>,
+    /// Its size.
     pub bytes: Spanned<Value>,
+    /// One for each group, or one for the call.
     #[serde(default)]
     pub per: Per,
+    /// Cleared before each call.
     #[serde(default)]
     pub zero: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Per {
     #[default]
@@ -104,35 +137,47 @@ pub(super) enum Per {
     Call,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Map {
     pub name: Spanned<String>,
+    /// The operand, or a scratch buffer.
     pub tensor: Spanned<String>,
+    /// What one copy takes, innermost first.
     #[serde(rename = "box")]
     pub box_dims: Spanned<Vec<Spanned<Value>>>,
     pub swizzle: Swizzle,
     #[serde(rename = "type")]
     pub dtype: Option<MapType>,
+    /// Extents, innermost first; the tensor's own where there are none.
     pub dims: Option<Spanned<Vec<Spanned<Value>>>>,
+    /// Bytes from row to row, outwards; dense where there are none.
     pub strides: Option<Spanned<Vec<Spanned<Value>>>>,
+    /// What stands for elements outside the tensor.
     pub fill: Option<Fill>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Launch {
+    /// An extern "C" __global__ function.
     pub kernel: Spanned<String>,
+    /// CTAs.
     pub grid: Spanned<Extent>,
+    /// Threads of a CTA.
     pub block: Spanned<Extent>,
+    /// CTAs of a cluster.
     pub cluster: Option<Spanned<Extent>>,
+    /// Dynamic shared memory, bytes.
     pub smem: Option<Spanned<Value>>,
+    /// Programmatic dependent launch.
     #[serde(default)]
     pub pdl: bool,
 }
 
 /// An integer, or an expression in a string.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(untagged)]
 pub(super) enum Value {
     Integer(i64),
     Text(String),
@@ -163,7 +208,8 @@ impl Visitor<'_> for ValueVisitor {
 }
 
 /// A value, or a list of up to three.
-#[derive(Debug)]
+#[derive(Debug, JsonSchema)]
+#[schemars(untagged)]
 pub(super) enum Extent {
     One(Value),
     List(Vec<Spanned<Value>>),

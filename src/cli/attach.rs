@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use super::Globals;
 use super::cluster::{self, SlurmFlags};
+use super::named;
 use super::runs::Exports;
 use crate::cluster::attach;
 use crate::diagnostic::CommandError;
@@ -12,7 +13,7 @@ use crate::sweep::argv;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Run file that `dgx sweep --engine slurm` named
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", value_parser = named::run())]
     run: PathBuf,
     #[command(flatten)]
     slurm: SlurmFlags,

@@ -1,9 +1,7 @@
 use std::path::PathBuf;
 
-use tabled::builder::Builder;
-
-use super::list::plain;
-use super::{Globals, runs};
+use super::select::Shapes;
+use super::{Globals, named, runs};
 use crate::backend::emu::map_refusal;
 use crate::catalog::Catalog;
 use crate::compile::geometry;
@@ -11,14 +9,17 @@ use crate::config::target;
 use crate::diagnostic::{CommandError, nearest};
 use crate::domain::{Bytes, ContenderId, Exit, Status};
 use crate::plan::{Cell, Machine, Plan, Work};
+use crate::present::{Align, Column, Grid, Style};
 use crate::record::schema::Build;
 use crate::sweep::inspect;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Round files to check
-    #[arg(value_name = "ROUND.toml", required = true)]
+    /// Rounds to check
+    #[arg(value_name = "ROUND", required = true, value_parser = named::round())]
     rounds: Vec<PathBuf>,
+    #[command(flatten)]
+    shapes: Shapes,
     /// Device to plan for: h200, h100, b200, or a file like those in configs/targets/
     #[arg(long, value_name = "NAME|FILE", default_value = "h200")]
     target: String,
@@ -40,7 +41,9 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let machine = Machine::of(&device);
     let mut plans = Vec::new();
     for path in &args.rounds {
-        let plan = Plan::new(runs::round(path)?, &catalog, &machine)?;
+        let mut round = runs::round(path)?;
+        args.shapes.keep_in_round(&mut round)?;
+        let plan = Plan::new(round, &catalog, &machine)?;
         refuse_unsupported(&plan)?;
         refuse_strange_gate(&plan)?;
         warn_of_strangers(&plan, &catalog);
@@ -53,14 +56,15 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             "scripts/dgx fetches NVRTC; --no-compile checks without it",
         )?),
     };
+    let style = runs::style(globals);
     let (mut refused, mut surprised) = (false, false);
     for plan in &plans {
-        summarise(plan);
+        summarise(plan, &style);
         refused |= tell_mistakes(plan) != Exit::Done;
         let mut unlaunchable = unlaunchable(plan);
         if let Some(compiler) = &compiler {
             let inspection = inspect(compiler, plan)?;
-            say!("{}", resources(&inspection.builds));
+            say!("{}", resources(&inspection.builds).render(&style));
             surprised |= report_failures(plan, &inspection.builds);
             unlaunchable.extend(inspection.refused);
         }
@@ -86,40 +90,43 @@ pub(super) fn tell_mistakes(plan: &Plan) -> Exit {
 }
 
 /// A row for each kernel of each image.
-fn resources(builds: &[Build]) -> tabled::Table {
-    let mut rows = Builder::default();
-    let head = [
-        "contender",
-        "kernel",
-        "regs",
-        "spills",
-        "smem",
-        "threads",
-        "occupancy",
-        "shapes",
-    ];
-    rows.push_record(head);
+fn resources(builds: &[Build]) -> Grid {
+    let right = |title| Column::new(title, Align::Right, 8);
+    let mut grid = Grid::new(vec![
+        Column::key("contender"),
+        Column::key("kernel"),
+        right("regs"),
+        right("spills"),
+        right("smem"),
+        right("threads"),
+        right("occupancy"),
+        right("shapes"),
+    ]);
     for build in builds {
-        let contender = build.contender.as_str();
+        let contender = build.contender.to_string();
         let shapes = build.shapes.len().to_string();
         if !build.ok {
-            rows.push_record([contender, "does not compile", "", "", "", "", "", &shapes]);
+            let mut row = vec![String::new(); 8];
+            row[0].clone_from(&contender);
+            row[1] = "does not compile".to_owned();
+            row[7].clone_from(&shapes);
+            grid.push(row);
         }
         for kernel in &build.kernels {
             let smem = Bytes(kernel.static_smem.0 + kernel.dynamic_smem.0);
-            rows.push_record([
-                contender,
-                &kernel.name,
-                &kernel.registers.to_string(),
-                &Bytes(kernel.spill_bytes.into()).to_string(),
-                &smem.to_string(),
-                &kernel.threads.to_string(),
-                &format!("{:.0} %", 100.0 * kernel.occupancy),
-                &shapes,
+            grid.push(vec![
+                contender.clone(),
+                kernel.name.clone(),
+                kernel.registers.to_string(),
+                Bytes(kernel.spill_bytes.into()).to_string(),
+                smem.to_string(),
+                kernel.threads.to_string(),
+                format!("{:.0} %", 100.0 * kernel.occupancy),
+                shapes.clone(),
             ]);
         }
     }
-    plain(rows)
+    grid
 }
 
 /// Prints remarks and compile errors; true if one was not declared.
@@ -279,14 +286,15 @@ fn warn_of_strangers(plan: &Plan, catalog: &Catalog) {
     }
 }
 
-pub(super) fn summarise(plan: &Plan) {
-    let name = &plan.round.name;
-    say!("{name}  {}", plan.round.question);
-    say!(
+pub(super) fn summarise(plan: &Plan, style: &Style) {
+    let round = &plan.round;
+    say!("{}", style.titled(&round.name, &round.question));
+    let size = format!(
         "{} contenders × {} shapes, {} images to compile, baseline {}",
         plan.contenders.len(),
         plan.shapes.len(),
         plan.builds.len(),
         plan.baseline
     );
+    say!("{}", style.fold(&size, 2));
 }

@@ -57,7 +57,7 @@ pub(super) fn ending(
 ) -> Result<Exit, CommandError> {
     if let Some(run) = &followed.run {
         let written = exports.write(&Document::of_run(run, &Ranking::of(run)));
-        say!("{}", sweep_summary(run, &runs::style(globals)));
+        say!("{}", sweep_summary(run, false, &runs::style(globals)));
         written?;
     }
     Ok(followed.exit(verdict_exit))

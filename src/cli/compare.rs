@@ -1,7 +1,9 @@
 use std::path::{Path, PathBuf};
 
 use super::Globals;
+use super::named;
 use super::runs::{self, Exports};
+use super::select::Shapes;
 use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{ContenderId, Exit, Micros};
 use crate::export::Document;
@@ -13,18 +15,20 @@ use crate::record::Run;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Contender or run file to compare against
+    /// Contender, or run, to compare against
     #[arg(value_name = "A")]
     base: String,
-    /// Contender or run file compared with it
+    /// Contender, or run, compared with it
     #[arg(value_name = "B")]
     candidate: String,
-    /// Run file with both contenders [default: the newest in results/]
-    #[arg(value_name = "RUN")]
+    /// Run with both contenders [default: the newest in results/]
+    #[arg(value_name = "RUN", value_parser = named::run())]
     run: Option<PathBuf>,
     /// Contender to follow through two run files [default: all in common]
     #[arg(long, value_name = "NAME")]
     contender: Option<String>,
+    #[command(flatten)]
+    shapes: Shapes,
     /// Compare runs of different GPUs or backends all the same
     #[arg(long)]
     across_devices: bool,
@@ -34,36 +38,34 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
-    let named = [&args.base, &args.candidate].map(Path::new);
+    let files = [&args.base, &args.candidate]
+        .map(|word| named::run_rather_than_contender(word, args.run.as_deref()));
     let read = runs::readable(args.run.as_deref());
-    let inputs = named.into_iter().chain(read.iter().map(PathBuf::as_path));
-    args.exports.probe(inputs)?;
-    match (
-        runs::is_run_file(&args.base),
-        runs::is_run_file(&args.candidate),
-    ) {
-        (true, true) => match &args.run {
+    let inputs = files.iter().flatten().chain(&read);
+    args.exports.probe(inputs.map(PathBuf::as_path))?;
+    match files {
+        [Some(a), Some(b)] => match &args.run {
             Some(third) => Err(InputError::new(
                 format!("`{}` is a third run file", third.display()),
                 "two are compared at a time; `dgx report` sets several side by side",
             )
             .into()),
-            None => two_runs(&args, &style),
+            None => two_runs(&args, [&a, &b], &style),
         },
-        (false, false) => two_contenders(&args, &style),
+        [None, None] => two_contenders(&args, &style),
         _ => Err(InputError::new(
             format!(
                 "`{}` and `{}` are not of one kind",
                 args.base, args.candidate
             ),
-            "give two contenders (and perhaps a run file), or two run files",
+            "give two contenders (and perhaps a run), or two runs",
         )
         .into()),
     }
 }
 
 fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
-    let run = runs::load(args.run.as_deref())?;
+    let run = runs::load_part(args.run.as_deref(), &args.shapes)?;
     let ranking = Ranking::of(&run);
     let base = runs::contender(&run, &args.base)?;
     let candidate = runs::contender(&run, &args.candidate)?;
@@ -170,9 +172,10 @@ fn can_tell(run: &Run, ranking: &Ranking) -> String {
     }
 }
 
-fn two_runs(args: &Args, style: &Style) -> Result<Exit, CommandError> {
-    let a = runs::load(Some(Path::new(&args.base)))?;
-    let b = runs::load(Some(Path::new(&args.candidate)))?;
+fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, CommandError> {
+    let [mut a, mut b] = [runs::load(Some(files[0]))?, runs::load(Some(files[1]))?];
+    args.shapes.keep_in_run(&mut a)?;
+    args.shapes.keep_in_run(&mut b)?;
     let difference = mismatch(&a, &b);
     if let (Some(difference), false) = (&difference, args.across_devices) {
         return Err(InputError::new(

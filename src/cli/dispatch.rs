@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use super::{Globals, runs};
+use super::{Globals, named, runs};
 use crate::catalog::Catalog;
 use crate::contest::dispatch::dispatch_among;
 use crate::diagnostic::CommandError;
@@ -12,7 +12,7 @@ use crate::rank::Ranking;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Run file [default: the newest in results/]
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", value_parser = named::run())]
     run: Option<PathBuf>,
     /// Where to write the variant, e.g. variants/auto.cu [default: standard output]
     #[arg(short, long, value_name = "FILE")]

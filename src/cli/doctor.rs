@@ -46,8 +46,10 @@ pub(super) fn run(_args: Args, globals: &Globals) -> Result<Exit, CommandError> 
             },
         ),
     ];
+    let style = super::runs::style(globals).narrower(10);
     for (name, value) in rows {
-        say!("{name:>8}  {value}");
+        let folded = style.fold(&value, 0).replace('\n', &format!("\n{:10}", ""));
+        say!("{name:>8}  {folded}");
     }
     match compiler {
         Ok(_) => Ok(Exit::Done),

@@ -2,8 +2,9 @@ use std::path::{Path, PathBuf};
 
 use super::Globals;
 use super::binding::binding;
-use super::profile::shape;
+use super::named;
 use super::runs::{self, RESULTS};
+use super::select::Shapes;
 use crate::catalog::{Catalog, Contender};
 use crate::compile::Limits;
 use crate::config::{Baseline, Round, Selection, target};
@@ -22,13 +23,12 @@ use crate::sweep::inspect;
 pub(super) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
-    /// A round file for its shapes, or a run file for its shapes and times
-    /// [default: the newest run in results/, else configs/round4.toml]
-    #[arg(value_name = "ROUND.toml|RUN.jsonl")]
+    /// A round for its shapes, or a run for its shapes and times
+    /// [default: the newest run in results/, else round4]
+    #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
-    /// One of its shapes alone
-    #[arg(long, value_name = "SHAPE")]
-    shape: Option<String>,
+    #[command(flatten)]
+    shapes: Shapes,
     /// Device to plan for: h200, h100, b200, or a file like those in
     /// configs/targets/ [default: the run's, else h200]
     #[arg(long, value_name = "NAME|FILE")]
@@ -41,10 +41,7 @@ pub(super) const DEFAULT_ROUND: &str = "configs/round4.toml";
 /// beside it where a run has them.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let (mut round, run) = subject(args.of.as_deref())?;
-    if let Some(name) = &args.shape {
-        let of = args.of.as_deref().unwrap_or(Path::new("the round"));
-        round.shapes = vec![shape(&round, Some(name), of)?];
-    }
+    args.shapes.keep_in_round(&mut round)?;
     let catalog = Catalog::open(&globals.variants)?;
     let (device, run) = match &args.target {
         // Times of another device would say nothing of this one.
@@ -130,7 +127,7 @@ pub(super) fn plan_for(
     catalog: &Catalog,
     device: &Device,
 ) -> Result<Plan, CommandError> {
-    let wrong = |why: String| InputError::new(why, "write NAME or NAME[PARAM=1]; see `dgx list`");
+    let wrong = |why: String| InputError::new(why, "write NAME or NAME:PARAM=1; see `dgx list`");
     let selection = Selection::parse(name, 0..0).map_err(wrong)?;
     let variant = catalog.variant_on(&selection.variant, device.chip)?;
     let chosen = variant.contenders(&selection.params);

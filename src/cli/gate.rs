@@ -1,11 +1,11 @@
 use std::path::{Path, PathBuf};
 
 use super::Globals;
-use super::runs;
+use super::{named, runs, select::Names};
 use crate::config::Gate;
 use crate::contest::rounds;
 use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{Bytes, Counter, Exit};
+use crate::domain::{Bytes, Counter, Exit, Pattern};
 use crate::export;
 use crate::gate::{
     self, Finding, Found, GateError, GateReport, Over, Reason, Rule, Ruling, Wanted,
@@ -16,15 +16,16 @@ use crate::record::{self, Run};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Run file to judge [default: the newest in results/ that fits the baseline]
-    #[arg(value_name = "RUN")]
+    /// Run to judge [default: the newest in results/ that fits the baseline]
+    #[arg(value_name = "RUN", value_parser = named::run())]
     run: Option<PathBuf>,
-    /// Contender or run file to hold it against [default: the round's baseline]
-    #[arg(long, value_name = "CONTENDER|FILE")]
+    /// Contender or run to hold it against [default: the round's baseline]
+    #[arg(long, value_name = "CONTENDER|RUN")]
     baseline: Option<String>,
-    /// Contenders to judge; may be given several times [default: all but the baseline]
-    #[arg(long, value_name = "NAME")]
-    contender: Vec<String>,
+    /// Contenders to judge: names, or patterns in quotes, e.g. 'pipe*,two-pass'
+    /// [default: all but the baseline]
+    #[arg(long, value_name = "CONTENDER")]
+    contender: Vec<Names>,
     /// Least geometric-mean speedup over the baseline
     #[arg(long, value_name = "X", value_parser = ratio)]
     min_geomean: Option<f64>,
@@ -106,17 +107,21 @@ impl From<GateError> for CommandError {
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
     let read = runs::readable(args.run.as_deref());
-    let inputs = args.baseline.iter().map(Path::new);
+    let baseline = args.baseline.as_deref();
+    let file = baseline.and_then(|b| named::run_rather_than_contender(b, args.run.as_deref()));
     runs::probe(
         [&args.export_json, &args.export_junit, &args.export_markdown],
-        inputs.chain(read.iter().map(PathBuf::as_path)),
+        file.iter().chain(&read).map(PathBuf::as_path),
     )?;
-    let Sides { run, base, alone } = sides(&args)?;
-    // Held against nothing, a run is judged as if nothing had been named.
-    let baseline = args.baseline.filter(|_| alone.is_none());
-    let args = Args { baseline, ..args };
+    // What is not a run's is a contender's name.
+    let args = Args {
+        baseline: args.baseline.filter(|_| file.is_none()),
+        ..args
+    };
+    let Sides { run, base, alone } = sides(&args, file.as_deref())?;
     let ranking = Ranking::of(&run);
-    let rules = rules(&args, meant(&args, &run, base.is_some())?, base.is_some());
+    let written = meant(&args, &run, base.is_some())?;
+    let rules = rules(&args, written, contenders(&args, &run), base.is_some());
     let mut report = judge(&args, &run, &ranking, &rules, base)?;
     report.findings.extend(alone);
     // The files first: whoever reads the words may be gone by then.
@@ -136,8 +141,7 @@ struct Sides {
     alone: Option<Finding>,
 }
 
-fn sides(args: &Args) -> Result<Sides, CommandError> {
-    let file = args.baseline.as_deref().filter(|b| runs::is_run_file(b));
+fn sides(args: &Args, file: Option<&Path>) -> Result<Sides, CommandError> {
     let Some(file) = file else {
         return Ok(Sides {
             run: runs::load(args.run.as_deref())?,
@@ -145,7 +149,7 @@ fn sides(args: &Args) -> Result<Sides, CommandError> {
             alone: None,
         });
     };
-    let base = runs::load(Some(Path::new(file)))?;
+    let base = runs::load(Some(file))?;
     let run = match &args.run {
         Some(path) => Some(runs::load(Some(path))?),
         None => fitting(&base, args.across_devices)?,
@@ -212,8 +216,7 @@ fn meant(args: &Args, run: &Run, over_run: bool) -> Result<Option<Gate>, Command
     let Some(mut gate) = rounds::rules_of(run)?.filter(|_| !over_run) else {
         return Ok(None);
     };
-    let named = args.baseline.as_deref().filter(|b| !runs::is_run_file(b));
-    if let Some(name) = named {
+    if let Some(name) = args.baseline.as_deref() {
         let written = gate.over.as_deref().unwrap_or(run.header.baseline.as_str());
         if runs::contender(run, name)?.as_str() != written {
             (gate.min_geomean, gate.min_shape, gate.not_slower) = (None, None, false);
@@ -222,20 +225,37 @@ fn meant(args: &Args, run: &Run, over_run: bool) -> Result<Option<Gate>, Command
     Ok(Some(gate))
 }
 
+/// Whom the command line names; what is like nobody stays, to be refused.
+fn contenders(args: &Args, run: &Run) -> Vec<String> {
+    let words = args.contender.iter().flat_map(|list| &list.0);
+    let meant = |word: &String| {
+        let pattern = Pattern::new(word);
+        let ids = run.header.contenders.iter().map(|c| &c.id);
+        let picked: Vec<String> = (ids.filter(|id| pattern.picks(id)))
+            .map(ToString::to_string)
+            .collect();
+        match picked.is_empty() {
+            true => vec![word.clone()],
+            false => picked,
+        }
+    };
+    words.flat_map(meant).collect()
+}
+
 /// The rules with what the command line says on top. Where none are written
 /// they are "right, and not slower"; over an earlier run, what was right is
 /// right, and nobody is slower by more than both runs can tell.
-fn rules(args: &Args, written: Option<Gate>, over_run: bool) -> Gate {
+fn rules(args: &Args, written: Option<Gate>, contenders: Vec<String>, over_run: bool) -> Gate {
     let none = written.is_none() && !over_run;
     let mut gate = written.unwrap_or(Gate {
         correct: true,
         not_slower: over_run,
         ..Gate::default()
     });
-    if !args.contender.is_empty() {
-        gate.contenders = args.contender.clone();
+    if !contenders.is_empty() {
+        gate.contenders = contenders;
     }
-    if args.baseline.is_some() {
+    if args.baseline.is_some() || over_run {
         gate.over = None;
     }
     gate.min_geomean = args.min_geomean.or(gate.min_geomean);
@@ -267,8 +287,9 @@ fn judge(
     rules: &Gate,
     base: Option<Run>,
 ) -> Result<GateReport, CommandError> {
-    let named = args.baseline.as_deref().filter(|b| !runs::is_run_file(b));
-    let over_file = rules.over.as_deref().filter(|o| runs::is_run_file(o));
+    let named = args.baseline.as_deref();
+    let over_run = |over: &str| over.ends_with(".jsonl") || Path::new(over).is_file();
+    let over_file = rules.over.as_deref().filter(|over| over_run(over));
     let base = match (base, over_file) {
         (None, Some(file)) => Some(runs::load(Some(Path::new(file)))?),
         (base, _) => base,

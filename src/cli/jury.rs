@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Globals;
-use super::runs;
+use super::{named, runs};
 use crate::config::Round;
 use crate::contest::jury::{foresight, outcomes, recount};
 use crate::contest::rounds::evidence;
@@ -13,17 +13,17 @@ use crate::record::Run;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Round file, or the name of one in configs/
-    #[arg(value_name = "ROUND")]
-    round: String,
+    /// The round
+    #[arg(value_name = "ROUND", value_parser = named::round())]
+    round: PathBuf,
     /// Run file to hold the vote against [default: the newest of the round]
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", value_parser = named::run())]
     run: Option<PathBuf>,
 }
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
-    let round = Round::read(&round_path(&args.round))?;
+    let round = Round::read(&args.round)?;
     let jury = round.jury.as_ref().ok_or_else(|| {
         let message = format!("{} has no [jury]", round.file.path.display());
         InputError::new(message, "docs/rounds.md shows how scores are written down")
@@ -32,7 +32,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let ranking = found.as_ref().map(Ranking::of);
     let both = found.as_ref().zip(ranking.as_ref());
     let recount = recount(jury);
-    say!("{}  {}\n", style.bold(&round.name), round.question);
+    say!("{}\n", style.titled(&round.name, &round.question));
     say!("{}\n", story::recount_table(&recount).render(&style));
     for (juror, vote) in recount.jurors.iter().zip(&recount.votes) {
         say!(" {juror} voted for {vote}");
@@ -54,10 +54,14 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         ),
         Some((run, ranking)) => {
             match foresight(&round, &recount, run, ranking) {
-                Some((tau, count)) => say!(
-                    "\nKendall's τ between the jury's scores and the {} speeds of {count} candidates: {tau:+.2}",
-                    run.timing().as_str()
-                ),
+                Some((tau, count)) => {
+                    let told = format!(
+                        "Kendall's τ between the jury's scores and the {} speeds of {count} \
+                         candidates: {tau:+.2}",
+                        run.timing().as_str()
+                    );
+                    say!("\n{}", style.fold(&told, 2));
+                }
                 None => {
                     say!("\nToo few candidates were timed to say how well the jury foresaw.")
                 }
@@ -66,16 +70,6 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         }
     }
     Ok(Exit::Done)
-}
-
-/// `configs/round4.toml`, or `round4` for it.
-fn round_path(round: &str) -> PathBuf {
-    let path = Path::new(round);
-    if path.extension().is_some() || path.exists() {
-        path.to_owned()
-    } else {
-        Path::new("configs").join(format!("{round}.toml"))
-    }
 }
 
 fn found(args: &Args, round: &Round) -> Result<Option<Run>, CommandError> {

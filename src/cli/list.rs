@@ -1,31 +1,35 @@
 use std::path::PathBuf;
 
-use tabled::Table;
-use tabled::builder::Builder;
-use tabled::settings::{Padding, Style};
-
-use super::{Globals, runs};
-use crate::catalog::Catalog;
+use super::select::Shapes;
+use super::{Globals, named, runs};
+use crate::catalog::{Catalog, Variant};
 use crate::config::target::usual;
 use crate::diagnostic::CommandError;
 use crate::domain::{Exit, Status, printable_line};
 use crate::plan::{Machine, Plan};
+use crate::present::{Align, Column, Grid, Style};
+use crate::speech::{self, Level};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A round file: list its contenders and shapes instead
-    #[arg(value_name = "ROUND.toml")]
+    /// A round: list its contenders and shapes instead
+    #[arg(value_name = "ROUND", value_parser = named::round())]
     round: Option<PathBuf>,
+    #[command(flatten)]
+    shapes: Shapes,
 }
 
 /// Prints the variants there are, or what a round would run.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
+    let style = runs::style(globals);
     match args.round {
-        None => list_variants(&catalog),
+        None => list_variants(&catalog, &style),
         Some(path) => {
-            let plan = Plan::new(runs::round(&path)?, &catalog, &Machine::of(usual()))?;
-            list_round(&plan);
+            let mut round = runs::round(&path)?;
+            args.shapes.keep_in_round(&mut round)?;
+            let plan = Plan::new(round, &catalog, &Machine::of(usual()))?;
+            list_round(&plan, &style);
             Ok(super::check::tell_mistakes(&plan))
         }
     }
@@ -33,16 +37,15 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 
 /// A broken variant is a row like any other, so that one mistake does not hide
 /// the rest; the exit code still tells.
-fn list_variants(catalog: &Catalog) -> Result<Exit, CommandError> {
-    let mut rows = Builder::default();
-    rows.push_record([
-        "variant",
-        "for",
-        "round",
-        "parent",
-        "claim",
-        "expect",
-        "what it is",
+fn list_variants(catalog: &Catalog, style: &Style) -> Result<Exit, CommandError> {
+    let mut grid = Grid::new(vec![
+        Column::key("variant"),
+        Column::new("for", Align::Left, 5).wraps(),
+        Column::new("round", Align::Right, 5),
+        Column::new("parent", Align::Left, 5),
+        Column::new("claim", Align::Left, 6).wraps(),
+        Column::new("expect", Align::Left, 8),
+        Column::new("what it is", Align::Left, 8).wraps(),
     ]);
     let mut broken = None;
     for name in catalog.names() {
@@ -52,44 +55,53 @@ fn list_variants(catalog: &Catalog) -> Result<Exit, CommandError> {
             let archs: Vec<&str> = sources.iter().map(|source| &*source.arch).collect();
             (archs.join(" "), sources[0].clone())
         });
+        let mut row = vec![String::new(); 7];
         match sources {
             Ok((archs, variant)) => {
+                row[0] = with_params(name, &variant);
+                row[1] = archs;
+                row[2] = variant.round.map(|r| r.to_string()).unwrap_or_default();
+                row[3] = variant.parent.clone().unwrap_or_default();
                 let claim = variant.claim.as_ref();
-                let params: Vec<String> = variant
-                    .params
-                    .iter()
-                    .map(|(key, values)| format!("{key}={}", span_of(values)))
-                    .collect();
-                let shown = match params.is_empty() {
-                    true => name.to_owned(),
-                    false => format!("{name}[{}]", params.join(",")),
-                };
-                rows.push_record([
-                    shown,
-                    archs,
-                    variant.round.map(|r| r.to_string()).unwrap_or_default(),
-                    variant.parent.clone().unwrap_or_default(),
-                    claim
-                        .map(|c| format!("{:.2}× {}", c.geomean, c.over))
-                        .unwrap_or_default(),
-                    match variant.expect {
-                        Status::Ok => String::new(),
-                        status => status.to_string(),
-                    },
-                    variant.summary.clone(),
-                ]);
+                row[4] = claim.map_or(String::new(), |c| format!("{:.2}× {}", c.geomean, c.over));
+                if variant.expect != Status::Ok {
+                    row[5] = variant.expect.to_string();
+                }
+                row[6].clone_from(&variant.summary);
             }
             Err(error) => {
-                let (name, why) = (printable_line(name), printable_line(error.message()));
-                rows.push_record([&name, "", "", "", "", "broken", &why]);
+                row[0] = printable_line(name);
+                row[5] = "broken".to_owned();
+                row[6] = printable_line(error.message());
                 broken.get_or_insert(error);
             }
         }
+        grid.push(row);
     }
-    say!("{}", plain(rows));
+    let verbose = speech::level() >= Level::Verbose;
+    let grid = match verbose {
+        true => grid,
+        false => grid.without(&["for", "round", "parent", "claim"]),
+    };
+    say!("{}", grid.without_empty_columns().render(style));
+    if !verbose {
+        inform!("\n-v shows what each is for, its round, parent and claim as well");
+    }
     match broken {
         None => Ok(Exit::Done),
         Some(error) => Err(error.into()),
+    }
+}
+
+/// `pipelined[STAGES=1..4]`.
+fn with_params(name: &str, variant: &Variant) -> String {
+    let params = variant.params.iter();
+    let params: Vec<String> = params
+        .map(|(key, values)| format!("{key}={}", span_of(values)))
+        .collect();
+    match params.is_empty() {
+        true => name.to_owned(),
+        false => format!("{name}[{}]", params.join(",")),
     }
 }
 
@@ -105,10 +117,14 @@ fn span_of(values: &[i64]) -> String {
     }
 }
 
-fn list_round(plan: &Plan) {
-    say!("{}  {}\n", plan.round.name, plan.round.question);
-    let mut rows = Builder::default();
-    rows.push_record(["contender", "", "what it is"]);
+fn list_round(plan: &Plan, style: &Style) {
+    let round = &plan.round;
+    say!("{}\n", style.titled(&round.name, &round.question));
+    let mut grid = Grid::new(vec![
+        Column::key("contender"),
+        Column::new("", Align::Left, 9),
+        Column::new("what it is", Align::Left, 8).wraps(),
+    ]);
     for contender in &plan.contenders {
         let variant = &contender.variant;
         let role = match &variant.broken {
@@ -116,18 +132,26 @@ fn list_round(plan: &Plan) {
             None if contender.id == plan.baseline => "baseline",
             None => "",
         };
-        rows.push_record([contender.id.as_str(), role, &variant.summary]);
+        let id = contender.id.to_string();
+        grid.push(vec![id, role.to_owned(), variant.summary.clone()]);
     }
-    say!("{}\n", plain(rows));
-    let mut rows = Builder::default();
-    rows.push_record(["shape", "groups", "m", "n", "k", "GFLOP"]);
+    say!("{}\n", grid.render(style));
+    let prose = |title| Column::new(title, Align::Left, 8).wraps();
+    let mut grid = Grid::new(vec![
+        Column::key("shape"),
+        Column::new("groups", Align::Right, 8),
+        prose("m"),
+        prose("n"),
+        prose("k"),
+        Column::new("GFLOP", Align::Right, 8),
+    ]);
     for shape in &plan.shapes {
         let extents = |of: fn(&crate::domain::Group) -> u32| {
             let mut list: Vec<String> = shape.groups.iter().map(|g| of(g).to_string()).collect();
             list.dedup();
             list.join(" ")
         };
-        rows.push_record([
+        grid.push(vec![
             shape.name.clone(),
             shape.groups.len().to_string(),
             extents(|g| g.m),
@@ -136,14 +160,7 @@ fn list_round(plan: &Plan) {
             format!("{:.1}", shape.flops() / 1e9),
         ]);
     }
-    say!("{}", plain(rows));
-}
-
-/// Columns held apart by space alone.
-pub(super) fn plain(rows: Builder) -> Table {
-    let mut table = rows.build();
-    table.with(Style::blank()).with(Padding::new(0, 1, 0, 0));
-    table
+    say!("{}", grid.render(style));
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Globals;
-use super::runs;
+use super::{named, runs};
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
 use crate::merge::{Merged, Title, merge, then};
@@ -13,7 +13,7 @@ use crate::sweep::{argv, stamp, verdict_exit};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Run files of one round, or folders of them
-    #[arg(required = true, value_name = "RUN")]
+    #[arg(required = true, value_name = "RUN", value_parser = named::run())]
     runs: Vec<PathBuf>,
     /// Write the whole here, with what is there already [default: a new file in results/]
     #[arg(short, long, value_name = "FILE")]
@@ -35,7 +35,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     let slot = slot.map_err(|e| CommandError::from(&e))?;
     let Merged { run, missing } = merge(&files, slot, title)?;
-    say!("{}", sweep_summary(&run, &runs::style(globals)));
+    say!("{}", sweep_summary(&run, false, &runs::style(globals)));
     for lack in &missing {
         remark!("missing: {}\n  {}", lack.what, lack.commands.join("\n  "));
     }

@@ -3,23 +3,29 @@
 
 mod attach;
 mod binding;
+mod cache;
 mod calibrate;
 mod check;
 mod cluster;
 mod compare;
 mod compile_worker;
+mod completions;
 mod dispatch;
 mod doctor;
 mod explain;
 mod gate;
 mod jury;
 mod list;
+mod man;
 mod merge;
+mod named;
 mod profile;
 mod report;
 mod rounds;
 mod runs;
 mod sanitize;
+mod schema;
+mod select;
 mod show;
 mod sweep;
 mod worker;
@@ -28,12 +34,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use nix::sys::signal::{SigHandler, Signal, signal};
 
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
-use crate::speech::{self, Lost};
+use crate::speech::{self, Colour, LEVEL, Level, Lost};
 
 /// Run competing designs of one GPU kernel, check each, time the right ones
 /// side by side, and say which is fastest and how surely.
@@ -43,8 +49,7 @@ use crate::speech::{self, Lost};
     version,
     after_help = exit_codes(),
     after_long_help = long_help(),
-    arg_required_else_help = true,
-    disable_help_subcommand = true
+    arg_required_else_help = true
 )]
 struct Cli {
     #[command(flatten)]
@@ -59,9 +64,31 @@ pub(crate) struct Globals {
     /// Folder with variants; may be given several times [default: variants]
     #[arg(long, global = true, value_name = "DIR")]
     pub variants: Vec<PathBuf>,
-    /// Plain text, as when the output is not a terminal or NO_COLOR is set
-    #[arg(long, global = true)]
-    pub no_color: bool,
+    /// Whether to use colour; auto is on a terminal, unless NO_COLOR is set or
+    /// TERM is dumb
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub color: Colour,
+    /// Results, warnings and errors alone
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say more meanwhile: every cell, and every column of lists; twice, what
+    /// workers do [default: as DGX_LOG says: quiet, usual, verbose or trace]
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+impl Globals {
+    fn level(&self) -> Result<Level, CommandError> {
+        Ok(match (self.quiet, self.verbose) {
+            (true, _) => Level::Quiet,
+            (false, 0) => Level::of_environment().map_err(|why| {
+                let message = format!("{LEVEL} says what is not known: {why}");
+                CommandError::new(Exit::Usage, message, "leave it unset for the usual")
+            })?,
+            (false, 1) => Level::Verbose,
+            (false, _) => Level::Trace,
+        })
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -100,6 +127,14 @@ enum Command {
     Calibrate(calibrate::Args),
     /// Say what is here: driver, GPU, compiler, and where each was found
     Doctor(doctor::Args),
+    /// Say how large the cache of images and answers is, or empty it
+    Cache(cache::Args),
+    /// Print the JSON Schema of rounds, front matter or exports
+    Schema(schema::Args),
+    /// Print what completes dgx's words in a shell
+    Completions(completions::Args),
+    /// Write the manual pages
+    Man(man::Args),
     #[command(hide = true)]
     Worker(worker::Args),
     #[command(hide = true)]
@@ -113,9 +148,19 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(asked) => return help_or_usage(&asked).into(),
     };
-    if cli.globals.no_color {
-        // SAFETY: nothing has started a thread yet.
-        unsafe { std::env::set_var("NO_COLOR", "1") };
+    match cli.globals.level() {
+        Ok(level) => {
+            let word = level.to_possible_value();
+            if let Some(word) = word {
+                // SAFETY: nothing has started a thread yet. Workers hear it so.
+                unsafe { std::env::set_var(LEVEL, word.get_name()) };
+            }
+            speech::settle(level, cli.globals.color);
+        }
+        Err(mistake) => {
+            mistake.print();
+            return mistake.exit().into();
+        }
     }
     let verdict_is_all = matches!(cli.command, Command::Gate(_));
     let exit = obey(cli).unwrap_or_else(|error| {
@@ -177,6 +222,10 @@ fn obey(cli: Cli) -> Result<Exit, CommandError> {
         Command::Check(args) => check::run(args, globals),
         Command::Calibrate(args) => calibrate::run(args, globals),
         Command::Doctor(args) => doctor::run(args, globals),
+        Command::Cache(args) => cache::run(args, globals),
+        Command::Schema(args) => schema::run(args, globals),
+        Command::Completions(args) => completions::run(args, globals),
+        Command::Man(args) => man::run(args, globals),
         Command::Worker(args) => worker::run(args, globals),
         Command::CompileWorker(args) => compile_worker::run(args, globals),
     }
@@ -193,10 +242,14 @@ fn exit_codes() -> String {
 fn long_help() -> String {
     format!(
         "Start here:\n  \
-         dgx doctor                       what this machine has\n  \
-         dgx list                         the variants in variants/\n  \
-         dgx check configs/round4.toml    is the round sound? (runs nothing)\n  \
-         dgx sweep configs/round4.toml    validate, time and rank it\n\n\
+         dgx doctor          what this machine has\n  \
+         dgx list            the variants in variants/\n  \
+         dgx check round4    is the round sound? (runs nothing)\n  \
+         dgx sweep round4    validate, time and rank it\n\n\
+         A ROUND is a file, or its name in configs/. A RUN is a file, its name in\n\
+         results/, or a round's name for its newest run. A contender is written\n\
+         pipelined, or pipelined:STAGES=2 for one of its choices; patterns stand in\n\
+         quotes: --only 'pipe*,two-pass'.\n\n\
          A variant is one file, variants/NAME.cu: see docs/variants.md.\n\n{}",
         exit_codes()
     )

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::Globals;
-use super::runs;
+use super::{named, runs};
 use crate::agreement::Agreement;
 use crate::contest::dispatch::dispatch;
 use crate::contest::lineage::lineage;
@@ -19,11 +19,14 @@ use crate::report::{Subject, page};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Run files, oldest first; the last is told in full [default: the newest in results/]
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", value_parser = named::run())]
     runs: Vec<PathBuf>,
     /// Where to write the page [default: beside the last run file]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Show the page in the browser once it is written
+    #[arg(long)]
+    open: bool,
     /// Put runs of different GPUs or backends on one page, labelled
     #[arg(long)]
     across_devices: bool,
@@ -71,6 +74,12 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
     written?;
     say!("{}", output.display());
+    if args.open {
+        opener::open(&output).map_err(|error| {
+            let message = format!("no browser could be started: {error}");
+            CommandError::new(Exit::CouldNotRun, message, "open the page by hand")
+        })?;
+    }
     Ok(Exit::Done)
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Globals;
+use super::select::Shapes;
 use crate::compile::{Compiler, Limits, cache_root};
 use crate::config::{Baseline, Round, Selection, target};
 use crate::contest::rounds::settle_baseline;
@@ -30,6 +31,18 @@ pub(super) fn load(path: Option<&Path>) -> Result<Run, CommandError> {
         return Ok(interchange::read(&path)?);
     }
     Ok(record::read(&path)?)
+}
+
+/// The same, with some of its shapes alone. Whoever sees the tables is told.
+pub(super) fn load_part(path: Option<&Path>, shapes: &Shapes) -> Result<Run, CommandError> {
+    let mut run = load(path)?;
+    let all = run.header.shapes.len();
+    shapes.keep_in_run(&mut run)?;
+    if run.header.shapes.len() < all {
+        let kept = run.header.shapes.len();
+        say!("Of {all} shapes these are {kept} (--shape); the others count for nothing here.\n");
+    }
+    Ok(run)
 }
 
 /// Reads a round file; where its baseline is an earlier round's winner, the
@@ -68,7 +81,8 @@ pub(super) fn round_of(config: Option<&Path>, header: &Header) -> Result<Round, 
         .map(|id| selection(id.as_str()))
         .collect::<Result<_, _>>()?;
     round.baseline = Baseline::Contender(selection(header.baseline.as_str())?);
-    if header.shard.is_some() {
+    let of_some = |flag: &String| flag.starts_with("--shape ");
+    if header.shard.is_some() || header.departures.iter().any(of_some) {
         round.keep(|shape| header.shapes.contains(shape));
     }
     Ok(round)
@@ -80,7 +94,7 @@ pub(super) fn selection(text: &str) -> Result<Selection, CommandError> {
         CommandError::new(
             Exit::Usage,
             format!("`{text}` names no contender: {why}"),
-            "write NAME or NAME[PARAM=1]; `dgx list` shows what there is",
+            "write NAME or NAME:PARAM=1; `dgx list` shows what there is",
         )
     })
 }
@@ -119,15 +133,10 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A word on the command line that means a run file rather than a contender.
-pub(super) fn is_run_file(word: &str) -> bool {
-    let path = Path::new(word);
-    word.ends_with(".jsonl") || path.is_file() || interchange::is_foreign(path)
-}
-
 /// The contender a user means: its full name, or a variant that has only one.
 pub(super) fn contender(run: &Run, name: &str) -> Result<ContenderId, CommandError> {
-    if let Some(exact) = run.entrants().find(|id| id.as_str() == name) {
+    let written = ContenderId::written(name);
+    if let Some(exact) = run.entrants().find(|id| **id == written) {
         return Ok(exact.clone());
     }
     let of_variant: Vec<&ContenderId> = run.entrants().filter(|id| id.variant() == name).collect();
@@ -262,11 +271,7 @@ pub(super) fn write_all<const N: usize>(
     written.fold(Ok(()), Result::and)
 }
 
-/// How to print, given the flags every command takes.
-pub(super) fn style(globals: &Globals) -> Style {
-    let detected = Style::detect();
-    Style {
-        colour: detected.colour && !globals.no_color,
-        ..detected
-    }
+/// How to print.
+pub(super) fn style(_globals: &Globals) -> Style {
+    Style::detect()
 }

@@ -1,7 +1,7 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Globals, runs};
+use super::{Globals, named, runs};
 use crate::catalog::{Catalog, Contender};
 use crate::compile::Limits;
 use crate::config::{Round, Selection, target};
@@ -16,15 +16,15 @@ use crate::sweep::Progress;
 #[command(after_help = "\
 Examples:
   dgx sanitize swap-ab
-  dgx sanitize configs/round4.toml --schedules 16
+  dgx sanitize round4 --schedules 16
   dgx sanitize mine --shape 40x128x512+5x256x256 --schedule 3
-  dgx sanitize configs/smoke.toml --round-shapes --export-junit hazards.xml
+  dgx sanitize smoke --round-shapes --export-junit hazards.xml
 
 Exits 3 where a contender is racy, wrong or does not end and its variant does
 not declare it. docs/races.md says what is found and what is not.")]
 pub(super) struct Args {
-    /// Contender (a variant, or one of its parameter choices), or a round file
-    #[arg(value_name = "CONTENDER|ROUND.toml")]
+    /// Contender (a variant, or one of its parameter choices), or a round
+    #[arg(value_name = "CONTENDER|ROUND")]
     subject: String,
     /// Legal orders of warps and copies to try; the first is what the results
     /// of the others are held against
@@ -63,11 +63,11 @@ pub(super) struct Args {
 
 /// Looks for what a right result does not show, and says where it is.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let config = Some(Path::new(&args.subject)).filter(|path| is_round(path));
-    runs::probe([&args.export_json, &args.export_junit], config)?;
-    let device = target::find(&args.target)?;
     let catalog = Catalog::open(&globals.variants)?;
-    let round = match config {
+    let config = named::round_rather_than_variant(&args.subject, &catalog);
+    runs::probe([&args.export_json, &args.export_junit], config.as_deref())?;
+    let device = target::find(&args.target)?;
+    let round = match &config {
         Some(path) => Round::read(path)?,
         None => sanitize::round(&[], sanitize::ANY)?,
     };
@@ -122,10 +122,6 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         true => Exit::Done,
         false => Exit::Unexpected,
     })
-}
-
-fn is_round(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e == "toml")
 }
 
 /// Everybody who is meant.

@@ -1,20 +1,38 @@
 use std::path::PathBuf;
 
 use super::Globals;
-use super::runs;
+use super::named;
+use super::runs::{self, Exports};
+use super::select::Shapes;
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
+use crate::export::Document;
 use crate::present::sweep_summary;
+use crate::rank::Ranking;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Run file [default: the newest in results/]
-    #[arg(value_name = "RUN")]
+    /// The run: a file, its name in results/, or a round's name for its newest
+    /// run [default: the newest in results/]
+    #[arg(value_name = "RUN", value_parser = named::run())]
     run: Option<PathBuf>,
+    #[command(flatten)]
+    shapes: Shapes,
+    /// Print what the emulator counted, too
+    #[arg(long)]
+    counters: bool,
+    #[command(flatten)]
+    exports: Exports,
 }
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let run = runs::load(args.run.as_deref())?;
-    say!("{}", sweep_summary(&run, &runs::style(globals)));
+    let read = runs::readable(args.run.as_deref());
+    args.exports.probe(read.iter().map(PathBuf::as_path))?;
+    let run = runs::load_part(args.run.as_deref(), &args.shapes)?;
+    let document = Document::of_run(&run, &Ranking::of(&run));
+    let written = args.exports.write(&document);
+    let style = runs::style(globals);
+    say!("{}", sweep_summary(&run, args.counters, &style));
+    written?;
     Ok(Exit::Done)
 }

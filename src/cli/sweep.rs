@@ -4,7 +4,9 @@ use std::time::Instant;
 
 use super::Globals;
 use super::cluster::SlurmFlags;
+use super::named;
 use super::runs::{self, Exports};
+use super::select::{Names, Shapes};
 use crate::backend::Emulation;
 use crate::catalog::Catalog;
 use crate::cluster::{Order, submit};
@@ -25,15 +27,19 @@ use crate::sweep::{
 /// Compile, validate and time a round's contenders, and rank them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Round file, e.g. configs/round4.toml; with --resume, that of the run
-    #[arg(required_unless_present = "resume")]
+    /// The round: a file, or its name in configs/, e.g. round4; with --resume,
+    /// that of the run
+    #[arg(value_name = "ROUND", required_unless_present = "resume", value_parser = named::round())]
     config: Option<PathBuf>,
     /// Contender the others are compared with
     #[arg(long, value_name = "CONTENDER")]
     baseline: Option<String>,
-    /// Run only these contenders; may be given several times, or as a list
-    #[arg(long, value_name = "CONTENDER", value_parser = names)]
+    /// Run only these contenders: names (also of variants the round does not
+    /// list), or patterns of the round's, in quotes, e.g. 'pipe*,two-pass'
+    #[arg(long, value_name = "CONTENDER")]
     only: Vec<Names>,
+    #[command(flatten)]
+    shapes: Shapes,
     /// Where to run
     #[arg(long, value_enum, default_value = "auto")]
     backend: BackendChoice,
@@ -49,9 +55,9 @@ pub(super) struct Args {
         required_if_eq("backend", "fake")
     )]
     script: Option<PathBuf>,
-    /// Blocks per shape before any pair may count as decided
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
-    min_samples: Option<u32>,
+    /// Blocks per shape before any pair may count as decided; min_blocks of the round
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    min_blocks: Option<u32>,
     /// Seconds after which a contender counts as hung
     #[arg(long, value_name = "SECONDS", value_parser = runs::seconds)]
     timeout: Option<f64>,
@@ -105,11 +111,14 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     into: Option<PathBuf>,
     /// Go on with a sweep that did not end; the newest, or the run file named
-    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, value_parser = named::run())]
     resume: Option<Option<PathBuf>>,
     /// Say what would be run, and run nothing
     #[arg(long)]
     dry_run: bool,
+    /// Print what the emulator counted, too; `dgx show --counters` does later
+    #[arg(long)]
+    counters: bool,
     /// Print the seconds of each stage at the end
     #[arg(long)]
     timings: bool,
@@ -131,29 +140,6 @@ enum Engine {
 /// Shards of a round that says nothing about them.
 const SHARDS: u32 = 16;
 
-/// Contenders given as one word.
-#[derive(Clone, Debug, PartialEq)]
-struct Names(Vec<String>);
-
-/// A list parts at commas and semicolons; those within brackets belong to a
-/// contender's parameters.
-fn names(list: &str) -> Result<Names, String> {
-    let mut depth = 0;
-    let parts = list.split(|c| {
-        match c {
-            '[' => depth += 1,
-            ']' => depth -= 1,
-            _ => {}
-        }
-        depth <= 0 && matches!(c, ',' | ';')
-    });
-    let names: Vec<String> = parts.map(|name| name.trim().to_owned()).collect();
-    match names.iter().any(String::is_empty) {
-        true => Err("a name in the list is empty".to_owned()),
-        false => Ok(Names(names)),
-    }
-}
-
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let began = Instant::now();
     check_engine(&args)?;
@@ -168,7 +154,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             Err(run) => {
                 is_of(&run.header, &args, file)?;
                 round(&args, Some(&run.header))?;
-                remark!("{} is complete: nothing is left to do", file.display());
+                inform!("{} is complete: nothing is left to do", file.display());
                 return Ok(verdict_exit(&run));
             }
         },
@@ -226,7 +212,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     })?;
     let ranking = Ranking::of(&swept.run);
     let written = args.exports.write(&Document::of_run(&swept.run, &ranking));
-    say!("{}", sweep_summary(&swept.run, &runs::style(globals)));
+    let style = runs::style(globals);
+    say!("{}", sweep_summary(&swept.run, args.counters, &style));
     written?;
     if args.timings {
         say!(
@@ -321,13 +308,13 @@ fn on_slurm(
     let shards_of_it = asked.min(shapes);
     let timing = args.backend.kind().timing();
     let parts = shards(&round.shapes, shards_of_it as usize, timing);
-    remark!(
+    inform!(
         "{}: {shapes} shapes in {shards_of_it} shards; the longest over the mean: {:.2}",
         round.name,
         imbalance(&round.shapes, &parts, timing)
     );
     if args.dry_run {
-        super::check::summarise(&plan);
+        super::check::summarise(&plan, &runs::style(globals));
         return Ok(super::check::tell_mistakes(&plan));
     }
     let project = std::env::current_dir().unwrap_or_default();
@@ -358,6 +345,9 @@ fn passed_on(args: &Args, round: &Round, plan: &Plan, globals: &Globals) -> Vec<
     for name in args.only.iter().flat_map(|list| &list.0) {
         say("--only", name.clone());
     }
+    for name in args.shapes.words() {
+        say("--shape", name.clone());
+    }
     match &args.baseline {
         Some(baseline) => say("--baseline", baseline.clone()),
         None => say("--settled", plan.baseline.to_string()),
@@ -368,7 +358,7 @@ fn passed_on(args: &Args, round: &Round, plan: &Plan, globals: &Globals) -> Vec<
         .unwrap_or_else(rand::random);
     say("--seed", seed.to_string());
     let numbers = [
-        ("--min-samples", args.min_samples.map(|n| n.to_string())),
+        ("--min-blocks", args.min_blocks.map(|n| n.to_string())),
         ("--timeout", args.timeout.map(|s| s.to_string())),
         ("--schedule", args.schedule.map(|s| s.to_string())),
         ("--hazards", args.hazards.map(|h| h.to_string())),
@@ -432,17 +422,18 @@ fn dry_run(
     }
     let catalog = Catalog::open(&globals.variants)?;
     let plan = Plan::new(round, &catalog, &Machine::of(device))?;
-    super::check::summarise(&plan);
+    let style = runs::style(globals);
+    super::check::summarise(&plan, &style);
     for cell in &plan.cells {
         let contender = &plan.contenders[cell.contender].id;
         let shape = &plan.shapes[cell.shape].name;
-        match &cell.work {
-            Work::Run { call, .. } => say!("  {contender} on {shape}: {}", launches(call)),
-            Work::Unsupported { reason } => {
-                say!("  {contender} on {shape}: unsupported, {reason}");
-            }
-            Work::Broken(why) => say!("  {contender} on {shape}: compile-error, {why}"),
-        }
+        let becomes = match &cell.work {
+            Work::Run { call, .. } => launches(call),
+            Work::Unsupported { reason } => format!("unsupported, {reason}"),
+            Work::Broken(why) => format!("compile-error, {why}"),
+        };
+        let line = format!("{contender} on {shape}: {becomes}");
+        say!("  {}", style.narrower(2).fold(&line, 6));
     }
     Ok(super::check::tell_mistakes(&plan))
 }
@@ -475,16 +466,13 @@ fn round(args: &Args, begun: Option<&Header>) -> Result<Round, CommandError> {
         return Err(CommandError::new(
             Exit::Usage,
             "no round file was given",
-            "name one, e.g. dgx sweep configs/round4.toml",
+            "name one, e.g. dgx sweep round4",
         ));
     };
     let mut round = Round::read(path)?;
-    if !args.only.is_empty() {
-        let names = args.only.iter().flat_map(|list| &list.0);
-        round.contenders = names
-            .map(|t| runs::selection(t))
-            .collect::<Result<_, _>>()?;
-    }
+    let names = args.only.iter().flat_map(|list| &list.0);
+    round.only = names.cloned().collect();
+    args.shapes.keep_in_round(&mut round)?;
     match args.baseline.as_ref().or(args.settled.as_ref()) {
         Some(baseline) => round.baseline = Baseline::Contender(runs::selection(baseline)?),
         None => rounds::settle_baseline(&mut round, &args.results)?,
@@ -511,7 +499,7 @@ fn adjust(measurement: &mut Measurement, args: &Args) {
         measurement.max_seconds *= 4.0;
         measurement.processes *= 2;
     }
-    if let Some(blocks) = args.min_samples {
+    if let Some(blocks) = args.min_blocks {
         measurement.min_blocks = blocks;
     }
 }
@@ -536,8 +524,8 @@ fn conflicts(args: &Args, round: &Round, header: &Header) -> Vec<String> {
             args.target.is_some() && args.target != then.target,
         ),
         (
-            "--min-samples",
-            args.min_samples.is_some_and(|n| n != then.min_blocks),
+            "--min-blocks",
+            args.min_blocks.is_some_and(|n| n != then.min_blocks),
         ),
         (
             "--shard",
@@ -567,10 +555,15 @@ fn departures(args: &Args) -> Vec<String> {
         .baseline
         .iter()
         .map(|name| format!("--baseline {name}"));
+    let shapes = args.shapes.words().map(|name| format!("--shape {name}"));
     let quick = args.quick.then(|| "--quick".to_owned());
     let time_only = args.time_only.then(|| "--time-only".to_owned());
     let target = args.target.iter().map(|word| format!("--target {word}"));
-    let all = only.chain(baseline).chain(quick).chain(time_only);
+    let all = only
+        .chain(shapes)
+        .chain(baseline)
+        .chain(quick)
+        .chain(time_only);
     all.chain(target).collect()
 }
 
@@ -606,17 +599,5 @@ mod tests {
             "timings: compile 4.0 s · oracle 2.0 s · measure 3.0 s · other 1.0 s \
              · oracle and harness together 30.0 %"
         );
-    }
-
-    #[test]
-    fn a_list_of_contenders_parts_outside_brackets() {
-        let parts = |list: &str| names(list).unwrap().0;
-        assert_eq!(parts("a,b"), ["a", "b"]);
-        assert_eq!(parts("a; b"), ["a", "b"]);
-        assert_eq!(
-            parts("pipelined[STAGES=2,BM=64],b;c[X=1]"),
-            ["pipelined[STAGES=2,BM=64]", "b", "c[X=1]"]
-        );
-        assert!(names("a,,b").is_err() && names("").is_err());
     }
 }

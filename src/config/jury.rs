@@ -1,11 +1,9 @@
 //! Scores a jury gave before anything was measured.
 
-use toml::Spanned;
-
 use super::round::{Juror, Jury};
 use super::wire;
 use crate::diagnostic::{InputError, nearest};
-use crate::document::Document;
+use crate::document::{Document, Spanned};
 use crate::domain::printable_line;
 
 const BEST_SCORE: f64 = 10.0;

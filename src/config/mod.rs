@@ -9,8 +9,15 @@ mod slurm;
 pub(crate) mod target;
 mod wire;
 
+use schemars::{Schema, SchemaGenerator};
+
 pub(crate) use round::{Baseline, Gate, Juror, Jury, Measurement, Pitch, Round, Selection};
 pub(crate) use slurm::{Array, Slurm};
+
+/// What a round file may say, for editors and other programs.
+pub(crate) fn schema(generator: SchemaGenerator) -> Schema {
+    generator.into_root_schema_for::<wire::RoundFile>()
+}
 
 /// Names that go into tables and file names.
 fn is_plain(name: &str) -> bool {

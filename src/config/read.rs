@@ -1,18 +1,15 @@
 //! From a round file as written to a [`Round`] that is right in itself.
 //! Whether its names exist is the plan's to find out.
 
-use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
-
-use toml::Spanned;
 
 use super::round::{Baseline, Gate, Measurement, Pitch, Round, Selection, Validation};
 use super::{is_plain, jury, shapes, slurm, wire};
 use crate::diagnostic::{InputError, SourceFile, nearest};
-use crate::document::Document;
+use crate::document::{Document, Spanned};
 use crate::domain::bounds::{self, CLAIM};
-use crate::domain::{Bytes, Counter, printable, printable_line};
+use crate::domain::{Bytes, ContenderId, Counter, printable, printable_line};
 use crate::operator::Distribution;
 
 const GUIDE: &str = "docs/rounds.md lists the keys";
@@ -50,6 +47,7 @@ impl Round {
             slurm: slurm::read(&document, wire.slurm)?,
             gate: wire.gate.map(|gate| reader.gate(gate)).transpose()?,
             jury: wire.jury.map(|j| jury::read(&document, j)).transpose()?,
+            only: Vec::new(),
             pitches: reader.pitches(wire.pitch)?,
             file: file.clone(),
         })
@@ -57,34 +55,12 @@ impl Round {
 }
 
 impl Selection {
-    /// `name` or `name[KEY=1,KEY=2]`, written at `span` of a round file (or
-    /// nowhere, for one from the command line).
+    /// A contender's name, or a variant's for all its contenders, written at
+    /// `span` of a round file (or nowhere, for one from the command line).
     pub(crate) fn parse(text: &str, span: Range<usize>) -> Result<Self, String> {
-        let text = text.trim();
-        let Some((variant, list)) = text.split_once('[') else {
-            return Ok(Self {
-                variant: text.to_owned(),
-                params: BTreeMap::new(),
-                span,
-            });
-        };
-        let list = list
-            .strip_suffix(']')
-            .ok_or_else(|| format!("`{text}` has no closing bracket"))?;
-        let mut params = BTreeMap::new();
-        for entry in list.split(',') {
-            let parsed = entry
-                .split_once('=')
-                .and_then(|(key, value)| Some((key.trim(), value.trim().parse::<i64>().ok()?)));
-            let Some((key, value)) = parsed else {
-                return Err(format!("`{}` is not KEY=integer", entry.trim()));
-            };
-            if params.insert(key.to_owned(), value).is_some() {
-                return Err(format!("`{key}` is fixed twice"));
-            }
-        }
+        let (variant, params) = ContenderId::parts(text)?;
         Ok(Self {
-            variant: variant.trim().to_owned(),
+            variant,
             params,
             span,
         })
@@ -147,7 +123,7 @@ impl Reader<'_> {
 
     fn selection(&self, text: &str, span: Range<usize>) -> Result<Selection, InputError> {
         Selection::parse(text, self.document.place(span.clone())).map_err(|message| {
-            let remedy = "write NAME, or NAME[KEY=1,KEY=2]";
+            let remedy = "write NAME, or NAME:KEY=1:KEY=2";
             self.document.error(span, message, remedy)
         })
     }
@@ -157,7 +133,7 @@ impl Reader<'_> {
         match baseline.get_ref() {
             wire::Baseline::Name(text) => Ok(Baseline::Contender(self.selection(text, span)?)),
             wire::Baseline::WinnerOf(round) => Ok(Baseline::WinnerOf {
-                round: round.clone(),
+                round: round.winner_of.clone(),
                 span,
             }),
         }
@@ -248,8 +224,12 @@ impl Reader<'_> {
         };
         let occupancy = wire.min_occupancy;
         Ok(Gate {
-            contenders: wire.contenders,
-            over: wire.over,
+            contenders: wire.contenders.iter().map(|name| written(name)).collect(),
+            // A run file may stand there as well.
+            over: wire.over.map(|over| match over.ends_with(".jsonl") {
+                true => over,
+                false => written(&over),
+            }),
             min_geomean: speedup("min_geomean", wire.min_geomean)?,
             min_shape: speedup("min_shape", wire.min_shape)?,
             not_slower: wire.not_slower,
@@ -308,7 +288,7 @@ impl Reader<'_> {
                 };
                 Ok(Pitch {
                     design: printable_line(pitch.design.get_ref()),
-                    contender: pitch.contender.as_deref().map(printable_line),
+                    contender: pitch.contender.as_deref().map(written),
                     claim,
                     idea: printable(&pitch.idea),
                     outcome: pitch.outcome.as_deref().map(printable),
@@ -356,4 +336,9 @@ impl Reader<'_> {
             )),
         }
     }
+}
+
+/// A contender's name in the spelling of tables and run files.
+fn written(name: &str) -> String {
+    printable_line(ContenderId::written(name).as_str())
 }

@@ -15,6 +15,8 @@ pub(crate) struct Round {
     pub question: String,
     pub file: SourceFile,
     pub contenders: Vec<Selection>,
+    /// Names and patterns of those that were asked for; empty for all.
+    pub only: Vec<String>,
     pub baseline: Baseline,
     /// Whether the cuBLAS yardstick is timed along.
     pub yardstick: bool,

@@ -4,11 +4,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use toml::Spanned;
-
 use super::wire::{self, Extents};
 use crate::diagnostic::InputError;
-use crate::document::Document;
+use crate::document::{Document, Spanned};
 use crate::domain::bounds::{self, GROUPS};
 use crate::domain::{Group, Shape};
 

@@ -4,11 +4,9 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use toml::Spanned;
-
 use super::wire;
 use crate::diagnostic::{InputError, SourceFile};
-use crate::document::Document;
+use crate::document::{Document, Spanned};
 
 const GUIDE: &str = "docs/cluster.md lists the keys";
 /// More tasks than any cluster takes in one array.

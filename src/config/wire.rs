@@ -1,37 +1,55 @@
 //! A round file as it is written. Numbers are signed and lists unchecked here,
 //! so that what is wrong with them is said in our words: see [`super::read`].
 
+use crate::document::Spanned;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
-use toml::Spanned;
 
 /// A table whose order matters: sort the entries by the place of their key.
 pub(super) type Table<T> = BTreeMap<Spanned<String>, T>;
 
-#[derive(Debug, Deserialize)]
+/// A round of dgx: a question, who competes, on which shapes, and how it is
+/// judged.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(title = "dgx round")]
 pub(super) struct RoundFile {
+    /// Names the run file; the file's stem where there is none.
     pub name: Option<Spanned<String>>,
+    /// One line, printed above the tables.
     pub question: Spanned<String>,
+    /// Variants: `pipelined` for every combination of its parameters,
+    /// `pipelined:STAGES=2` for one.
     pub contenders: Spanned<Vec<Spanned<String>>>,
+    /// What speedups are over; competes even if not listed.
     pub baseline: Spanned<Baseline>,
+    /// Whether the vendor's library is timed along.
     #[serde(default = "yes")]
     pub yardstick: bool,
+    /// Problems, dense or grouped.
     #[serde(default)]
     pub shapes: Vec<Spanned<Shape>>,
+    /// Dense problems: every combination of these sizes.
     #[serde(default)]
     pub grid: Vec<Spanned<Grid>>,
+    /// What is right.
     #[serde(default)]
     pub validate: Validate,
+    /// How long to measure.
     #[serde(default)]
     pub measure: Measure,
+    /// How shards become jobs.
     pub slurm: Option<Slurm>,
+    /// What a run must show.
     pub gate: Option<Gate>,
+    /// Scores given before anything was measured.
     pub jury: Option<Jury>,
+    /// Designs as they were proposed.
     #[serde(default)]
     pub pitch: Vec<Pitch>,
 }
@@ -40,89 +58,141 @@ fn yes() -> bool {
     true
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Shape {
+    /// What tables call it; dense ones are named by their sizes.
     pub name: Option<Spanned<String>>,
+    /// 1 or more; a list makes groups.
     pub m: Option<Spanned<Extents>>,
+    /// A multiple of 128.
     pub n: Option<Spanned<Extents>>,
+    /// A multiple of 256.
     pub k: Option<Spanned<Extents>>,
+    /// Groups, each spelt out, instead of m, n and k.
     pub groups: Option<Spanned<Vec<Spanned<Group>>>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Group {
+    /// 1 or more.
     pub m: Spanned<i64>,
+    /// A multiple of 128.
     pub n: Spanned<i64>,
+    /// A multiple of 256.
     pub k: Spanned<i64>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Grid {
+    /// 1 or more.
     pub m: Spanned<Extents>,
+    /// A multiple of 128.
     pub n: Spanned<Extents>,
+    /// A multiple of 256.
     pub k: Spanned<Extents>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Validate {
+    /// An element passes if its error is at most atol + rtol·|expected|.
     pub rtol: Option<Spanned<f64>>,
+    /// See rtol.
     pub atol: Option<Spanned<f64>>,
+    /// Data it is checked on: benchmark, full; both where there is none.
     pub distributions: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Fixed data; without it every run draws afresh.
     pub seed: Option<Spanned<i64>>,
+    /// Seconds until a contender counts as hung.
     pub timeout: Option<Spanned<f64>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Measure {
+    /// Blocks per shape before anything may count as decided.
     pub min_blocks: Option<Spanned<i64>>,
+    /// Time limit per shape.
     pub max_seconds: Option<Spanned<f64>>,
+    /// Fresh processes the blocks are spread over.
     pub processes: Option<Spanned<i64>>,
+    /// Untimed calls of each contender first.
     pub warmup: Option<Spanned<i64>>,
+    /// Flush L2 before each sample.
     pub cold_l2: Option<bool>,
+    /// Data of the timed calls.
     pub distribution: Option<Spanned<String>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Gate {
+    /// Whom the rules are about; all but the baseline where there is none.
     #[serde(default)]
     pub contenders: Vec<String>,
+    /// A contender, or a run file; the baseline where there is none.
     pub over: Option<String>,
+    /// Least geometric-mean speedup.
     pub min_geomean: Option<Spanned<f64>>,
+    /// Least speedup on every single shape.
     pub min_shape: Option<Spanned<f64>>,
+    /// Not slower by more than can be told, in the mean and on every shape.
     #[serde(default)]
     pub not_slower: bool,
+    /// Every cell is ok.
     #[serde(default = "yes")]
     pub correct: bool,
+    /// Most shared memory of a kernel, bytes.
     pub max_smem: Option<Spanned<i64>>,
+    /// Most registers of a thread.
     pub max_registers: Option<Spanned<i64>>,
+    /// Least share of an SM's warps resident, 0 to 1.
     pub min_occupancy: Option<Spanned<f64>>,
+    /// Occupancy may not fall below that of `over`.
     #[serde(default)]
     pub occupancy_not_worse: bool,
+    /// Spilled bytes may not exceed those of `over`.
     #[serde(default)]
     pub spills_not_worse: bool,
+    /// Every claim of a gated contender must be met.
     #[serde(default)]
     pub claims_met: bool,
+    /// Emulated runs: each counter named is at most this multiple of its value
+    /// for `over`, e.g. { bank-conflicts = 1.0 }.
     #[serde(default)]
     pub counters: Table<Spanned<f64>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Slurm {
-    /// A number, or text, as `time` is.
+    /// Number of shards, and how many at once: 16, or "16%4".
+    #[schemars(with = "Option<NumberOrText>")]
     pub array: Option<Spanned<toml::Value>>,
+    /// Partition to submit to.
     pub partition: Option<Spanned<String>>,
+    /// What each task gets; empty for none.
     pub gres: Option<Spanned<String>>,
+    /// Time limit of a task, as sbatch takes it.
+    #[schemars(with = "Option<NumberOrText>")]
     pub time: Option<Spanned<toml::Value>>,
+    /// How often a task that failed is submitted again.
     pub retries: Option<Spanned<i64>>,
+    /// Further words for sbatch.
     #[serde(default)]
     pub sbatch_args: Vec<Spanned<String>>,
+}
+
+/// As sbatch takes it.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code, reason = "it is there to be described")]
+enum NumberOrText {
+    Number(i64),
+    Text(String),
 }
 
 /// What a user keeps for all rounds.
@@ -132,39 +202,48 @@ pub(super) struct UserFile {
     pub slurm: Option<Slurm>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Jury {
+    /// Who was pitched.
     pub candidates: Spanned<Vec<String>>,
+    /// Who scored them.
     pub juror: Spanned<Vec<Juror>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Juror {
     pub name: Spanned<String>,
+    /// Weights that add up to 1.
     pub criteria: Spanned<Table<f64>>,
+    /// One score per criterion for every candidate, 0 to 10.
     pub scores: Spanned<Table<Spanned<Vec<f64>>>>,
+    /// Totals as they were announced.
     #[serde(default)]
     pub announced: Table<f64>,
+    /// The candidate voted for.
     pub vote: Option<Spanned<String>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pitch {
     pub design: Spanned<String>,
+    /// The variant built from it, where its name differs.
     pub contender: Option<String>,
+    /// Least and most speedup promised.
     pub claim: Option<Spanned<Vec<f64>>>,
     pub idea: String,
     pub outcome: Option<String>,
 }
 
 /// A contender's name, or the round whose winner is meant.
-#[derive(Debug)]
+#[derive(Debug, JsonSchema)]
+#[schemars(untagged)]
 pub(super) enum Baseline {
     Name(String),
-    WinnerOf(String),
+    WinnerOf(WinnerOf),
 }
 
 impl<'de> Deserialize<'de> for Baseline {
@@ -175,10 +254,11 @@ impl<'de> Deserialize<'de> for Baseline {
 
 struct BaselineVisitor;
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct WinnerOf {
-    winner_of: String,
+pub(super) struct WinnerOf {
+    /// A round whose file lies beside this one.
+    pub winner_of: String,
 }
 
 impl<'de> Visitor<'de> for BaselineVisitor {
@@ -194,12 +274,13 @@ impl<'de> Visitor<'de> for BaselineVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Baseline, A::Error> {
         let winner = WinnerOf::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(Baseline::WinnerOf(winner.winner_of))
+        Ok(Baseline::WinnerOf(winner))
     }
 }
 
 /// One size, or a list of them.
-#[derive(Debug)]
+#[derive(Debug, JsonSchema)]
+#[schemars(untagged)]
 pub(super) enum Extents {
     One(i64),
     Many(Vec<Spanned<i64>>),

@@ -165,7 +165,7 @@ pub(crate) fn history(chapters: &[Chapter], style: &Style) -> String {
 
 fn chapter(chapter: &Chapter, style: &Style) -> String {
     let round = &chapter.round;
-    let mut lines = vec![format!("{}  {}", style.bold(&round.name), round.question)];
+    let mut lines = vec![style.titled(&round.name, &round.question)];
     match &chapter.found {
         Some(found) => lines.extend(findings(found, style)),
         None => lines.push(style.dim(format!(
@@ -177,20 +177,18 @@ fn chapter(chapter: &Chapter, style: &Style) -> String {
         .pitches
         .iter()
         .filter_map(|p| Some(format!(" {}: {}", p.design, p.outcome.as_ref()?)));
-    lines.extend(stories.map(|s| format!(" {}", style.fold(s.trim(), 3))));
+    lines.extend(stories.map(|s| format!(" {}", style.narrower(1).fold(s.trim(), 3))));
     lines.join("\n")
 }
 
 fn findings(found: &Found, style: &Style) -> Vec<String> {
     let mut lines = Vec::new();
-    lines.push(style.dim(format!(
-        " {}  {}",
-        found.run.path.display(),
-        crate::rank::describe(&found.run)
-    )));
+    let run = &found.run;
+    let origin = format!("{} {}", run.path.display(), crate::rank::describe(run));
+    lines.push(style.dim(format!(" {}", style.narrower(1).fold(&origin, 3))));
     for (path, why) in &found.passed_over {
         let line = format!("{} does not count, {}", path.display(), why.join("; "));
-        lines.push(format!(" {}", style.fold(&line, 3)));
+        lines.push(format!(" {}", style.narrower(1).fold(&line, 3)));
     }
     if !found.outcomes.is_empty() {
         lines.push(outcome_table(&found.outcomes, style).render(style));
@@ -206,29 +204,27 @@ fn findings(found: &Found, style: &Style) -> Vec<String> {
         let status = row.status.map_or(String::new(), |s| s.to_string());
         lines.push(format!(" {} was {status}", row.contender));
     }
-    lines.push(match &found.promoted {
-        Some(p) if p.since != p.over => format!(
-            " {} {}: {} over {}, {} over {} in all",
-            style.good("promoted"),
-            p.contender,
-            interval(&p.speedup),
-            p.over,
-            speedup(p.total),
-            p.since
-        ),
-        Some(p) => format!(
-            " {} {}: {} over {}",
-            style.good("promoted"),
-            p.contender,
-            interval(&p.speedup),
-            p.over
-        ),
-        None => format!(
-            " {}: {}",
-            style.doubtful("nobody promoted"),
-            why_nobody(found)
-        ),
-    });
+    let (word, coloured, rest) = match &found.promoted {
+        Some(p) => {
+            let over = format!("{}: {} over {}", p.contender, interval(&p.speedup), p.over);
+            let in_all = match p.since != p.over {
+                true => format!(", {} over {} in all", speedup(p.total), p.since),
+                false => String::new(),
+            };
+            let word = "promoted";
+            (word, style.good(word), format!(" {over}{in_all}"))
+        }
+        None => {
+            let word = "nobody promoted";
+            (
+                word,
+                style.doubtful(word),
+                format!(": {}", why_nobody(found)),
+            )
+        }
+    };
+    let line = style.narrower(1).fold(&format!("{word}{rest}"), 3);
+    lines.push(format!(" {}", line.replacen(word, &coloured, 1)));
     lines
 }
 

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use ptx_time::Machine;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::roofline::Ceiling;
@@ -73,7 +74,7 @@ pub(crate) struct Peaks {
 }
 
 /// How far modelled times were from measured ones: shares of the measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Calibration {
     /// The device that was measured; for another, it is what the same model was

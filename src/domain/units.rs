@@ -1,5 +1,6 @@
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A time in microseconds.
@@ -18,7 +19,7 @@ impl fmt::Display for Micros {
     }
 }
 
-/// A size in bytes.
+/// A size in bytes. Its prefixes are binary and say so: a plain M is a million.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -30,16 +31,16 @@ impl fmt::Display for Bytes {
         const K: u64 = 1024;
         let text = match self.0 {
             b if b < K => format!("{b} B"),
-            b if b < K * K => format!("{} K", b.div_ceil(K)),
-            b if b < K * K * K => format!("{:.1} M", b as f64 / (K * K) as f64),
-            b => format!("{:.1} G", b as f64 / (K * K * K) as f64),
+            b if b < K * K => format!("{} KiB", b.div_ceil(K)),
+            b if b < K * K * K => format!("{:.1} MiB", b as f64 / (K * K) as f64),
+            b => format!("{:.1} GiB", b as f64 / (K * K * K) as f64),
         };
         f.pad(&text)
     }
 }
 
 /// An estimate with its interval. A point estimate has no bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Interval {
     pub estimate: f64,

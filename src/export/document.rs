@@ -1,17 +1,23 @@
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::claims;
-use crate::domain::{Calibration, ContenderId, Interval, Timing};
-use crate::present::{belief, model_error};
+use crate::domain::{Calibration, ContenderId, Counter, Interval, Timing};
+use crate::present::{belief, bound_text, mean_micros, model_error};
 use crate::rank::{Comparison, Kind, Ranking, Row, Side};
 use crate::record::Run;
+use crate::record::counters::Counts;
 use crate::stats::{CONFIDENCE, LogEstimate};
 
 /// The format's version, raised when a field changes its meaning.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
-/// What `--export-json` writes, and what the other formats are made from.
-#[derive(Clone, Debug, Serialize)]
+/// What `--export-json` of sweep, show and compare writes, and what the other
+/// formats are made from.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(title = "dgx export")]
 pub(crate) struct Document {
     pub version: u32,
     pub runs: Vec<RunOrigin>,
@@ -29,7 +35,7 @@ pub(crate) struct Document {
 }
 
 /// A contender in the second run over itself in the first.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Change {
     pub contender: String,
     pub shape: Option<String>,
@@ -38,8 +44,10 @@ pub(crate) struct Change {
     pub differs: Option<bool>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct RunOrigin {
+    /// `A` or `B`, as the screen calls one of two runs.
+    pub label: Option<&'static str>,
     pub file: String,
     pub name: String,
     pub question: String,
@@ -69,7 +77,7 @@ pub(crate) struct RunOrigin {
 }
 
 /// A number with its interval and its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Quantity {
     pub estimate: f64,
     pub lower: Option<f64>,
@@ -107,7 +115,7 @@ impl Quantity {
     };
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Standing {
     /// The place of its run in `runs`.
     pub run: usize,
@@ -116,17 +124,26 @@ pub(crate) struct Standing {
     pub tied: bool,
     /// A status, or `yardstick`, `unchecked`, `pending`.
     pub status: &'static str,
+    /// Geometric mean over the shapes, where it has a time on each.
+    pub mean_micros: Option<f64>,
     pub geomean_speedup: Option<Quantity>,
     pub over_yardstick: Option<Quantity>,
     pub claim: Option<ClaimExport>,
     pub roofline: Option<Quantity>,
+    /// What binds its modelled times, on how many shapes.
+    pub bound_by: Option<String>,
+    /// SM clock of its samples, in the mean over shapes.
+    pub clock_mhz: Option<f64>,
     pub registers: Option<u32>,
     pub spill_bytes: Option<u32>,
     pub smem: Option<Quantity>,
     pub occupancy: Option<f64>,
+    /// What the emulator counted of one call on each shape, summed; null where
+    /// it did not count on all of them.
+    pub counters: Option<BTreeMap<&'static str, f64>>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct ClaimExport {
     pub geomean: f64,
     pub over: String,
@@ -134,7 +151,7 @@ pub(crate) struct ClaimExport {
     pub verdict: &'static str,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct CellExport {
     /// The place of its run in `runs`.
     pub run: usize,
@@ -148,6 +165,14 @@ pub(crate) struct CellExport {
     pub samples: usize,
     pub outliers: usize,
     pub roofline: Option<f64>,
+    /// What binds a modelled time.
+    pub bound_by: Option<String>,
+    /// Median SM clock of its samples.
+    pub clock_mhz: Option<f64>,
+    /// Fastest contender of its shape.
+    pub best: bool,
+    /// What the emulator counted of one call; null where it did not.
+    pub counters: Option<BTreeMap<&'static str, f64>>,
 }
 
 impl Document {
@@ -186,6 +211,7 @@ impl Document {
         second.cells.iter_mut().for_each(|cell| cell.run = 1);
         both.over = both.over.filter(|over| second.over.as_ref() == Some(over));
         both.detectable = None;
+        (both.runs[0].label, second.runs[0].label) = (Some("A"), Some("B"));
         both.runs.extend(second.runs);
         both.ranking.extend(second.ranking);
         both.cells.extend(second.cells);
@@ -268,6 +294,7 @@ fn detectable(ranking: &Ranking) -> Option<Quantity> {
 fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
     let header = &run.header;
     RunOrigin {
+        label: None,
         file: run.path.display().to_string(),
         name: header.name.clone(),
         question: header.question.clone(),
@@ -307,6 +334,7 @@ fn standing(run: &Run, ranking: &Ranking, row: &Row) -> Standing {
         rank: row.place.map(|p| p.rank),
         tied: row.place.is_some_and(|p| p.tied),
         status: status(run, row.kind, row.status),
+        mean_micros: mean_micros(run, ranking, row).map(|mean| mean.0),
         geomean_speedup: if reference {
             Some(Quantity::ONE)
         } else {
@@ -322,13 +350,35 @@ fn standing(run: &Run, ranking: &Ranking, row: &Row) -> Standing {
         roofline: row
             .roofline
             .map(|r| Quantity::new(Interval::point(r), "share")),
+        bound_by: Some(bound_text(ranking, row)).filter(|text| !text.is_empty()),
+        clock_mhz: mean_clock(ranking, &row.contender),
         registers: row.resources.map(|r| r.registers),
         spill_bytes: row.resources.map(|r| r.spill_bytes),
         smem: row
             .resources
             .map(|r| Quantity::new(Interval::point(r.smem.0 as f64), "bytes")),
         occupancy: row.resources.map(|r| r.occupancy),
+        counters: {
+            let shapes = run.header.shapes.iter().map(|s| s.name.as_str());
+            let summed = run.summed_counts(&row.contender, shapes);
+            let whole = summed.filter(|(_, counted)| *counted == run.header.shapes.len());
+            whole.map(|(counts, _)| counters(&counts))
+        },
     }
+}
+
+fn mean_clock(ranking: &Ranking, contender: &ContenderId) -> Option<f64> {
+    let times = ranking.cells_of(contender).iter();
+    let times = times.filter_map(|cell| cell.time.as_ref());
+    let clocks: Option<Vec<f64>> = times.map(|time| time.clock_mhz).collect();
+    let clocks = clocks.filter(|clocks| !clocks.is_empty())?;
+    Some(clocks.iter().sum::<f64>() / clocks.len() as f64)
+}
+
+/// By the names that tables and gates use.
+fn counters(counts: &Counts) -> BTreeMap<&'static str, f64> {
+    let value = |counter: Counter| Some((counter.as_str(), counter.value(counts)?));
+    Counter::all().filter_map(value).collect()
 }
 
 fn cells_of(
@@ -359,6 +409,10 @@ fn cells_of(
                 samples: time.map_or(0, |t| t.samples),
                 outliers: time.map_or(0, |t| t.outliers),
                 roofline: time.and_then(|t| t.roofline),
+                bound_by: time.and_then(|t| t.bound.clone()),
+                clock_mhz: time.and_then(|t| t.clock_mhz),
+                best: time.is_some_and(|t| t.best),
+                counters: run.counts(contender, &cell.shape).map(counters),
             }
         })
         .collect()

@@ -10,7 +10,14 @@ mod markdown;
 #[cfg(test)]
 mod tests;
 
+use schemars::{Schema, SchemaGenerator};
+
 pub(crate) use csv::csv;
 pub(crate) use document::{Document, Quantity};
 pub(crate) use file::{probe, write};
 pub(crate) use markdown::{escape as escape_markdown, markdown};
+
+/// What an export says, for those who read it.
+pub(crate) fn schema(generator: SchemaGenerator) -> Schema {
+    generator.into_root_schema_for::<Document>()
+}

@@ -14,7 +14,10 @@ use crate::files;
 
 /// Raised by any change to how operands are drawn or answers computed.
 const VERSION: u32 = 5;
-const DEFAULT_LIMIT: u64 = 4 << 30;
+/// The folder of the cache that answers are in.
+pub(crate) const ANSWERS: &str = "oracles";
+/// Bytes of answers that are kept.
+pub(crate) const ANSWERS_LIMIT: u64 = 4 << 30;
 
 /// A folder of answers, bounded in size.
 #[derive(Clone, Debug)]
@@ -28,7 +31,7 @@ impl OracleCache {
     pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
-            limit: DEFAULT_LIMIT,
+            limit: ANSWERS_LIMIT,
         }
     }
 

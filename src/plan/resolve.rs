@@ -5,7 +5,7 @@ use crate::catalog::{Catalog, Contender, is_identifier};
 use crate::config::{Baseline, Round, Selection};
 use crate::diagnostic::{InputError, nearest};
 use crate::domain::bounds::{self, CELLS, CONTENDERS};
-use crate::domain::{Bytes, Chip, ContenderId, Shape};
+use crate::domain::{Bytes, Chip, ContenderId, Pattern, Shape};
 
 use super::Machine;
 
@@ -20,6 +20,23 @@ pub(super) fn contenders(
     catalog: &Catalog,
     chip: Chip,
 ) -> Result<(Vec<Contender>, ContenderId), InputError> {
+    let mut contenders = match round.only.is_empty() {
+        true => listed(round, catalog, chip)?,
+        false => asked_for(round, catalog, chip)?,
+    };
+    let baseline = baseline(round, catalog, chip)?;
+    if let Some(why) = &baseline.variant.broken {
+        return Err(why.clone());
+    }
+    let id = baseline.id.clone();
+    if contenders.iter().all(|contender| contender.id != id) {
+        contenders.push(baseline);
+    }
+    Ok((contenders, id))
+}
+
+/// Those the round lists.
+fn listed(round: &Round, catalog: &Catalog, chip: Chip) -> Result<Vec<Contender>, InputError> {
     let mut contenders: Vec<Contender> = Vec::new();
     for selection in &round.contenders {
         for contender in select(round, catalog, chip, selection)? {
@@ -33,15 +50,46 @@ pub(super) fn contenders(
             contenders.push(contender);
         }
     }
-    let baseline = baseline(round, catalog, chip)?;
-    if let Some(why) = &baseline.variant.broken {
-        return Err(why.clone());
+    Ok(contenders)
+}
+
+/// Those the command line asks for: whom it names, and whom the round lists
+/// that its patterns pick.
+fn asked_for(round: &Round, catalog: &Catalog, chip: Chip) -> Result<Vec<Contender>, InputError> {
+    let mut contenders: Vec<Contender> = Vec::new();
+    for word in &round.only {
+        let pattern = Pattern::new(word);
+        let found = match pattern.is_wild() {
+            true => matching(&pattern, listed(round, catalog, chip)?)?,
+            false => {
+                let selection = Selection::parse(word, 0..0);
+                let wrong = |why| InputError::new(why, "write NAME or NAME:PARAM=1");
+                select(round, catalog, chip, &selection.map_err(wrong)?)?
+            }
+        };
+        for contender in found {
+            // Two patterns may well pick the same.
+            if contenders.iter().all(|other| other.id != contender.id) {
+                contenders.push(contender);
+            }
+        }
     }
-    let id = baseline.id.clone();
-    if contenders.iter().all(|contender| contender.id != id) {
-        contenders.push(baseline);
+    Ok(contenders)
+}
+
+fn matching(pattern: &Pattern, listed: Vec<Contender>) -> Result<Vec<Contender>, InputError> {
+    let all: Vec<&str> = listed.iter().map(|c| c.id.as_str()).collect();
+    let nobody = InputError::new(
+        format!("no contender of the round is like `{pattern}`"),
+        format!("it has {}", all.join(", ")),
+    );
+    let picked: Vec<Contender> = (listed.into_iter())
+        .filter(|contender| pattern.picks(&contender.id))
+        .collect();
+    match picked.is_empty() {
+        true => Err(nobody),
+        false => Ok(picked),
     }
-    Ok((contenders, id))
 }
 
 fn baseline(round: &Round, catalog: &Catalog, chip: Chip) -> Result<Contender, InputError> {
@@ -77,7 +125,11 @@ fn select(
     selection: &Selection,
 ) -> Result<Vec<Contender>, InputError> {
     let error = |message: String, remedy: String| {
-        Err(round.file.error(selection.span.clone(), message, remedy))
+        Err(match selection.span.is_empty() {
+            // It stands on the command line, and nowhere in the file.
+            true => InputError::new(message, remedy),
+            false => round.file.error(selection.span.clone(), message, remedy),
+        })
     };
     if let Err(missing) = catalog.knows(&selection.variant) {
         let (message, remedy) = missing.explain();
@@ -87,7 +139,7 @@ fn select(
     if variant.broken.is_some() {
         return match plain(selection) {
             Ok(()) => Ok(variant.contenders(&selection.params)),
-            Err(why) => error(why, "write NAME or NAME[PARAM=1]".to_owned()),
+            Err(why) => error(why, "write NAME or NAME:PARAM=1".to_owned()),
         };
     }
     for (name, value) in &selection.params {
@@ -162,7 +214,7 @@ pub(super) fn check_size(round: &Round, contenders: usize) -> Result<(), InputEr
              at most {CONTENDERS} contenders and {CELLS} cells"
         ),
     };
-    let remedy = "fix parameters, as in NAME[PARAM=1], or give fewer shapes";
+    let remedy = "fix parameters, as in NAME:PARAM=1, or give fewer shapes";
     Err(round.file.error(span, message, remedy))
 }
 

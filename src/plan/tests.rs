@@ -335,7 +335,10 @@ fn a_call_beyond_the_hosts_memory_is_a_row() {
     let Work::Unsupported { reason } = &plan.cells[0].work else {
         panic!("{:?}", plan.cells[0]);
     };
-    assert!(reason.contains("of host memory, 1.0 M is free"), "{reason}");
+    assert!(
+        reason.contains("of host memory, 1.0 MiB is free"),
+        "{reason}"
+    );
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! What the emulator counted: the cause behind modelled times.
 
 use super::{Align, Column, Grid, Style};
+use crate::domain::{Counter, PANELS};
 use crate::rank::Ranking;
 use crate::record::Run;
-use crate::record::counters::{Counts, Figure, PANELS};
+use crate::record::counters::Counts;
 
 /// One line of the tables.
 pub(crate) struct Counted {
@@ -43,8 +44,8 @@ pub(crate) fn counters_table(
 ) -> String {
     let mut tables = Vec::new();
     for panel in &PANELS {
-        let shown: Vec<Figure> = panel
-            .figures
+        let shown: Vec<Counter> = panel
+            .counters
             .iter()
             .copied()
             .filter(|figure| rows.iter().any(|row| figure.value(&row.counts) > Some(0.0)))
@@ -65,7 +66,7 @@ pub(crate) fn counters_table(
 /// As few tables as hold all figures within the width.
 fn folded(
     kind: &str,
-    figures: &[Figure],
+    figures: &[Counter],
     rows: &[Counted],
     ratio: bool,
     style: &Style,
@@ -84,22 +85,22 @@ fn folded(
     Vec::new()
 }
 
-fn grid(kind: &str, figures: &[Figure], rows: &[Counted], ratio: bool) -> Grid {
+fn grid(kind: &str, figures: &[Counter], rows: &[Counted], ratio: bool) -> Grid {
     let mut columns = vec![Column::new(kind, Align::Left, 9)];
     columns.extend(
         figures
             .iter()
-            .map(|f| Column::new(f.title, Align::Right, 9)),
+            .map(|f| Column::new(f.title(), Align::Right, 9)),
     );
     let mut grid = Grid::new(columns);
     for row in rows {
-        let value = |f: &Figure| f.value(&row.counts).map_or(String::new(), |v| f.text(v));
+        let value = |f: &Counter| f.value(&row.counts).map_or(String::new(), |v| f.text(v));
         let mut cells = vec![row.name.clone()];
         cells.extend(figures.iter().map(value));
         grid.push(cells);
     }
     if let ([base, candidate], true) = (rows, ratio) {
-        let over = |f: &Figure| {
+        let over = |f: &Counter| {
             let (Some(b), Some(c)) = (f.value(&base.counts), f.value(&candidate.counts)) else {
                 return String::new();
             };
@@ -138,8 +139,7 @@ mod tests {
             for line in text.lines() {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }
-            let titles = PANELS.iter().flat_map(|p| p.figures).map(|f| f.title);
-            let words = titles.flat_map(|t| t.split_whitespace());
+            let words = Counter::all().flat_map(|c| c.as_str().split('-'));
             let zero = ["double", "atomics", "early", "reads", "local"];
             for word in words.filter(|w| !zero.contains(w)) {
                 assert!(text.contains(word), "{width}: no {word}\n{text}");

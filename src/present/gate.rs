@@ -10,11 +10,11 @@ use crate::record::Run;
 /// The report as a table and a last line that says the outcome.
 pub(crate) fn gate_report(report: &GateReport, style: &Style) -> String {
     let mut grid = Grid::new(vec![
-        Column::new("rule", Align::Left, 9),
-        Column::new("contender", Align::Left, 9),
-        Column::new("shape", Align::Left, 8),
-        Column::new("wanted", Align::Left, 5),
-        Column::new("found", Align::Left, 9),
+        Column::key("rule"),
+        Column::key("contender"),
+        Column::key("shape"),
+        Column::new("wanted", Align::Left, 9).wraps(),
+        Column::new("found", Align::Left, 9).wraps(),
         Column::new("ruling", Align::Left, 9),
     ]);
     for finding in &report.findings {

@@ -1,25 +1,46 @@
 use super::grid::total;
 use super::{Align, Column, Grid, Style, micros_title};
 use crate::domain::{ContenderId, Shape, Status};
-use crate::rank::{Cell, Ranking};
+use crate::rank::Ranking;
 use crate::record::Run;
 
-/// Times by shape and contender, the least of each shape marked `*`. Rows are
-/// shapes where the contenders fit beside each other, contenders otherwise.
+/// Times by shape and contender. The least of each shape is marked, and the
+/// mark says whether the yardstick is faster still. Rows are shapes where the
+/// contenders fit beside each other, contenders otherwise.
 pub(crate) fn matrix(run: &Run, ranking: &Ranking, style: &Style) -> String {
     if entrants(ranking).next().is_none() {
         return String::new();
     }
     let by_shape = shapes_down(run, ranking, style);
+    let caption = style.fold(&caption(run, ranking), 2);
     if by_shape.full_width() <= style.width {
-        return format!("{}\n{}", caption(run), by_shape.render(style));
+        return format!("{caption}\n{}", by_shape.render(style));
     }
     let panels = contenders_down(run, ranking, style);
-    format!("{}\n{}", caption(run), panels.join("\n\n"))
+    format!("{caption}\n{}", panels.join("\n\n"))
 }
 
-fn caption(run: &Run) -> String {
-    format!("{}, * fastest on its shape", micros_title(run))
+fn caption(run: &Run, ranking: &Ranking) -> String {
+    let title = micros_title(run);
+    let mut shapes = run.header.shapes.iter();
+    match (
+        &run.header.yardstick,
+        shapes.any(|s| beaten(run, ranking, &s.name)),
+    ) {
+        (Some(yardstick), true) => format!(
+            "{title}, * fastest on its shape, + fastest contender where {yardstick} is faster still"
+        ),
+        _ => format!("{title}, * fastest on its shape"),
+    }
+}
+
+/// Whether the yardstick is faster than every contender of a shape.
+fn beaten(run: &Run, ranking: &Ranking, shape: &str) -> bool {
+    let time = |id: &ContenderId| Some(ranking.cell(id, shape)?.time.as_ref()?.log.mean);
+    let yardstick = run.header.yardstick.as_ref().and_then(time);
+    let contenders = run.header.contenders.iter().filter_map(|c| time(&c.id));
+    let least = contenders.fold(f64::INFINITY, f64::min);
+    yardstick.is_some_and(|yardstick| least.is_finite() && yardstick < least)
 }
 
 /// Who has a time at all; the others are told with the failures.
@@ -34,7 +55,7 @@ fn shapes_down(run: &Run, ranking: &Ranking, style: &Style) -> Grid {
     let mut grid = Grid::new(columns);
     for shape in &run.header.shapes {
         let mut row = vec![shape.name.clone()];
-        row.extend(entrants(ranking).map(|c| text(ranking.cell(c, &shape.name), style)));
+        row.extend(entrants(ranking).map(|c| text(run, ranking, c, shape, style)));
         grid.push(row);
     }
     grid
@@ -43,7 +64,7 @@ fn shapes_down(run: &Run, ranking: &Ranking, style: &Style) -> Grid {
 /// As few panels as it takes for the shapes to fit beside each other.
 fn contenders_down(run: &Run, ranking: &Ranking, style: &Style) -> Vec<String> {
     let shapes = &run.header.shapes;
-    let widths = panel(shapes, ranking, style).widths();
+    let widths = panel(run, shapes, ranking, style).widths();
     let Some((names, columns)) = widths.split_first() else {
         return Vec::new();
     };
@@ -55,18 +76,18 @@ fn contenders_down(run: &Run, ranking: &Ranking, style: &Style) -> Vec<String> {
     let size = (1..=shapes.len()).rev().find(fits).unwrap_or(1);
     let panels = shapes.chunks(size);
     panels
-        .map(|some| panel(some, ranking, style).render(style))
+        .map(|some| panel(run, some, ranking, style).render(style))
         .collect()
 }
 
-fn panel(shapes: &[Shape], ranking: &Ranking, style: &Style) -> Grid {
+fn panel(run: &Run, shapes: &[Shape], ranking: &Ranking, style: &Style) -> Grid {
     let mut columns = vec![Column::new("contender", Align::Left, 9)];
     let title = |s: &Shape| Column::new(folded_shape(&s.name), Align::Right, 9);
     columns.extend(shapes.iter().map(title));
     let mut grid = Grid::new(columns);
     for contender in entrants(ranking) {
         let mut row = vec![contender.to_string()];
-        let cell = |s: &Shape| text(ranking.cell(contender, &s.name), style);
+        let cell = |s: &Shape| text(run, ranking, contender, s, style);
         row.extend(shapes.iter().map(cell));
         grid.push(row);
     }
@@ -93,12 +114,22 @@ fn folded_shape(name: &str) -> String {
     folded
 }
 
-fn text(cell: Option<&Cell>, style: &Style) -> String {
-    let Some(cell) = cell else {
+fn text(
+    run: &Run,
+    ranking: &Ranking,
+    contender: &ContenderId,
+    shape: &Shape,
+    style: &Style,
+) -> String {
+    let Some(cell) = ranking.cell(contender, &shape.name) else {
         return String::new();
     };
+    let mark = || match beaten(run, ranking, &shape.name) {
+        true => '+',
+        false => '*',
+    };
     match (&cell.time, cell.status) {
-        (Some(time), _) if time.best => style.bold(format!("{}*", time.estimate())),
+        (Some(time), _) if time.best => style.bold(format!("{}{}", time.estimate(), mark())),
         (Some(time), _) => format!("{} ", time.estimate()),
         (None, Some(Status::Ok | Status::NotValidated)) => "not timed ".to_owned(),
         (None, Some(Status::Unsupported)) => style.dim("n/a") + " ",

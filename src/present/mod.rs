@@ -29,7 +29,7 @@ pub(crate) use grid::{Align, Column, Grid};
 pub(crate) use hazards::hazards_text;
 pub(crate) use matrix::matrix;
 pub(crate) use number::{count, interval, percent, signed_percent, speedup, threshold};
-pub(crate) use ranking::ranking_table;
+pub(crate) use ranking::{bound_text, mean_micros, ranking_table};
 pub(crate) use repetition::{repetition, repetition_table, spread};
 pub(crate) use style::Style;
 pub(crate) use summary::{headline, sweep_summary};

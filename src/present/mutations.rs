@@ -86,7 +86,7 @@ fn no_mutation_makes_a_reader_fall_or_print_nonsense() {
                 continue;
             };
             read_well += 1;
-            let shown = sweep_summary(&run, &Style::PLAIN);
+            let shown = sweep_summary(&run, true, &Style::PLAIN);
             for word in ["NaN", "inf", "\u{1b}"] {
                 assert!(!shown.contains(word), "{word}\n{odd}\n{shown}");
             }

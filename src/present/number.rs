@@ -20,16 +20,20 @@ pub(crate) fn threshold(ratio: f64) -> String {
     }
 }
 
-/// `1.92× [1.90 1.94]`, or only the estimate where there is no interval. A
-/// narrow interval gets the decimals it takes to show that it has a width.
+/// `1.92× [1.90 1.94]`, or only the estimate where there is no interval: all
+/// three with as many decimals, those that its least number takes, or that show
+/// that it has a width.
 pub(crate) fn interval(interval: &Interval) -> String {
     let (Some(lower), Some(upper)) = (interval.lower, interval.upper) else {
         return speedup(interval.estimate);
     };
-    let number = |x: f64| match upper - lower {
-        width if width < 0.02 => format!("{x:.3}"),
-        _ => speedup(x).trim_end_matches('×').to_owned(),
+    let decimals = match (upper - lower, lower) {
+        (width, _) if width < 0.02 => 3,
+        (_, lower) if lower < 1.1 => 3,
+        (_, lower) if lower < 10.0 => 2,
+        _ => 1,
     };
+    let number = |x: f64| format!("{x:.decimals$}");
     format!(
         "{}× [{} {}]",
         number(interval.estimate),
@@ -57,4 +61,26 @@ pub(crate) fn percent(share: f64) -> String {
 pub(crate) fn signed_percent(share: f64) -> String {
     let sign = if share < 0.0 { "−" } else { "+" };
     format!("{sign}{}", percent(share.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_a_cell_have_as_many_decimals() {
+        let shown = |estimate: f64, lower: f64, upper: f64| {
+            let (lower, upper) = (Some(lower), Some(upper));
+            interval(&Interval {
+                estimate,
+                lower,
+                upper,
+            })
+        };
+        assert_eq!(shown(1.12, 1.08, 1.16), "1.120× [1.080 1.160]");
+        assert_eq!(shown(1.92, 1.90, 1.94), "1.92× [1.90 1.94]");
+        assert_eq!(shown(1.921, 1.92, 1.922), "1.921× [1.920 1.922]");
+        assert_eq!(shown(9.9, 9.5, 10.4), "9.90× [9.50 10.40]");
+        assert_eq!(shown(12.0, 11.0, 13.0), "12.0× [11.0 13.0]");
+    }
 }

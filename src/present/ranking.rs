@@ -1,6 +1,6 @@
 use super::{Align, Column, Grid, Style, interval, model_error, percent, speedup};
 use crate::claims::{self, ClaimVerdict};
-use crate::domain::{Status, Timing};
+use crate::domain::{Micros, Status, Timing};
 use crate::rank::{Kind, Ranking, Row};
 use crate::record::Run;
 
@@ -11,8 +11,8 @@ pub(crate) fn ranking_table(run: &Run, ranking: &Ranking, style: &Style) -> Grid
     let yardstick = run.header.yardstick.as_ref();
     let over_yardstick = yardstick.map_or(String::new(), |y| format!("over {y}"));
     let mut grid = Grid::new(vec![
-        Column::new("rank", Align::Left, 9),
-        Column::new("contender", Align::Left, 9),
+        Column::key("rank"),
+        Column::key("contender"),
         Column::new("verdict", Align::Left, 9),
         mean_column(run),
         Column::new(over, Align::Left, 8),
@@ -50,7 +50,7 @@ fn cells(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> Vec<String> 
         row.place.map_or("–".to_owned(), |p| p.to_string()),
         if winner { style.bold(name) } else { name },
         verdict(run, row, style),
-        mean_micros(run, ranking, row),
+        mean_micros(run, ranking, row).map_or(String::new(), |mean| mean.to_string()),
         speedup_text(ranking, row),
         claim_text(run, ranking, row, style),
         row.roofline.map_or(String::new(), percent),
@@ -74,21 +74,19 @@ fn verdict(run: &Run, row: &Row, style: &Style) -> String {
     }
 }
 
-fn mean_micros(run: &Run, ranking: &Ranking, row: &Row) -> String {
+/// Geometric mean of its times, where it has one on every shape.
+pub(crate) fn mean_micros(run: &Run, ranking: &Ranking, row: &Row) -> Option<Micros> {
     let logs: Vec<f64> = ranking
         .cells_of(&row.contender)
         .iter()
         .filter_map(|c| Some(c.time.as_ref()?.log.mean))
         .collect();
-    if logs.len() != run.header.shapes.len() {
-        return String::new();
-    }
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-    crate::domain::Micros(mean.exp()).to_string()
+    (logs.len() == run.header.shapes.len()).then(|| Micros(mean.exp()))
 }
 
 /// What binds its modelled times: on all shapes, or on most.
-fn bound_text(ranking: &Ranking, row: &Row) -> String {
+pub(crate) fn bound_text(ranking: &Ranking, row: &Row) -> String {
     let cells = ranking.cells_of(&row.contender);
     let times = cells.iter().filter_map(|cell| cell.time.as_ref());
     let words: Vec<&str> = times.filter_map(|time| time.bound.as_deref()).collect();

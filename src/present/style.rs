@@ -1,5 +1,6 @@
 use std::fmt::Display;
-use std::io::IsTerminal;
+
+use crate::speech;
 
 /// How wide, and whether in colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,16 +16,11 @@ impl Style {
         width: 100,
     };
 
-    /// For standard output as it is: colour only on a terminal and not under
-    /// `NO_COLOR`, as wide as the terminal.
+    /// For standard output as it is.
     pub(crate) fn detect() -> Self {
-        let terminal = std::io::stdout().is_terminal();
-        let quiet = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-        let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
-        let width = terminal_size::terminal_size().map(|(w, _)| usize::from(w.0));
         Self {
-            colour: terminal && !quiet,
-            width: width.or(columns).unwrap_or(Self::PLAIN.width).max(40),
+            colour: speech::coloured(&std::io::stdout()),
+            width: speech::width().unwrap_or(Self::PLAIN.width).max(40),
         }
     }
 
@@ -54,6 +50,20 @@ impl Style {
 
     pub(crate) fn doubtful(&self, text: impl Display) -> String {
         self.wrap("33", text)
+    }
+
+    /// The same with room for so many characters beside it.
+    pub(crate) fn narrower(&self, by: usize) -> Self {
+        Self {
+            width: self.width.saturating_sub(by),
+            ..*self
+        }
+    }
+
+    /// A name in bold before what is said of it, folded.
+    pub(crate) fn titled(&self, name: &str, text: &str) -> String {
+        let folded = self.narrower(1).fold(&format!("{name} {text}"), 2);
+        folded.replacen(name, &format!("{} ", self.bold(name)), 1)
     }
 
     /// Folds plain text into lines of the style's width, those after the first

@@ -3,18 +3,20 @@ use crate::claims;
 use crate::domain::{Timing, typed};
 use crate::rank::{Kind, Ranking};
 use crate::record::{Run, printable};
+use crate::speech::{self, Level};
 
-/// Everything a sweep says at its end, made from the run file alone.
-pub(crate) fn sweep_summary(run: &Run, style: &Style) -> String {
-    summary_of(run, &Ranking::of(run), style)
+/// Everything a sweep says at its end, made from the run file alone; what was
+/// counted only where it is asked for.
+pub(crate) fn sweep_summary(run: &Run, counters: bool, style: &Style) -> String {
+    summary_of(run, &Ranking::of(run), counters, style)
 }
 
-fn summary_of(run: &Run, ranking: &Ranking, style: &Style) -> String {
+fn summary_of(run: &Run, ranking: &Ranking, counters: bool, style: &Style) -> String {
     let mut parts = vec![headline(run, style)];
     parts.push(ranking_table(run, ranking, style).render(style));
     parts.push(matrix(run, ranking, style));
     // Sums over other shapes for every contender compare nothing.
-    if run.end.as_ref().is_some_and(|end| end.complete) {
+    if counters && run.end.as_ref().is_some_and(|end| end.complete) {
         parts.push(counters_of_run(run, ranking, style));
     }
     let failed = failures(run, ranking, style);
@@ -30,9 +32,7 @@ fn summary_of(run: &Run, ranking: &Ranking, style: &Style) -> String {
 /// The round, its question, and what ran where.
 pub(crate) fn headline(run: &Run, style: &Style) -> String {
     let header = &run.header;
-    let question = style.fold(&format!("{} {}", header.name, header.question), 2);
-    let named = format!("{} ", style.bold(&header.name));
-    let folded = question.replacen(&header.name, &named, 1);
+    let folded = style.titled(&header.name, &header.question);
     let count = header.contenders.len();
     let contenders = if count == 1 {
         "contender"
@@ -205,7 +205,9 @@ fn ending(run: &Run, ranking: &Ranking, style: &Style) -> String {
     if let Some(open) = open {
         text.push_str(&format!("\n{}", style.doubtful(style.fold(open, 2))));
     }
-    text.push_str(&format!("\n{}", next(ranking, style)));
+    if speech::level() >= Level::Usual {
+        text.push_str(&format!("\n{}", next(ranking, style)));
+    }
     text
 }
 
@@ -215,17 +217,15 @@ fn next(ranking: &Ranking, style: &Style) -> String {
     let mut steps = Vec::new();
     match (ranked.next(), ranked.next()) {
         (Some(first), Some(second)) => {
-            steps.push(format!(
-                "dgx compare {} {}",
-                second.contender, first.contender
-            ));
+            let (first, second) = (first.contender.typed(), second.contender.typed());
+            steps.push(format!("dgx compare {second} {first}"));
             steps.push("dgx report".to_owned());
-            steps.push(format!("dgx explain {}", first.contender));
+            steps.push(format!("dgx explain {first}"));
         }
         _ => {
             steps.push("dgx report".to_owned());
             let failed = ranking.rows.iter().find(|r| r.kind != Kind::Yardstick);
-            steps.extend(failed.map(|r| format!("dgx explain {}", r.contender)));
+            steps.extend(failed.map(|r| format!("dgx explain {}", r.contender.typed())));
         }
     }
     style.dim(style.fold(&format!("next: {}", steps.join(" · ")), 6))
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn measured_run() {
         let run = Synthetic::round4().run();
-        insta::assert_snapshot!(sweep_summary(&run, &Style::PLAIN));
+        insta::assert_snapshot!(sweep_summary(&run, false, &Style::PLAIN));
     }
 
     #[test]
@@ -251,13 +251,13 @@ mod tests {
             width: 80,
             ..Style::PLAIN
         };
-        insta::assert_snapshot!(sweep_summary(&run, &narrow));
+        insta::assert_snapshot!(sweep_summary(&run, true, &narrow));
     }
 
     #[test]
     fn times_alone() {
         let run = Synthetic::round4().time_only().run();
-        insta::assert_snapshot!(sweep_summary(&run, &Style::PLAIN));
+        insta::assert_snapshot!(sweep_summary(&run, false, &Style::PLAIN));
     }
 
     /// Right, and without a time: the row stays, unranked, with the reason.
@@ -277,7 +277,7 @@ mod tests {
         let json = lines.iter().map(|l| serde_json::to_string(l).unwrap());
         let text: String = json.map(|line| line + "\n").collect();
         let run = crate::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
-        let said = sweep_summary(&run, &Style::PLAIN);
+        let said = sweep_summary(&run, false, &Style::PLAIN);
         let unfolded = said.split_whitespace().collect::<Vec<_>>().join(" ");
         let wanted = format!("interleaved not timed on every shape: {told}");
         assert!(unfolded.contains(&wanted), "{said}");
@@ -300,12 +300,12 @@ mod tests {
             Entry::failed("greedy", Status::Unsupported, "requires k % 512 == 0"),
         ]);
         let run = field.run();
-        insta::assert_snapshot!(sweep_summary(&run, &Style::PLAIN));
+        insta::assert_snapshot!(sweep_summary(&run, false, &Style::PLAIN));
         let narrow = Style {
             width: 80,
             ..Style::PLAIN
         };
-        for line in sweep_summary(&run, &narrow).lines() {
+        for line in sweep_summary(&run, true, &narrow).lines() {
             assert!(line.chars().count() <= 80, "{line}");
         }
     }
@@ -318,7 +318,7 @@ mod tests {
             entry.status = Status::Wrong;
             entry.reason = Some("every element is NaN");
         }
-        insta::assert_snapshot!(sweep_summary(&field.run(), &Style::PLAIN));
+        insta::assert_snapshot!(sweep_summary(&field.run(), false, &Style::PLAIN));
     }
 
     #[test]
@@ -328,7 +328,7 @@ mod tests {
         field.shapes.truncate(1);
         field.yardstick = None;
         (field.processes, field.blocks) = (1, 1);
-        insta::assert_snapshot!(sweep_summary(&field.run(), &Style::PLAIN));
+        insta::assert_snapshot!(sweep_summary(&field.run(), false, &Style::PLAIN));
     }
 
     #[test]
@@ -338,9 +338,9 @@ mod tests {
             colour: true,
             ..Style::PLAIN
         };
-        let text = sweep_summary(&run, &coloured);
+        let text = sweep_summary(&run, false, &coloured);
         let plain: String = strip(&text);
-        assert_eq!(plain, sweep_summary(&run, &Style::PLAIN));
+        assert_eq!(plain, sweep_summary(&run, false, &Style::PLAIN));
     }
 
     fn strip(text: &str) -> String {

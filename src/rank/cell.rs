@@ -137,3 +137,31 @@ fn share(run: &Run, shape: &str, time: Micros, clock_mhz: Option<f64>) -> Option
     let (floor, _) = ceiling.floor(&Work::least(run.shape(shape)?));
     Some(floor.0 / time.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rank::Ranking;
+    use crate::record::synthetic::Synthetic;
+
+    /// What is left of a run is what a round of those shapes alone would show.
+    #[test]
+    fn shapes_that_are_left_out_leave_nothing_behind() {
+        let all = Synthetic::round4().run();
+        let mut part = all.clone();
+        let names = [5, 2].map(|place: usize| all.header.shapes[place].name.clone());
+        part.keep_shapes(|name| names.iter().any(|kept| kept == name));
+        assert_eq!((part.header.shapes.len(), part.tally.shapes()), (2, 2));
+        let (whole, kept) = (Ranking::of(&all), Ranking::of(&part));
+        for row in &kept.rows {
+            for name in &names {
+                let time = |r: &Ranking| Some(r.cell(&row.contender, name)?.time.as_ref()?.log);
+                assert_eq!(time(&kept), time(&whole), "{} on {name}", row.contender);
+                let status = |run: &Run| run.status(&row.contender, name);
+                assert_eq!(status(&part), status(&all));
+            }
+        }
+        let (blocks, shapes) = (all.tally.blocks(), all.header.shapes.len());
+        assert_eq!(part.tally.blocks() * shapes, blocks * 2);
+    }
+}

@@ -2,6 +2,7 @@
 //! wins, and every name an event uses is one the header introduced.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 use std::path::PathBuf;
 
 use super::names::Names;
@@ -63,6 +64,25 @@ impl Run {
             tunings: HashMap::new(),
             cards: HashMap::new(),
         }
+    }
+
+    /// Forgets all shapes but those of these names, as if none else had been
+    /// in the round.
+    pub(crate) fn keep_shapes(&mut self, kept: impl Fn(&str) -> bool) {
+        let shapes = std::mem::take(&mut self.header.shapes);
+        let (places, shapes): (Vec<usize>, Vec<Shape>) = (shapes.into_iter().enumerate())
+            .filter(|(_, shape)| kept(&shape.name))
+            .unzip();
+        self.header.shapes = shapes;
+        self.names = Names::of(&self.header);
+        self.tally.keep(&places);
+        let now = |before: usize| places.iter().position(|place| *place == before);
+        let cell = |(arm, shape): (usize, usize)| Some((arm, now(shape)?));
+        self.built = rekeyed(&mut self.built, cell);
+        self.verdicts = rekeyed(&mut self.verdicts, cell);
+        self.estimates = rekeyed(&mut self.estimates, cell);
+        self.tunings = rekeyed(&mut self.tunings, now);
+        self.cards = rekeyed(&mut self.cards, now);
     }
 
     pub(crate) fn timing(&self) -> Timing {
@@ -196,4 +216,12 @@ impl Run {
         remarks.dedup();
         remarks
     }
+}
+
+fn rekeyed<K: Eq + Hash, T>(
+    map: &mut HashMap<K, T>,
+    key: impl Fn(K) -> Option<K>,
+) -> HashMap<K, T> {
+    let entries = std::mem::take(map).into_iter();
+    entries.filter_map(|(k, v)| Some((key(k)?, v))).collect()
 }

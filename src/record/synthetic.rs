@@ -7,7 +7,6 @@ use std::path::Path;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::counters::PANELS;
 use super::schema::*;
 use super::{Run, read_text};
 use crate::domain::{
@@ -333,8 +332,7 @@ impl Synthetic {
             return BTreeMap::new();
         }
         let flops = shape.flops();
-        let figures = PANELS.iter().flat_map(|p| p.figures);
-        let names = figures.flat_map(|f| f.of.iter().copied());
+        let names = crate::domain::Counter::all().flat_map(|counter| counter.of.iter().copied());
         let value = |name: &str| match name {
             "launches" => (3.0 * entry.time).round(),
             "ctas" => 132.0,

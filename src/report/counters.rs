@@ -1,7 +1,8 @@
 use maud::{Markup, html};
 
 use super::Subject;
-use crate::record::counters::{Counts, Figure, PANELS};
+use crate::domain::{Counter, PANELS};
+use crate::record::counters::Counts;
 
 /// What the emulator counted, contender by contender; nothing for other runs.
 pub(super) fn section(subject: &Subject) -> Markup {
@@ -27,28 +28,28 @@ pub(super) fn section(subject: &Subject) -> Markup {
     html! {
         p { "One call on each shape, summed, as the emulator executed it." }
         @for panel in &PANELS {
-            @let shown = shown(panel.figures, &rows);
+            @let shown = shown(panel.counters, &rows);
             @if !shown.is_empty() { h3 { (panel.title) } (table(&shown, &rows)) }
         }
         p.note {
             "Counted, not modelled: times come from a replay of what the warps did. Instructions are of PTX, \
-             and MMA FLOPs issued include padding."
+             and mma-flops include padding."
         }
     }
 }
 
 /// Figures that anybody has anything of.
-fn shown(figures: &[Figure], rows: &[(String, Counts)]) -> Vec<Figure> {
-    let used = |figure: &Figure| rows.iter().any(|(_, c)| figure.value(c) > Some(0.0));
+fn shown(figures: &[Counter], rows: &[(String, Counts)]) -> Vec<Counter> {
+    let used = |figure: &Counter| rows.iter().any(|(_, c)| figure.value(c) > Some(0.0));
     figures.iter().copied().filter(used).collect()
 }
 
-fn table(figures: &[Figure], rows: &[(String, Counts)]) -> Markup {
+fn table(figures: &[Counter], rows: &[(String, Counts)]) -> Markup {
     html! {
         div.scroll { table {
             thead { tr {
                 th data-sort { "contender" }
-                @for figure in figures { th.n data-sort { (figure.title.replace('\n', " ")) } }
+                @for figure in figures { th.n data-sort { (figure) } }
             } }
             tbody { @for (name, counts) in rows { tr data-c=(name) {
                 td { (name) }

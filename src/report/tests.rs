@@ -100,9 +100,9 @@ fn emulated_runs_show_what_was_counted() {
     assert!(text.contains("<h2 id=\"counters\">"));
     for title in [
         "launches",
-        "MMA FLOPs useful",
-        "barrier waits",
-        "global read",
+        "mma-flops-useful",
+        "barrier-waits",
+        "global-bytes-read",
     ] {
         assert!(text.contains(&format!(">{title}</th>")), "{title}");
     }

@@ -88,6 +88,13 @@ impl Tally {
         self.blocks -= blocks.sum::<usize>();
     }
 
+    /// Keeps these shapes alone, under new numbers: their places in the list.
+    pub(crate) fn keep(&mut self, kept: &[usize]) {
+        self.shapes = kept.iter().map(|s| self.shapes[*s].clone()).collect();
+        let processes = self.shapes.iter().flat_map(|s| s.processes.values());
+        self.blocks = processes.map(|p| p.blocks as usize).sum();
+    }
+
     /// Makes looking up many pairs fast; worth it once the last block is in.
     pub(crate) fn settle(&mut self) {
         for process in self

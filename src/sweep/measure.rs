@@ -44,6 +44,8 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
                 bars.measure.at(format!("{name}, process {}", round + 1));
                 timing.shape(shape, finished.next_process(name) + round)?;
                 bars.measure.step(1.0);
+                bars.measure
+                    .past(&format!("{name}, process {} of {processes}", round + 1));
             } else {
                 bars.measure.pass_by(1.0);
             }

@@ -455,14 +455,14 @@ impl StageClock {
 mod tests {
     use super::*;
     use crate::backend::emu::counter_names;
-    use crate::record::counters::PANELS;
+    use crate::domain::Counter;
     use crate::record::synthetic::Synthetic;
 
     #[test]
     fn every_counter_on_record_is_in_a_table() {
         let recorded = counter_names();
-        let figures = PANELS.iter().flat_map(|p| p.figures);
-        let shown: Vec<&str> = figures.flat_map(|f| f.of.iter().copied()).collect();
+        let parts = Counter::all().flat_map(|counter| counter.of);
+        let shown: Vec<&str> = parts.copied().collect();
         for name in &recorded {
             assert!(shown.contains(&name.as_str()), "{name} is in no table");
         }

@@ -1,4 +1,3 @@
-use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -8,9 +7,10 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 use crate::domain::{Timing, typed};
 use crate::plan::Plan;
 use crate::record::schema::DeviceRecord;
+use crate::speech::{Level, can_draw, level};
 
-/// What the user sees while much is done, on stderr. Bars only where there is
-/// a terminal to draw them on; the lines that stay are printed either way.
+/// What the user sees while much is done, on stderr: bars where there is a
+/// terminal to draw them on, and elsewhere a line for each stage and shape.
 pub(crate) struct Progress {
     bars: MultiProgress,
     done: Mutex<Vec<String>>,
@@ -18,7 +18,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new() -> Self {
-        let target = match std::io::stderr().is_terminal() {
+        let target = match level() >= Level::Usual && can_draw() {
             true => ProgressDrawTarget::stderr(),
             false => ProgressDrawTarget::hidden(),
         };
@@ -50,7 +50,7 @@ impl Progress {
             0 | 1 => String::new(),
             n => format!(", {n} cards"),
         };
-        remark!(
+        inform!(
             "{}: {} × {} on {place}{cards}",
             round.name,
             count(plan.contenders.len(), "contender"),
@@ -88,7 +88,7 @@ impl Progress {
 
     /// A line the user should not miss.
     pub(super) fn warn(&self, text: &str) {
-        remark!("warning: {text}");
+        self.tell(&format!("warning: {text}"));
     }
 
     /// The stages in one line.
@@ -101,7 +101,12 @@ impl Progress {
             parts.push(decision.to_owned());
         }
         parts.push(format!("{seconds:.0} s"));
-        remark!("{}\n", parts.join(" · "));
+        inform!("{}\n", parts.join(" · "));
+    }
+
+    /// A line above the bars, where there are any.
+    fn tell(&self, text: &str) {
+        self.bars.suspend(|| remark!("{text}"));
     }
 
     pub(super) fn resume_hint(&self, path: &Path) {
@@ -160,7 +165,26 @@ impl Bar<'_> {
         if let Ok(mut left) = self.left.lock() {
             left.began.get_or_insert_with(Instant::now);
         }
-        self.bar.set_message(what.into());
+        let what = what.into();
+        if level() >= Level::Verbose {
+            self.progress.tell(&format!("{} {what}", self.name));
+        }
+        self.bar.set_message(what);
+    }
+
+    /// Says that a shape is done, and how long the rest will take, where no
+    /// bar does.
+    pub(super) fn past(&self, shape: &str) {
+        if level() < Level::Usual || can_draw() {
+            return;
+        }
+        let left = self.left.lock().map_or(String::new(), |left| left.text());
+        let left = match left.is_empty() {
+            true => left,
+            false => format!(" · {left}"),
+        };
+        let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+        inform!("{} {done}/{all}: {shape}{left}", self.name);
     }
 
     pub(crate) fn step(&self, weight: f64) {
@@ -185,6 +209,9 @@ impl Bar<'_> {
     /// Takes the bar away and keeps a few words for the summary.
     pub(crate) fn done(&self, words: &str) {
         self.bar.finish_and_clear();
+        if !can_draw() && !words.is_empty() {
+            inform!("{} {words}", self.name);
+        }
         if let Ok(mut done) = self.progress.done.lock() {
             done.push(format!("{} {words}", self.name));
         }

@@ -41,6 +41,7 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
             record(session, &verdict, modelled)?;
             bar.step(weight(plan, cell));
         }
+        bar.past(&plan.shapes[shape].name);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use super::protocol::ProblemKey;
 use super::trace::trace;
 use crate::backend::Backend;
 use crate::domain::Shape;
-use crate::operator::{Operands, Oracle, OracleCache};
+use crate::operator::{ANSWERS, Operands, Oracle, OracleCache};
 
 /// Operands and the answer to them.
 pub(super) struct Problem {
@@ -79,5 +79,5 @@ impl Problems {
 
 /// Where the supervisor leaves answers for its workers.
 pub(crate) fn answers(cache: &Path) -> OracleCache {
-    OracleCache::new(cache.join("oracles"))
+    OracleCache::new(cache.join(ANSWERS))
 }

@@ -321,7 +321,7 @@ fn odd_numbers_on_the_command_line() {
     let flags = [
         "--timeout",
         "--compile-timeout",
-        "--min-samples",
+        "--min-blocks",
         "--seed",
         "--schedule",
     ];
@@ -335,7 +335,7 @@ fn odd_numbers_on_the_command_line() {
     for flag in [
         "--timeout=0",
         "--compile-timeout=0",
-        "--min-samples=4294967295",
+        "--min-blocks=4294967295",
     ] {
         let text = workspace.run(&["sweep", "round.toml", "--dry-run", flag]);
         assert!(text.ends_with("[exit 2]"), "{text}");

@@ -210,7 +210,7 @@ fn text_that_wants_to_act() {
             "out",
             "--allow-incorrect",
         ],
-        ["report", "odd.jsonl", "-o", "out", "--no-color"],
+        ["report", "odd.jsonl", "-o", "out", "--color=never"],
     ] {
         workspace.run(&args);
         let written = std::fs::read_to_string(workspace.path().join("out")).expect("a file");

@@ -239,7 +239,7 @@ fn explain_says_what_bounds_a_contender() {
     });
     let run = "results/baselines/final-20261115-1823.jsonl";
     let text = explain(&["pipelined[STAGES=2]", run]);
-    for word in ["of least", "limited by", "g8-k7168", "[exit 0]"] {
+    for word in ["least", "limited by", "g8-k7168", "[exit 0]"] {
         assert!(text.contains(word), "{word}: {text}");
     }
     for line in text.lines() {

@@ -11,7 +11,7 @@ const MEASURED: &str = include_str!("../fixtures/runs/round4.jsonl");
 const JURY: &str = include_str!("../../configs/round4.toml");
 
 /// Every command, at least once, and how it ends where it can speak.
-const COMMANDS: [(&str, i32); 24] = [
+const COMMANDS: [(&str, i32); 30] = [
     ("sweep round.toml --backend emu --timings", 3),
     ("sweep round.toml --dry-run", 0),
     ("show round4.jsonl", 0),
@@ -27,6 +27,7 @@ const COMMANDS: [(&str, i32); 24] = [
     ("dispatch round4.jsonl", 0),
     ("merge round4.jsonl -o merged.jsonl", 0),
     ("attach --help", 0),
+    ("sanitize --help", 0),
     ("calibrate --list", 0),
     ("explain one round.toml", 0),
     ("profile one[STAGES=1] round.toml", 0),
@@ -36,6 +37,11 @@ const COMMANDS: [(&str, i32); 24] = [
     ("list round.toml", 0),
     ("check round.toml", 0),
     ("doctor", 0),
+    ("cache", 0),
+    ("schema round", 0),
+    ("completions bash", 0),
+    ("man pages", 0),
+    ("help", 0),
     ("--help", 0),
     ("gate --help", 0),
     ("--version", 0),

@@ -284,7 +284,7 @@ shapes     = [{ m = 64, n = 128, k = 256 }]
 seed = 1
 ",
     );
-    let mut command = sweep.command(&[&sweep.round()]);
+    let mut command = sweep.command(&[&sweep.round(), "--counters"]);
     let said = ended(command.env("COLUMNS", "100"), 0);
     let file = sweep.run_file().expect("a run file").display().to_string();
     let dgx = |args: &[&str]| {

@@ -4,11 +4,12 @@ mod fit;
 use std::path::{Path, PathBuf};
 
 use super::Globals;
-use super::runs;
+use super::{named, runs};
 use crate::calibrate::{self, Answers, Only, Read, cases, probes};
 use crate::diagnostic::{CommandError, InputError, SourceFile};
 use crate::domain::Exit;
 use crate::export;
+use crate::present::Style;
 
 /// Ask a GPU what its instructions, memories, barriers and launches cost, fit
 /// the model's numbers to its answers, and hold modelled times against measured
@@ -17,7 +18,7 @@ use crate::export;
 #[command(group = clap::ArgGroup::new("deed").required(true))]
 pub(crate) struct Args {
     /// Model every cell of these runs, and say how far off the model is
-    #[arg(value_name = "RUN", group = "deed")]
+    #[arg(value_name = "RUN", group = "deed", value_parser = named::run())]
     runs: Vec<PathBuf>,
     /// Ask the GPU here, and write its answers to FILE as JSON lines
     #[arg(long, value_name = "FILE", group = "deed")]
@@ -75,18 +76,18 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         return Ok(Exit::Done);
     }
     if args.list {
-        return list(only);
+        return list(only, &runs::style(globals));
     }
     compare::run(&args, globals)
 }
 
-fn list(only: &Only) -> Result<Exit, CommandError> {
+fn list(only: &Only, style: &Style) -> Result<Exit, CommandError> {
     only.of(cases(), |(_, case)| &case.name)?;
     for probe in probes() {
         let names = probe.cases.iter().map(|case| case.name.as_str());
         let mut names = names.filter(|name| only.lets_in(name)).peekable();
         if names.peek().is_some() {
-            say!("{}: {}", probe.name, probe.question);
+            say!("{}", style.titled(probe.name, &probe.question));
         }
         names.for_each(|name| say!("  {name}"));
     }

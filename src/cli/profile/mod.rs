@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use self::over::Over;
 use self::text::{Bar, text};
 use super::explain::plan_for;
-use super::{Globals, runs};
+use super::{Globals, named, runs, select};
 use crate::backend::cuda::{CudaBackend, StampedCalls};
 use crate::backend::emu::{Laid, machine};
 use crate::catalog::Catalog;
 use crate::compile::{Compiler, Limits};
 use crate::config::{Round, target};
-use crate::diagnostic::{CommandError, InputError, nearest};
+use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{BackendKind, Chip, ContenderId, Device, Exit, Shape, Timing};
 use crate::present::belief_in;
 use crate::profile::{Profile, Sources, Subject, chrome, json, page, stamps};
@@ -22,7 +22,7 @@ use crate::sweep::{BackendChoice, CompiledCell, choose};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  dgx profile interleaved configs/round4.toml --shape g8-k7168
+  dgx profile interleaved round4 --shape g8-k7168
   dgx profile interleaved --target b200 --html page.html
   dgx profile interleaved --trace trace.json    open it at ui.perfetto.dev
   dgx profile interleaved --json gpu.json       on a GPU: measured, beside modelled
@@ -34,9 +34,9 @@ pub(super) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
     /// The round whose shapes are meant
-    #[arg(value_name = "ROUND.toml", default_value = super::explain::DEFAULT_ROUND)]
+    #[arg(value_name = "ROUND", default_value = super::explain::DEFAULT_ROUND, value_parser = named::round())]
     round: PathBuf,
-    /// One of the round's shapes [default: its first]
+    /// One of the round's shapes, by its name or a pattern in quotes [default: its first]
     #[arg(long, value_name = "SHAPE")]
     shape: Option<String>,
     /// Whose time: a GPU's, by stamps in the kernels, or the model's
@@ -48,7 +48,7 @@ pub(super) struct Args {
     target: Option<String>,
     /// Lay over it what a run measured of the same cell (whole times), or what
     /// another profile wrote with --json (stage by stage)
-    #[arg(long, value_name = "RUN.jsonl|PROFILE.json")]
+    #[arg(long, value_name = "RUN|PROFILE.json", value_parser = named::run())]
     over: Option<PathBuf>,
     /// Write the shares as JSON
     #[arg(long, value_name = "FILE")]
@@ -201,21 +201,25 @@ fn measured(
     Ok(Profile::new(subject, call, &laid))
 }
 
-/// The shape that is meant, or the round's first.
-pub(super) fn shape(round: &Round, name: Option<&str>, path: &Path) -> Result<Shape, CommandError> {
-    let Some(name) = name else {
+/// The one shape that is meant, or the round's first.
+pub(super) fn shape(round: &Round, word: Option<&str>, path: &Path) -> Result<Shape, CommandError> {
+    let Some(word) = word else {
         return Ok(round.shapes[0].clone());
     };
-    let found = round.shapes.iter().find(|shape| shape.name == name);
-    found.cloned().ok_or_else(|| {
-        let names: Vec<&str> = round.shapes.iter().map(|s| s.name.as_str()).collect();
-        let remedy = match nearest(name, names.iter().copied()) {
-            Some(close) => format!("did you mean `{close}`?"),
-            None => format!("it has {}", names.join(", ")),
-        };
-        let message = format!("there is no shape `{name}` in {}", path.display());
-        InputError::new(message, remedy).into()
-    })
+    let names: Vec<&str> = round.shapes.iter().map(|s| s.name.as_str()).collect();
+    let of = format!("in {}", path.display());
+    let found = select::matching(word, &names).map_err(|why| why.noting(&of))?;
+    match found.as_slice() {
+        [only] => {
+            let mut shapes = round.shapes.iter();
+            let shape = shapes.find(|shape| shape.name == *only);
+            Ok(shape.unwrap_or(&round.shapes[0]).clone())
+        }
+        several => {
+            let message = format!("`{word}` is {} shapes", several.len());
+            Err(InputError::new(message, format!("name one of {}", several.join(", "))).into())
+        }
+    }
 }
 
 fn ambiguous<'a>(name: &str, ids: impl Iterator<Item = &'a ContenderId>) -> CommandError {

@@ -11,10 +11,9 @@ use std::sync::LazyLock;
 
 use ptx_time::Machine;
 use serde::Deserialize;
-use toml::Spanned;
 
 use crate::diagnostic::{InputError, SourceFile, nearest};
-use crate::document::Document;
+use crate::document::{Document, Spanned};
 use crate::domain::roofline::{tensor_flops, tmem_flops};
 use crate::domain::{Bytes, Calibration, Chip, Device, Limits, Peaks, bounds, printable_line};
 
@@ -148,10 +147,15 @@ pub(crate) fn source(word: &str) -> Result<SourceFile, InputError> {
     }
     let names: Vec<&str> = COMMITTED.iter().map(|(name, _)| *name).collect();
     let remedy = format!(
-        "give one of {}, or the path of a target file",
+        "give one of {}, the name of a file in configs/targets/, or a path",
         names.join(", ")
     );
-    SourceFile::read(Path::new(word), "target", &remedy)
+    let here = Path::new("configs/targets").join(format!("{word}.toml"));
+    let path = match Path::new(word).exists() || !here.is_file() {
+        true => Path::new(word),
+        false => &here,
+    };
+    SourceFile::read(path, "target", &remedy)
 }
 
 fn committed((name, text): (&str, &str)) -> SourceFile {

@@ -2,8 +2,8 @@
 
 use quick_junit::NonSuccessKind::{self, Error, Failure};
 use quick_junit::{Report, TestCase, TestCaseStatus, TestSuite};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
-use serde_json::json;
 
 use super::escape_markdown as escape;
 use crate::domain::Interval;
@@ -13,8 +13,27 @@ use crate::present::{found, gate_gaps, gate_notes, gate_outcome, reason, ruling_
 #[cfg(test)]
 mod tests;
 
+/// What `dgx gate --export-json` writes.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "dgx gate export")]
+pub(crate) struct GateExport {
+    version: u32,
+    /// The last line of the screen.
+    outcome: String,
+    /// The exit code.
+    exit: u8,
+    run: String,
+    /// What it was held against.
+    over: String,
+    across_devices: Option<String>,
+    /// What kept the run from being judged as a whole.
+    incomplete: Vec<String>,
+    findings: Vec<FindingExport>,
+    notes: Vec<String>,
+}
+
 /// A finding as programs read it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FindingExport {
     rule: String,
     contender: String,
@@ -41,20 +60,26 @@ impl FindingExport {
     }
 }
 
+/// What it says, for those who read it.
+pub(crate) fn schema(generator: SchemaGenerator) -> Schema {
+    generator.into_root_schema_for::<GateExport>()
+}
+
 /// The report with its exit code.
 pub(crate) fn json(report: &GateReport) -> String {
-    let value = json!({
-        "version": 1,
-        "outcome": gate_outcome(report),
-        "exit": report.exit() as u8,
-        "run": report.run,
-        "over": report.over,
-        "across_devices": report.across_devices.as_ref().map(ToString::to_string),
-        "incomplete": gate_gaps(report),
-        "findings": report.findings.iter().map(FindingExport::of).collect::<Vec<_>>(),
-        "notes": gate_notes(report),
-    });
-    format!("{value:#}\n")
+    let export = GateExport {
+        version: 1,
+        outcome: gate_outcome(report),
+        exit: report.exit() as u8,
+        run: report.run.clone(),
+        over: report.over.clone(),
+        across_devices: report.across_devices.as_ref().map(ToString::to_string),
+        incomplete: gate_gaps(report),
+        findings: report.findings.iter().map(FindingExport::of).collect(),
+        notes: gate_notes(report),
+    };
+    // Plain structs of finite numbers and text always serialise.
+    serde_json::to_string_pretty(&export).unwrap_or_default() + "\n"
 }
 
 /// JUnit XML: a test case per finding; what cannot be judged is an error, and

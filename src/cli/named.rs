@@ -1,0 +1,142 @@
+//! Names wherever a file is taken: `round4` for `configs/round4.toml`, for the
+//! run file of that name, or for the newest run of that round.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+
+use super::runs::RESULTS;
+use crate::catalog::Catalog;
+use crate::diagnostic::nearest;
+use crate::interchange;
+use crate::record::{self, schema::Header};
+
+const CONFIGS: &str = "configs";
+
+/// Takes a round file, or its name in `configs/`.
+pub(super) fn round() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|word| round_file(&word))
+}
+
+/// Takes a run file, its name in `results/`, or the name of a round for its
+/// newest run.
+pub(super) fn run() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|word| run_file(&word))
+}
+
+/// Takes either; a name is a round's before it is a run's.
+pub(super) fn round_or_run() -> impl TypedValueParser<Value = PathBuf> {
+    let either = |word: OsString| round_file(&word).or_else(|_| run_file(&word));
+    OsStringValueParser::new().try_map(either)
+}
+
+/// A word that may be a contender's name or a round's: the round, where there is
+/// no such variant.
+pub(super) fn round_rather_than_variant(word: &str, catalog: &Catalog) -> Option<PathBuf> {
+    let path = Path::new(word);
+    if path.extension().is_some_and(|found| found == "toml") {
+        return Some(path.to_owned());
+    }
+    let unknown = catalog.knows(word).is_err();
+    round_file(&word.into()).ok().filter(|_| unknown)
+}
+
+/// Whether a word is a path rather than a name.
+fn is_path(word: &OsString, extension: &str) -> bool {
+    let path = Path::new(word);
+    let named = path.extension().is_some_and(|found| found == extension);
+    named || path.components().count() != 1 || (path.exists() && !path.is_dir())
+}
+
+fn round_file(word: &OsString) -> Result<PathBuf, String> {
+    let mut name = word.clone();
+    name.push(".toml");
+    let file = Path::new(CONFIGS).join(name);
+    if is_path(word, "toml") {
+        return Ok(word.into());
+    }
+    if file.is_file() {
+        return Ok(file);
+    }
+    let entries = std::fs::read_dir(CONFIGS).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let rounds = paths.filter(|path| path.extension().is_some_and(|e| e == "toml"));
+    let names: Vec<String> = rounds.filter_map(|path| stem(&path)).collect();
+    Err(missing(word, "round", CONFIGS, &names))
+}
+
+fn run_file(word: &OsString) -> Result<PathBuf, String> {
+    // Whole folders of run files are taken as well, and other tools' files.
+    let path = Path::new(word);
+    if is_path(word, "jsonl") || path.is_dir() || interchange::is_foreign(path) {
+        return Ok(word.into());
+    }
+    let names = || {
+        all_runs()
+            .iter()
+            .filter_map(|p| stem(p))
+            .collect::<Vec<_>>()
+    };
+    let found = word.to_str().and_then(run_named);
+    found.ok_or_else(|| missing(word, "run", RESULTS, &names()))
+}
+
+/// The run a name means, if there is one: the file's own, or else that of a
+/// round, for its newest run. Runs kept in folders below count where the
+/// others have none.
+pub(super) fn run_named(name: &str) -> Option<PathBuf> {
+    let all = all_runs();
+    if let Some(path) = all.iter().find(|path| stem(path).as_deref() == Some(name)) {
+        return Some(path.clone());
+    }
+    let of_round = |path: &PathBuf| Some(record::header(path).ok()?).filter(|h| h.name == name);
+    let mut newest = record::newest_first(Path::new(RESULTS)).into_iter();
+    let kept = || {
+        let headed = |path: PathBuf| Some((of_round(&path)?.started, path));
+        all.into_iter()
+            .filter_map(headed)
+            .max()
+            .map(|(_, path)| path)
+    };
+    newest.find(|path| of_round(path).is_some()).or_else(kept)
+}
+
+/// A word that may be a contender's name or a run's: the run, unless the run in
+/// question (or the newest) has such a contender.
+pub(super) fn run_rather_than_contender(word: &str, of: Option<&Path>) -> Option<PathBuf> {
+    if is_path(&word.into(), "jsonl") || interchange::is_foreign(Path::new(word)) {
+        return Some(word.into());
+    }
+    let named = run_named(word)?;
+    let of = of.map(Path::to_owned);
+    let header = of.or_else(|| record::newest(Path::new(RESULTS)).ok());
+    let header = header.and_then(|path| record::header(&path).ok());
+    let has = |header: &Header| {
+        let contenders = header.contenders.iter().map(|c| &c.id);
+        let mut all = contenders.chain(&header.yardstick);
+        all.any(|id| id.as_str() == word || id.variant() == word)
+    };
+    header.is_none_or(|header| !has(&header)).then_some(named)
+}
+
+/// Those in `results/`, then those in its folders.
+fn all_runs() -> Vec<PathBuf> {
+    let mut paths = record::runs_in(Path::new(RESULTS));
+    let entries = std::fs::read_dir(RESULTS).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries.map(|e| e.path()).filter(|p| p.is_dir()).collect();
+    folders.sort();
+    paths.extend(folders.iter().flat_map(|folder| record::runs_in(folder)));
+    paths
+}
+
+fn stem(path: &Path) -> Option<String> {
+    Some(path.file_stem()?.to_str()?.to_owned())
+}
+
+fn missing(word: &OsString, what: &str, folder: &str, names: &[String]) -> String {
+    let word = word.to_string_lossy();
+    let close = nearest(&word, names.iter().map(String::as_str));
+    let hint = close.map_or(String::new(), |close| format!("; did you mean `{close}`?"));
+    format!("there is no such file, and no {what} of this name in {folder}/{hint}")
+}

@@ -1,0 +1,280 @@
+use clap::ValueEnum;
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
+
+use super::Globals;
+use crate::catalog;
+use crate::config;
+use crate::diagnostic::CommandError;
+use crate::domain::Exit;
+use crate::export;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  dgx schema round > round.schema.json
+  then, as the first line of a round file:  #:schema ./round.schema.json
+
+An editor with a TOML language server (taplo, Even Better TOML) completes and
+checks the keys from then on. This repository's rounds need no such line: its
+.taplo.toml names schemas/round.json.")]
+pub(super) struct Args {
+    /// What to describe
+    #[arg(value_enum)]
+    of: Described,
+}
+
+/// What has a schema. Each is derived from the very types that read or write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Described {
+    /// A round file
+    Round,
+    /// The front matter of a variant
+    Variant,
+    /// What --export-json of sweep, show, compare, attach writes
+    Export,
+    /// What gate --export-json writes
+    Gate,
+}
+
+pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
+    say!("{}", text(args.of));
+    Ok(Exit::Done)
+}
+
+fn text(of: Described) -> String {
+    // A schema is a JSON value already.
+    serde_json::to_string_pretty(&schema(of)).unwrap_or_default()
+}
+
+fn schema(of: Described) -> Schema {
+    let settings = SchemaSettings::draft2020_12();
+    match of {
+        Described::Round => config::schema(settings.into_generator()),
+        Described::Variant => catalog::schema(settings.into_generator()),
+        Described::Export => export::schema(settings.for_serialize().into_generator()),
+        Described::Gate => export::gate::schema(settings.for_serialize().into_generator()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::rank::{Ranking, Side, compare_runs};
+    use crate::record::synthetic::Synthetic;
+
+    fn root() -> &'static Path {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+    }
+
+    /// What is committed for editors is what the types say.
+    #[test]
+    fn committed_schemas_are_those_of_the_types() {
+        for of in Described::value_variants() {
+            let name = of.to_possible_value().expect("none is hidden");
+            let path = root().join(format!("schemas/{}.json", name.get_name()));
+            let due = text(*of) + "\n";
+            if std::env::var_os("DGX_SCHEMAS").is_some() {
+                std::fs::create_dir_all(root().join("schemas")).unwrap();
+                std::fs::write(&path, &due).unwrap();
+            }
+            let found = std::fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(
+                found,
+                due,
+                "{}: write it with DGX_SCHEMAS=1",
+                path.display()
+            );
+        }
+    }
+
+    /// What of `value` a schema does not allow: as much of JSON Schema as ours
+    /// use, and a panic at what they do not. A crate for it would bring another
+    /// set of features for half of what dgx is built of.
+    fn misfits(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let Some(rules) = schema.as_object() else {
+            assert_eq!(*schema, true, "{at}");
+            return found;
+        };
+        for (rule, says) in rules {
+            let fits = |one: &Value| misfits(root, one, value, at).is_empty();
+            let list = || says.as_array().expect("a list");
+            let right = match rule.as_str() {
+                "title" | "description" | "default" | "format" | "$schema" | "$defs" => true,
+                "$ref" => {
+                    let pointer = says.as_str().and_then(|s| s.strip_prefix('#'));
+                    let meant = pointer.and_then(|p| root.pointer(p)).expect("it is there");
+                    found.extend(misfits(root, meant, value, at));
+                    true
+                }
+                "type" => match says {
+                    Value::String(name) => is_a(value, name),
+                    several => several
+                        .as_array()
+                        .expect("a list")
+                        .iter()
+                        .any(|name| is_a(value, name.as_str().unwrap())),
+                },
+                "enum" => list().contains(value),
+                "const" => says == value,
+                "anyOf" | "oneOf" => list().iter().any(fits),
+                "allOf" => list().iter().all(fits),
+                "minimum" => value.as_f64().is_none_or(|v| v >= says.as_f64().unwrap()),
+                "maximum" => value.as_f64().is_none_or(|v| v <= says.as_f64().unwrap()),
+                "required" => list()
+                    .iter()
+                    .all(|key| value.get(key.as_str().unwrap()).is_some()),
+                "items" => {
+                    for (i, item) in value.as_array().into_iter().flatten().enumerate() {
+                        found.extend(misfits(root, says, item, &format!("{at}[{i}]")));
+                    }
+                    true
+                }
+                "properties" | "additionalProperties" => {
+                    let known = rules.get("properties").unwrap_or(&Value::Null);
+                    for (key, item) in value.as_object().into_iter().flatten() {
+                        let one = match (rule.as_str(), known.get(key)) {
+                            ("properties", Some(one)) => one,
+                            ("additionalProperties", None) if *says == false => {
+                                found.push(format!("{at}.{key} is unknown"));
+                                continue;
+                            }
+                            ("additionalProperties", None) => says,
+                            _ => continue,
+                        };
+                        found.extend(misfits(root, one, item, &format!("{at}.{key}")));
+                    }
+                    true
+                }
+                unknown => panic!("nothing here checks `{unknown}`"),
+            };
+            if !right {
+                found.push(format!("{at} is not as `{rule}` says: {value}"));
+            }
+        }
+        found
+    }
+
+    fn is_a(value: &Value, name: &str) -> bool {
+        match name {
+            "null" => value.is_null(),
+            "boolean" => value.is_boolean(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "number" => value.is_number(),
+            "string" => value.is_string(),
+            "array" => value.is_array(),
+            "object" => value.is_object(),
+            other => panic!("there is no type {other}"),
+        }
+    }
+
+    fn is_valid(of: Described, value: &Value) -> bool {
+        let schema = schema(of).to_value();
+        misfits(&schema, &schema, value, "").is_empty()
+    }
+
+    fn accepts(of: Described, value: &Value, what: &str) {
+        let schema = schema(of).to_value();
+        let misfits = misfits(&schema, &schema, value, "");
+        assert!(misfits.is_empty(), "{what}: {misfits:#?}");
+    }
+
+    fn toml(text: &str) -> Value {
+        let table: toml::Table = text.parse().expect("it is TOML");
+        serde_json::to_value(table).expect("TOML is JSON")
+    }
+
+    fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(root().join(folder)).expect("a folder");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let of = |path: &PathBuf| path.extension().is_some_and(|e| e == extension);
+        let files: Vec<PathBuf> = paths.filter(of).collect();
+        assert!(!files.is_empty());
+        files
+    }
+
+    #[test]
+    fn every_committed_round_fits_and_a_typo_does_not() {
+        for path in files("configs", "toml") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            accepts(Described::Round, &toml(&text), &path.display().to_string());
+        }
+        let round = "question = \"?\"\ncontenders = [\"a\"]\nbaseline = \"a\"\n";
+        for (more, fits) in [
+            ("", true),
+            ("baselin = 1\n", false),
+            ("yardstick = 1\n", false),
+            ("[gate]\ncounters = { atomics = 1.0 }\n", true),
+            ("[gate]\nmin_geomeen = 1.0\n", false),
+            ("[slurm]\narray = \"16%4\"\n", true),
+            ("[slurm]\narray = [1]\n", false),
+            (
+                "[[shapes]]\nm = [1, 2]\nn = 128\nk = 256\nname = \"g\"\n",
+                true,
+            ),
+            ("[[shapes]]\nm = \"1\"\n", false),
+        ] {
+            let text = format!("{round}{more}[[grid]]\nm = 1\nn = 128\nk = 256\n");
+            let file = crate::diagnostic::SourceFile {
+                path: "r.toml".into(),
+                text: text.as_str().into(),
+            };
+            // The parser and the schema agree.
+            assert_eq!(config::Round::from_source(file).is_ok(), fits, "{more}");
+            let valid = is_valid(Described::Round, &toml(&text));
+            assert_eq!(valid, fits, "{more}");
+        }
+        let winner = round.replace("\"a\"\n", "{ winner_of = \"round1\" }\n");
+        assert!(winner.contains("winner_of"));
+        accepts(Described::Round, &toml(&winner), "the winner of a round");
+    }
+
+    #[test]
+    fn every_committed_front_matter_fits() {
+        for folder in ["variants", "variants/sm_100a", "tests/fixtures/variants"] {
+            for path in files(folder, "cu") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let matter = catalog::toml_of(&path, &text).unwrap();
+                accepts(
+                    Described::Variant,
+                    &toml(&matter),
+                    &path.display().to_string(),
+                );
+            }
+        }
+        let wrong = toml("summary = \"x\"\nclaims = 1\n");
+        assert!(!is_valid(Described::Variant, &wrong));
+    }
+
+    #[test]
+    fn exports_fit() {
+        for field in [Synthetic::round4(), Synthetic::round4().modelled()] {
+            let run = field.run();
+            let ranking = Ranking::of(&run);
+            let one = export::Document::of_run(&run, &ranking);
+            let ids: Vec<_> = run.entrants().cloned().collect();
+            let compared: Vec<_> = (ids.iter())
+                .filter_map(|contender| {
+                    let side = Side {
+                        run: &run,
+                        ranking: &ranking,
+                        contender,
+                    };
+                    Some((contender, compare_runs(side, side)?))
+                })
+                .collect();
+            let two = export::Document::of_runs([(&run, &ranking); 2], &compared, None);
+            for document in [one, two] {
+                let value: Value = serde_json::from_str(&document.json()).unwrap();
+                accepts(Described::Export, &value, "an export");
+            }
+        }
+        let wrong: Value = serde_json::json!({ "version": 2 });
+        assert!(!is_valid(Described::Export, &wrong));
+    }
+}
