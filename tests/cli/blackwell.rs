@@ -76,6 +76,10 @@ fn the_pair_is_modelled_profiled_and_explained() {
 /// What a sweep says of `contender` with the one occurrence of `from` in
 /// `file` changed into `to`.
 fn mistaken(contender: &str, file: &str, from: &str, to: &str) -> String {
+    mistaken_on("b200", contender, file, from, to)
+}
+
+fn mistaken_on(target: &str, contender: &str, file: &str, from: &str, to: &str) -> String {
     let text = round(&format!("\"{contender}\""));
     let text = text.replacen(
         "\"interleaved\"\nyard",
@@ -97,7 +101,7 @@ fn mistaken(contender: &str, file: &str, from: &str, to: &str) -> String {
     let args = [
         &*round,
         "--target",
-        "b200",
+        target,
         "--variants",
         &folder,
         "--timeout",
@@ -240,6 +244,21 @@ fn a_cta_ends_with_columns_of_its_own() {
             "tcgen05.dealloc is missing",
         ],
     );
+}
+
+#[test]
+fn ctas_of_one_multiprocessor_wait_for_each_others_columns() {
+    let alloc = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], ";
+    // Half of the columns, and then the other half: two CTAs have a half each.
+    let said = mistaken_on(
+        "b200,sms=2",
+        "interleaved",
+        "include/dgx/ptx/tmem.cuh",
+        &format!("{alloc}%1;"),
+        &format!("{alloc}256;\\n{alloc}256;"),
+    );
+    let told = "256 columns wanted, 0 of 512 are free on multiprocessor";
+    assert_told(&said, &["hung", told, "has 256, CTA ("]);
 }
 
 /// The one command for a B200 names every round there is, and stops before all
