@@ -164,7 +164,11 @@ fn nobody_commits() {
     );
     assert_told(
         &said,
-        &["hung", "deadlock: 4 warps wait and nothing is in flight"],
+        &[
+            "hung",
+            "deadlock: 4 warps wait and nothing is in flight; here for mbarrier",
+            "1 of 1 arrivals missing",
+        ],
     );
 }
 

@@ -1,4 +1,4 @@
-use ptx_emu::LaunchError;
+use ptx_emu::{FaultKind, LaunchError};
 
 use crate::backend::RunFailure;
 use crate::domain::Status;
@@ -24,6 +24,11 @@ pub(super) fn failure(error: &LaunchError) -> RunFailure {
     };
     let story = fault.to_string();
     let mut message = story.lines().next().unwrap_or_default().to_owned();
+    if let FaultKind::Deadlock { waits } = &fault.kind
+        && let Some(wait) = waits.first()
+    {
+        message += &format!("; here for {}", wait.on);
+    }
     if let Some(early) = &fault.early {
         message += &format!("; read too early: {early}");
     }
