@@ -42,11 +42,13 @@ struct Entry {
     error_message: Option<String>,
 }
 
+/// The samples of a benchmark, or why it failed.
+type Found = Result<Vec<(f64, Option<f64>)>, String>;
+
 pub(super) fn read(document: Value) -> Result<Foreign, String> {
     let document: Document = serde_json::from_value(document).map_err(|e| e.to_string())?;
     let mut order: Vec<(String, String)> = Vec::new();
-    let mut found: BTreeMap<(String, String), Result<Vec<(f64, Option<f64>)>, String>> =
-        BTreeMap::new();
+    let mut found: BTreeMap<(String, String), Found> = BTreeMap::new();
     for entry in &document.benchmarks {
         if entry.run_type.as_deref() == Some("aggregate") {
             continue;

@@ -86,7 +86,7 @@ pub(super) fn plan(
     round.contenders = vec![selection.clone()];
     round.baseline = Baseline::Contender(selection);
     round.shapes = vec![course.shape.clone()];
-    round.shape_spans = vec![0..0];
+    round.shape_spans = std::iter::once(0..0).collect();
     let mut device = device.clone();
     device.limits.sms = course.sms;
     Plan::new(round, catalog, &Machine::of(&device))
