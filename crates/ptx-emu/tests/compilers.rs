@@ -2,7 +2,7 @@
 //! its tensor maps on the device.
 
 use half::f16;
-use ptx_emu::{DevicePtr, Launch, Memory, Params};
+use ptx_emu::{DevicePtr, Launch, Memory, Module, Params, Sanitize};
 
 fn upload(memory: &mut Memory, bytes: &[u8]) -> DevicePtr {
     let at = memory.alloc(bytes.len() as u64).expect("memory");
@@ -19,9 +19,16 @@ fn numbers(count: usize, mut state: u32) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
+/// Runs a kernel that is neither wrong nor right by luck.
+fn run(launch: &Launch, module: &Module, memory: &mut Memory) {
+    let (ran, found) = launch.run_sanitized(module, memory, &Sanitize::default());
+    ran.unwrap_or_else(|error| panic!("{error}"));
+    assert!(found.all.is_empty(), "{:#?}", found.all);
+}
+
 #[test]
 fn softmax() {
-    let module = ptx_emu::Module::load(include_str!("ptx/softmax.ptx")).expect("lowers");
+    let module = Module::load(include_str!("ptx/softmax.ptx")).expect("lowers");
     let (rows, n) = (3, 781);
     let x = numbers(rows * n, 1);
     let bytes: Vec<u8> = x.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -35,13 +42,12 @@ fn softmax() {
         .u32(n as u32)
         .pointer(unused)
         .pointer(unused);
-    Launch::new("softmax")
+    let launch = Launch::new("softmax")
         .grid([rows as u32, 1, 1])
         .block([128, 1, 1])
         .shared_bytes(16)
-        .params(params)
-        .run(&module, &mut memory)
-        .unwrap_or_else(|error| panic!("{error}"));
+        .params(params);
+    run(&launch, &module, &mut memory);
     let found = memory
         .read_vec(output, bytes.len() as u64)
         .expect("in bounds");
@@ -63,7 +69,7 @@ fn softmax() {
 
 #[test]
 fn matrix_product_with_maps_made_on_the_device() {
-    let module = ptx_emu::Module::load(include_str!("ptx/matmul.ptx")).expect("lowers");
+    let module = Module::load(include_str!("ptx/matmul.ptx")).expect("lowers");
     let (m, n, k) = (128, 192, 320);
     let (a, b) = (numbers(m * k, 2), numbers(n * k, 3));
     let halves = |values: &[f32]| -> Vec<u8> {
@@ -88,13 +94,12 @@ fn matrix_product_with_maps_made_on_the_device() {
         .u32(k as u32)
         .pointer(scratch)
         .pointer(scratch);
-    Launch::new("matmul")
+    let launch = Launch::new("matmul")
         .grid([ctas, 1, 1])
         .block([128, 1, 1])
         .shared_bytes(64 << 10)
-        .params(params)
-        .run(&module, &mut memory)
-        .unwrap_or_else(|error| panic!("{error}"));
+        .params(params);
+    run(&launch, &module, &mut memory);
     let found = memory
         .read_vec(c_at, (m * n * 2) as u64)
         .expect("in bounds");

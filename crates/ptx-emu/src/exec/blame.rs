@@ -1,11 +1,14 @@
 //! Faults in words: which warp, at which line, and what it waited for.
 
 use super::cluster::Cluster;
+use super::copy::Origin;
+use super::signal::{Signal, Stuck};
 use super::warp::{State, Wait, WaitPhase, Warp};
 use crate::fault::{Fault, FaultKind, Place, Wait as WaitReport};
 
 impl Cluster<'_> {
-    pub(super) fn deadlock(&self) -> Box<Fault> {
+    pub(super) fn deadlock(&mut self) -> Box<Fault> {
+        self.tell_stuck();
         let mut waits = Vec::new();
         for (c, cta) in self.ctas.iter().enumerate() {
             for w in &cta.warps {
@@ -33,6 +36,65 @@ impl Cluster<'_> {
             seed: self.env.seed,
             early: self.early.as_deref().cloned(),
         })
+    }
+
+    /// Tells whoever listens what each warp waits for.
+    fn tell_stuck(&mut self) {
+        if self.ear.is_none() {
+            return;
+        }
+        let mut stuck = Vec::new();
+        for (c, cta) in self.ctas.iter().enumerate() {
+            for w in &cta.warps {
+                let (wait, pc) = match &w.state {
+                    State::Waiting(wait) => (*wait, w.stopped.pc),
+                    State::Ready => match self.suspended_on(w) {
+                        Some(wait) => (wait, w.pc),
+                        None => continue,
+                    },
+                    State::Done => continue,
+                };
+                if let Some(on) = self.stuck(c, &wait) {
+                    stuck.push((
+                        Origin {
+                            pc,
+                            ..w.origin(w.active)
+                        },
+                        on,
+                    ));
+                }
+            }
+        }
+        for (from, on) in stuck {
+            self.signal(from, Signal::Stuck(on));
+        }
+    }
+
+    fn stuck(&self, cta: usize, wait: &Wait) -> Option<Stuck> {
+        match *wait {
+            Wait::Mbar { at, .. } => {
+                let barrier = self.ctas[at.cta as usize].mbarriers.peek(at.offset)?;
+                Some(Stuck::Mbarrier {
+                    at,
+                    arrivals: barrier.pending,
+                    expected: barrier.expected,
+                    bytes: barrier.tx,
+                })
+            }
+            Wait::Bar { id, .. } => {
+                let bar = &self.ctas[cta].named[id as usize];
+                Some(Stuck::Bar {
+                    id,
+                    arrived: bar.arrived,
+                    expected: self.bar_expected(cta, bar),
+                })
+            }
+            Wait::Registers { count } => Some(Stuck::Registers {
+                count,
+                free: (self.ctas[cta].free_registers.unwrap_or(0) / 32) as u32,
+            }),
+            _ => None,
+        }
     }
 
     /// What a wait is for and what it lacks, in words.

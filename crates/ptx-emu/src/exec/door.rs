@@ -60,6 +60,8 @@ pub(crate) enum Act {
     Write,
     /// Read and written in one step.
     Update,
+    /// Given back: nobody may use it any more.
+    Free,
 }
 
 impl Act {
@@ -77,6 +79,8 @@ pub(crate) enum Room {
     Global { region: usize },
     /// Shared memory of a CTA of the cluster.
     Shared { cta: u32 },
+    /// Tensor memory of a CTA of the cluster.
+    Tensor { cta: u32 },
 }
 
 /// Bytes of a room.
@@ -95,6 +99,8 @@ pub(crate) enum Bytes<'v> {
     },
     /// An operand tile of `rows` rows (or columns).
     Tile { matrix: &'v Matrix, rows: u32 },
+    /// Lanes of columns of tensor memory.
+    Columns { first: u32, count: u32, lanes: u128 },
 }
 
 /// One access.
@@ -129,6 +135,7 @@ impl Visit<'_> {
             Bytes::Piece { len, .. } => len,
             Bytes::Lanes { each, .. } => u64::from(each) * u64::from(self.from.lanes.count_ones()),
             Bytes::Tile { matrix, rows } => matrix.bytes(rows),
+            Bytes::Columns { count, lanes, .. } => 4 * u64::from(count * lanes.count_ones()),
         }
     }
 }
@@ -154,6 +161,7 @@ impl Cluster<'_> {
         match visit.room {
             Room::Global { region } => self.pass_global(visit, region),
             Room::Shared { cta } => self.pass_shared(visit, cta),
+            Room::Tensor { .. } => {}
         }
         if let Some(ear) = &mut self.ear {
             // A copy, so that a visit nobody is told of need not lie in memory.
@@ -185,7 +193,7 @@ impl Cluster<'_> {
                 ..
             } => footprint.mark(region, low.into(), (end - low).into()),
             Bytes::Lanes { at, low, end, .. } => footprint.mark_lanes(region, at, (low, end)),
-            Bytes::Tile { .. } => {}
+            Bytes::Tile { .. } | Bytes::Columns { .. } => {}
         }
     }
 
@@ -217,6 +225,7 @@ impl Cluster<'_> {
             Bytes::Tile { matrix, rows } => {
                 own.touched.mark_tile(matrix, rows);
             }
+            Bytes::Columns { .. } => {}
         }
         // What comes from another CTA is looked at where its addresses are taken apart.
         let here = visit.agent == Agent::Thread && cta == visit.from.cta;
@@ -238,7 +247,7 @@ impl Cluster<'_> {
                 let mut lanes = super::access::lanes(visit.from.lanes).filter(|_| any);
                 lanes.find_map(|lane| self.copy_over(cta, at[lane], each))
             }
-            Bytes::Tile { .. } => return,
+            Bytes::Tile { .. } | Bytes::Columns { .. } => return,
         };
         if let Some(copy) = hit {
             self.note_overtaken(visit.from, copy);

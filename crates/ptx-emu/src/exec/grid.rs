@@ -186,14 +186,14 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
         resident = running;
         idle = if changed { 0 } else { idle + 1 };
         if idle > IDLE_EPOCHS {
-            return Err(hung(&resident, env, env.begun.load(Relaxed) < clusters));
+            return Err(hung(&mut resident, env, env.begun.load(Relaxed) < clusters));
         }
     }
 }
 
 /// Every resident cluster polls for something that no one will write.
-fn hung(resident: &[Box<Cluster<'_>>], env: &Env<'_>, more: bool) -> Box<Fault> {
-    if let Some(cluster) = resident.iter().find(|cluster| cluster.lacks_columns()) {
+fn hung(resident: &mut [Box<Cluster<'_>>], env: &Env<'_>, more: bool) -> Box<Fault> {
+    if let Some(cluster) = resident.iter_mut().find(|cluster| cluster.lacks_columns()) {
         return cluster.deadlock();
     }
     let residency = env.residency();

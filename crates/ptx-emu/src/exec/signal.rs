@@ -35,6 +35,10 @@ pub(crate) enum Signal {
     Fence(Fence),
     /// `wgmma.fence`
     WgmmaFence,
+    /// `tcgen05.alloc`: columns that hold nothing yet.
+    TmemAlloc { cta: u32, first: u32, columns: u32 },
+    /// `tcgen05.wait::ld` or `wait::st`
+    TmemWait { store: bool },
     /// `tcgen05.fence::before_thread_sync` or `after_thread_sync`
     TmemFence { after: bool },
     /// `griddepcontrol.wait`: the launch before is over.
@@ -45,6 +49,28 @@ pub(crate) enum Signal {
     Cluster { over: u64, step: Step },
     /// At an mbarrier.
     Mbarrier { at: SharedAt, over: u64, step: Step },
+    /// Nobody can go on, and this warp waits here.
+    Stuck(Stuck),
+}
+
+/// What a warp waits for in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stuck {
+    /// At an mbarrier, for so many arrivals of so many, or for bytes.
+    Mbarrier {
+        at: SharedAt,
+        arrivals: i64,
+        expected: u32,
+        bytes: i64,
+    },
+    /// At a named barrier, where so many threads have come.
+    Bar {
+        id: u32,
+        arrived: u32,
+        expected: u32,
+    },
+    /// For registers, of which so many per thread of a warp are free.
+    Registers { count: u32, free: u32 },
 }
 
 /// What is done at a barrier when so many of its phases are `over`; a wait for a phase goes through
@@ -67,9 +93,14 @@ pub(crate) enum Step {
         count: u32,
         order: Order,
     },
-    /// A wait went through.
+    /// One that has more arrivals than were expected.
+    Excess {
+        expected: u32,
+    },
+    /// A wait went through; by parity, it cannot tell a phase from the next but one.
     Pass {
         order: Order,
+        parity: bool,
     },
 }
 
@@ -80,6 +111,7 @@ impl Wait {
         let groups = |agent, below, read| Signal::Groups { agent, below, read };
         let acquired = |scope| Step::Pass {
             order: Order::Acquire(scope),
+            parity: false,
         };
         Some(match *self {
             Wait::Bar { id, generation, .. } => Signal::Bar {
@@ -255,11 +287,11 @@ mod tests {
         "1: Mbarrier { at: bar, over: 0, step: Arrive { count: 1, order: Release(Cta) } }",
         "1: Issue { work: 1, by: BulkCopy, signals: Some(bar) }",
         "all: Bar { id: 1, over: 0, step: Arrive { count: 32, order: Release(Cta) } }",
-        "all: Bar { id: 1, over: 1, step: Pass { order: Acquire(Cta) } }",
+        "all: Bar { id: 1, over: 1, step: Pass { order: Acquire(Cta), parity: false } }",
         "#1: BulkCopy Write",
         "#1: BulkCopy Read",
         "#1: Mbarrier { at: bar, over: 0, step: Complete { bytes: 2048 } }",
-        "all: Mbarrier { at: bar, over: 1, step: Pass { order: Acquire(Cta) } }",
+        "all: Mbarrier { at: bar, over: 1, step: Pass { order: Acquire(Cta), parity: true } }",
         "all: Warp",
         "2: Issue { work: 4, by: LaneCopy, signals: None }",
         "all: Commit { agent: LaneCopy, group: 0 }",
@@ -274,7 +306,7 @@ mod tests {
         "all: Groups { agent: TensorCore, below: 1, read: false }",
         "all: Fence(Fence { order: AcqRel, scope: None, between: GenericAsync, over: SharedCta })",
         "all: Cluster { over: 0, step: Arrive { count: 32, order: Release(Cluster) } }",
-        "all: Cluster { over: 1, step: Pass { order: Acquire(Cluster) } }",
+        "all: Cluster { over: 1, step: Pass { order: Acquire(Cluster), parity: false } }",
         "1: Thread Update",
         "1: Fence(Fence { order: AcqRel, scope: Some(Gpu), between: Generic, over: All })",
         "1: Issue { work: 7, by: BulkCopy, signals: None }",

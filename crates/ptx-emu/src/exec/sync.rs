@@ -260,7 +260,13 @@ impl Cluster<'_> {
                     drop,
                     no_complete,
                 };
-                let token = set.arrive(shared, at.offset, arrival)?;
+                let now = set.get(shared, at.offset)?;
+                if i64::from(arrival.count) > now.pending {
+                    let (over, expected) = (now.phase, now.expected);
+                    self.signal(from, tell(over, Step::Excess { expected }));
+                }
+                let cta = &mut self.ctas[at.cta as usize];
+                let token = cta.mbarriers.arrive(&mut cta.shared, at.offset, arrival)?;
                 let (over, count, order) = (token_phase(token), arrival.count, mbar.order);
                 if expect_tx.is_some() {
                     let bytes = arrival.expect_tx;
@@ -320,7 +326,8 @@ impl Cluster<'_> {
             if passed {
                 done |= asking;
                 let order = mbar.order;
-                let step = Step::Pass { order };
+                let parity = matches!(phase, WaitPhase::Parity(_));
+                let step = Step::Pass { order, parity };
                 self.signal(w.origin(asking), Signal::Mbarrier { at, over, step });
             } else {
                 blocked.get_or_insert(Wait::Mbar { at, phase });

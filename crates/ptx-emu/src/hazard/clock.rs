@@ -36,8 +36,9 @@ pub(super) struct View {
     /// What ordinary accesses may rely on.
     pub(super) generic: Clock,
     /// What copies and tensor cores may rely on where ordinary accesses wrote: the part of it that
-    /// a proxy fence has passed, of shared and of global memory.
-    pub(super) proxied: [Clock; 2],
+    /// a proxy fence has passed, of shared and of global memory; and what `tcgen05` may rely on,
+    /// strictly: the part that `tcgen05.fence::after_thread_sync` has passed.
+    pub(super) proxied: [Clock; 3],
 }
 
 impl View {
@@ -95,12 +96,20 @@ impl Knowledge {
     pub(super) fn pass_proxy_fence(&mut self, shared: bool, global: bool) {
         let views = self.others.values_mut().chain([&mut self.own]);
         for View { generic, proxied } in views {
-            for (clock, fenced) in proxied.iter_mut().zip([shared, global]) {
+            for (clock, fenced) in proxied.iter_mut().zip([shared, global, false]) {
                 if fenced {
                     clock.join(generic);
                 }
             }
         }
+    }
+}
+
+impl Knowledge {
+    /// `tcgen05.fence::after_thread_sync`
+    pub(super) fn pass_tensor_fence(&mut self) {
+        let View { generic, proxied } = &mut self.own;
+        proxied[2].join(generic);
     }
 }
 
@@ -125,7 +134,7 @@ mod tests {
         assert_eq!(mine.own.proxied[0].at(0), 0);
         mine.pass_proxy_fence(true, false);
         let reached = mine.own.proxied.each_ref().map(|clock| clock.at(0));
-        assert_eq!(reached, [4, 0]);
+        assert_eq!(reached, [4, 0, 0]);
     }
 
     #[test]

@@ -45,6 +45,8 @@ hazards! {
     HeldRegister = "held-register",
     /// A register of a product changed since the last `wgmma.fence`.
     WgmmaFence = "wgmma-fence",
+    /// Ordered among threads, but no `tcgen05.fence::after_thread_sync` before tensor memory is used.
+    TensorFence = "tensor-fence",
     /// `setmaxnreg` asks for registers that nobody will give back.
     RegisterBudget = "register-budget",
     /// A barrier used by somebody its initialisation is not ordered before.
@@ -111,7 +113,12 @@ pub struct Spot {
 impl fmt::Display for Spot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.space)?;
+        if let ("tensor", Some(address)) = (self.space, self.address) {
+            let (lane, column) = (address >> 16, address & 0xffff);
+            write!(f, " memory, column {column}, lane {lane}")?;
+        }
         match (self.name.as_str(), self.address) {
+            _ if self.space == "tensor" => {}
             ("", Some(address)) => write!(f, " address {address:#x}")?,
             ("", None) => {}
             (name, None) => write!(f, " {name}")?,

@@ -4,24 +4,27 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::clock::{Knowledge, View};
+use crate::exec::copy::Origin;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 const WORDS: usize = (PAGE / 4) as usize;
+/// Bytes that are spent on one.
+const PAGE_BYTES: u64 = (WORDS * size_of::<Cell>()) as u64;
 
 /// Reads of a word that are remembered, of as many clusters or warps.
 const READS: usize = 2;
 
-/// One access, in a form that outlives its cluster.
+/// One access, in a form that outlives its cluster. There may be many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Trace {
-    pub(super) cluster: u64,
+    pub(super) cluster: u32,
     /// Who knows this number of this strand knows that the access is over.
     pub(super) strand: u32,
     pub(super) number: u32,
     pub(super) pc: u32,
-    pub(super) cta: u32,
-    pub(super) warp: u32,
+    pub(super) cta: u8,
+    pub(super) warp: u8,
     pub(super) lane: u8,
     pub(super) bytes: u8,
     pub(super) strength: u8,
@@ -46,45 +49,69 @@ pub(super) struct Met {
 /// All of global memory that was touched.
 #[derive(Debug)]
 pub(super) struct Global {
-    pages: HashMap<(usize, u64), Box<[Cell]>>,
-    /// Pages there may be.
+    /// Of each allocation, page by page.
+    pages: Vec<Vec<Option<Box<[Cell]>>>>,
+    /// Pages there may still be.
     room: usize,
     /// Bytes nobody watched because there was no room.
     pub(super) unwatched: u64,
     /// Instructions that reached it.
     pub(super) seen: BTreeSet<u32>,
     /// What was left where.
-    places: HashMap<(usize, u64), BTreeMap<u64, View>>,
+    places: HashMap<(usize, u64), Left>,
+}
+
+/// What was left at a place, and by which fence last.
+type Left = (BTreeMap<u64, View>, Option<Narrow>);
+
+/// A fence by which something was left, and how far it reaches.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Narrow {
+    pub(super) cluster: u64,
+    pub(super) reach: u8,
+    pub(super) at: Origin,
 }
 
 impl Global {
-    pub(super) fn new(limit_bytes: u64) -> Self {
-        let page = (WORDS * size_of::<Cell>()) as u64;
+    /// Nothing is remembered yet; `limit` bytes may be spent on it.
+    pub(super) fn new(limit: u64) -> Self {
         Self {
-            pages: HashMap::new(),
-            room: (limit_bytes / page) as usize,
+            pages: Vec::new(),
+            room: (limit / PAGE_BYTES) as usize,
             unwatched: 0,
             seen: BTreeSet::new(),
             places: HashMap::new(),
         }
     }
 
-    fn cell(&mut self, region: usize, word: u64) -> Option<&mut Cell> {
-        let (page, at) = (word / WORDS as u64, word % WORDS as u64);
-        let full = self.pages.len() >= self.room;
-        match self.pages.entry((region, page)) {
-            std::collections::hash_map::Entry::Occupied(page) => {
-                Some(&mut page.into_mut()[at as usize])
+    /// What is remembered of a word; `make` room for it if there was nothing yet.
+    fn cell(&mut self, region: usize, word: u64, make: bool) -> Option<&mut Cell> {
+        let (page, at) = (
+            (word / WORDS as u64) as usize,
+            (word % WORDS as u64) as usize,
+        );
+        let known = self.pages.get(region).and_then(|pages| pages.get(page));
+        if !known.is_some_and(Option::is_some) {
+            if !make {
+                return None;
             }
-            std::collections::hash_map::Entry::Vacant(_) if full => {
+            if self.room == 0 {
                 self.unwatched += 4;
-                None
+                return None;
             }
-            std::collections::hash_map::Entry::Vacant(page) => {
-                let cells = vec![Cell::default(); WORDS].into_boxed_slice();
-                Some(&mut page.insert(cells)[at as usize])
+            self.room -= 1;
+            if self.pages.len() <= region {
+                self.pages.resize_with(region + 1, Vec::new);
             }
+            let pages = &mut self.pages[region];
+            if pages.len() <= page {
+                pages.resize_with(page + 1, || None);
+            }
+            pages[page] = Some(vec![Cell::default(); WORDS].into_boxed_slice());
         }
+        self.pages[region][page]
+            .as_mut()
+            .map(|cells| &mut cells[at])
     }
 
     /// An access of some bytes of a word. `over` says whether an earlier one (a write, if so) was
@@ -97,7 +124,8 @@ impl Global {
         kept: bool,
         over: impl Fn(&Trace, bool) -> bool,
     ) -> Option<Met> {
-        let cell = self.cell(region, word)?;
+        // Reads that are not kept only meet what was written before.
+        let cell = self.cell(region, word, writes || kept)?;
         let touches = |old: &Trace| old.bytes & new.bytes != 0;
         let write = cell.write.filter(|old| touches(old) && !over(old, true));
         let met = |old: Trace, wrote: bool| Met { old, wrote };
@@ -139,7 +167,11 @@ impl Global {
         bytes: u8,
         writes: bool,
     ) -> Option<(Trace, bool)> {
-        let page = self.pages.get(&(region, word / WORDS as u64))?;
+        let page = self
+            .pages
+            .get(region)?
+            .get((word / WORDS as u64) as usize)?;
+        let page = page.as_ref()?;
         let cell = &page[(word % WORDS as u64) as usize];
         let touches = |old: &Trace| old.bytes & bytes != 0;
         let write = cell.write.filter(touches).map(|old| (old, true));
@@ -148,12 +180,20 @@ impl Global {
     }
 
     /// Leaves at a place what somebody knows.
-    pub(super) fn leave(&mut self, at: (usize, u64), cluster: u64, known: &Knowledge) {
-        known.leave(cluster, self.places.entry(at).or_default());
+    pub(super) fn leave(
+        &mut self,
+        at: (usize, u64),
+        cluster: u64,
+        known: &Knowledge,
+        by: Option<Narrow>,
+    ) {
+        let (left, last) = self.places.entry(at).or_default();
+        known.leave(cluster, left);
+        *last = by;
     }
 
     /// What was left there.
-    pub(super) fn left(&self, at: (usize, u64)) -> Option<&BTreeMap<u64, View>> {
+    pub(super) fn left(&self, at: (usize, u64)) -> Option<&Left> {
         self.places.get(&at)
     }
 }
@@ -162,7 +202,7 @@ impl Global {
 mod tests {
     use super::*;
 
-    fn by(cluster: u64, bytes: u8) -> Trace {
+    fn by(cluster: u32, bytes: u8) -> Trace {
         Trace {
             cluster,
             strand: 0,
@@ -181,7 +221,7 @@ mod tests {
     #[test]
     fn clusters_meet_where_one_of_them_writes() {
         let mut global = Global::new(1 << 20);
-        let alone = |cluster: u64| move |old: &Trace, _: bool| old.cluster == cluster;
+        let alone = |cluster: u32| move |old: &Trace, _: bool| old.cluster == cluster;
         assert_eq!(global.touch((0, 5), by(1, 15), false, true, alone(1)), None);
         assert_eq!(global.touch((0, 5), by(2, 15), false, true, alone(2)), None);
         let met = global.touch((0, 5), by(2, 15), true, true, alone(2));
@@ -204,10 +244,17 @@ mod tests {
     }
 
     #[test]
-    fn without_room_it_says_how_much_it_did_not_see() {
-        let mut global = Global::new(0);
-        global.touch((0, 0), by(1, 15), true, true, |_, _| false);
-        global.touch((0, 1), by(2, 15), true, true, |_, _| false);
-        assert_eq!(global.unwatched, 8);
+    fn no_more_is_spent_than_allowed_and_it_says_what_it_did_not_see() {
+        let mut global = Global::new(2 * PAGE_BYTES + 100);
+        for word in (0..5 * WORDS as u64).step_by(4) {
+            global.touch((3, word), by(1, 15), true, true, |_, _| false);
+        }
+        let pages = global.pages.iter().flatten().flatten();
+        assert_eq!(pages.count(), 2);
+        assert_eq!(global.unwatched, 3 * PAGE / 4);
+        // What is read and not kept takes no room.
+        let mut global = Global::new(PAGE_BYTES);
+        global.touch((0, 0), by(1, 15), false, false, |_, _| false);
+        assert_eq!((global.room, global.unwatched), (1, 0));
     }
 }

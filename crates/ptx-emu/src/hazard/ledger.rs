@@ -1,16 +1,16 @@
 //! What orders the accesses of a cluster: its warps, the work they gave away, and barriers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::clock::Knowledge;
+use super::clock::{Clock, Knowledge};
 use super::shadow::{Actor, Trace};
 use super::strands::{Groups, Strands};
 use crate::exec::copy::{Origin, SharedAt};
 use crate::exec::door::{Agent, Proxy};
 
-/// Works remembered, at least; older ones are taken for over.
-const WORKS: u32 = 1 << 14;
+/// Works remembered; older ones are taken for over.
+const WORKS: usize = 1 << 14;
 
 /// One warp.
 #[derive(Debug, Default)]
@@ -19,13 +19,30 @@ pub(super) struct Warp {
     pub(super) step: u32,
     pub(super) known: Arc<Knowledge>,
     /// What it knew at its last fence that releases.
-    pub(super) fenced: Option<Arc<Knowledge>>,
+    pub(super) fenced: Option<Fenced>,
     /// What it read of others and will know at its next fence that acquires.
     pub(super) heard: Knowledge,
     /// The groups it is filling: `cp.async`, bulk copies, products.
     open: [u32; 3],
     /// Products issued.
     products: u64,
+    /// Works given to the tensor core of the CTA.
+    piped: u32,
+    /// Copies of lanes under way, and how many there were before them.
+    lanes: VecDeque<u32>,
+    lanes_done: u32,
+    /// Waits for loads and for stores of tensor memory.
+    pub(super) moves: [u32; 2],
+    /// Barriers it has initialised since its last fence.
+    pub(super) unfenced: Vec<(u32, u32)>,
+}
+
+/// What somebody knew at a fence, and how far that reaches.
+#[derive(Debug, Clone)]
+pub(super) struct Fenced {
+    pub(super) known: Arc<Knowledge>,
+    pub(super) reach: u8,
+    pub(super) at: Origin,
 }
 
 /// A copy or product under way.
@@ -44,8 +61,37 @@ pub(super) struct Work {
     unsignalled: Vec<u32>,
     /// The barrier it is to signal first, and the phase when it was issued.
     pub(super) awaited: Option<(SharedAt, u64)>,
-    /// Works of this kind are over when a barrier hears of a later one of the same warp.
-    followed: Option<Groups>,
+    /// Its place in the queue of the tensor core, or among the copies of its warp's lanes.
+    place: Option<(u32, u32)>,
+    lanes: bool,
+}
+
+/// The works of a cluster, which number them from 1 on; the oldest are forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Works {
+    kept: VecDeque<Work>,
+    first: u32,
+}
+
+impl Works {
+    pub(super) fn get(&self, number: u32) -> Option<&Work> {
+        self.kept.get(number.checked_sub(self.first)? as usize)
+    }
+
+    fn get_mut(&mut self, number: u32) -> Option<&mut Work> {
+        self.kept.get_mut(number.checked_sub(self.first)? as usize)
+    }
+
+    fn push(&mut self, number: u32, work: Work) {
+        if self.kept.is_empty() {
+            self.first = number;
+        }
+        self.kept.push_back(work);
+        if self.kept.len() > WORKS {
+            self.kept.pop_front();
+            self.first += 1;
+        }
+    }
 }
 
 /// Warps that meet again and again.
@@ -71,6 +117,11 @@ impl Meeting {
         self.open.join(known);
     }
 
+    /// Somebody who came to this phase also knows that a strand has come so far.
+    fn tells(&mut self, (strand, number): (u32, u32)) {
+        self.open.own.generic.raise(strand, number);
+    }
+
     /// What somebody knows who has waited until so many phases were over.
     pub(super) fn passed(&mut self, over: u64) -> &Knowledge {
         self.advance(over);
@@ -85,6 +136,8 @@ pub(super) struct Barrier {
     /// Who initialised it, in which step.
     pub(super) maker: (u32, u32),
     pub(super) made_at: Origin,
+    /// A fence has told copies and other CTAs.
+    pub(super) fenced: bool,
     pub(super) meeting: Meeting,
     /// The last step of each warp that used it.
     pub(super) users: HashMap<u32, (u32, Origin)>,
@@ -96,8 +149,7 @@ pub(super) struct Ledger {
     pub(super) cluster: u64,
     pub(super) strands: Strands,
     pub(super) warps: Vec<Warp>,
-    pub(super) works: HashMap<u32, Work>,
-    newest: u32,
+    pub(super) works: Works,
     pub(super) named: HashMap<(u32, u32), Meeting>,
     pub(super) all: Meeting,
     pub(super) barriers: HashMap<(u32, u32), Barrier>,
@@ -116,8 +168,7 @@ impl Ledger {
             cluster,
             strands,
             warps,
-            works: HashMap::new(),
-            newest: 0,
+            works: Works::default(),
             named: HashMap::new(),
             all: Meeting::default(),
             barriers: HashMap::new(),
@@ -147,7 +198,7 @@ impl Ledger {
     pub(super) fn knowledge(&self, actor: Actor) -> Option<&Arc<Knowledge>> {
         match actor {
             Actor::Warp(warp) => Some(&self.warps[warp as usize].known),
-            Actor::Work(work) => self.works.get(&work).map(|work| &work.known),
+            Actor::Work(work) => self.works.get(work).map(|work| &work.known),
         }
     }
 
@@ -177,10 +228,16 @@ impl Ledger {
         let ticket = |open: u32, kind| (strands.groups(warp, kind), open + 1);
         let w = &mut self.warps[warp as usize];
         let known = Arc::clone(&w.known);
-        let (mut group, mut read) = (None, None);
+        let (mut group, mut read, mut place) = (None, None, None);
+        let lanes = kind == Some(Groups::Lanes);
         match kind {
-            Some(Groups::Lanes) => group = Some(ticket(w.open[0], Groups::Lanes)),
-            Some(Groups::Bulk | Groups::BulkRead) => {
+            Some(Groups::Lanes) => {
+                group = Some(ticket(w.open[0], Groups::Lanes));
+                let before = w.lanes_done + w.lanes.len() as u32;
+                place = Some(ticket(before, Groups::LaneOrder));
+                w.lanes.push_back(work);
+            }
+            Some(Groups::Bulk) => {
                 group = Some(ticket(w.open[1], Groups::Bulk));
                 read = Some(ticket(w.open[1], Groups::BulkRead));
             }
@@ -193,13 +250,17 @@ impl Ledger {
                 together.join(&known);
                 *came += 1;
             }
-            Some(Groups::Pipe) | None => {}
+            Some(Groups::Pipe) => {
+                place = Some(ticket(w.piped, Groups::Pipe));
+                w.piped += 1;
+            }
+            _ => {}
         }
         let awaited = awaited.and_then(|at| {
             let barrier = self.barriers.get(&(at.cta, at.offset))?;
             Some((at, barrier.meeting.over))
         });
-        self.works.insert(
+        self.works.push(
             work,
             Work {
                 from,
@@ -210,13 +271,12 @@ impl Ledger {
                 phases: Vec::new(),
                 unsignalled: Vec::new(),
                 awaited,
-                followed: kind.filter(|kind| matches!(kind, Groups::Lanes | Groups::Pipe)),
+                place,
+                lanes,
             },
         );
-        self.newest = self.newest.max(work);
-        if self.works.len() as u32 > 2 * WORKS {
-            let oldest = self.newest.saturating_sub(WORKS);
-            self.works.retain(|work, _| *work >= oldest);
+        if self.product_of.len() > WORKS {
+            let oldest = self.works.first;
             self.product_of.retain(|work, _| *work >= oldest);
         }
         self.step(warp);
@@ -227,7 +287,7 @@ impl Ledger {
         // The four warps of a product have all come by now.
         let together = self.product_of.remove(&work);
         let together = together.and_then(|key| self.products.remove(&key));
-        let Some(work) = self.works.get_mut(&work) else {
+        let Some(work) = self.works.get_mut(work) else {
             return;
         };
         if let Some((together, _)) = together {
@@ -235,6 +295,20 @@ impl Ledger {
         }
         work.agent = Some(agent);
         work.unsignalled.extend(writes_shared_of);
+        if !work.lanes {
+            return;
+        }
+        let warp = self.strands.warp(work.from.cta, work.from.warp);
+        let w = &mut self.warps[warp as usize];
+        let done = |number: &u32| {
+            self.works
+                .get(*number)
+                .is_none_or(|work| work.agent.is_some())
+        };
+        while w.lanes.front().is_some_and(done) {
+            w.lanes.pop_front();
+            w.lanes_done += 1;
+        }
     }
 
     /// A group of a warp is full.
@@ -275,7 +349,7 @@ impl Ledger {
 
     /// A work signals a barrier in a phase: what it wrote so far is known with that phase.
     pub(super) fn signals(&mut self, work: u32, strand: u32, over: u64) {
-        let Some(work) = self.works.get_mut(&work) else {
+        let Some(work) = self.works.get_mut(work) else {
             return;
         };
         let mut written = std::mem::take(&mut work.unsignalled);
@@ -287,25 +361,37 @@ impl Ledger {
         work.phases.extend(known);
     }
 
-    /// A barrier is told that what a warp gave away before this work is over: `cp.async`, or
-    /// products of a tensor core.
-    pub(super) fn follows(&mut self, from: Origin, strand: u32, over: u64) {
-        let last = from.work as u32;
-        let Some(kind) = self.works.get(&last).and_then(|work| work.followed) else {
+    /// A work arrives at a barrier for its warp: `cp.async.mbarrier.arrive`, carried out by the last
+    /// copy, or `tcgen05.commit`. What its warp gave away before is over then.
+    pub(super) fn arrives(&mut self, number: u32, key: (u32, u32), over: u64, release: bool) {
+        let (Some(work), Some(barrier)) = (self.works.get(number), self.barriers.get_mut(&key))
+        else {
             return;
         };
-        let origin = (from.cta, from.warp);
-        let done = self.works.iter_mut().filter(|(number, work)| {
-            // Copies of lanes come in any order; this one is the last of them.
-            let before = kind == Groups::Lanes && work.agent.is_some() || **number <= last;
-            before && work.followed == Some(kind) && (work.from.cta, work.from.warp) == origin
-        });
-        for (_, work) in done {
-            let phase = (u32::MAX, strand, over as u32 + 1);
-            if work.phases.last() != Some(&phase) {
-                work.phases.push(phase);
-            }
+        match release {
+            true => barrier.meeting.arrive(over, &work.known),
+            false => barrier.meeting.arrive(over, &Knowledge::default()),
         }
+        let warp = self.strands.warp(work.from.cta, work.from.warp);
+        match work.place {
+            Some((strand, _)) if work.lanes => {
+                let done = self.warps[warp as usize].lanes_done;
+                barrier.meeting.tells((strand, done));
+            }
+            Some(place) => barrier.meeting.tells(place),
+            None => {}
+        }
+    }
+
+    /// Whether the tensor core takes a work before another: the same warp gave both, or knew of the
+    /// first when it gave the second.
+    pub(super) fn queued_before(&self, first: u32, second: u32) -> bool {
+        let (Some(first), Some(second)) = (self.works.get(first), self.works.get(second)) else {
+            return true;
+        };
+        let warp = self.strand(first.from);
+        let issued = first.known.own.generic.at(warp);
+        warp == self.strand(second.from) || second.known.own.generic.at(warp) > issued
     }
 
     /// A new barrier.
@@ -317,27 +403,30 @@ impl Ledger {
             strand,
             maker: (maker, self.warps[maker as usize].step),
             made_at: from,
+            fenced: false,
             meeting: Meeting::default(),
             users: HashMap::new(),
         };
-        self.barriers.insert((at.cta, at.offset), barrier);
+        let key = (at.cta, at.offset);
+        self.barriers.insert(key, barrier);
+        self.warps[maker as usize].unfenced.push(key);
         self.step(maker);
     }
 
     /// Whether a warp knows that an access of its cluster is over; `cta` is where the memory is.
-    pub(super) fn over(&self, known: &Knowledge, old: &Trace, write: bool, cta: u32) -> bool {
-        let clock = &known.own.generic;
+    pub(super) fn over(&self, clock: &Clock, old: &Trace, write: bool, cta: u32) -> bool {
         match old.actor {
             Actor::Warp(warp) => clock.at(warp) >= old.step,
             Actor::Work(work) => {
-                let Some(work) = self.works.get(&work) else {
+                let Some(work) = self.works.get(work) else {
                     return true;
                 };
                 let group = match write {
                     true => work.group,
                     false => work.read.or(work.group),
                 };
-                let told = group.into_iter().any(|(strand, at)| clock.at(strand) >= at);
+                let mut tickets = group.into_iter().chain(work.place);
+                let told = tickets.any(|(strand, at)| clock.at(strand) >= at);
                 let mut phases = work.phases.iter();
                 told || phases.any(|&(whose, strand, phase)| {
                     (whose == cta || whose == u32::MAX || !write) && clock.at(strand) >= phase
@@ -346,11 +435,41 @@ impl Ledger {
         }
     }
 
+    /// A warp waits for what it loaded from tensor memory, or stored there.
+    pub(super) fn moved(&mut self, from: Origin, store: bool) {
+        let warp = self.strand(from);
+        let number = &mut self.warps[warp as usize].moves[usize::from(store)];
+        *number += 1;
+        let (number, strand) = (*number, self.moves(warp, store));
+        self.teach(warp, |known| known.own.generic.raise(strand, number));
+    }
+
+    /// The strand of a warp's loads or stores of tensor memory.
+    pub(super) fn moves(&self, warp: u32, store: bool) -> u32 {
+        let kind = match store {
+            true => Groups::TensorStores,
+            false => Groups::TensorLoads,
+        };
+        self.strands.groups(warp, kind)
+    }
+
+    /// A warp learns what those knew who came to a barrier's phases that are over.
+    pub(super) fn learn(&mut self, warp: u32, key: (u32, u32), over: u64) {
+        let Some(barrier) = self.barriers.get_mut(&key) else {
+            return;
+        };
+        let strand = barrier.strand;
+        let known = Arc::make_mut(&mut self.warps[warp as usize].known);
+        known.join(barrier.meeting.passed(over));
+        known.own.generic.raise(strand, over as u32);
+        self.step(warp);
+    }
+
     /// The ticket by which others know that a work on global memory is over.
     pub(super) fn global_ticket(&self, actor: Actor) -> Option<(u32, u32)> {
         match actor {
             Actor::Warp(warp) => Some((warp, self.warps[warp as usize].step)),
-            Actor::Work(work) => self.works.get(&work)?.group,
+            Actor::Work(work) => self.works.get(work)?.group,
         }
     }
 }

@@ -13,7 +13,9 @@
 //! Registers are judged without running anything, when a kernel is lowered
 //! (`lower::registers`).
 
+mod barriers;
 mod clock;
+mod columns;
 mod finding;
 mod global;
 mod ledger;
@@ -138,8 +140,12 @@ pub(crate) struct Detector<'l> {
     ctas_per_cluster: u32,
     threads: u32,
     strict: bool,
+    /// Readers wait for what they load from tensor memory by themselves.
+    scoreboard: bool,
     /// Every so many clusters one is listened to.
     stride: u64,
+    /// One that is not heard may pass on what one knows to another.
+    gaps: bool,
     heard: AtomicU64,
     global: Mutex<Global>,
     found: Mutex<BTreeMap<Key, Finding>>,
@@ -150,7 +156,7 @@ impl<'l> Detector<'l> {
         program: &'l Program,
         memory: &Memory,
         (grid, cluster): ([u32; 3], [u32; 3]),
-        threads: u32,
+        (threads, scoreboard): (u32, bool),
         sanitize: &Sanitize,
     ) -> Self {
         let clusters = (0..3).map(|i| u64::from(grid[i] / cluster[i].max(1)));
@@ -170,7 +176,9 @@ impl<'l> Detector<'l> {
             ctas_per_cluster: cluster.iter().product(),
             threads,
             strict: sanitize.strict,
+            scoreboard,
             stride,
+            gaps: stride > 1 && program.communicates(),
             heard: AtomicU64::new(0),
             global: Mutex::new(Global::new(sanitize.memory)),
             found: Mutex::new(BTreeMap::new()),
@@ -221,6 +229,15 @@ impl<'l> Detector<'l> {
         }
     }
 
+    fn tensor_spot(&self, cta: u32, column: u32, lane: u32) -> Spot {
+        Spot {
+            space: "tensor",
+            address: Some(u64::from(lane << 16 | column)),
+            rank: (self.ctas_per_cluster > 1).then_some(cta),
+            ..Spot::default()
+        }
+    }
+
     fn global_spot(&self, region: usize, offset: u64) -> Spot {
         let (name, base) = match self.allocations.get(region) {
             Some((name, base)) => (name.as_str(), *base),
@@ -263,8 +280,7 @@ impl<'l> Detector<'l> {
         let key = (hazard, here.from.pc, other);
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let finding = found.entry(key).or_insert_with(|| {
-            let shared = at.space == "shared";
-            let (missing, remedy) = words::advice(hazard, &here, there.as_ref(), shared);
+            let (missing, remedy) = words::advice(hazard, &here, there.as_ref(), at.space);
             Finding {
                 hazard,
                 here: self.site(cluster, &here),
@@ -284,8 +300,13 @@ impl<'l> Detector<'l> {
     /// What is wrong with the registers of the kernel, whoever runs it.
     fn report_registers(&self) {
         for hazard in &self.program.register_hazards {
+            // ptxas makes readers wait, though PTX does not say so.
+            let forgiven = self.scoreboard && !self.strict;
+            if hazard.trouble == RegisterTrouble::Loaded && forgiven {
+                continue;
+            }
             let kind = match hazard.trouble {
-                RegisterTrouble::Held => Hazard::HeldRegister,
+                RegisterTrouble::Held | RegisterTrouble::Loaded => Hazard::HeldRegister,
                 RegisterTrouble::Unfenced => Hazard::WgmmaFence,
                 RegisterTrouble::Uninitialised => Hazard::UninitialisedRegister,
             };
@@ -299,6 +320,7 @@ impl<'l> Detector<'l> {
             };
             let (here, there) = match kind {
                 Hazard::WgmmaFence => (Agent::TensorCore, Agent::Thread),
+                _ if hazard.trouble == RegisterTrouble::Loaded => (Agent::Thread, Agent::Thread),
                 _ => (Agent::Thread, Agent::TensorCore),
             };
             let sighting = Sighting {

@@ -55,6 +55,8 @@ struct ReadSets {
     /// What a set becomes by one more read. The steps of a warp grow with all it learns, so the
     /// same read always finds the same reads to be over.
     next: HashMap<(SetId, Trace), SetId>,
+    /// The last of them: neighbours mostly become the same.
+    last: Option<((SetId, Trace), SetId)>,
     numbers: HashMap<Box<[Trace]>, SetId>,
 }
 
@@ -63,6 +65,7 @@ impl Default for ReadSets {
         Self {
             sets: vec![Box::default()],
             next: HashMap::new(),
+            last: None,
             numbers: HashMap::from([(Box::default(), SetId(0))]),
         }
     }
@@ -86,7 +89,14 @@ impl ReadSets {
 
     /// One more read; those that were over when it came are forgotten.
     fn with(&mut self, id: SetId, read: Trace, over: &impl Fn(&Trace, bool) -> bool) -> SetId {
-        if let Some(next) = self.next.get(&(id, read)) {
+        let key = (id, read);
+        if let Some((last, next)) = self.last
+            && last == key
+        {
+            return next;
+        }
+        if let Some(next) = self.next.get(&key) {
+            self.last = Some((key, *next));
             return *next;
         }
         let mut set: Vec<Trace> = self.of(id).to_vec();
@@ -98,7 +108,8 @@ impl ReadSets {
             }
         }
         let next = self.number(set);
-        self.next.insert((id, read), next);
+        self.next.insert(key, next);
+        self.last = Some((key, next));
         next
     }
 
@@ -113,8 +124,10 @@ impl ReadSets {
     }
 }
 
-/// Sets after which those that no word has any more are swept out.
-const SWEEP: usize = 1 << 18;
+/// Sets, and ways from one to the next, after which those that no word has any more are swept out;
+/// and how many times those that were left the last time.
+const SWEEP: usize = 1 << 16;
+const GROWTH: usize = 4;
 
 /// The shared memory of a CTA.
 #[derive(Debug, Default)]
@@ -122,6 +135,8 @@ pub(super) struct Shadow {
     cells: Vec<Cell>,
     split: HashMap<u32, [Cell; 4]>,
     sets: ReadSets,
+    /// Sets that were left when they were last swept.
+    left: usize,
 }
 
 /// What an access met.
@@ -276,9 +291,18 @@ impl Shadow {
         Written { met, lost: None }
     }
 
+    /// Forgets some words: what comes next finds nothing there.
+    pub(super) fn forget(&mut self, words: std::ops::Range<u32>) {
+        for word in words {
+            *self.cell(word) = Cell::default();
+            self.split.remove(&word);
+        }
+    }
+
     /// Forgets sets that no word has any more, once there are many.
     fn sweep(&mut self) {
-        if self.sets.sets.len() < SWEEP {
+        let most = SWEEP.max(GROWTH * self.left);
+        if self.sets.sets.len() + self.sets.next.len() < most {
             return;
         }
         let mut kept = ReadSets::default();
@@ -286,6 +310,7 @@ impl Shadow {
         for cell in self.cells.iter_mut().chain(split) {
             cell.reads = kept.number(self.sets.of(cell.reads).to_vec());
         }
+        self.left = kept.sets.len();
         self.sets = kept;
     }
 }
@@ -364,6 +389,16 @@ mod tests {
         let met = shadow.write(3, by(0, 2, WHOLE), &own(0)).met;
         assert_eq!(met, Some(Met::Read(by(2, 1, WHOLE))));
         assert_eq!(shadow.write(3, by(0, 3, WHOLE), &own(0)).met, None);
+    }
+
+    #[test]
+    fn reads_that_no_word_remembers_are_forgotten() {
+        let mut shadow = Shadow::default();
+        for step in 0..200_000 {
+            shadow.read(step % 64, by(step % 7, step, WHOLE), &|_, _| true);
+            let kept = shadow.sets.sets.len() + shadow.sets.next.len();
+            assert!(kept <= SWEEP + 2);
+        }
     }
 
     #[test]

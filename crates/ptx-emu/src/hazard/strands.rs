@@ -18,9 +18,18 @@ pub(super) enum Groups {
     BulkRead,
     /// wgmma, of the four warps together.
     Products,
-    /// What a thread gave the tensor core of its CTA; no number, but commits that signal barriers.
+    /// What a thread gave the tensor core of its CTA, in the order it did; commits tell barriers.
     Pipe,
+    /// `cp.async`, in the order they were issued; barriers are told when all up to one are done.
+    LaneOrder,
+    /// `tcgen05.ld`, by the waits for them.
+    TensorLoads,
+    /// `tcgen05.st`, likewise.
+    TensorStores,
 }
+
+/// Rows of strands, one of each for every warp.
+const ROWS: u32 = 9;
 
 impl Strands {
     pub(super) fn new(ctas: u32, threads_per_cta: u32) -> Self {
@@ -36,9 +45,10 @@ impl Strands {
         cta * self.warps_per_cta + warp
     }
 
-    /// The CTA of a warp, and its number there.
+    /// The CTA of a warp (or of whom a strand of it is), and its number there.
     pub(super) fn place(self, strand: u32) -> (u32, u32) {
-        (strand / self.warps_per_cta, strand % self.warps_per_cta)
+        let warp = strand % self.warps;
+        (warp / self.warps_per_cta, warp % self.warps_per_cta)
     }
 
     /// The first warp of the four that make a product together.
@@ -53,19 +63,23 @@ impl Strands {
             Groups::Lanes => (1, strand),
             Groups::Bulk => (2, strand),
             Groups::BulkRead => (3, strand),
-            Groups::Products | Groups::Pipe => (4, self.warpgroup(strand)),
+            Groups::Products => (4, self.warpgroup(strand)),
+            Groups::Pipe => (5, strand),
+            Groups::LaneOrder => (6, strand),
+            Groups::TensorLoads => (7, strand),
+            Groups::TensorStores => (8, strand),
         };
         row * self.warps + warp
     }
 
     /// Whether the launch before is over.
     pub(super) fn launch_before(self) -> u32 {
-        5 * self.warps
+        ROWS * self.warps
     }
 
     /// The first one that is free for a barrier.
     pub(super) fn first_barrier(self) -> u32 {
-        5 * self.warps + 1
+        ROWS * self.warps + 1
     }
 }
 
@@ -79,7 +93,20 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for warp in 0..strands.warps {
             assert!(seen.insert(warp));
-            for kind in [Groups::Lanes, Groups::Bulk, Groups::BulkRead] {
+            let alone = [
+                Groups::Lanes,
+                Groups::Bulk,
+                Groups::BulkRead,
+                Groups::Pipe,
+                Groups::LaneOrder,
+                Groups::TensorLoads,
+                Groups::TensorStores,
+            ];
+            for kind in alone {
+                assert_eq!(
+                    strands.place(strands.groups(warp, kind)),
+                    strands.place(warp)
+                );
                 assert!(seen.insert(strands.groups(warp, kind)));
             }
             let fresh = seen.insert(strands.groups(warp, Groups::Products));

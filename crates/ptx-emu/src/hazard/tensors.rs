@@ -55,7 +55,7 @@ impl Tensors {
         let (first, end) = match bytes {
             Bytes::Piece { first, len } => (first, first + len),
             Bytes::Lanes { low, end, .. } => (low.into(), end.into()),
-            Bytes::Tile { .. } => return true,
+            Bytes::Tile { .. } | Bytes::Columns { .. } => return true,
         };
         self.outside(allocation, first, end - first).is_none()
     }

@@ -44,7 +44,7 @@ impl Past {
         Some(Site {
             deed: side.deed(),
             place: Place {
-                warp: old.warp,
+                warp: old.warp.into(),
                 lanes: 1 << old.lane,
                 ..place.clone()
             },

@@ -1,27 +1,30 @@
 //! Listens to one cluster.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use super::clock::Knowledge;
 use super::finding::{Hazard, Spot};
 use super::global;
-use super::ledger::{Ledger, by_async_proxy};
+use super::global::Narrow;
+use super::ledger::{Fenced, Ledger, by_async_proxy};
 use super::shadow::{Actor, Met, Shadow, Trace};
 use super::strands::Groups;
 use super::words::{self, Side};
 use super::{Detector, Sighting};
-use crate::exec::copy::{Origin, SharedAt};
+use crate::exec::copy::Origin;
 use crate::exec::door::{Act, Agent, Bytes, Ear, Room, Visit};
 use crate::exec::signal::{Signal, Step};
 use crate::op::{Fence, FenceOrder, FencedBytes, Op, Order, Proxies, Scope};
 
 /// The ear of one cluster.
 pub(super) struct Watcher<'d> {
-    detector: &'d Detector<'d>,
-    ledger: Ledger,
+    pub(super) detector: &'d Detector<'d>,
+    pub(super) ledger: Ledger,
     shared: Vec<Shadow>,
+    pub(super) tensor: Vec<Shadow>,
     /// What was left at places of shared memory that tell others something.
-    places: HashMap<(u32, u64), Knowledge>,
+    places: HashMap<(u32, u64), (Knowledge, Option<Narrow>)>,
 }
 
 /// How far an access reaches that tells others something: 0 for ordinary ones.
@@ -33,20 +36,24 @@ fn strength(order: Order) -> u8 {
         | Order::Acquire(scope)
         | Order::Release(scope)
         | Order::AcqRel(scope)
-        | Order::Mmio(scope) => match scope {
-            Scope::Cta => 1,
-            Scope::Cluster => 2,
-            Scope::Gpu => 3,
-            Scope::Sys => 4,
-        },
+        | Order::Mmio(scope) => reach(scope),
     }
 }
 
-fn releases(order: Order) -> bool {
+fn reach(scope: Scope) -> u8 {
+    match scope {
+        Scope::Cta => 1,
+        Scope::Cluster => 2,
+        Scope::Gpu => 3,
+        Scope::Sys => 4,
+    }
+}
+
+pub(super) fn releases(order: Order) -> bool {
     matches!(order, Order::Release(_) | Order::AcqRel(_))
 }
 
-fn acquires(order: Order) -> bool {
+pub(super) fn acquires(order: Order) -> bool {
     matches!(order, Order::Acquire(_) | Order::AcqRel(_))
 }
 
@@ -69,7 +76,17 @@ fn pieces(visit: &Visit<'_>, mut see: impl FnMut(u64, u64, u8)) {
                 see(chunk.into(), 16, 0);
             }
         }
+        Bytes::Columns { .. } => {}
     }
+}
+
+/// The first byte of an access.
+fn words_at(visit: &Visit<'_>) -> u64 {
+    let mut first = None;
+    pieces(visit, |at, _, _| {
+        first.get_or_insert(at);
+    });
+    first.unwrap_or(0)
 }
 
 /// The words of a piece, with the bytes of each.
@@ -86,17 +103,21 @@ fn each_word(first: u64, len: u64, mut see: impl FnMut(u64, u8)) {
 
 impl<'d> Watcher<'d> {
     pub(super) fn new(detector: &'d Detector<'d>, cluster: u64) -> Self {
-        let mut shared = Vec::new();
-        shared.resize_with(detector.ctas_per_cluster as usize, Shadow::default);
+        let shadows = || {
+            let mut all = Vec::new();
+            all.resize_with(detector.ctas_per_cluster as usize, Shadow::default);
+            all
+        };
         Self {
             detector,
             ledger: Ledger::new(cluster, detector.strands()),
-            shared,
+            shared: shadows(),
+            tensor: shadows(),
             places: HashMap::new(),
         }
     }
 
-    fn report(&self, sighting: Sighting) {
+    pub(super) fn report(&self, sighting: Sighting) {
         self.detector.report(self.ledger.cluster, sighting);
     }
 
@@ -117,19 +138,25 @@ impl<'d> Watcher<'d> {
         };
         let (writes, strong) = (visit.act.writes(), strength(visit.order));
         let proxied = by_async_proxy(visit.agent);
-        let over = |old: &Trace, write: bool| {
-            // Those that tell each other something do not race.
+        // How far two must reach to meet: within a CTA, or within the cluster.
+        let near = |old: &Trace| match old.actor {
+            Actor::Warp(warp) if ledger.strands.place(warp).0 == visit.from.cta => 1,
+            _ => 2,
+        };
+        let judged = |old: &Trace, write: bool| {
+            // Those that tell each other something do not race, if they reach each other.
             if old.strength > 0 && strong > 0 {
-                return true;
+                return old.strength.min(strong) >= near(old);
             }
             if old.actor == actor {
                 return true;
             }
             match old.actor {
                 Actor::Warp(warp) if proxied && write => known.own.proxied[0].at(warp) >= old.step,
-                _ => ledger.over(&known, old, write, cta),
+                _ => ledger.over(&known.own.generic, old, write, cta),
             }
         };
+        let over = asked_once(judged);
         let shadow = &mut shared[cta as usize];
         let mut met: Option<(Met, u64)> = None;
         let (mut lost, mut kept) = (None, false);
@@ -162,17 +189,40 @@ impl<'d> Watcher<'d> {
         let here = Side::new(visit.agent, visit.act, visit.from);
         let place = |address: u64| detector.shared_spot(cta, address as u32);
         if let Some((met, address)) = met {
-            let sighting = judge_shared(ledger, &known, met, here, cta);
+            let sighting = judge(ledger, met, here, |old, wrote| match () {
+                () if old.strength > 0 && strong > 0 => Hazard::Scope,
+                () if ledger.over(&known.own.generic, old, wrote, cta) => Hazard::ProxyFence,
+                () => Hazard::Race,
+            });
             if let Some(sighting) = sighting.filter(|s| detector.reports(s.hazard, visit.agent)) {
-                self.report(sighting.at(place(address)));
+                detector.report(ledger.cluster, sighting.at(place(address)));
             }
         }
         if let (Some((old, word)), false, Agent::BulkCopy, Act::Write) =
             (lost, kept, visit.agent, visit.act)
-            && let Some(there) = side_of(&self.ledger, &old, true)
+            && let Some(there) = side_of(ledger, &old, true)
         {
             let sighting = Sighting::two(Hazard::Overwritten, here, there);
-            self.report(sighting.at(place(u64::from(word) * 4)));
+            detector.report(ledger.cluster, sighting.at(place(u64::from(word) * 4)));
+        }
+    }
+
+    /// Strictly, a tile begins where its swizzle's pattern does, or its descriptor says where.
+    fn aligned_tile(&self, visit: &Visit<'_>, cta: u32) {
+        let Bytes::Tile { matrix, .. } = visit.bytes else {
+            return;
+        };
+        let rows = matrix.swizzle.span() / 16 - 1;
+        if self.detector.strict && (matrix.start >> 7 ^ matrix.base_offset) & rows != 0 {
+            let here = Side::new(visit.agent, visit.act, visit.from);
+            let detail = format!(
+                "the pattern repeats every {} bytes; base offset {}",
+                128 * (rows + 1),
+                matrix.base_offset
+            );
+            let spot = self.detector.shared_spot(cta, matrix.start);
+            let sighting = Sighting::one(Hazard::MisalignedAtom, here);
+            self.report(sighting.at(Spot { detail, ..spot }));
         }
     }
 
@@ -231,14 +281,26 @@ impl<'d> Watcher<'d> {
         let reductions = |old: &global::Trace| {
             visit.act == Act::Update && visit.agent != Agent::Thread && old.strength > 0
         };
+        let near = |old: &global::Trace| match () {
+            () if u64::from(old.cluster) != own => 3,
+            () if u32::from(old.cta) != visit.from.cta => 2,
+            () => 1,
+        };
+        let gaps = self.detector.gaps;
         let over = |old: &global::Trace, write: bool| {
-            if old.strength > 0 && strong > 0 || reductions(old) {
+            if gaps && u64::from(old.cluster) != own {
                 return true;
             }
-            if (old.cluster, old.strand) == (own, strand) {
+            if old.strength > 0 && strong > 0 {
+                return old.strength.min(strong) >= near(old);
+            }
+            if reductions(old) {
                 return true;
             }
-            let Some(view) = known.of(own, old.cluster) else {
+            if (u64::from(old.cluster), old.strand) == (own, strand) {
+                return true;
+            }
+            let Some(view) = known.of(own, old.cluster.into()) else {
                 return false;
             };
             let clock = match proxied && write && old.generic {
@@ -248,12 +310,12 @@ impl<'d> Watcher<'d> {
             clock.at(old.strand) >= old.number
         };
         let mut new = global::Trace {
-            cluster: own,
+            cluster: own as u32,
             strand,
             number,
             pc: visit.from.pc,
-            cta: visit.from.cta,
-            warp: visit.from.warp,
+            cta: visit.from.cta as u8,
+            warp: visit.from.warp as u8,
             lane: 0,
             bytes: 0,
             // Reductions of copies tell nobody anything, but do not race with each other.
@@ -300,18 +362,19 @@ impl<'d> Watcher<'d> {
             agent: words::agent(old.agent),
             act: if met.wrote { Act::Write } else { Act::Read },
             from: Origin {
-                cta: old.cta,
-                warp: old.warp,
+                cta: old.cta.into(),
+                warp: old.warp.into(),
                 lanes: 1 << old.lane,
                 pc: old.pc,
                 work: 0,
             },
-            cluster: Some(old.cluster),
+            cluster: Some(old.cluster.into()),
         };
         let known_otherwise = known
-            .of(own, old.cluster)
+            .of(own, old.cluster.into())
             .is_some_and(|view| view.generic.at(old.strand) >= old.number);
         let hazard = match known_otherwise {
+            _ if old.strength > 0 && strong > 0 => Hazard::Scope,
             true => Hazard::ProxyFence,
             false => Hazard::Race,
         };
@@ -329,33 +392,68 @@ impl<'d> Watcher<'d> {
         words.dedup();
         let order = visit.order;
         let w = &self.ledger.warps[warp as usize];
-        let leaves = match visit.act.writes() {
-            true if releases(order) => Some(w.known.clone()),
-            true => w.fenced.clone(),
-            false => None,
-        };
+        let (mut leaves, mut narrow) = (None, None);
+        if visit.act.writes() {
+            match &w.fenced {
+                _ if releases(order) => leaves = Some(w.known.clone()),
+                Some(fenced) => {
+                    leaves = Some(fenced.known.clone());
+                    narrow = Some(Narrow {
+                        cluster: own,
+                        reach: fenced.reach,
+                        at: fenced.at,
+                    });
+                }
+                None => {}
+            }
+        }
         let mut learnt = Knowledge::default();
+        let mut short = None;
+        let mut meets = |left: Option<&Narrow>| {
+            let away = |left: &&Narrow| match () {
+                () if left.cluster != own => left.reach < 3,
+                () => left.at.cta != visit.from.cta && left.reach < 2,
+            };
+            short = short.or(left.filter(away).copied());
+        };
         match visit.room {
             Room::Shared { cta } => {
                 for word in words {
-                    let left = self.places.entry((cta, word)).or_default();
+                    let (left, by) = self.places.entry((cta, word)).or_default();
                     learnt.join(left);
+                    meets(by.as_ref());
                     if let Some(known) = &leaves {
                         left.join(known);
+                        *by = narrow;
                     }
                 }
             }
             Room::Global { region } => {
                 let mut memory = self.detector.global();
                 for word in words {
-                    if let Some(left) = memory.left((region, word)) {
+                    if let Some((left, by)) = memory.left((region, word)) {
                         learnt.learn(own, left);
+                        meets(by.as_ref());
                     }
                     if let Some(known) = &leaves {
-                        memory.leave((region, word), own, known);
+                        memory.leave((region, word), own, known, narrow);
                     }
                 }
             }
+            Room::Tensor { .. } => {}
+        }
+        if let (Some(short), true) = (short, visit.act != Act::Write) {
+            let here = Side::new(visit.agent, visit.act, visit.from);
+            let there = Side {
+                cluster: Some(short.cluster),
+                ..Side::new(Agent::Thread, Act::Write, short.at)
+            };
+            let spot = match (visit.room, words_at(visit)) {
+                (Room::Shared { cta }, at) => self.detector.shared_spot(cta, at as u32),
+                (Room::Global { region }, at) => self.detector.global_spot(region, at),
+                (Room::Tensor { .. }, _) => Spot::default(),
+            };
+            self.report(Sighting::two(Hazard::Scope, here, there).at(spot));
         }
         let reads = visit.act != Act::Write;
         if reads && acquires(order) {
@@ -370,6 +468,7 @@ impl<'d> Watcher<'d> {
 
     fn fence(&mut self, from: Origin, fence: Fence) {
         let warp = self.ledger.strand(from);
+        self.tell_of_barriers(warp, fence);
         match fence.between {
             Proxies::GenericAsync => {
                 let (shared, global) = match fence.over {
@@ -389,177 +488,21 @@ impl<'d> Watcher<'d> {
                 }
                 if fence.order != FenceOrder::Acquire {
                     let w = &mut self.ledger.warps[warp as usize];
-                    w.fenced = Some(w.known.clone());
+                    w.fenced = Some(Fenced {
+                        known: w.known.clone(),
+                        reach: fence.scope.map_or(4, reach),
+                        at: from,
+                    });
                     self.ledger.step(warp);
                 }
             }
             Proxies::Generic | Proxies::Alias | Proxies::GenericTensormap => {}
         }
     }
-
-    /// A barrier of the CTA or of the cluster.
-    fn meets(&mut self, from: Origin, id: Option<u32>, over: u64, step: Step) {
-        let warp = self.ledger.strand(from);
-        let known = self.ledger.warps[warp as usize].known.clone();
-        let meeting = match id {
-            Some(id) => self.ledger.named.entry((from.cta, id)).or_default(),
-            None => &mut self.ledger.all,
-        };
-        match step {
-            Step::Arrive { order, .. } => {
-                if releases(order) {
-                    meeting.arrive(over, &known);
-                }
-                self.ledger.step(warp);
-            }
-            Step::Pass { order } if acquires(order) => {
-                let learnt = meeting.passed(over).clone();
-                self.ledger.teach(warp, |known| known.join(&learnt));
-            }
-            _ => {}
-        }
-    }
-
-    fn mbarrier(&mut self, from: Origin, at: SharedAt, over: u64, step: Step) {
-        let key = (at.cta, at.offset);
-        let warp = self.ledger.strand(from);
-        match step {
-            Step::Init { .. } => {
-                self.ends(from, at);
-                self.ledger.init(from, at);
-                return;
-            }
-            Step::Inval => {
-                self.ends(from, at);
-                self.ledger.barriers.remove(&key);
-                return;
-            }
-            _ => {}
-        }
-        let Some(barrier) = self.ledger.barriers.get(&key) else {
-            return;
-        };
-        let (strand, maker, made_at) = (barrier.strand, barrier.maker, barrier.made_at);
-        let known = self.ledger.knowledge(self.ledger.actor(from)).cloned();
-        let unaware = known.is_some_and(|known| known.own.generic.at(maker.0) < maker.1);
-        if unaware && !(from.work == 0 && warp == maker.0) {
-            let here = Side::new(Agent::Thread, Act::Read, from);
-            let there = Side::new(Agent::Thread, Act::Write, made_at);
-            let sighting = Sighting::two(Hazard::BarrierInit, here, there);
-            self.report(sighting.at(self.detector.shared_spot(at.cta, at.offset)));
-        }
-        if from.work == 0 {
-            let now = self.ledger.warps[warp as usize].step;
-            if let Some(barrier) = self.ledger.barriers.get_mut(&key) {
-                barrier.users.insert(warp, (now, from));
-            }
-        }
-        match step {
-            Step::Complete { .. } if from.work != 0 => self.completes(from, at, (strand, over)),
-            Step::Arrive { order, .. } if from.work != 0 => {
-                // `cp.async.mbarrier.arrive`, carried out by the last copy, or `tcgen05.commit`.
-                self.ledger.follows(from, strand, over);
-                let work = self.ledger.works.get(&(from.work as u32));
-                let known = work.map(|work| work.known.clone());
-                if let (Some(known), Some(barrier)) = (known, self.ledger.barriers.get_mut(&key))
-                    && releases(order)
-                {
-                    barrier.meeting.arrive(over, &known);
-                }
-            }
-            Step::Arrive { order, .. } => {
-                let known = self.ledger.warps[warp as usize].known.clone();
-                if let Some(barrier) = self.ledger.barriers.get_mut(&key) {
-                    match releases(order) {
-                        true => barrier.meeting.arrive(over, &known),
-                        false => barrier.meeting.arrive(over, &Knowledge::default()),
-                    }
-                }
-                self.ledger.step(warp);
-            }
-            Step::Pass { order } => self.passes(from, at, over, order),
-            _ => {}
-        }
-    }
-
-    /// A copy signals a barrier.
-    fn completes(&mut self, from: Origin, at: SharedAt, (strand, over): (u32, u64)) {
-        let work = from.work as u32;
-        self.ledger.signals(work, strand, over);
-        let awaited = self.ledger.works.get(&work).and_then(|work| work.awaited);
-        if let Some((barrier, issued)) = awaited
-            && barrier == at
-            && issued != over
-        {
-            let here = Side::new(Agent::BulkCopy, Act::Write, from);
-            let place = self.detector.shared_spot(at.cta, at.offset);
-            let detail = format!("issued in phase {issued}, signalled in phase {over}");
-            self.report(Sighting::one(Hazard::ExpectTx, here).at(Spot { detail, ..place }));
-        }
-    }
-
-    /// A wait at an mbarrier goes through.
-    fn passes(&mut self, from: Origin, at: SharedAt, over: u64, order: Order) {
-        let warp = self.ledger.strand(from);
-        let before = &self.ledger.warps[warp as usize].known.own.generic;
-        let Some(barrier) = self.ledger.barriers.get_mut(&(at.cta, at.offset)) else {
-            return;
-        };
-        let strand = barrier.strand;
-        let known_before = before.at(strand);
-        let learnt = barrier.meeting.passed(over).clone();
-        if over as u32 >= known_before + 2 && self.detector.strict {
-            let here = Side::new(Agent::Thread, Act::Read, from);
-            let place = self.detector.shared_spot(at.cta, at.offset);
-            let detail = format!("phase {over} after phase {known_before}");
-            self.report(Sighting::one(Hazard::ParityLap, here).at(Spot { detail, ..place }));
-        }
-        if acquires(order) {
-            self.ledger.teach(warp, |known| {
-                known.join(&learnt);
-                known.own.generic.raise(strand, over as u32);
-            });
-        }
-    }
-
-    /// A barrier is initialised anew or invalidated: nobody may still use it.
-    fn ends(&self, from: Origin, at: SharedAt) {
-        let Some(old) = self.ledger.barriers.get(&(at.cta, at.offset)) else {
-            return;
-        };
-        let warp = self.ledger.strand(from);
-        let known = &self.ledger.warps[warp as usize].known.own.generic;
-        let users = old.users.iter();
-        let using = users
-            .filter(|(user, (step, _))| **user != warp && known.at(**user) < *step)
-            .min_by_key(|(user, _)| **user);
-        if let Some((_, (_, user))) = using {
-            let here = Side::new(Agent::Thread, Act::Write, from);
-            let there = Side::new(Agent::Thread, Act::Read, *user);
-            let sighting = Sighting::two(Hazard::BarrierInUse, here, there);
-            self.report(sighting.at(self.detector.shared_spot(at.cta, at.offset)));
-        }
-    }
-
-    /// A barrier that asks for whole warps.
-    fn whole_warp(&self, from: Origin, id: u32, count: u32) {
-        let inst = self.detector.program.insts.get(from.pc as usize);
-        let aligned = inst.is_some_and(|inst| matches!(inst.op, Op::Bar { aligned: true, .. }));
-        if aligned && count < 32 {
-            let here = Side::new(Agent::Thread, Act::Read, from);
-            let spot = Spot {
-                space: "barrier",
-                name: id.to_string(),
-                detail: format!("lanes {:#010x} are missing", !from.lanes),
-                ..Spot::default()
-            };
-            self.report(Sighting::one(Hazard::PartialWarp, here).at(spot));
-        }
-    }
 }
 
 /// The side a remembered access was on.
-fn side_of(ledger: &Ledger, old: &Trace, wrote: bool) -> Option<Side> {
+pub(super) fn side_of(ledger: &Ledger, old: &Trace, wrote: bool) -> Option<Side> {
     let act = if wrote { Act::Write } else { Act::Read };
     match old.actor {
         Actor::Warp(strand) => {
@@ -574,20 +517,32 @@ fn side_of(ledger: &Ledger, old: &Trace, wrote: bool) -> Option<Side> {
             Some(Side::new(Agent::Thread, act, from))
         }
         Actor::Work(work) => {
-            let work = ledger.works.get(&work)?;
+            let work = ledger.works.get(work)?;
             let agent = work.agent.unwrap_or(Agent::BulkCopy);
             Some(Side::new(agent, act, work.from))
         }
     }
 }
 
-/// What two accesses of shared memory that met amount to.
-fn judge_shared(
+/// An answer that is the same for neighbours, which mostly were written together.
+pub(super) fn asked_once(judged: impl Fn(&Trace, bool) -> bool) -> impl Fn(&Trace, bool) -> bool {
+    let last: Cell<Option<(Trace, bool, bool)>> = Cell::new(None);
+    move |old, write| match last.get() {
+        Some((same, wrote, answer)) if same == *old && wrote == write => answer,
+        _ => {
+            let answer = judged(old, write);
+            last.set(Some((*old, write, answer)));
+            answer
+        }
+    }
+}
+
+/// What two accesses that met amount to.
+pub(super) fn judge(
     ledger: &Ledger,
-    known: &Knowledge,
     met: Met,
     here: Side,
-    cta: u32,
+    kind: impl FnOnce(&Trace, bool) -> Hazard,
 ) -> Option<Sighting> {
     let (old, wrote) = match met {
         Met::Nothing => return Some(Sighting::one(Hazard::UninitialisedShared, here)),
@@ -595,12 +550,8 @@ fn judge_shared(
         Met::Read(old) => (old, false),
     };
     let there = side_of(ledger, &old, wrote)?;
-    let hazard = match ledger.over(known, &old, wrote, cta) {
-        true => Hazard::ProxyFence,
-        false => Hazard::Race,
-    };
-    let late = there_came_later(ledger, &old, &here);
-    Some(match late {
+    let hazard = kind(&old, wrote);
+    Some(match there_came_later(ledger, &old, &here) {
         true => Sighting::two(hazard, there, here),
         false => Sighting::two(hazard, here, there),
     })
@@ -608,7 +559,7 @@ fn judge_shared(
 
 /// Works reach memory some time after they were issued: what they meet may have come later.
 fn there_came_later(ledger: &Ledger, old: &Trace, here: &Side) -> bool {
-    let Some(work) = ledger.works.get(&(here.from.work as u32)) else {
+    let Some(work) = ledger.works.get(here.from.work as u32) else {
         return false;
     };
     match old.actor {
@@ -632,8 +583,12 @@ impl Ear for Watcher<'_> {
                 .acts(visit.from.work as u32, visit.agent, written);
         }
         match visit.room {
-            Room::Shared { cta } => self.hear_shared(visit, cta),
+            Room::Shared { cta } => {
+                self.aligned_tile(visit, cta);
+                self.hear_shared(visit, cta);
+            }
             Room::Global { region } => self.hear_global(visit, region),
+            Room::Tensor { cta } => self.hear_tensor(visit, cta),
         }
         if visit.from.work == 0 && visit.order != Order::Weak {
             self.tells(visit);
@@ -668,7 +623,18 @@ impl Ear for Watcher<'_> {
             Signal::Cluster { over, step } => self.meets(from, None, over, step),
             Signal::Mbarrier { at, over, step } => self.mbarrier(from, at, over, step),
             // Lanes of a warp go together here; what they owe each other is not judged.
-            Signal::Warp | Signal::WgmmaFence | Signal::TmemFence { .. } => {}
+            Signal::Warp | Signal::WgmmaFence | Signal::TmemFence { after: false } => {}
+            Signal::TmemFence { after: true } => {
+                let warp = self.ledger.strand(from);
+                self.ledger.teach(warp, Knowledge::pass_tensor_fence);
+            }
+            Signal::TmemAlloc {
+                cta,
+                first,
+                columns,
+            } => self.allocates(cta, first, columns),
+            Signal::TmemWait { store } => self.ledger.moved(from, store),
+            Signal::Stuck(on) => self.stuck(from, on),
             Signal::LaunchBefore => {
                 let (warp, launch) = (
                     self.ledger.strand(from),

@@ -37,6 +37,7 @@ impl Side {
             Act::Read => "reads",
             Act::Write => "writes",
             Act::Update => "updates",
+            Act::Free => "frees",
         };
         format!("{who} {does}")
     }
@@ -67,17 +68,18 @@ pub(super) fn advice(
     hazard: Hazard,
     here: &Side,
     there: Option<&Side>,
-    shared: bool,
+    space: &str,
 ) -> (&'static str, &'static str) {
     match hazard {
-        Hazard::Race => race(here, there, shared),
+        Hazard::Race if space == "tensor" => tensor_race(here, there),
+        Hazard::Race => race(here, there, space == "shared"),
         Hazard::ProxyFence => (
             "threads are ordered, but no proxy fence lies between the write and the copy or product",
             "the writers execute fence.proxy.async before the barrier that the issuer waits at",
         ),
         Hazard::Scope => (
-            "the scope of an atomic access does not reach the other CTA",
-            "widen it to .cluster or .gpu",
+            "the scope of an atomic access or fence does not reach the other CTA",
+            "widen it to .cluster or .gpu (__threadfence() for __threadfence_block())",
         ),
         Hazard::UninitialisedShared => (
             "nobody has written these bytes",
@@ -89,12 +91,16 @@ pub(super) fn advice(
         ),
         Hazard::UninitialisedRegister => ("no path gives it a value", "initialise the variable"),
         Hazard::HeldRegister => (
-            "the product is still in flight",
-            "wgmma.commit_group, then wgmma.wait_group, before its registers are touched",
+            "the product or the load of tensor memory is still in flight",
+            "wgmma.commit_group and wgmma.wait_group (tcgen05.wait::ld) before its registers are touched",
         ),
         Hazard::WgmmaFence => (
             "no wgmma.fence between the change of the register and the product that uses it",
             "wgmma.fence before the first wgmma that follows",
+        ),
+        Hazard::TensorFence => (
+            "no tcgen05.fence::after_thread_sync between the barrier and the use of tensor memory",
+            "tcgen05.fence::before_thread_sync before the barrier and ::after_thread_sync behind it",
         ),
         Hazard::RegisterBudget => (
             "the registers of the CTA do not suffice for it",
@@ -139,6 +145,27 @@ pub(super) fn advice(
         Hazard::DependentLaunch => (
             "the launch before may still be writing",
             "griddepcontrol.wait before the first use of what it makes",
+        ),
+    }
+}
+
+fn tensor_race(here: &Side, there: Option<&Side>) -> (&'static str, &'static str) {
+    match (there.map(|there| (there.agent, there.act)), here.act) {
+        (_, Act::Free) => (
+            "others may still be using what is freed",
+            "wait for tcgen05.commit, tcgen05.wait::ld, then a barrier of all users before dealloc",
+        ),
+        (Some((Agent::TensorCore, _)), _) => (
+            "nobody waited for the tensor core",
+            "tcgen05.commit to an mbarrier, and a wait for its phase, before tensor memory is used",
+        ),
+        (Some((_, Act::Read)), _) => (
+            "a load may still be reading these columns",
+            "tcgen05.wait::ld, then a barrier with the issuer, before they are written again",
+        ),
+        _ => (
+            "a store may still be on its way to these columns",
+            "tcgen05.wait::st, then a barrier with whoever uses them",
         ),
     }
 }

@@ -176,7 +176,7 @@ impl Launch {
             program,
             memory,
             (self.grid, cluster),
-            threads,
+            (threads, self.config.scoreboard),
             sanitize,
         ))
     }

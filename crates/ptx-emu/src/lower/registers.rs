@@ -4,6 +4,7 @@
 //! Judged on virtual registers, over all paths, before anything runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::emit::{SURVEY_CONSTANTS, Survey};
 use super::flow::Blocks;
@@ -18,6 +19,8 @@ struct Held {
     by: Pc,
     /// Read by the product, not written.
     fragment: bool,
+    /// Loaded from tensor memory, and waited for as such.
+    load: bool,
 }
 
 /// What is known at a point of the program.
@@ -57,9 +60,12 @@ pub(super) fn hazards(
     program: &Program,
     blocks: &[Blocks],
 ) -> Vec<RegisterHazard> {
-    let mut found = uninitialised(program);
-    let products = program.insts.iter();
-    if products.clone().any(|inst| matches!(inst.op, Op::Wgmma(_))) {
+    let mut found = BTreeSet::new();
+    for blocks in blocks {
+        uninitialised(survey, program, blocks, &mut found);
+    }
+    let holds = |op: &Op| matches!(op, Op::Wgmma(_) | Op::TmemMove(_));
+    if program.insts.iter().any(|inst| holds(&inst.op)) {
         for blocks in blocks {
             in_body(survey, program, blocks, &mut found);
         }
@@ -67,41 +73,127 @@ pub(super) fn hazards(
     found.into_iter().collect()
 }
 
-/// Reads of registers that no instruction writes.
-fn uninitialised(program: &Program) -> BTreeSet<RegisterHazard> {
-    let id = |register: Register| match register {
-        Register::W32(r) => (0u8, r.0),
-        Register::W64(r) => (1, r.0),
-        Register::Pred(p) => (2, p.0.into()),
-    };
-    let mut written = BTreeSet::new();
-    let mut read: BTreeMap<(u8, u32), Pc> = BTreeMap::new();
-    for (pc, inst) in program.insts.iter().enumerate() {
-        let mut see = |role: Role, register: Register| {
-            let register = id(register);
-            if register.1 >= SURVEY_CONSTANTS {
-                return;
-            }
-            if role.writes() {
-                written.insert(register);
-            }
-            if role == Role::Read {
-                read.entry(register).or_insert(pc as Pc);
-            }
-        };
-        if let Some(guard) = inst.guard.pred {
-            see(Role::Read, Register::Pred(guard));
+/// The instructions of a block.
+fn insts(survey: &Survey, program: &Program, blocks: &Blocks, block: usize) -> Range<Pc> {
+    let (first, end) = blocks.ranges[block];
+    let start = survey.groups[first as usize].start;
+    let end = survey.groups.get(end as usize);
+    start..end.map_or(program.insts.len() as Pc, |group| group.start)
+}
+
+/// A set of registers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Registers(Vec<u64>);
+
+impl Registers {
+    fn insert(&mut self, register: usize) {
+        if self.0.len() <= register / 64 {
+            self.0.resize(register / 64 + 1, 0);
         }
-        inst.op.registers(&program.slot_pool, &mut see);
+        self.0[register / 64] |= 1 << (register % 64);
     }
-    let never = read.into_iter().filter(|(id, _)| !written.contains(id));
-    never
-        .map(|(_, at)| RegisterHazard {
-            trouble: RegisterTrouble::Uninitialised,
-            at,
-            other: None,
-        })
-        .collect()
+
+    fn contains(&self, register: usize) -> bool {
+        let word = self.0.get(register / 64);
+        word.is_some_and(|word| word >> (register % 64) & 1 == 1)
+    }
+
+    /// Takes in another set; whether that was news.
+    fn join(&mut self, other: &Self) -> bool {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        let mut news = false;
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            news |= theirs & !*mine != 0;
+            *mine |= theirs;
+        }
+        news
+    }
+}
+
+/// The registers an instruction reads and writes, by numbers; constants are left out.
+fn each_register(program: &Program, pc: Pc, mut see: impl FnMut(bool, usize)) {
+    let number = |register: Register| match register {
+        Register::W32(r) => (r.0, 0),
+        Register::W64(r) => (r.0, 1),
+        Register::Pred(p) => (p.0.into(), 2),
+    };
+    let mut pass = |role: Role, register: Register| {
+        let (id, kind) = number(register);
+        if id < SURVEY_CONSTANTS && (role.writes() || role == Role::Read) {
+            see(role.writes(), 3 * id as usize + kind);
+        }
+    };
+    let inst = &program.insts[pc as usize];
+    if let Some(guard) = inst.guard.pred {
+        pass(Role::Read, Register::Pred(guard));
+    }
+    inst.op.registers(&program.slot_pool, &mut pass);
+}
+
+/// Reads of registers that no instruction on any way to them writes. What another body of the
+/// program writes, or nobody here, may come from a caller.
+fn uninitialised(
+    survey: &Survey,
+    program: &Program,
+    blocks: &Blocks,
+    found: &mut BTreeSet<RegisterHazard>,
+) {
+    let entry = |block: usize| insts(survey, program, blocks, block).start == 0;
+    if blocks.ranges.is_empty() || !entry(0) {
+        return;
+    }
+    let mut entering = vec![None; blocks.ranges.len()];
+    entering[0] = Some(Registers::default());
+    let mut work = BTreeSet::from([0]);
+    while let Some(block) = work.pop_first() {
+        let Some(mut written) = entering[block].clone() else {
+            continue;
+        };
+        for pc in insts(survey, program, blocks, block) {
+            each_register(program, pc, |writes, register| {
+                if writes {
+                    written.insert(register);
+                }
+            });
+        }
+        for &next in &blocks.successors[block] {
+            let news = match &mut entering[next] {
+                Some(known) => known.join(&written),
+                unknown => {
+                    *unknown = Some(written.clone());
+                    true
+                }
+            };
+            if news {
+                work.insert(next);
+            }
+        }
+    }
+    let mut named = BTreeSet::new();
+    for (block, written) in entering.iter_mut().enumerate() {
+        let Some(written) = written else { continue };
+        for pc in insts(survey, program, blocks, block) {
+            let mut writes = Vec::new();
+            each_register(program, pc, |write, register| match write {
+                true => writes.push(register),
+                false if written.contains(register) => {}
+                // Its first read is enough.
+                false if named.insert(register) => {
+                    found.insert(RegisterHazard {
+                        trouble: RegisterTrouble::Uninitialised,
+                        at: pc,
+                        other: None,
+                    });
+                }
+                false => {}
+            });
+            writes
+                .into_iter()
+                .for_each(|register| written.insert(register));
+        }
+    }
 }
 
 fn in_body(
@@ -110,12 +202,6 @@ fn in_body(
     blocks: &Blocks,
     found: &mut BTreeSet<RegisterHazard>,
 ) {
-    let insts = |block: usize| {
-        let (first, end) = blocks.ranges[block];
-        let start = survey.groups[first as usize].start;
-        let end = survey.groups.get(end as usize);
-        start..end.map_or(program.insts.len() as Pc, |group| group.start)
-    };
     let mut entering = vec![None; blocks.ranges.len()];
     let Some(first) = entering.first_mut() else {
         return;
@@ -129,7 +215,7 @@ fn in_body(
         let Some(mut state) = entering[block].clone() else {
             continue;
         };
-        for pc in insts(block) {
+        for pc in insts(survey, program, blocks, block) {
             state.pass(program, pc, found);
         }
         for &next in &blocks.successors[block] {
@@ -156,11 +242,29 @@ impl State {
                 self.no_fence = false;
             }
             Op::WgmmaCommit => {
-                for held in self.held.values_mut() {
+                for held in self.held.values_mut().filter(|held| !held.load) {
                     held.age = (held.age + 1).min(OLDEST);
                 }
             }
-            Op::WgmmaWait { n } => self.held.retain(|_, held| held.age <= *n),
+            Op::WgmmaWait { n } => self.held.retain(|_, held| held.load || held.age <= *n),
+            Op::TmemWait { store: false } => self.held.retain(|_, held| !held.load),
+            Op::TmemMove(tile) if !tile.store => {
+                let slots = &program.slot_pool[tile.regs.start as usize..];
+                let mut touched = Vec::new();
+                program.insts[pc as usize].op.registers(
+                    &program.slot_pool,
+                    &mut |role, register| match register {
+                        Register::W32(r) if !role.writes() => touched.push((role, r.0)),
+                        _ => {}
+                    },
+                );
+                self.touch(pc, touched, found);
+                let held = Held {
+                    load: true,
+                    ..Held::by(pc)
+                };
+                self.hold(&slots[..usize::from(tile.regs.len)], held);
+            }
             Op::Wgmma(product) => {
                 let slots = |list: crate::op::SlotList| {
                     &program.slot_pool[list.start as usize..][..usize::from(list.len)]
@@ -175,8 +279,12 @@ impl State {
                     slots(product.d)
                 };
                 self.product(pc, reads.iter().chain(fragments), found);
-                self.hold(pc, slots(product.d), false);
-                self.hold(pc, fragments, true);
+                self.hold(slots(product.d), Held::by(pc));
+                let fragment = Held {
+                    fragment: true,
+                    ..Held::by(pc)
+                };
+                self.hold(fragments, fragment);
             }
             // Compilers copy accumulators about between products; the copy waits with them.
             Op::Mov32 { d, a } => {
@@ -196,19 +304,27 @@ impl State {
                         touched.push((role, r.0));
                     }
                 });
-                for (role, register) in touched {
-                    let holds = |held: &&Held| role.writes() || !held.fragment;
-                    if let Some(held) = self.held.get(&register).filter(holds) {
-                        found.insert(RegisterHazard {
-                            trouble: RegisterTrouble::Held,
-                            at: pc,
-                            other: Some(held.by),
-                        });
-                    }
-                    if role.writes() {
-                        self.unfenced.insert(register, pc);
-                    }
-                }
+                self.touch(pc, touched, found);
+            }
+        }
+    }
+
+    /// An ordinary instruction uses registers.
+    fn touch(&mut self, pc: Pc, touched: Vec<(Role, u32)>, found: &mut BTreeSet<RegisterHazard>) {
+        for (role, register) in touched {
+            let holds = |held: &&Held| role.writes() || !held.fragment;
+            if let Some(held) = self.held.get(&register).filter(holds) {
+                found.insert(RegisterHazard {
+                    trouble: match held.load {
+                        true => RegisterTrouble::Loaded,
+                        false => RegisterTrouble::Held,
+                    },
+                    at: pc,
+                    other: Some(held.by),
+                });
+            }
+            if role.writes() {
+                self.unfenced.insert(register, pc);
             }
         }
     }
@@ -233,16 +349,22 @@ impl State {
         }
     }
 
-    fn hold(&mut self, by: Pc, slots: &[Slot], fragment: bool) {
+    fn hold(&mut self, slots: &[Slot], held: Held) {
         for slot in slots {
             if let Slot::W32(r) = slot {
-                let held = Held {
-                    age: 0,
-                    by,
-                    fragment,
-                };
                 self.held.insert(r.0, held);
             }
+        }
+    }
+}
+
+impl Held {
+    fn by(by: Pc) -> Self {
+        Self {
+            age: 0,
+            by,
+            fragment: false,
+            load: false,
         }
     }
 }
@@ -254,8 +376,12 @@ mod tests {
 
     /// What is found in a kernel of products on `%f0..3` and fragments `%r4..7`.
     fn found(body: &str) -> Vec<(RegisterTrouble, u32, Option<u32>)> {
+        found_for("sm_90a", body)
+    }
+
+    fn found_for(target: &str, body: &str) -> Vec<(RegisterTrouble, u32, Option<u32>)> {
         let text = format!(
-            ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 out) {{\n\
+            ".version 8.8\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 out) {{\n\
              .reg .f32 %f<9>; .reg .b32 %r<9>; .reg .b64 %rd<4>; .reg .pred %p;\n\
              ld.param.u64 %rd1, [out]; mov.u64 %rd2, 0; mov.u32 %r4, %tid.x; mov.u32 %r5, %tid.x;\n\
              mov.u32 %r6, %tid.x; mov.u32 %r7, %tid.x; mov.f32 %f0, 0f00000000;\n\
@@ -321,5 +447,30 @@ mod tests {
     fn a_register_without_a_value_is_named() {
         let body = "add.f32 %f5, %f4, %f0;\nst.global.f32 [%rd1], %f5;\n";
         assert_eq!(found(body), [(RegisterTrouble::Uninitialised, 1, None)]);
+        // Given a value, but on no way that leads here.
+        let later = "add.f32 %f5, %f4, %f0;\nst.global.f32 [%rd1], %f5;\nmov.f32 %f4, %f0;\n";
+        assert_eq!(found(later), [(RegisterTrouble::Uninitialised, 1, None)]);
+        // Given one by some of the lanes, or the first time round.
+        let guarded =
+            "setp.ne.u32 %p, %r4, 0;\n@%p mov.f32 %f4, %f0;\nst.global.f32 [%rd1], %f4;\n";
+        assert_eq!(found(guarded), []);
+        let looped = "LOOP: setp.ne.u32 %p, %r4, 0;\n@%p bra NEXT;\nst.global.f32 [%rd1], %f4;\n\
+                      NEXT: mov.f32 %f4, %f0;\n@%p bra LOOP;\n";
+        assert_eq!(found(looped), []);
+    }
+
+    #[test]
+    fn what_is_loaded_from_tensor_memory_is_waited_for() {
+        let load = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r4}, [%r5];\n";
+        let wait = "tcgen05.wait::ld.sync.aligned;\n";
+        let store = "st.global.b32 [%rd1], %r4;\n";
+        let found = |body: String| found_for("sm_100a", &body);
+        assert_eq!(found(format!("{load}{wait}{store}")), []);
+        assert_eq!(
+            found(format!("{load}{store}{wait}")),
+            [(RegisterTrouble::Loaded, 2, Some(1))]
+        );
+        // Copied about, it is waited for with the copy.
+        assert_eq!(found(format!("{load}mov.b32 %r6, %r4;\n{wait}{store}")), []);
     }
 }

@@ -246,6 +246,8 @@ pub(crate) enum RegisterTrouble {
     Unfenced,
     /// Read, and nothing gives it a value.
     Uninitialised,
+    /// Used before the load of tensor memory that fills it was waited for.
+    Loaded,
 }
 
 impl Program {

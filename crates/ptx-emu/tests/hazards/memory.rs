@@ -110,3 +110,29 @@ fn a_dependent_launch_reads_before_it_waits() {
         ("first", 8)
     );
 }
+
+/// Each CTA adds to what the one before has left, when its flag is up.
+const CHAIN: &str = "setp.ne.u32 %p1, %r1, 0; @%p1 bra END; mov.u32 %r6, %ctaid.x;
+         FLAG: ld.acquire.gpu.global.u32 %r7, [%rd1+128]; setp.lt.u32 %p2, %r7, %r6; @%p2 bra FLAG;
+         ld.global.u32 %r8, [%rd1+64]; add.u32 %r8, %r8, 1; //here
+         st.global.u32 [%rd1+64], %r8; //there
+         add.u32 %r6, %r6, 1; st.<<release||relaxed>>.gpu.global.u32 [%rd1+128], %r6; END:";
+
+#[test]
+fn a_chain_of_ctas_is_followed() {
+    let launch = Launch::new("k").grid([3, 1, 1]).block([32, 1, 1]);
+    Planted::new(Hazard::Race, CHAIN).on(launch).check();
+}
+
+#[test]
+fn a_sample_does_not_take_the_chain_for_broken() {
+    // The first and the last are listened to, and not the one between.
+    let mut planted = Planted::new(Hazard::Race, CHAIN);
+    planted.launch = Launch::new("k").grid([3, 1, 1]).block([32, 1, 1]);
+    planted.sanitize.clusters = Some(2);
+    for seed in 0..4 {
+        let (found, _) = planted.run(true, seed);
+        assert_eq!(found.clusters, 2);
+        assert!(found.all.is_empty(), "{:#?}", found.all);
+    }
+}

@@ -3,9 +3,10 @@
 use super::super::adversary::Delivery;
 use super::super::cluster::{Cluster, Cta, Flow};
 use super::super::door::{Act, Agent};
+use super::super::signal::Signal;
 use super::super::sync::illegal;
 use super::super::warp::{State, Wait, Warp};
-use super::tmem::{Ask, GRANULE, Piece, split};
+use super::tmem::{Ask, GRANULE, Piece, Reach, split};
 use super::{Checked, Ctas, uniform, whole_warp};
 use crate::fault::{Fault, FaultKind, Place};
 use crate::op::{Addr, CtaGroup, R32};
@@ -65,6 +66,13 @@ impl Cluster<'_> {
             let pc = w.pc;
             self.take_columns(own, Piece { first, columns, pc });
         }
+        let (cta, origin) = (w.cta, w.origin(mask));
+        let fresh = Signal::TmemAlloc {
+            cta,
+            first,
+            columns,
+        };
+        self.signal(origin, fresh);
         self.progress += 1;
         self.pass_shared_piece((Agent::Thread, w.origin(1)), to, 4, Act::Write);
         let bytes = self.shared_at(to, 4);
@@ -249,6 +257,12 @@ impl Cluster<'_> {
         if self.env.multiprocessors.is_some() {
             tmem.freed.push(piece);
         }
+        let freed = Reach {
+            columns: first..first + columns,
+            lanes: u128::MAX,
+        };
+        let who = (Agent::Thread, w.origin(mask));
+        self.pass_tensor(who, own, &freed, Act::Free);
         self.progress += 1;
         // Whether it waits for the other CTA to do the same is left open.
         match ctas.peer(own) {

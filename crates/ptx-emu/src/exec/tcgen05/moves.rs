@@ -3,6 +3,8 @@
 use super::super::adversary::Delivery;
 use super::super::cluster::{Cluster, Flow};
 use super::super::convert::pool;
+use super::super::door::{Act, Agent};
+use super::super::signal::Signal;
 use super::super::sync::illegal;
 use super::super::warp::{V32, Warp};
 use super::tmem::{POISON, Reach, split};
@@ -180,8 +182,19 @@ impl Cluster<'_> {
         false
     }
 
+    fn pass_move(&mut self, w: &Warp, mask: u32, tile: &Rectangle, act: Act) {
+        if self.ear.is_none() {
+            return;
+        }
+        for reach in tile.reaches() {
+            let who = (Agent::Thread, w.origin(mask));
+            self.pass_tensor(who, w.cta as usize, &reach, act);
+        }
+    }
+
     pub(super) fn tmem_load(&mut self, w: &mut Warp, mask: u32, op: &TmemMove) -> Checked<Flow> {
         let from = self.rectangle(w, mask, op)?;
+        self.pass_move(w, mask, &from, Act::Read);
         let registers = usize::from(op.regs.len);
         let values = match self.meets_work(w, &from) {
             true => Some(vec![V32([POISON; 32]); registers].into_boxed_slice()),
@@ -205,6 +218,7 @@ impl Cluster<'_> {
 
     pub(super) fn tmem_store(&mut self, w: &mut Warp, mask: u32, op: &TmemMove) -> Checked<Flow> {
         let to = self.rectangle(w, mask, op)?;
+        self.pass_move(w, mask, &to, Act::Write);
         let slots = pool(self.env.program, op.regs);
         let value = |slot: &Slot| match slot {
             Slot::W32(r) => V32(*w.get(*r)),
@@ -237,6 +251,7 @@ impl Cluster<'_> {
             "tcgen05.wait::ld"
         };
         whole_warp(w, mask, what)?;
+        self.signal(w.origin(mask), Signal::TmemWait { store });
         let program = self.env.program;
         let tmem = &mut self.ctas[w.cta as usize].tmem;
         if store {

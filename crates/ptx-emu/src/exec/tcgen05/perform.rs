@@ -70,7 +70,7 @@ impl Cluster<'_> {
             }
             Work::Shift => {
                 for cta in ctas {
-                    self.perform_shift(cta, &writes);
+                    self.perform_shift(from, cta, &writes);
                 }
                 Ok(())
             }
@@ -116,6 +116,7 @@ impl Cluster<'_> {
             }
             self.pass_operand(from, cta, &multiply.b, form.n / form.ctas);
             self.check_inputs(from, cta, multiply, writes);
+            self.pass_product(from, cta, multiply, writes);
         }
         let sources: Vec<(Source<'_>, Matrix, &[u8])> = ctas
             .clone()
@@ -170,10 +171,52 @@ impl Cluster<'_> {
         Ok(())
     }
 
+    /// The tensor memory of a product at the door.
+    fn pass_product(&mut self, from: Origin, cta: usize, multiply: &Multiply, writes: &Reach) {
+        if self.ear.is_none() {
+            return;
+        }
+        let who = (Agent::TensorCore, from);
+        for (_, reach) in reads_of(multiply, writes) {
+            self.pass_tensor(who, cta, &reach, Act::Read);
+        }
+        let act = match multiply.product.accumulate {
+            true => Act::Update,
+            false => Act::Write,
+        };
+        let enabled = Reach {
+            lanes: writes.lanes & !multiply.disabled[cta & 1],
+            ..writes.clone()
+        };
+        self.pass_tensor(who, cta, &enabled, act);
+    }
+
+    /// Tensor memory at the door.
+    pub(super) fn pass_tensor(
+        &mut self,
+        (agent, from): (Agent, Origin),
+        cta: usize,
+        reach: &Reach,
+        act: Act,
+    ) {
+        let columns = &reach.columns;
+        self.pass(&Visit {
+            agent,
+            from,
+            act,
+            order: Order::Weak,
+            room: Room::Tensor { cta: cta as u32 },
+            bytes: Bytes::Columns {
+                first: columns.start,
+                count: columns.end - columns.start,
+                lanes: reach.lanes,
+            },
+        });
+    }
+
     /// Remarks on what a product reads that nobody has written.
     fn check_inputs(&mut self, from: Origin, cta: usize, multiply: &Multiply, writes: &Reach) {
         let tmem = &self.ctas[cta].tmem;
-        let form = &multiply.product.form;
         if multiply.product.accumulate
             && let Some(column) = tmem.unwritten(writes)
         {
@@ -184,44 +227,9 @@ impl Cluster<'_> {
             self.remark(from, what);
             return;
         }
-        let mut reads: Vec<(&str, Reach)> = Vec::new();
-        if form.scaling.is_some() {
-            let counts = [form.rows().div_ceil(32), form.columns().div_ceil(32)];
-            for (name, i) in [("A's scales", 0), ("B's scales", 1)] {
-                let first = multiply.at.scales[i];
-                let columns = first..first + counts[i];
-                // The rows of a last, partial column.
-                let rows = if i == 0 { form.rows() } else { form.columns() };
-                let lanes = match rows % 32 {
-                    0 => u128::MAX,
-                    some => ((1u128 << some) - 1) * 0x0000_0001_0000_0001_0000_0001_0000_0001,
-                };
-                let partial = columns.end - 1..columns.end;
-                let whole = columns.start..columns.end - 1;
-                reads.push((
-                    name,
-                    Reach {
-                        columns: whole,
-                        lanes: u128::MAX,
-                    },
-                ));
-                reads.push((
-                    name,
-                    Reach {
-                        columns: partial,
-                        lanes,
-                    },
-                ));
-            }
-        }
-        if let OperandA::Tmem { column, .. } = multiply.a {
-            let columns = column..column + 8;
-            let lanes = writes.lanes;
-            reads.push(("A", Reach { columns, lanes }));
-        }
         let missing =
             |(name, reach): &(&str, Reach)| Some((name.to_string(), tmem.unwritten(reach)?));
-        if let Some((name, column)) = reads.iter().find_map(missing) {
+        if let Some((name, column)) = reads_of(multiply, writes).iter().find_map(missing) {
             let what = format!(
                 "tcgen05.mma reads {name} from column {column} of tensor memory, which nobody has \
                  written in all lanes"
@@ -299,6 +307,7 @@ impl Cluster<'_> {
             }
         }
         own.tmem.mark(writes, true);
+        self.pass_tensor((Agent::TensorCore, from), cta, writes, Act::Write);
         chunks.sort_unstable();
         let mut rest = &chunks[..];
         while let [first, ..] = *rest {
@@ -314,7 +323,8 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    fn perform_shift(&mut self, cta: usize, writes: &Reach) {
+    fn perform_shift(&mut self, from: Origin, cta: usize, writes: &Reach) {
+        self.pass_tensor((Agent::TensorCore, from), cta, writes, Act::Update);
         let first = writes.lanes.trailing_zeros() as usize;
         let tmem = &mut self.ctas[cta].tmem;
         for column in writes.columns.clone() {
@@ -322,6 +332,47 @@ impl Cluster<'_> {
             lanes.copy_within(1.., 0);
         }
     }
+}
+
+/// What a product reads of tensor memory but its own D.
+fn reads_of(multiply: &Multiply, writes: &Reach) -> Vec<(&'static str, Reach)> {
+    let form = &multiply.product.form;
+    let mut reads: Vec<(&str, Reach)> = Vec::new();
+    if form.scaling.is_some() {
+        let counts = [form.rows().div_ceil(32), form.columns().div_ceil(32)];
+        for (name, i) in [("A's scales", 0), ("B's scales", 1)] {
+            let first = multiply.at.scales[i];
+            let columns = first..first + counts[i];
+            // The rows of a last, partial column.
+            let rows = if i == 0 { form.rows() } else { form.columns() };
+            let lanes = match rows % 32 {
+                0 => u128::MAX,
+                some => ((1u128 << some) - 1) * 0x0000_0001_0000_0001_0000_0001_0000_0001,
+            };
+            let partial = columns.end - 1..columns.end;
+            let whole = columns.start..columns.end - 1;
+            reads.push((
+                name,
+                Reach {
+                    columns: whole,
+                    lanes: u128::MAX,
+                },
+            ));
+            reads.push((
+                name,
+                Reach {
+                    columns: partial,
+                    lanes,
+                },
+            ));
+        }
+    }
+    if let OperandA::Tmem { column, .. } = multiply.a {
+        let columns = column..column + 8;
+        let lanes = writes.lanes;
+        reads.push(("A", Reach { columns, lanes }));
+    }
+    reads
 }
 
 /// The words of lanes that are not to be written.

@@ -1,0 +1,281 @@
+//! Barriers of the CTA and the cluster, and mbarriers.
+
+use super::Sighting;
+use std::sync::Arc;
+
+use super::clock::Knowledge;
+use super::finding::{Hazard, Spot};
+use super::ledger::Ledger;
+use super::watcher::{Watcher, acquires, releases};
+use super::words::Side;
+use crate::exec::copy::{Origin, SharedAt};
+use crate::exec::door::{Act, Agent};
+use crate::exec::signal::{Step, Stuck};
+use crate::op::{Fence, FenceOrder, FencedBytes, Op, Order, Proxies, Scope};
+
+impl Watcher<'_> {
+    /// A barrier of the CTA or of the cluster.
+    pub(super) fn meets(&mut self, from: Origin, id: Option<u32>, over: u64, step: Step) {
+        let warp = self.ledger.strand(from);
+        let Ledger {
+            warps, named, all, ..
+        } = &mut self.ledger;
+        let meeting = match id {
+            Some(id) => named.entry((from.cta, id)).or_default(),
+            None => all,
+        };
+        let known = &mut warps[warp as usize].known;
+        match step {
+            Step::Arrive { order, .. } if releases(order) => meeting.arrive(over, known),
+            Step::Pass { order, .. } if acquires(order) => {
+                Arc::make_mut(known).join(meeting.passed(over));
+            }
+            _ => {}
+        }
+        self.ledger.step(warp);
+    }
+
+    pub(super) fn mbarrier(&mut self, from: Origin, at: SharedAt, over: u64, step: Step) {
+        let key = (at.cta, at.offset);
+        let warp = self.ledger.strand(from);
+        match step {
+            Step::Init { .. } => {
+                self.ends(from, at);
+                self.ledger.init(from, at);
+                return;
+            }
+            Step::Inval => {
+                self.ends(from, at);
+                self.ledger.barriers.remove(&key);
+                return;
+            }
+            _ => {}
+        }
+        if !self.ledger.barriers.contains_key(&key) {
+            return;
+        }
+        self.initialised(from, at);
+        if from.work == 0 {
+            let now = self.ledger.warps[warp as usize].step;
+            if let Some(barrier) = self.ledger.barriers.get_mut(&key) {
+                barrier.users.insert(warp, (now, from));
+            }
+        }
+        match step {
+            Step::Complete { .. } if from.work != 0 => self.completes(from, at, over),
+            Step::Arrive { order, .. } if from.work != 0 => {
+                self.settled(from, at, over);
+                let work = from.work as u32;
+                self.ledger.arrives(work, key, over, releases(order));
+            }
+            Step::Arrive { order, .. } => {
+                self.settled(from, at, over);
+                let known = self.ledger.warps[warp as usize].known.clone();
+                if let Some(barrier) = self.ledger.barriers.get_mut(&key) {
+                    match releases(order) {
+                        true => barrier.meeting.arrive(over, &known),
+                        false => barrier.meeting.arrive(over, &Knowledge::default()),
+                    }
+                }
+                self.ledger.step(warp);
+            }
+            Step::Pass { order, parity } => self.passes(from, at, over, (order, parity)),
+            Step::Excess { expected } => {
+                let detail = format!("it was initialised for {expected}");
+                self.at_barrier(Hazard::BarrierCount, from, at, detail);
+            }
+            _ => {}
+        }
+    }
+
+    /// Something about a barrier, with the place where it was initialised.
+    fn at_barrier(&self, hazard: Hazard, from: Origin, at: SharedAt, detail: String) {
+        let here = Side::new(Agent::Thread, Act::Update, from);
+        let barrier = self.ledger.barriers.get(&(at.cta, at.offset));
+        let made = barrier.map(|barrier| Side::new(Agent::Thread, Act::Write, barrier.made_at));
+        let sighting = Sighting {
+            there: made,
+            ..Sighting::one(hazard, here)
+        };
+        let spot = self.detector.shared_spot(at.cta, at.offset);
+        self.report(sighting.at(Spot { detail, ..spot }));
+    }
+
+    /// Whoever uses a barrier knows that it was initialised; strictly, a fence must have told
+    /// copies, tensor cores and other CTAs.
+    fn initialised(&self, from: Origin, at: SharedAt) {
+        let Some(barrier) = self.ledger.barriers.get(&(at.cta, at.offset)) else {
+            return;
+        };
+        let (maker, step) = barrier.maker;
+        let known = self.ledger.knowledge(self.ledger.actor(from));
+        let unaware = known.is_some_and(|known| known.own.generic.at(maker) < step);
+        let own = from.work == 0 && self.ledger.strand(from) == maker;
+        let away = from.work != 0 || from.cta != barrier.made_at.cta;
+        let unfenced = self.detector.strict && away && !barrier.fenced;
+        if !own && (unaware || unfenced) {
+            let detail = match unaware {
+                true => "",
+                false => "no fence.mbarrier_init",
+            };
+            self.at_barrier(Hazard::BarrierInit, from, at, detail.to_owned());
+        }
+    }
+
+    /// A fence behind which barriers that were initialised are seen by all.
+    pub(super) fn tell_of_barriers(&mut self, warp: u32, fence: Fence) {
+        let wide = fence.scope.is_none_or(|scope| scope != Scope::Cta);
+        let tells = match fence.between {
+            Proxies::GenericAsync => fence.over != FencedBytes::Global,
+            Proxies::Generic => wide && fence.order != FenceOrder::Acquire,
+            Proxies::Alias | Proxies::GenericTensormap => false,
+        };
+        if !tells {
+            return;
+        }
+        for key in std::mem::take(&mut self.ledger.warps[warp as usize].unfenced) {
+            if let Some(barrier) = self.ledger.barriers.get_mut(&key) {
+                barrier.fenced = true;
+            }
+        }
+    }
+
+    /// Strictly, whoever arrives knows that the phase before is over: else its arrival may have
+    /// been counted there.
+    fn settled(&self, from: Origin, at: SharedAt, over: u64) {
+        let Some(barrier) = self.ledger.barriers.get(&(at.cta, at.offset)) else {
+            return;
+        };
+        let known = self.ledger.knowledge(self.ledger.actor(from));
+        let known = known.map_or(u32::MAX, |known| known.own.generic.at(barrier.strand));
+        if self.detector.strict && u64::from(known) < over {
+            let detail = format!("an arrival in phase {over}, by one who knew of {known}");
+            self.at_barrier(Hazard::BarrierCount, from, at, detail);
+        }
+    }
+
+    /// A copy signals a barrier.
+    fn completes(&mut self, from: Origin, at: SharedAt, over: u64) {
+        let work = from.work as u32;
+        let Some(barrier) = self.ledger.barriers.get(&(at.cta, at.offset)) else {
+            return;
+        };
+        let strand = barrier.strand;
+        self.ledger.signals(work, strand, over);
+        let awaited = self.ledger.works.get(work).and_then(|work| work.awaited);
+        if let Some((barrier, issued)) = awaited
+            && barrier == at
+            && issued != over
+        {
+            let here = Side::new(Agent::BulkCopy, Act::Write, from);
+            let place = self.detector.shared_spot(at.cta, at.offset);
+            let detail = format!("issued in phase {issued}, signalled in phase {over}");
+            self.report(Sighting::one(Hazard::ExpectTx, here).at(Spot { detail, ..place }));
+        }
+    }
+
+    /// A wait at an mbarrier goes through.
+    fn passes(&mut self, from: Origin, at: SharedAt, over: u64, (order, parity): (Order, bool)) {
+        let warp = self.ledger.strand(from);
+        let key = (at.cta, at.offset);
+        let Some(barrier) = self.ledger.barriers.get(&key) else {
+            return;
+        };
+        let known = &self.ledger.warps[warp as usize].known.own.generic;
+        let before = known.at(barrier.strand);
+        if parity && over as u32 >= before + 2 {
+            let detail = format!("phase {over} is over, and {before} when it last looked");
+            self.at_barrier(Hazard::ParityLap, from, at, detail);
+        }
+        if acquires(order) {
+            self.ledger.learn(warp, key, over);
+        }
+    }
+
+    /// A barrier is initialised anew or invalidated: nobody may still use it.
+    fn ends(&self, from: Origin, at: SharedAt) {
+        let Some(old) = self.ledger.barriers.get(&(at.cta, at.offset)) else {
+            return;
+        };
+        let warp = self.ledger.strand(from);
+        let known = &self.ledger.warps[warp as usize].known.own.generic;
+        let users = old.users.iter();
+        let using = users
+            .filter(|(user, (step, _))| **user != warp && known.at(**user) < *step)
+            .min_by_key(|(user, _)| **user);
+        if let Some((_, (_, user))) = using {
+            let here = Side::new(Agent::Thread, Act::Write, from);
+            let there = Side::new(Agent::Thread, Act::Read, *user);
+            let sighting = Sighting::two(Hazard::BarrierInUse, here, there);
+            self.report(sighting.at(self.detector.shared_spot(at.cta, at.offset)));
+        }
+    }
+
+    /// A barrier that asks for whole warps.
+    pub(super) fn whole_warp(&self, from: Origin, id: u32, count: u32) {
+        let inst = self.detector.program.insts.get(from.pc as usize);
+        let aligned = inst.is_some_and(|inst| matches!(inst.op, Op::Bar { aligned: true, .. }));
+        if aligned && count < 32 {
+            let here = Side::new(Agent::Thread, Act::Read, from);
+            let detail = format!("lanes {:#010x} are missing", !from.lanes);
+            let sighting = Sighting::one(Hazard::PartialWarp, here);
+            self.report(sighting.at(named(id, detail)));
+        }
+    }
+
+    /// Nobody can go on: what this warp waits for will never come.
+    pub(super) fn stuck(&self, from: Origin, on: Stuck) {
+        let here = Side::new(Agent::Thread, Act::Read, from);
+        match on {
+            Stuck::Mbarrier {
+                at,
+                bytes,
+                arrivals: 0,
+                ..
+            } => {
+                let detail = match bytes > 0 {
+                    true => format!("{bytes} bytes were expected that never came"),
+                    false => format!("{} bytes came that were not expected", -bytes),
+                };
+                self.at_barrier(Hazard::ExpectTx, from, at, detail);
+            }
+            Stuck::Mbarrier {
+                at,
+                arrivals,
+                expected,
+                ..
+            } => {
+                let detail = format!("{arrivals} of {expected} arrivals are missing");
+                self.at_barrier(Hazard::BarrierCount, from, at, detail);
+            }
+            Stuck::Bar {
+                id,
+                arrived,
+                expected,
+            } => {
+                let detail = format!("{arrived} of {expected} threads have come");
+                let sighting = Sighting::one(Hazard::BarrierCount, here);
+                self.report(sighting.at(named(id, detail)));
+            }
+            Stuck::Registers { count, free } => {
+                let spot = Spot {
+                    space: "register",
+                    detail: format!("setmaxnreg.inc to {count} of every thread, {free} are free"),
+                    ..Spot::default()
+                };
+                let sighting = Sighting::one(Hazard::RegisterBudget, here);
+                self.report(sighting.at(spot));
+            }
+        }
+    }
+}
+
+/// A barrier of the CTA.
+fn named(id: u32, detail: String) -> Spot {
+    Spot {
+        space: "barrier",
+        name: id.to_string(),
+        detail,
+        ..Spot::default()
+    }
+}

@@ -1,0 +1,110 @@
+//! Tensor memory: who wrote each column last, in sixteen lanes at a time, and who has read it
+//! since. What a warp loads or stores is under way until it waits for it; what it gives the tensor
+//! core is taken in order and over with a commit.
+
+use super::Sighting;
+use super::finding::Hazard;
+use super::shadow::{Actor, Met, Trace, WHOLE};
+use super::watcher::{Watcher, asked_once, judge};
+use super::words::Side;
+use crate::exec::door::{Act, Bytes, Visit};
+
+/// Pieces of a column that are told apart.
+const BLOCKS: u32 = 8;
+const LANES: u32 = 128 / BLOCKS;
+
+impl Watcher<'_> {
+    pub(super) fn hear_tensor(&mut self, visit: &Visit<'_>, cta: u32) {
+        let Bytes::Columns {
+            first,
+            count,
+            lanes,
+        } = visit.bytes
+        else {
+            return;
+        };
+        let ledger = &self.ledger;
+        let issuer = ledger.actor(visit.from);
+        let Some(known) = ledger.knowledge(issuer).cloned() else {
+            return;
+        };
+        let own = ledger.strand(visit.from);
+        let (actor, step) = match (issuer, visit.act) {
+            (Actor::Warp(warp), Act::Free) => (issuer, ledger.warps[warp as usize].step),
+            (Actor::Warp(warp), act) => {
+                let waits = ledger.warps[warp as usize].moves[usize::from(act.writes())];
+                (Actor::Warp(ledger.moves(warp, act.writes())), waits + 1)
+            }
+            (Actor::Work(_), _) => (issuer, 0),
+        };
+        let strict = self.detector.strict;
+        let judged = |old: &Trace, write: bool| match (old.actor, actor) {
+            (old, new) if old == new => true,
+            (Actor::Work(old), Actor::Work(new)) if ledger.queued_before(old, new) => true,
+            (Actor::Warp(strand), _)
+                if ledger.strands.place(strand) == ledger.strands.place(own) =>
+            {
+                ledger.over(&known.own.generic, old, write, cta)
+            }
+            _ => {
+                let clock = match strict {
+                    true => &known.own.proxied[2],
+                    false => &known.own.generic,
+                };
+                ledger.over(clock, old, write, cta)
+            }
+        };
+        let over = asked_once(judged);
+        let shadow = &mut self.tensor[cta as usize];
+        let mut met: Option<(Met, u32, u32)> = None;
+        for column in first..first + count {
+            for block in 0..BLOCKS {
+                if lanes >> (block * LANES) & 0xffff == 0 {
+                    continue;
+                }
+                let word = column * BLOCKS + block;
+                let new = Trace {
+                    actor,
+                    step,
+                    pc: visit.from.pc,
+                    lane: 0,
+                    bytes: WHOLE,
+                    strength: 0,
+                };
+                let read = match visit.act {
+                    Act::Read | Act::Update => shadow.read(word, new, &over),
+                    Act::Write | Act::Free => None,
+                };
+                let written = match visit.act {
+                    Act::Read => None,
+                    _ => shadow.write(word, new, &over).met,
+                };
+                if let (None, Some(what)) = (&met, read.or(written)) {
+                    met = Some((what, column, block * LANES));
+                }
+            }
+        }
+        let Some((met, column, lane)) = met else {
+            return;
+        };
+        let here = Side::new(visit.agent, visit.act, visit.from);
+        let spot = self.detector.tensor_spot(cta, column, lane);
+        let sighting = match met {
+            Met::Nothing => Some(Sighting::one(Hazard::UninitialisedTensor, here)),
+            met => judge(ledger, met, here, |old, wrote| {
+                match ledger.over(&known.own.generic, old, wrote, cta) {
+                    true => Hazard::TensorFence,
+                    false => Hazard::Race,
+                }
+            }),
+        };
+        if let Some(sighting) = sighting {
+            self.report(sighting.at(spot));
+        }
+    }
+
+    /// Columns that were allocated hold nothing.
+    pub(super) fn allocates(&mut self, cta: u32, first: u32, columns: u32) {
+        self.tensor[cta as usize].forget(first * BLOCKS..(first + columns) * BLOCKS);
+    }
+}

@@ -1,0 +1,138 @@
+//! Barriers that are used before they are made, too often, or by too few.
+
+use super::*;
+
+#[test]
+fn a_barrier_is_used_before_it_is_known_to_be_there() {
+    Planted::new(
+        Hazard::BarrierInit,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [%r5], 128; //there
+         fence.mbarrier_init.release.cluster;
+         READY: <<bar.sync 0;||nanosleep.u32 1000;>>
+         mbarrier.arrive.shared.b64 %rd5, [%r5]; //here
+         WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 0; @!%p2 bra WAIT;",
+    )
+    .check();
+}
+
+#[test]
+fn a_barrier_is_made_anew_while_others_use_it() {
+    Planted::new(
+        Hazard::BarrierInUse,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [%r5], 128; fence.mbarrier_init.release.cluster;
+         READY: bar.sync 0;
+         mbarrier.arrive.shared.b64 %rd5, [%r5];
+         WAIT:
+         mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 0; //there
+         @!%p2 bra WAIT;
+         <<bar.sync 0;>> @%p1 bra END;
+         mbarrier.inval.shared.b64 [%r5]; //here
+         END:",
+    )
+    .check();
+}
+
+#[test]
+fn a_barrier_gets_more_arrivals_than_it_was_made_for() {
+    // One warp is in time, the other comes a phase too late: its word may not be there.
+    Planted::new(
+        Hazard::BarrierCount,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [%r5], <<2||1>>; //there
+         fence.mbarrier_init.release.cluster;
+         READY: bar.sync 0;
+         setp.ne.u32 %p3, %r19, 0; setp.ge.u32 %p4, %r1, 64; or.pred %p3, %p3, %p4; @%p3 bra ARRIVED;
+         mbarrier.arrive.shared.b64 %rd5, [%r5]; //here
+         ARRIVED:",
+    )
+    .strict()
+    .check();
+}
+
+#[test]
+fn a_barrier_waits_for_arrivals_that_never_come() {
+    let found = Planted::new(
+        Hazard::BarrierCount,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [%r5], <<128||129>>; //there
+         fence.mbarrier_init.release.cluster;
+         READY: bar.sync 0;
+         mbarrier.arrive.shared.b64 %rd5, [%r5];
+         WAIT:
+         mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 0; //here
+         @!%p2 bra WAIT;",
+    )
+    .check();
+    assert_eq!(found.at.detail, "1 of 129 arrivals are missing");
+}
+
+#[test]
+fn a_barrier_expects_more_bytes_than_come() {
+    let found = Planted::new(
+        Hazard::ExpectTx,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [%r5], 1; //there
+         fence.mbarrier_init.release.cluster;
+         mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r5], <<512||768>>;
+         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd8], 512, [%r5];
+         READY: bar.sync 0;
+         WAIT:
+         mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 0; //here
+         @!%p2 bra WAIT;",
+    )
+    .check();
+    assert_eq!(found.at.detail, "256 bytes were expected that never came");
+}
+
+#[test]
+fn a_copy_is_counted_in_the_wrong_phase() {
+    // The phase is over with the copy that comes first; the other one belongs to nobody.
+    Planted::new(
+        Hazard::ExpectTx,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [%r5], 1; fence.mbarrier_init.release.cluster;
+         mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r5], <<1024||512>>;
+         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd8], 512, [%r5]; \
+         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4+512], [%rd8+512], 512, [%r5]; //here
+         READY: bar.sync 0;
+         WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 0; @!%p2 bra WAIT;",
+    )
+    .check();
+}
+
+#[test]
+fn a_parity_is_lapped() {
+    // The producer does not wait for the reader, who cannot tell the first phase from the third.
+    Planted::new(
+        Hazard::ParityLap,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [%r5], 1; //there
+         fence.mbarrier_init.release.cluster;
+         READY: bar.sync 0; mov.u32 %r7, 0;
+         @%p1 bra OTHERS;
+         PHASE: mbarrier.arrive.shared.b64 %rd5, [%r5]; add.u32 %r7, %r7, 1;
+         setp.lt.u32 %p2, %r7, <<1||3>>; @%p2 bra PHASE;
+         OTHERS: nanosleep.u32 100000;
+         WAIT:
+         mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 0; //here
+         @!%p2 bra WAIT;",
+    )
+    .check();
+}
+
+#[test]
+fn a_barrier_is_reached_by_a_part_of_a_warp() {
+    let found = Planted::new(
+        Hazard::PartialWarp,
+        "setp.ge.u32 %p1, %r19, <<32||16>>; @%p1 bra APART;
+         barrier.sync.aligned 1, 128; //here
+         bra MET;
+         APART: barrier.sync 1, 128;
+         MET:",
+    )
+    .check();
+    assert_eq!(found.at.name, "1");
+    assert!(found.at.detail.contains("0xffff0000"), "{found}");
+}

@@ -1,0 +1,100 @@
+//! Registers and tiles of products.
+
+use super::*;
+
+/// Fills the tile, and makes `%rd4` its descriptor.
+const TILE: &str = "mov.u32 %r7, 0; mov.u32 %r8, 0; shl.b32 %r6, %r1, 4; add.u32 %r6, %r6, %r4;
+         FILL: st.shared.v4.u32 [%r6], {%r7,%r7,%r7,%r7}; add.u32 %r6, %r6, 2048;
+         add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 8; @%p1 bra FILL;
+         fence.proxy.async.shared::cta; bar.sync 0;";
+
+fn product(body: &str) -> &'static str {
+    let text = body.replace("TILE", TILE).replace(
+        "WGMMA",
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, %rd4, %rd4,",
+    );
+    Box::leak(text.into_boxed_str())
+}
+
+const PLAIN: &str = "cvt.u64.u32 %rd4, %r4; shr.u64 %rd4, %rd4, 4;
+         or.b64 %rd4, %rd4, 0x0000000800080000;";
+
+#[test]
+fn an_accumulator_is_read_while_the_product_is_under_way() {
+    let body = format!(
+        "TILE {PLAIN} wgmma.fence.sync.aligned;
+         WGMMA 0, 1, 1, 0, 0; //there
+         wgmma.commit_group.sync.aligned; <<wgmma.wait_group.sync.aligned 0;>>
+         cvt.rzi.u32.f32 %r7, %f3; //here
+         st.global.u32 [%rd3], %r7; wgmma.wait_group.sync.aligned 0;"
+    );
+    Planted::new(Hazard::HeldRegister, product(&body)).check();
+}
+
+#[test]
+fn an_accumulator_is_changed_without_a_fence() {
+    let body = format!(
+        "TILE {PLAIN} mov.f32 %f0, 0f00000000; mov.f32 %f2, %f0; mov.f32 %f3, %f0;
+         <<||wgmma.fence.sync.aligned;>>
+         mul.f32 %f1, %f0, %f0; //there
+         <<wgmma.fence.sync.aligned;>>
+         WGMMA 1, 1, 1, 0, 0; //here
+         wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+         cvt.rzi.u32.f32 %r7, %f3; st.global.u32 [%rd3], %r7;"
+    );
+    Planted::new(Hazard::WgmmaFence, product(&body)).check();
+}
+
+#[test]
+fn a_tile_is_filled_again_while_it_is_read() {
+    let body = format!(
+        "TILE {PLAIN} wgmma.fence.sync.aligned;
+         WGMMA 0, 1, 1, 0, 0; //there
+         wgmma.commit_group.sync.aligned; <<wgmma.wait_group.sync.aligned 0; bar.sync 0;>>
+         mov.u32 %r7, 0;
+         st.shared.u32 [%r2], %r7; //here
+         wgmma.wait_group.sync.aligned 0;"
+    );
+    Planted::new(Hazard::Race, product(&body)).check();
+}
+
+#[test]
+fn a_tile_does_not_begin_where_its_pattern_does() {
+    let body = "TILE add.u32 %r6, %r4, <<1024||1152>>; cvt.u64.u32 %rd4, %r6;
+         shr.u64 %rd4, %rd4, 4; or.b64 %rd4, %rd4, 0x4000004000010000; wgmma.fence.sync.aligned;
+         WGMMA 0, 1, 1, 0, 0; //here
+         wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+         cvt.rzi.u32.f32 %r7, %f3; st.global.u32 [%rd3], %r7;";
+    let planted = Planted::new(Hazard::MisalignedAtom, product(body)).strict();
+    let found = planted.check();
+    assert!(found.at.detail.contains("1024 bytes"), "{found}");
+    // The hardware reads by addresses alone, and so it is not said unless asked for.
+    let lenient = Planted::new(Hazard::MisalignedAtom, product(body));
+    assert!(lenient.run(false, 0).0.all.is_empty());
+}
+
+#[test]
+fn a_register_has_no_value() {
+    Planted::new(
+        Hazard::UninitialisedRegister,
+        "<<mov.u32 %r9, 1;>>
+         add.u32 %r10, %r9, %r1; //here
+         st.global.u32 [%rd3], %r10;",
+    )
+    .check();
+}
+
+#[test]
+fn a_warp_takes_registers_that_nobody_gives_back() {
+    let found = Planted::new(
+        Hazard::RegisterBudget,
+        "setp.ge.u32 %p1, %r1, 128; @%p1 bra MORE;
+         <<setmaxnreg.dec.sync.aligned.u32 24;>> bra END;
+         MORE:
+         setmaxnreg.inc.sync.aligned.u32 232; //here
+         END: bar.sync 0;",
+    )
+    .on(Launch::new("k").block([256, 1, 1]).registers(128))
+    .check();
+    assert!(found.at.detail.contains("232"), "{found}");
+}

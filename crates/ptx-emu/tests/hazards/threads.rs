@@ -1,0 +1,140 @@
+//! Threads, copies and CTAs that do not wait for each other.
+
+use super::*;
+
+fn two_ctas() -> Launch {
+    Launch::new("k").grid([2, 1, 1]).block([32, 1, 1])
+}
+
+#[test]
+fn a_barrier_is_missing() {
+    let found = Planted::new(
+        Hazard::Race,
+        "st.shared.u32 [%r2], %r1; //there
+         <<bar.sync 0;>> xor.b32 %r3, %r2, 128;
+         ld.shared.u32 %r7, [%r3]; //here
+         st.global.u32 [%rd3], %r7;",
+    )
+    .check();
+    assert_eq!((found.at.space, found.at.name.as_str()), ("shared", "tile"));
+    assert!(found.remedy.contains("__syncthreads()"), "{found}");
+}
+
+#[test]
+fn a_copy_is_not_waited_for() {
+    let found = Planted::new(
+        Hazard::Race,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [%r5], 1; fence.mbarrier_init.release.cluster;
+         mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r5], 512;
+         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd8], 512, [%r5]; //there
+         READY: bar.sync 0;
+         <<WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 0; @!%p2 bra WAIT;>>
+         ld.shared.u32 %r7, [%r2]; //here
+         st.global.u32 [%rd3], %r7;",
+    )
+    .check();
+    assert!(found.missing.contains("nobody waited"), "{found}");
+}
+
+#[test]
+fn a_proxy_fence_is_missing() {
+    Planted::new(
+        Hazard::ProxyFence,
+        "st.shared.u32 [%r2], %r1; //there
+         <<fence.proxy.async.shared::cta;>> bar.sync 0;
+         setp.ne.u32 %p1, %r1, 0; @%p1 bra END;
+         cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r4], 512; //here
+         cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; END:",
+    )
+    .check();
+}
+
+#[test]
+fn two_ctas_write_the_same_word() {
+    let found = Planted::new(
+        Hazard::Race,
+        "mov.u32 %r6, %ctaid.x; mul.wide.u32 %rd4, %r6, <<128||0>>; add.s64 %rd3, %rd3, %rd4;
+         setp.ne.u32 %p1, %r6, 0; @%p1 bra OTHER;
+         st.global.u32 [%rd3], %r1; //there
+         bra END;
+         OTHER:
+         st.global.u32 [%rd3], %r1; //here
+         END:",
+    )
+    .on(two_ctas())
+    .check();
+    assert_eq!((found.at.space, found.at.name.as_str()), ("global", "out"));
+    let there = found.there.expect("two sides").place;
+    assert_ne!(found.here.place.cta, there.cta);
+}
+
+#[test]
+fn a_release_does_not_reach_the_other_cta() {
+    Planted::new(
+        Hazard::Scope,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra END; mov.u32 %r6, %ctaid.x; mov.u32 %r7, 1;
+         setp.ne.u32 %p2, %r6, 0; @%p2 bra READ;
+         st.global.u32 [%rd1+64], %r1;
+         st.release.<<gpu||cta>>.global.u32 [%rd1+128], %r7; //there
+         bra END;
+         READ:
+         ld.acquire.gpu.global.u32 %r7, [%rd1+128]; //here
+         setp.eq.u32 %p3, %r7, 0; @%p3 bra READ;
+         ld.global.u32 %r8, [%rd1+64]; st.global.u32 [%rd1+256], %r8; END:",
+    )
+    .on(two_ctas())
+    .check();
+}
+
+#[test]
+fn a_fence_does_not_reach_the_other_cta() {
+    Planted::new(
+        Hazard::Scope,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra END; mov.u32 %r6, %ctaid.x; mov.u32 %r7, 1;
+         setp.ne.u32 %p2, %r6, 0; @%p2 bra READ;
+         st.global.u32 [%rd1+64], %r1;
+         fence.acq_rel.<<gpu||cta>>; //there
+         st.relaxed.gpu.global.u32 [%rd1+128], %r7;
+         bra END;
+         READ:
+         ld.relaxed.gpu.global.u32 %r7, [%rd1+128]; //here
+         setp.eq.u32 %p3, %r7, 0; @%p3 bra READ;
+         fence.acq_rel.gpu;
+         ld.global.u32 %r8, [%rd1+64]; st.global.u32 [%rd1+256], %r8; END:",
+    )
+    .on(two_ctas())
+    .check();
+}
+
+#[test]
+fn shared_memory_is_read_that_nobody_wrote() {
+    Planted::new(
+        Hazard::UninitialisedShared,
+        "<<st.shared.u32 [%r2], %r1;>>
+         ld.shared.u32 %r7, [%r2]; //here
+         st.global.u32 [%rd3], %r7;",
+    )
+    .check();
+}
+
+#[test]
+fn a_slot_is_filled_again_before_it_was_read() {
+    // The second copy waits for the first, but not for anybody who reads it.
+    let found = Planted::new(
+        Hazard::Overwritten,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [%r5], 1; fence.mbarrier_init.release.cluster;
+         mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r5], 512;
+         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd8], 512, [%r5]; //there
+         W0: mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 0; @!%p2 bra W0;
+         <<ld.shared.u32 %r7, [%r4]; st.global.u32 [%rd1+4096], %r7; fence.proxy.async;>>
+         mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r5], 512;
+         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd8+512], 512, [%r5]; //here
+         W1: mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 1; @!%p2 bra W1;
+         READY: bar.sync 0;
+         ld.shared.u32 %r7, [%r2]; st.global.u32 [%rd3], %r7;",
+    )
+    .check();
+    assert!(found.missing.contains("never read"), "{found}");
+}
