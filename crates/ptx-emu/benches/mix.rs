@@ -1,7 +1,8 @@
 //! Speed on ten kernels of different kinds, as a compiler makes them with fast math: warp
 //! instructions per second on one core. Each is run once and compared with a result computed here
 //! before it is timed. The last lines are the fastest samples and their median, and how much longer
-//! each takes when all of its warps are traced.
+//! each takes when all of its warps are traced, and when all of its accesses are listened to for
+//! hazards, of which none may be found.
 //!
 //! `MIX_LEVEL=portable|avx2|avx512` picks a vector level below the machine's best.
 
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
 use ptx_emu::trace::Watch;
-use ptx_emu::{Config, DevicePtr, Launch, Level, Memory, Module, Params};
+use ptx_emu::{Config, DevicePtr, Launch, Level, Memory, Module, Params, Sanitize};
 
 /// A kernel, its memory and how to tell that it was right.
 struct Case {
@@ -407,6 +408,20 @@ impl Case {
         (report.counters.total_instructions(), cpu_time() - began)
     }
 
+    /// The same with everything listened to for hazards, of which there are none.
+    fn sanitize(&mut self, module: &Module) -> Duration {
+        for (at, before) in &self.outputs {
+            self.memory.write(*at, before).expect("in bounds");
+        }
+        let began = cpu_time();
+        let all = Sanitize::default();
+        let (ran, found) = self.launch.run_sanitized(module, &mut self.memory, &all);
+        let time = cpu_time() - began;
+        ran.expect("a correct kernel");
+        assert!(found.all.is_empty(), "{}: {:#?}", self.name, found.all);
+        time
+    }
+
     /// The same with everything traced: the time it takes.
     fn trace(&mut self, module: &Module) -> Duration {
         for (at, before) in &self.outputs {
@@ -456,7 +471,7 @@ fn main() {
     ];
     let mut criterion = Criterion::default().configure_from_args();
     let mut fastest: Vec<(&str, f64)> = Vec::new();
-    let mut slower: Vec<(&str, f64)> = Vec::new();
+    let mut slower: Vec<(&str, f64, f64)> = Vec::new();
     for case in cases {
         let mut case = case();
         let module = Module::load(case.ptx).expect("the benchmark's own PTX");
@@ -482,10 +497,11 @@ fn main() {
         group.finish();
         fastest.push((case.name, instructions as f64 / best.as_secs_f64() / 1e6));
         let traced = (0..5).map(|_| case.trace(&module)).min();
+        let sanitized = (0..3).map(|_| case.sanitize(&module)).min();
         let plain = (0..5).map(|_| case.run(&module).1).min();
-        if let (Some(traced), Some(plain)) = (traced, plain) {
-            let times = traced.as_secs_f64() / plain.as_secs_f64();
-            slower.push((case.name, times));
+        if let (Some(traced), Some(sanitized), Some(plain)) = (traced, sanitized, plain) {
+            let times = |slow: Duration| slow.as_secs_f64() / plain.as_secs_f64();
+            slower.push((case.name, times(traced), times(sanitized)));
         }
     }
     criterion.final_summary();
@@ -495,7 +511,9 @@ fn main() {
     fastest.sort_by(|a, b| a.1.total_cmp(&b.1));
     let median = (fastest[4].1 + fastest[5].1) / 2.0;
     println!("{:>10} {median:8.2} M warp instructions/s", "median");
-    for (name, times) in &slower {
-        println!("{name:>10} {times:8.2} times as long when traced");
+    for (name, traced, sanitized) in &slower {
+        println!(
+            "{name:>10} {traced:8.2} times as long when traced, {sanitized:.2} when listened to"
+        );
     }
 }

@@ -12,7 +12,9 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use ptx_emu::{Config, DevicePtr, Launch, Memory, MmaMode, Module, Params, Profile};
+use ptx_emu::{
+    Config, DevicePtr, Launch, Memory, MmaMode, Module, Params, Profile, Report, Sanitize,
+};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -344,7 +346,7 @@ fn run_triton(folder: &Path, kernel: &Kernel, seed: u64, mma_mode: MmaMode) -> O
         .pointer(scratch)
         .pointer(DevicePtr(0));
     let began = Instant::now();
-    Launch::new(kernel.entry)
+    let launch = Launch::new(kernel.entry)
         .grid([ctas, 1, 1])
         .block([32 * kernel.warps, 1, 1])
         .shared_bytes(shared)
@@ -355,11 +357,23 @@ fn run_triton(folder: &Path, kernel: &Kernel, seed: u64, mma_mode: MmaMode) -> O
             scoreboard: true,
             profile: Profile::B200,
             ..Config::default()
-        })
-        .run(&module, &mut memory)?;
+        });
+    run(&launch, &module, &mut memory)?;
     let found = floats(&memory, c, m * n, kernel.result)?;
     let what = format!("{} {m}x{n}x{k} {mma_mode:?}", kernel.file);
     compare(&what, &found, &product(&a, &b, [m, n, k]), 1e-3, began)
+}
+
+/// Runs a kernel, and says what it does that is right by luck.
+fn run(launch: &Launch, module: &Module, memory: &mut Memory) -> Result<Report, Box<dyn Error>> {
+    let (report, found) = launch.run_sanitized(module, memory, &Sanitize::default());
+    for finding in &found.all {
+        println!("{finding}");
+    }
+    match found.all.len() {
+        0 => Ok(report?),
+        count => Err(format!("{count} hazards").into()),
+    }
 }
 
 /// CUTLASS's own host code says how its kernel is launched, given where its operands lie.
@@ -407,7 +421,7 @@ fn cutlass(ptx: &str, host: &str, size: [&str; 3]) -> Outcome {
             return Err(format!("the host program said: {told}").into());
         };
         let began = Instant::now();
-        let report = Launch::new(&kernel)
+        let launch = Launch::new(&kernel)
             .grid([gx, gy, gz])
             .block([bx, by, bz])
             .cluster([cx, cy, cz])
@@ -420,8 +434,8 @@ fn cutlass(ptx: &str, host: &str, size: [&str; 3]) -> Outcome {
                 scoreboard: true,
                 profile: Profile::B200,
                 ..Config::default()
-            })
-            .run(&module, &mut memory)?;
+            });
+        let report = run(&launch, &module, &mut memory)?;
         if let Some(early) = report.early_read {
             println!("early read: {}", early.what);
         }
