@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::op::Program;
+use crate::report::Print;
 
 pub use crate::op::Frame;
 
@@ -18,6 +19,9 @@ pub struct Fault {
     pub seed: u64,
     /// What this CTA (or its cluster) read too early before, and may have gone astray by.
     pub early: Option<EarlyRead>,
+    /// What was printed by then, CTA after CTA: by all that ended before, and by the faulting
+    /// cluster itself.
+    pub printed: Vec<Print>,
 }
 
 /// Where a fault happened.

@@ -24,7 +24,8 @@
 //!   [`Profile`];
 //! - a [`Report`] with [`Counters`] comes back, or a [`LaunchError`]; a [`Fault`] is the kernel's;
 //! - [`Launch::run_traced`] also says what warps did, in the words of [`trace`];
-//! - [`Launch::run_sanitized`] also says what was right by luck: [`Findings`] of [`Hazard`]s.
+//! - [`Launch::run_sanitized`] also says what was right by luck: [`Findings`] of [`Hazard`]s;
+//! - [`Launch::run_watched`], who touched the bytes of [`Watchpoint`]s.
 //!
 //! Behind it, each room with one job: `front` reads PTX into a syntax tree that remembers lines
 //! and inlining; `lower` checks the tree and turns it into the predecoded program of `op`; `exec`
@@ -49,6 +50,7 @@ mod profile;
 mod report;
 mod tensor;
 pub mod trace;
+mod watchpoint;
 
 pub use config::Config;
 pub use counters::{CLASSES, Class, Counters};
@@ -61,6 +63,7 @@ pub use memory::{DevicePtr, Memory, MemoryError};
 pub use module::{Kernel, Module};
 pub use numeric::simd::Level;
 pub use profile::Profile;
-pub use report::Report;
+pub use report::{Print, Report};
 pub use tensor::tensormap::{Fill, Im2col, MapElement, TensorMap, TensorMapError, Tiled};
 pub use tensor::{Numerics as MmaMode, Swizzle};
+pub use watchpoint::{Touch, Touches, Watchpoint};

@@ -15,5 +15,16 @@ pub struct Report {
     /// The first read of something that was still on its way, which explains wrong results.
     pub early_read: Option<EarlyRead>,
     /// What the kernel printed, CTA after CTA; at most 1 MiB.
-    pub printed: String,
+    pub printed: Vec<Print>,
+}
+
+/// What one `printf` of one thread said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Print {
+    /// `%ctaid`
+    pub cta: [u32; 3],
+    /// `%tid`
+    pub thread: [u32; 3],
+    /// As formatted; a line only if the kernel ended it.
+    pub text: String,
 }

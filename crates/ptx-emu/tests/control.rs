@@ -380,10 +380,16 @@ fn kernels_print() {
         .run(&bench.module, &mut bench.memory)
         .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(
-        report.printed,
+        report
+            .printed
+            .iter()
+            .map(|print| print.text.as_str())
+            .collect::<String>(),
         "cta 0 thread 0:  0.00 hey ff|7   |-5 q %\n\
          cta 0 thread 1:  1.50 hey ff|7   |-5 q %\n\
          cta 1 thread 0:  0.00 hey ff|7   |-5 q %\n\
          cta 1 thread 1:  1.50 hey ff|7   |-5 q %\n"
     );
+    let last = report.printed.last().expect("four lines");
+    assert_eq!((last.cta, last.thread), ([1, 0, 0], [1, 0, 0]));
 }

@@ -441,3 +441,61 @@ fn what_cannot_be_launched_says_why() {
         })
     ));
 }
+
+#[test]
+fn watchpoints_name_who_touched_the_bytes() {
+    let module = kernel(
+        "mov.u32 %r2, %ctaid.x; mul.wide.u32 %rd4, %r2, 128; add.s64 %rd3, %rd3, %rd4;
+         st.global.u32 [%rd3], %r1;
+         ld.global.u32 %r3, [%rd1+1024];",
+    );
+    let mut memory = Memory::new();
+    let out = memory.alloc_named("out", 4096).unwrap();
+    let watch = |first: u64, reads| ptx_emu::Watchpoint {
+        bytes: out.0 + first..out.0 + first + 4,
+        reads,
+    };
+    let launch = warp().grid([2, 1, 1]).params(Params::new().pointer(out));
+    let asked = [
+        watch(128 + 20, false),
+        watch(1024, false),
+        watch(1024, true),
+        watch(2048, true),
+    ];
+    let (report, touches) = launch.run_watched(&module, &mut memory, &asked);
+    report.unwrap();
+    let writer = &touches[0].first[0];
+    assert_eq!((writer.place.cta, writer.place.lanes), ([1, 0, 0], 1 << 5));
+    assert_eq!(writer.deed, "a thread writes");
+    let times: Vec<u64> = touches.iter().map(|t| t.times).collect();
+    assert_eq!(times, [1, 0, 2, 0]);
+    let ctas: Vec<u32> = touches[2].first.iter().map(|t| t.place.cta[0]).collect();
+    assert_eq!(ctas, [0, 1]);
+}
+
+#[test]
+fn a_fault_keeps_what_was_printed_before_it() {
+    let text = ".visible .entry k(.param .u64 out) {
+        .reg .pred %p; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+        .param .b64 f; .param .b64 a; .param .b32 r;
+        mov.u32 %r1, %ctaid.x;
+        mov.u64 %rd1, words; cvta.global.u64 %rd2, %rd1; mov.u64 %rd3, 0;
+        st.param.b64 [f], %rd2; st.param.b64 [a], %rd3;
+        call.uni (r), vprintf, (f, a);
+        setp.ne.u32 %p, %r1, 1; @%p bra END;
+        st.global.u32 [%rd3], %r1;
+        END: ret; }";
+    let module = module(&format!(
+        ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);
+         .global .align 1 .b8 words[4] = {{104, 105, 10, 0}};\n{text}"
+    ));
+    let fault = fault(&module, Launch::new("k").grid([3, 1, 1]));
+    assert!(matches!(
+        fault.kind,
+        FaultKind::OutOfBounds { write: true, .. }
+    ));
+    let said = fault.printed.iter().map(|p| (p.cta[0], p.text.as_str()));
+    let said: Vec<(u32, &str)> = said.collect();
+    assert!(said.contains(&(1, "hi\n")), "{said:?}");
+    assert!(!said.contains(&(2, "hi\n")), "{said:?}");
+}

@@ -35,6 +35,7 @@ impl Cluster<'_> {
             place,
             seed: self.env.seed,
             early: self.early.as_deref().cloned(),
+            printed: Vec::new(),
         })
     }
 
@@ -195,6 +196,7 @@ impl Cluster<'_> {
             place: Place::of(self.env.program, pc, id, warp as u32, lanes),
             seed: self.env.seed,
             early: self.early.as_deref().cloned(),
+            printed: Vec::new(),
         })
     }
 

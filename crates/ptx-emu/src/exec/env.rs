@@ -114,6 +114,21 @@ impl Deadline {
     }
 }
 
+/// Coordinates of CTA `rank` of cluster `index`, of so many clusters: (cluster, within the cluster).
+fn coordinates(clusters: [u32; 3], sizes: [u32; 3], index: u64, rank: u32) -> ([u32; 3], [u32; 3]) {
+    let [nx, ny, _] = clusters.map(u64::from);
+    let cluster = [index % nx, index / nx % ny, index / (nx * ny)].map(|x| x as u32);
+    let [cx, cy, _] = sizes;
+    (cluster, [rank % cx, rank / cx % cy, rank / (cx * cy)])
+}
+
+/// `%ctaid` of CTA `rank` of cluster `index` of a grid.
+pub(crate) fn cta_id(grid: [u32; 3], sizes: [u32; 3], index: u64, rank: u32) -> [u32; 3] {
+    let clusters = std::array::from_fn(|i| grid[i] / sizes[i]);
+    let (cluster, within) = coordinates(clusters, sizes, index, rank);
+    std::array::from_fn(|i| cluster[i] * sizes[i] + within[i])
+}
+
 impl<'a> Env<'a> {
     pub(crate) fn new(setup: Setup<'a>) -> Self {
         let program = setup.program;
@@ -269,10 +284,7 @@ impl<'a> Env<'a> {
 
     /// Coordinates of CTA `rank` of cluster `index`: (cluster, within the cluster).
     fn coordinates(&self, index: u64, rank: u32) -> ([u32; 3], [u32; 3]) {
-        let [nx, ny, _] = self.clusters().map(u64::from);
-        let cluster = [index % nx, index / nx % ny, index / (nx * ny)].map(|x| x as u32);
-        let [cx, cy, _] = self.cluster;
-        (cluster, [rank % cx, rank / cx % cy, rank / (cx * cy)])
+        coordinates(self.clusters(), self.cluster, index, rank)
     }
 
     /// Index in the grid of a cluster's first CTA.

@@ -28,6 +28,7 @@ use super::env::Env;
 use super::print::Printed;
 use crate::counters::Counters;
 use crate::fault::{EarlyRead, Fault, FaultKind, Place};
+use crate::report::Print;
 use crate::trace::CtaTrace;
 
 /// Epochs in which nothing but waiting happened before the launch counts as hung.
@@ -56,6 +57,14 @@ impl Tally {
         self.printed.append(cluster.printed);
     }
 
+    /// Keeps what clusters said that will not end, because of a fault.
+    fn overhear(&mut self, clusters: &mut [Box<Cluster<'_>>], fault: Box<Fault>) -> Box<Fault> {
+        for cluster in clusters {
+            self.printed.append(std::mem::take(&mut cluster.printed));
+        }
+        fault
+    }
+
     /// What the watched CTAs did, by their number.
     pub(crate) fn traces(&mut self) -> Vec<CtaTrace> {
         self.traces.sort_unstable_by_key(|trace| trace.cta);
@@ -63,19 +72,24 @@ impl Tally {
     }
 
     /// The first early read, and everything printed.
-    pub(crate) fn words(self) -> (Option<EarlyRead>, String) {
+    pub(crate) fn words(self) -> (Option<EarlyRead>, Vec<Print>) {
         let early = self.early.map(|(_, early)| *early);
-        (early, self.printed.text())
+        (early, self.printed.in_order())
     }
 }
 
 /// Runs the whole grid.
 pub(crate) fn run(env: &Env<'_>) -> Result<Tally, Box<Fault>> {
     let clusters = env.running();
-    let mut tally = match env.shared_grid {
-        true => run_epochs(env, clusters)?,
-        false => run_apart(env, clusters)?,
+    let mut tally = Tally::default();
+    let ran = match env.shared_grid {
+        true => run_epochs(env, clusters, &mut tally),
+        false => run_apart(env, clusters, &mut tally),
     };
+    if let Err(mut fault) = ran {
+        fault.printed = tally.printed.in_order();
+        return Err(fault);
+    }
     tally.counters.launches = 1;
     tally.counters.global_unique_read = env.read.bytes();
     tally.counters.global_unique_written = env.written.bytes();
@@ -83,10 +97,9 @@ pub(crate) fn run(env: &Env<'_>) -> Result<Tally, Box<Fault>> {
 }
 
 /// Clusters that do not talk to each other.
-fn run_apart(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
+fn run_apart(env: &Env<'_>, clusters: u64, total: &mut Tally) -> Result<(), Box<Fault>> {
     env.begun.store(clusters, Relaxed);
     let mut adversary = Adversary::of_grid(env.seed);
-    let mut total = Tally::default();
     let mut next = 0;
     while next < clusters {
         let end = clusters.min(next + WINDOW);
@@ -95,11 +108,11 @@ fn run_apart(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
         let half = window.len() as u64 / 2;
         let (first, second) = window.split_at((half + adversary.draw(half + 1)) as usize);
         for wave in [first, second] {
-            run_wave(env, wave, &mut total)?;
+            run_wave(env, wave, total)?;
         }
         next = end;
     }
-    Ok(total)
+    Ok(())
 }
 
 /// Runs clusters beside each other and publishes what they wrote; the fault of the lowest one
@@ -115,32 +128,45 @@ fn run_wave(env: &Env<'_>, wave: &[u64], total: &mut Tally) -> Result<(), Box<Fa
         if outcome.is_err() {
             lowest.fetch_min(index, Relaxed);
         }
-        (index, Some(outcome.map(|_| cluster.end())))
+        let ended = match outcome {
+            Ok(_) => Ok(cluster.end()),
+            Err(fault) => Err((fault, std::mem::take(&mut cluster.printed))),
+        };
+        (index, Some(ended))
     };
     let outcomes: Vec<_> = wave.par_iter().with_max_len(1).map(run).collect();
     let lowest = lowest.into_inner();
     let mut drafts = Vec::with_capacity(wave.len());
+    let mut first = None;
     for (index, outcome) in outcomes {
         match outcome {
-            Some(Err(fault)) if index == lowest => return Err(fault),
-            Some(Ok(mut cluster)) => {
+            Some(Err((fault, printed))) if index == lowest => {
+                total.printed.append(printed);
+                first = Some(fault);
+            }
+            // Which of those above the fault have run is a matter of the host.
+            Some(Ok(mut cluster)) if index < lowest => {
                 drafts.push(std::mem::take(&mut cluster.drafts));
                 total.add(cluster);
             }
             _ => {}
         }
     }
-    draft::publish(env.memory, drafts);
-    Ok(())
+    match first {
+        Some(fault) => Err(fault),
+        None => {
+            draft::publish(env.memory, drafts);
+            Ok(())
+        }
+    }
 }
 
-fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
+fn run_epochs(env: &Env<'_>, clusters: u64, total: &mut Tally) -> Result<(), Box<Fault>> {
     let mut adversary = Adversary::of_grid(env.seed);
     let mut per_wave = env.residency().clusters;
     if env.program.cancels() && adversary.draw(4) > 0 {
         per_wave = 1 + adversary.draw(per_wave.min(clusters));
     }
-    let mut total = Tally::default();
     // Boxed, because those that stay move up in every epoch.
     let mut resident: Vec<Box<Cluster<'_>>> = Vec::new();
     // Places of the device, the first on top.
@@ -156,21 +182,28 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
             resident.push(Box::new(cluster));
         }
         if resident.is_empty() {
-            return Ok(total);
+            return Ok(());
         }
         let outcomes: Vec<Result<Outcome, Box<Fault>>> = resident
             .par_iter_mut()
             .with_max_len(1)
             .map(|cluster| cluster.run())
             .collect();
-        let outcomes: Vec<Outcome> = outcomes.into_iter().collect::<Result<_, _>>()?;
+        let outcomes: Result<Vec<Outcome>, Box<Fault>> = outcomes.into_iter().collect();
+        let outcomes = match outcomes {
+            Ok(outcomes) => outcomes,
+            Err(fault) => return Err(total.overhear(&mut resident, fault)),
+        };
         let mut order: Vec<usize> = (0..resident.len()).collect();
         adversary.shuffle(&mut order);
         let take = |&i: &usize| Drafts::take(&mut resident[i].drafts);
         let drafts = order.iter().map(take).collect();
         let mut changed = draft::publish(env.memory, drafts);
         for &i in &order {
-            changed |= resident[i].communicate()?;
+            match resident[i].communicate() {
+                Ok(moved) => changed |= moved,
+                Err(fault) => return Err(total.overhear(&mut resident, fault)),
+            }
         }
         let mut running = Vec::with_capacity(resident.len());
         for (cluster, outcome) in resident.into_iter().zip(outcomes) {
@@ -186,7 +219,8 @@ fn run_epochs(env: &Env<'_>, clusters: u64) -> Result<Tally, Box<Fault>> {
         resident = running;
         idle = if changed { 0 } else { idle + 1 };
         if idle > IDLE_EPOCHS {
-            return Err(hung(&mut resident, env, env.begun.load(Relaxed) < clusters));
+            let fault = hung(&mut resident, env, env.begun.load(Relaxed) < clusters);
+            return Err(total.overhear(&mut resident, fault));
         }
     }
 }
@@ -213,6 +247,7 @@ fn hung(resident: &mut [Box<Cluster<'_>>], env: &Env<'_>, more: bool) -> Box<Fau
             place: Place::default(),
             seed: env.seed,
             early: None,
+            printed: Vec::new(),
         }),
     }
 }

@@ -7,6 +7,7 @@ use super::frames;
 use super::warp::Warp;
 use crate::fault::FaultKind;
 use crate::op::{LOCAL_WINDOW, R32, R64, Space};
+use crate::report::Print;
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -60,9 +61,17 @@ impl Cluster<'_> {
                 line.push_str(&conversion.pad(text, width.min(MAX_WIDTH)));
             }
             line.push_str(rest);
-            let [x, y, z] = self.ctas[w.cta as usize].id.map(u64::from);
-            let [columns, rows, _] = self.env.grid.map(u64::from);
-            self.printed.add((z * rows + y) * columns + x, line);
+            let [across, deep, _] = self.env.block;
+            let thread = w.index * 32 + lane as u32;
+            self.printed.add(Print {
+                cta: self.ctas[w.cta as usize].id,
+                thread: [
+                    thread % across,
+                    thread / across % deep,
+                    thread / (across * deep),
+                ],
+                text: line,
+            });
             w.set_lane(crate::op::Slot::W32(d), lane, read);
         }
         Ok(())
@@ -90,32 +99,35 @@ impl Cluster<'_> {
     }
 }
 
-/// Lines printed so far, by CTA.
+/// What has been printed so far.
 #[derive(Debug, Default)]
 pub(crate) struct Printed {
     bytes: usize,
-    lines: Vec<(u64, String)>,
+    prints: Vec<Print>,
 }
 
 impl Printed {
-    fn add(&mut self, cta: u64, line: String) {
-        if self.bytes + line.len() <= MAX_PRINTED {
-            self.bytes += line.len();
-            self.lines.push((cta, line));
+    fn add(&mut self, print: Print) {
+        if self.bytes + print.text.len() <= MAX_PRINTED {
+            self.bytes += print.text.len();
+            self.prints.push(print);
         }
     }
 
     /// Adds what another cluster said, as far as there is room.
     pub(crate) fn append(&mut self, other: Self) {
-        for (cta, line) in other.lines {
-            self.add(cta, line);
+        for print in other.prints {
+            self.add(print);
         }
     }
 
     /// Everything, CTA by CTA and in each in the order it was said.
-    pub(crate) fn text(mut self) -> String {
-        self.lines.sort_by_key(|(cta, _)| *cta);
-        self.lines.into_iter().map(|(_, line)| line).collect()
+    pub(crate) fn in_order(mut self) -> Vec<Print> {
+        self.prints.sort_by_key(|print| {
+            let [x, y, z] = print.cta;
+            [z, y, x]
+        });
+        self.prints
     }
 }
 

@@ -36,6 +36,7 @@ pub use wake::Wake;
 
 use crate::exec::copy::Origin;
 use crate::exec::door::{Act, Agent, Ear, Listener};
+use crate::exec::env::cta_id;
 use crate::fault::Place;
 use crate::memory::Memory;
 use crate::op::{Program, RegisterTrouble};
@@ -44,7 +45,7 @@ use strands::Strands;
 use tensors::Tensors;
 use wake::Past;
 use watcher::Watcher;
-use words::Side;
+pub(crate) use words::Side;
 
 /// What to look at, and how strictly.
 ///
@@ -201,16 +202,7 @@ impl<'l> Detector<'l> {
 
     /// `%ctaid` of a CTA of a cluster.
     fn cta_id(&self, cluster: u64, rank: u32) -> [u32; 3] {
-        let per: [u32; 3] = std::array::from_fn(|i| self.grid[i] / self.cluster[i].max(1));
-        let mut rest = cluster;
-        let mut inner = rank;
-        std::array::from_fn(|i| {
-            let at = (rest % u64::from(per[i].max(1))) as u32;
-            rest /= u64::from(per[i].max(1));
-            let within = inner % self.cluster[i].max(1);
-            inner /= self.cluster[i].max(1);
-            at * self.cluster[i] + within
-        })
+        cta_id(self.grid, self.cluster, cluster, rank)
     }
 
     fn shared_spot(&self, cta: u32, address: u32) -> Spot {

@@ -6,16 +6,16 @@ use crate::exec::door::{Act, Agent};
 
 /// One side of what was seen.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Side {
+pub(crate) struct Side {
     pub(super) agent: Agent,
     pub(super) act: Act,
-    pub(super) from: Origin,
+    pub(crate) from: Origin,
     /// Its cluster, if that is another one.
     pub(super) cluster: Option<u64>,
 }
 
 impl Side {
-    pub(super) fn new(agent: Agent, act: Act, from: Origin) -> Self {
+    pub(crate) fn new(agent: Agent, act: Act, from: Origin) -> Self {
         Self {
             agent,
             act,
@@ -24,7 +24,7 @@ impl Side {
         }
     }
 
-    pub(super) fn deed(&self) -> String {
+    pub(crate) fn deed(&self) -> String {
         let who = match self.agent {
             Agent::Thread => "a thread",
             Agent::LaneCopy => "an asynchronous copy of a thread",

@@ -25,6 +25,7 @@ use crate::numeric::simd::Level;
 use crate::op::Program;
 use crate::report::Report;
 use crate::trace::{Trace, Watch};
+use crate::watchpoint::{Lookout, Touches, Watchpoint};
 
 /// One kernel launch.
 #[derive(Debug, Clone, PartialEq)]
@@ -145,6 +146,39 @@ impl Launch {
     ) -> Result<Report, LaunchError> {
         let (report, _) = self.start(module, memory, listener, None)?;
         Ok(report)
+    }
+
+    /// As [`Launch::run`], and says who touched the bytes of each watchpoint, also where the kernel
+    /// faults.
+    pub fn run_watched(
+        &self,
+        module: &Module,
+        memory: &mut Memory,
+        watchpoints: &[Watchpoint],
+    ) -> (Result<Report, LaunchError>, Vec<Touches>) {
+        let watch = match self.lookout(module, memory, watchpoints) {
+            Ok(watch) => watch,
+            Err(error) => return (Err(error), vec![Touches::default(); watchpoints.len()]),
+        };
+        let report = self.run_heard(module, memory, Some(&watch));
+        (report, watch.touches())
+    }
+
+    fn lookout<'m>(
+        &self,
+        module: &'m Module,
+        memory: &mut Memory,
+        watchpoints: &[Watchpoint],
+    ) -> Result<Lookout<'m>, LaunchError> {
+        let program = self.program(module)?;
+        let cluster = self.check_shape(program)?.unwrap_or([1; 3]);
+        memory.bind(module)?;
+        Ok(Lookout::new(
+            program,
+            memory,
+            (self.grid, cluster),
+            watchpoints,
+        ))
     }
 
     /// As [`Launch::run`], and says what was right by luck, also where the kernel faults.

@@ -11,10 +11,14 @@ fn outcome(module: &ptx_emu::Module, launch: &Launch, seed: u64, threads: usize)
         ..seeded(seed)
     };
     match run(module, launch.clone().config(config)) {
-        Ok((out, report)) => format!("{:?} {:?} {}", out, report.counters, report.printed),
-        Err(LaunchError::Fault(fault)) => fault.to_string(),
+        Ok((out, report)) => format!("{:?} {:?} {}", out, report.counters, said(&report.printed)),
+        Err(LaunchError::Fault(fault)) => format!("{fault} {}", said(&fault.printed)),
         Err(other) => panic!("{other}"),
     }
+}
+
+fn said(printed: &[ptx_emu::Print]) -> String {
+    printed.iter().map(|print| print.text.as_str()).collect()
 }
 
 /// Five runs each on one, two and five threads: the distinct outcomes of some seeds.
