@@ -77,6 +77,8 @@ mod gate;
 
 mod present;
 
+mod debug;
+
 mod contest;
 mod export;
 

@@ -66,7 +66,35 @@ pub(crate) trait Loaded {
     /// Runs the operator call once and reports everything it did to memory.
     /// All of it is laid out before, and compared after.
     fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure>;
+
+    /// What lies now in the buffers whose names are wanted, byte by byte as
+    /// the last call left them; or why nobody can tell.
+    fn buffers(&mut self, _wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Buffer>, String> {
+        Err("memory cannot be looked at here".to_owned())
+    }
+
+    /// Makes such a call once more to see who does what, where that can be told;
+    /// `element` is a group, and the place of an element in its C.
+    fn search(
+        &mut self,
+        _data: &Data<'_>,
+        _element: Option<(usize, usize)>,
+    ) -> Option<Whereabouts> {
+        None
+    }
 }
+
+/// Who does what in a call, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Whereabouts {
+    /// Who writes the element that was asked about.
+    pub writers: Option<String>,
+    /// Reads outside of all buffers.
+    pub strays: Vec<String>,
+}
+
+/// A buffer's name (`c of group 2`, `scratch half_a of group 0`) and its bytes.
+pub(crate) type Buffer = (String, Vec<u8>);
 
 /// One contender on one shape.
 #[derive(Clone, Copy)]
@@ -150,6 +178,8 @@ pub(crate) struct Trespass {
     pub kind: TrespassKind,
     /// First changed byte, counted from the buffer's start; negative before it.
     pub offset: i64,
+    /// Which instruction of whom did it, where the backend can tell.
+    pub by: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,6 +204,10 @@ impl std::fmt::Display for Trespass {
             TrespassKind::NotCleared => {
                 write!(f, "left {buffer} uncleared, at byte {offset}")
             }
+        }?;
+        match &self.by {
+            Some(by) => write!(f, "; written at {by}"),
+            None => Ok(()),
         }
     }
 }
@@ -193,6 +227,8 @@ pub(crate) struct RunFailure {
     /// What was found before it failed, where it was looked for.
     #[serde(default)]
     pub hazards: Vec<Hazard>,
+    /// What the kernels printed until then, where the backend has it.
+    pub printed: String,
 }
 
 impl RunFailure {
@@ -204,6 +240,7 @@ impl RunFailure {
             detail: None,
             fatal: false,
             hazards: Vec::new(),
+            printed: String::new(),
         }
     }
 
@@ -215,6 +252,7 @@ impl RunFailure {
             detail: None,
             fatal: true,
             hazards: Vec::new(),
+            printed: String::new(),
         }
     }
 
@@ -226,6 +264,7 @@ impl RunFailure {
             detail: None,
             fatal: true,
             hazards: Vec::new(),
+            printed: String::new(),
         }
     }
 }

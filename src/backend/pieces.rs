@@ -236,6 +236,7 @@ pub(super) fn explain(pieces: &[Piece], arenas: &[(&Zones, u64)], address: u64) 
         buffer,
         kind: kind.unwrap_or(TrespassKind::OutOfBounds),
         offset,
+        by: None,
     }
 }
 

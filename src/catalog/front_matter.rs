@@ -67,7 +67,7 @@ pub(super) fn read(
 }
 
 /// The bytes between `/*dgx` and `*/` at the top of the file.
-fn locate(file: &SourceFile) -> Result<Range<usize>, InputError> {
+pub(crate) fn locate(file: &SourceFile) -> Result<Range<usize>, InputError> {
     let text = file.text.trim_start_matches('\u{feff}');
     let skipped = file.text.len() - text.trim_start().len();
     if !file.text[skipped..].starts_with(OPEN) {

@@ -21,9 +21,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use front_matter::is_identifier;
 #[cfg(test)]
 pub(crate) use front_matter::toml_of;
+pub(crate) use front_matter::{is_identifier, locate as front_matter};
 pub(crate) use headers::Headers;
 pub(crate) use library::Library;
 pub(crate) use variant::{Contender, Definition, Launch, Scratch, TensorMap, Tune, Variant};
@@ -340,7 +340,7 @@ impl NoSuchVariant {
 }
 
 /// Names go into tables, file names and `name[PARAM=1]`, so they are plain.
-fn check_name(name: &str) -> Result<(), String> {
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("the name is empty".to_owned());
     }

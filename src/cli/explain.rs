@@ -99,7 +99,7 @@ fn assumed(device: &Device) -> String {
 }
 
 /// The round to explain it on, and the run that has times, if one is meant.
-fn subject(of: Option<&Path>) -> Result<(Round, Option<Run>), CommandError> {
+pub(super) fn subject(of: Option<&Path>) -> Result<(Round, Option<Run>), CommandError> {
     let is_round = |path: &Path| path.extension().is_some_and(|e| e == "toml");
     let path = match of {
         Some(path) if is_round(path) => return Ok((Round::read(path)?, None)),
@@ -123,20 +123,30 @@ fn subject(of: Option<&Path>) -> Result<(Round, Option<Run>), CommandError> {
 /// The round with nobody in it but the contender asked for.
 pub(super) fn plan_for(
     name: &str,
-    mut round: Round,
+    round: Round,
     catalog: &Catalog,
     device: &Device,
 ) -> Result<Plan, CommandError> {
+    plan_for_machine(name, round, catalog, &Machine::of(device))
+}
+
+/// As [`plan_for`], on a host that may lack memory.
+pub(super) fn plan_for_machine(
+    name: &str,
+    mut round: Round,
+    catalog: &Catalog,
+    machine: &Machine<'_>,
+) -> Result<Plan, CommandError> {
     let wrong = |why: String| InputError::new(why, "write NAME or NAME:PARAM=1; see `dgx list`");
     let selection = Selection::parse(name, 0..0).map_err(wrong)?;
-    let variant = catalog.variant_on(&selection.variant, device.chip)?;
+    let variant = catalog.variant_on(&selection.variant, machine.device.chip)?;
     let chosen = variant.contenders(&selection.params);
     let Some(first) = chosen.first() else {
         return Err(wrong(format!("`{name}` is no choice of its parameters")).into());
     };
     round.baseline = Baseline::Contender(Selection::parse(first.id.as_str(), 0..0).map_err(wrong)?);
     round.contenders = vec![selection];
-    Ok(Plan::new(round, catalog, &Machine::of(device))?)
+    Ok(Plan::new(round, catalog, machine)?)
 }
 
 fn introduce(contender: &Contender) {

@@ -10,6 +10,7 @@ mod cluster;
 mod compare;
 mod compile_worker;
 mod completions;
+mod debug;
 mod dispatch;
 mod doctor;
 mod explain;
@@ -19,6 +20,7 @@ mod list;
 mod man;
 mod merge;
 mod named;
+mod new;
 mod profile;
 mod report;
 mod rounds;
@@ -28,6 +30,7 @@ mod schema;
 mod select;
 mod show;
 mod sweep;
+mod watch;
 mod worker;
 
 use std::io::Write;
@@ -109,6 +112,12 @@ enum Command {
     Report(report::Args),
     /// Make a variant that picks, on each shape of a run, who won there
     Dispatch(dispatch::Args),
+    /// Begin a variant that is right at once, and a round with it
+    New(new::Args),
+    /// Sweep what changed, again and again, while files are edited
+    Watch(watch::Args),
+    /// Tell everything about one contender on one shape: how it is wrong, where, and why
+    Debug(Box<debug::Args>),
     /// Show what bounds a contender: registers, shared memory, waves, what binds
     Explain(explain::Args),
     /// Show where the time of one contender on one shape goes, on a GPU or modelled
@@ -213,6 +222,9 @@ fn obey(cli: Cli) -> Result<Exit, CommandError> {
         Command::Gate(args) => gate::run(args, globals),
         Command::Report(args) => report::run(args, globals),
         Command::Dispatch(args) => dispatch::run(args, globals),
+        Command::New(args) => new::run(args, globals),
+        Command::Watch(args) => watch::run(args, globals),
+        Command::Debug(args) => debug::run(*args, globals),
         Command::Explain(args) => explain::run(args, globals),
         Command::Profile(args) => profile::run(args, globals),
         Command::Sanitize(args) => sanitize::run(args, globals),

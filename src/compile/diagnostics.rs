@@ -66,6 +66,15 @@ fn number_before(line: &str, unit: &str) -> u32 {
 /// has them, ptxas complaints carried back from the PTX line, which nobody
 /// has, to the `.cu` line, and a remedy where a file cannot be included.
 pub(super) fn error_message(log: &str, ptx: &str, name: &str, headers: &Headers) -> String {
+    let text = log_message(log, ptx, name, headers);
+    match text.lines().any(says_error) {
+        true => text,
+        false => format!("{}\n{text}", printable(&unexplained(log, name))),
+    }
+}
+
+/// The whole log, likewise.
+pub(super) fn log_message(log: &str, ptx: &str, name: &str, headers: &Headers) -> String {
     let here = std::env::current_dir()
         .map(|folder| format!("{}/", folder.display()))
         .unwrap_or_default();
@@ -86,9 +95,6 @@ pub(super) fn error_message(log: &str, ptx: &str, name: &str, headers: &Headers)
             true => text,
             false => text.replace(&here, ""),
         });
-    }
-    if !lines.iter().any(|line| says_error(line)) {
-        lines.insert(0, unexplained(log, name));
     }
     printable(&lines.join("\n"))
 }

@@ -257,6 +257,27 @@ impl Compiler {
         Ok(compiled(outcome, false))
     }
 
+    /// Everything the compiler says of a unit, which the cache does not keep:
+    /// warnings with their places, and what each kernel uses.
+    pub(crate) fn log(&self, unit: &Unit) -> Result<String, Error> {
+        let order = order(unit);
+        let never = || false;
+        let Some(mut process) = self.fresh(&never)? else {
+            return Ok(String::new());
+        };
+        Ok(match process.make(&order, self.limits.time, &never) {
+            Ok((Delivery::Compiled { ptx, log, .. }, _)) => {
+                diagnostics::log_message(&log, &ptx, &unit.name, &unit.headers)
+            }
+            Ok((Delivery::Refused { ptx, log }, _)) => self.complaint(unit, &log, &ptx),
+            Ok((Delivery::Failed { reason }, _)) => reason,
+            Ok((Delivery::Ready, _)) => String::new(),
+            Err(Lost::TimedOut) => "not compiled in time".to_owned(),
+            Err(Lost::Died(how) | Lost::Killed(how)) => format!("the compiler {how}"),
+            Err(Lost::Stopped) => String::new(),
+        })
+    }
+
     fn key(&self, unit: &Unit) -> String {
         let mut parts = vec![
             "dgx image 4".to_owned(),
@@ -277,13 +298,7 @@ impl Compiler {
         key: &str,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Built, Error> {
-        let texts = unit.headers.texts();
-        let order = Order {
-            name: unit.name.clone(),
-            source: unit.source.to_string(),
-            flags: unit.flags(),
-            headers: texts.map(|(name, text)| (name.to_owned(), text)).collect(),
-        };
+        let order = order(unit);
         let Limits { time, memory } = self.limits;
         let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
         let used = idle.is_some();
@@ -361,6 +376,16 @@ impl Compiler {
         };
         let reason = format!("the compiling process {reason}");
         Err(Error::NoProcess { reason })
+    }
+}
+
+fn order(unit: &Unit) -> Order {
+    let texts = unit.headers.texts();
+    Order {
+        name: unit.name.clone(),
+        source: unit.source.to_string(),
+        flags: unit.flags(),
+        headers: texts.map(|(name, text)| (name.to_owned(), text)).collect(),
     }
 }
 

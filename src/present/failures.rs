@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::Style;
-use crate::domain::Status;
+use crate::domain::{ContenderId, Status, typed};
 use crate::rank::{Ranking, Row};
 use crate::record::Run;
 
@@ -64,13 +64,16 @@ fn line(
     let reason = reason.unwrap_or("no reason recorded");
     let reason = reason.lines().next().unwrap_or_default();
     let mut text = format!("{} {shown} {where_}{expected}: {reason}", row.contender);
-    let printed = shapes
-        .iter()
-        .filter_map(|shape| run.verdict(&row.contender, shape))
-        .find_map(|verdict| verdict.printed.as_deref());
-    if let Some(first) = printed.and_then(|words| words.lines().next()) {
-        let quoted: String = first.chars().take(QUOTED).collect();
-        text.push_str(&format!("; its kernels printed {quoted:?}"));
+    let verdicts = || {
+        let shapes = shapes.iter();
+        shapes.filter_map(|shape| run.verdict(&row.contender, shape))
+    };
+    if let Some(first) = verdicts().find_map(|v| first_wrong(v.detail.as_deref()?)) {
+        text.push_str(&format!("; {first}"));
+    }
+    let printed = verdicts().find_map(|verdict| verdict.printed.as_deref());
+    if let Some(words) = printed {
+        text.push_str(&format!("; {}", quoted(words)));
     }
     let folded = Style {
         width: style.width.saturating_sub(2),
@@ -87,6 +90,88 @@ fn line(
         out.push_str(line);
         out.push('\n');
     }
+    // A design that fails as it said it would needs no help.
+    let surprising = status != row.expect && !status.may_be_timed();
+    let of = run.path.display().to_string();
+    let round = &run.header.config.path;
+    let step = surprising.then(|| next_step(&row.contender, shapes[0], status, &of, round));
+    if let Some(step) = step.flatten() {
+        out.push_str(&format!("   {}\n", style.dim(format!("next: {step}"))));
+    }
     out.trim_end()
         .replacen(&format!(" {shown}"), &format!("  {coloured}"), 1)
+}
+
+/// The line of a verdict's detail that says which element is wrong first.
+fn first_wrong(detail: &str) -> Option<&str> {
+    detail.lines().find(|line| line.starts_with("first: "))
+}
+
+/// The first line that kernels printed, and how many more there are.
+fn quoted(words: &str) -> String {
+    let first = words.lines().next().unwrap_or_default();
+    let quoted: String = first.chars().take(QUOTED).collect();
+    match words.lines().count() {
+        0 | 1 => format!("its kernels printed {quoted:?}"),
+        2 => format!("its kernels printed {quoted:?} and a line more"),
+        lines => format!(
+            "its kernels printed {quoted:?} and {} lines more",
+            lines - 1
+        ),
+    }
+}
+
+/// The command that helps with a failure, ready to be pasted; `of` is the run
+/// or round it was met in, `round` the file of that round. None where nothing is
+/// to be done.
+pub(crate) fn next_step(
+    contender: &ContenderId,
+    shape: &str,
+    status: Status,
+    of: &str,
+    round: &str,
+) -> Option<String> {
+    let cell = || {
+        let (contender, of) = (typed(contender.as_str()), typed(of));
+        format!("{contender} {of} --shape {}", typed(shape))
+    };
+    Some(match status {
+        Status::Ok | Status::NotValidated => return None,
+        // What the shape or the machine lacks; the reason says it.
+        Status::Unsupported => return None,
+        Status::Wrong | Status::Crashed | Status::Hung => format!("dgx debug {}", cell()),
+        Status::Racy => format!("dgx sanitize {}", typed(contender.as_str())),
+        Status::CompileError => format!("dgx check {}", typed(round)),
+        Status::LaunchError => format!("dgx explain {}", cell()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_command_is_the_one_for_that_failure_and_can_be_pasted() {
+        let id = ContenderId::from_text("x[STAGES=2]");
+        let step = |status| next_step(&id, "a b", status, "results/r.jsonl", "r.toml");
+        let wrong = step(Status::Wrong).unwrap();
+        assert_eq!(
+            wrong,
+            "dgx debug 'x[STAGES=2]' results/r.jsonl --shape 'a b'"
+        );
+        assert!(
+            step(Status::LaunchError)
+                .unwrap()
+                .starts_with("dgx explain 'x")
+        );
+        assert_eq!(step(Status::Racy).unwrap(), "dgx sanitize 'x[STAGES=2]'");
+        assert_eq!(step(Status::CompileError).unwrap(), "dgx check r.toml");
+        for status in Status::ALL {
+            let harmless = matches!(
+                status,
+                Status::Ok | Status::NotValidated | Status::Unsupported
+            );
+            assert_eq!(step(status).is_none(), harmless, "{status}");
+        }
+    }
 }

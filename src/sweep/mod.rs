@@ -1,6 +1,7 @@
 //! A round, from its file to its verdicts: the one module that knows every
 //! stage left of the run file. Each stage appends what it finds as it finds it.
 
+mod alone;
 mod backend;
 mod build;
 mod environment;
@@ -23,6 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
+pub(crate) use alone::{Booth, LoneCell, Trial};
 pub(crate) use backend::{BackendChoice, Gpus, choose};
 pub(crate) use build::{inspect, refusal_of, unit};
 pub(crate) use environment::{argv, contender_record, git_state, host, stamp, started};

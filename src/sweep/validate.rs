@@ -124,13 +124,22 @@ fn judge(
         tolerance: session.tolerance(),
         time_limit,
         emulation: session.field.emulation(),
+        keep: None,
     };
-    let patience = match session.stage.measures() {
-        true => time_limit,
-        false => time_limit + EMULATION_GRACE,
+    judge_job(session.stage, &job)
+}
+
+/// Has a worker judge one cell; no verdict if the user asked to stop.
+pub(super) fn judge_job(
+    stage: &mut Stage,
+    job: &ValidateJob,
+) -> Result<Option<(Verdict, Option<Modelled>)>, CommandError> {
+    let patience = match stage.measures() {
+        true => job.time_limit,
+        false => job.time_limit + EMULATION_GRACE,
     };
     let began = Instant::now();
-    let answer = ask_twice(session.stage, &job, patience);
+    let answer = ask_twice(stage, job, patience);
     let millis = began.elapsed().as_secs_f64() * 1e3;
     match answer {
         Ok(Judged {
@@ -140,22 +149,22 @@ fn judge(
         }) => {
             verdict.millis = millis;
             if fatal {
-                session.stage.replace();
+                stage.replace();
             }
             Ok(Some((verdict, modelled)))
         }
         Err(Unanswered::Command(error)) => Err(error),
         Err(Unanswered::Lost(Lost::Garbled(message), _)) => {
-            session.stage.replace();
+            stage.replace();
             Err(could_not_run(&message))
         }
         Err(Unanswered::Lost(Lost::Stopped, _)) => {
-            session.stage.replace();
+            stage.replace();
             Ok(None)
         }
         Err(Unanswered::Lost(lost, printed)) => {
-            session.stage.replace();
-            let mut verdict = lost_verdict(contender, &shape.name, lost, patience);
+            stage.replace();
+            let mut verdict = lost_verdict(&job.contender, &job.shape.name, lost, patience);
             verdict.millis = millis;
             verdict.printed = printed;
             Ok(Some((verdict, None)))
@@ -286,7 +295,7 @@ pub(super) fn verdict(
 }
 
 /// The line of a compiler message that says what is wrong.
-fn first_error(message: &str) -> &str {
+pub(super) fn first_error(message: &str) -> &str {
     let lines = || message.lines().filter(|l| !l.trim().is_empty());
     lines()
         .find(|l| says_error(l))

@@ -2,10 +2,12 @@
 //! would have if one thing had gone wrong; one that fits nearly every wrong
 //! element of a sample is told.
 
+use std::collections::BTreeSet;
+
 use half::f16;
 
-use super::{Element, Evidence, POISON, reduction, scales};
-use crate::operator::silu;
+use super::{Element, Evidence, POISON, elsewhere, reduction, scales};
+use crate::operator::{Oracle, silu};
 
 /// Wrong elements that hypotheses are held against.
 pub(super) const SAMPLE: usize = 512;
@@ -15,24 +17,98 @@ const ENOUGH: f64 = 0.95;
 /// A hypothesis is computed as a kernel would not: allow it some more error.
 const SLACK: f64 = 4.0;
 /// Fewer wrong elements than this fit anything.
-const LEAST: usize = 4;
+pub(super) const LEAST: usize = 4;
+
+/// Below this share a hypothesis is not worth telling, however closely one looks.
+const WORTH: f64 = 0.3;
+/// Hypotheses told of one output at most.
+const TOLD: usize = 4;
+
+/// A hypothesis, and how much of the sample it explains.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fit {
+    /// Begins with a verb: "equals A·B1ᵀ: …".
+    pub what: String,
+    /// Of the wrong elements it was held against and that can tell.
+    pub share: f64,
+    /// How many it was held against.
+    pub of: usize,
+}
+
+impl Fit {
+    pub(super) fn new(what: impl Into<String>, share: f64, sample: &[Element]) -> Self {
+        Self {
+            what: what.into(),
+            share,
+            of: sample.len(),
+        }
+    }
+}
 
 /// Reads on from the place: "every element" + "equals A·B1ᵀ: …".
 pub(super) fn guess(evidence: &Evidence<'_>, sample: &[Element]) -> Option<String> {
-    let found = by_bits(sample)
-        .map(str::to_owned)
-        .or_else(|| by_formula(evidence, sample).map(str::to_owned))
-        .or_else(|| by_factor(sample))
-        .or_else(|| by_displacement(evidence, sample))
-        .or_else(|| reduction::guess(evidence, sample))
-        .or_else(|| scales::guess(evidence, sample))?;
-    Some(found)
+    let mut fits = hypotheses(evidence, sample);
+    let found = fits.find(|fit| fit.share >= ENOUGH)?;
+    Some(found.what)
 }
 
-/// Whether `explains` holds for nearly all of the sample.
-pub(super) fn nearly_all(sample: &[Element], explains: impl Fn(&Element) -> bool) -> bool {
+/// Everything that fits, the best first: what explains nearly all, or else what
+/// explains a good part.
+pub(super) fn fits(
+    evidence: &Evidence<'_>,
+    sample: &[Element],
+    earlier: Option<&Earlier<'_>>,
+) -> Vec<Fit> {
+    let stale = earlier.and_then(|earlier| stale(evidence, sample, earlier));
+    let anywhere = elsewhere::anywhere(evidence, sample);
+    let all = hypotheses(evidence, sample).chain(stale).chain(anywhere);
+    let mut fits: Vec<Fit> = all.filter(|fit| fit.share >= WORTH).collect();
+    // Of those that fit alike, the simpler come first.
+    fits.sort_by(|a, b| b.share.total_cmp(&a.share));
+    if fits.first().is_some_and(|best| best.share >= ENOUGH) {
+        fits.retain(|fit| fit.share >= ENOUGH);
+    }
+    let mut told = BTreeSet::new();
+    fits.retain(|fit| told.insert(fit.what.clone()));
+    fits.truncate(TOLD);
+    if fits.is_empty() {
+        fits.extend(near(evidence, sample));
+    }
+    fits
+}
+
+/// Every hypothesis there is, made when asked for: the cheap ones come first.
+fn hypotheses<'e>(
+    evidence: &'e Evidence<'e>,
+    sample: &'e [Element],
+) -> impl Iterator<Item = Fit> + 'e {
+    let factor = move || by_factor(sample).into_iter();
+    by_bits(sample)
+        .chain(by_formula(evidence, sample))
+        .chain(std::iter::once_with(factor).flatten())
+        .chain(by_power_of_two(evidence, sample))
+        .chain(elsewhere::displaced(evidence, sample))
+        .chain(reduction::hypotheses(evidence, sample))
+        .chain(scales::hypotheses(evidence, sample))
+}
+
+/// How much of the sample `explains` holds for.
+pub(super) fn share(sample: &[Element], explains: impl Fn(&Element) -> bool) -> f64 {
     let explained = sample.iter().filter(|element| explains(element)).count();
-    explained as f64 >= ENOUGH * sample.len() as f64
+    explained as f64 / sample.len().max(1) as f64
+}
+
+/// As [`share`], of those that can tell; nothing where too few can.
+pub(super) fn share_of_telling(
+    sample: &[Element],
+    tells: impl Fn(&Element) -> Option<bool>,
+) -> f64 {
+    let telling: Vec<bool> = sample.iter().filter_map(tells).collect();
+    let yes = telling.iter().filter(|yes| **yes).count();
+    match telling.len() >= LEAST.max(sample.len() / 2) {
+        true => yes as f64 / telling.len() as f64,
+        false => 0.0,
+    }
 }
 
 /// Whether the element holds `value`, give or take rounding.
@@ -40,21 +116,19 @@ pub(super) fn holds(evidence: &Evidence<'_>, element: &Element, value: f64) -> b
     evidence.tolerance.error(element.bits, value) <= SLACK
 }
 
-fn by_bits(sample: &[Element]) -> Option<&'static str> {
-    if nearly_all(sample, |e| e.bits == POISON) {
-        return Some("was never written");
-    }
-    let nan = |e: &Element| e.bits != POISON && f16::from_bits(e.bits).is_nan();
-    if nearly_all(sample, nan) {
-        return Some("is NaN");
-    }
-    if nearly_all(sample, |e| f16::from_bits(e.bits).is_infinite()) {
-        return Some("is infinite");
-    }
-    if nearly_all(sample, |e| e.got() == 0.0) {
-        return Some("is zero");
-    }
-    None
+fn by_bits(sample: &[Element]) -> impl Iterator<Item = Fit> + '_ {
+    type Looks = fn(&Element) -> bool;
+    const LOOKS: [(Looks, &str); 4] = [
+        (|e| e.bits == POISON, "was never written"),
+        (
+            |e| e.bits != POISON && f16::from_bits(e.bits).is_nan(),
+            "is NaN",
+        ),
+        (|e| f16::from_bits(e.bits).is_infinite(), "is infinite"),
+        (|e| e.got() == 0.0, "is zero"),
+    ];
+    let looks = LOOKS.into_iter();
+    looks.map(|(looks, what)| Fit::new(what, share(sample, looks), sample))
 }
 
 type Formula = fn(f64, f64) -> f64;
@@ -87,17 +161,59 @@ const FORMULAS: [(Formula, &str); 9] = [
     (|gate, up| -silu(gate) * up, "has the wrong sign"),
 ];
 
-fn by_formula(evidence: &Evidence<'_>, sample: &[Element]) -> Option<&'static str> {
-    if sample.len() < LEAST {
-        return None;
-    }
-    FORMULAS.iter().find_map(|(formula, name)| {
-        let fits = nearly_all(sample, |element| {
-            let (gate, up) = products(evidence, element);
-            holds(evidence, element, formula(gate, up))
-        });
-        fits.then_some(*name)
+fn by_formula<'e>(
+    evidence: &'e Evidence<'e>,
+    sample: &'e [Element],
+) -> impl Iterator<Item = Fit> + 'e {
+    let enough = sample.len() >= LEAST;
+    FORMULAS
+        .iter()
+        .filter(move |_| enough)
+        .map(|(formula, name)| {
+            let explained = share(sample, |element| {
+                let (gate, up) = products(evidence, element);
+                holds(evidence, element, formula(gate, up))
+            });
+            Fit::new(*name, explained, sample)
+        })
+}
+
+/// Powers of two by which scales are mistaken.
+const POWERS: std::ops::RangeInclusive<i32> = 1..=8;
+
+/// A product that is off by a power of two before the gate bends it: scales
+/// whose exponent is read with another bias, or applied twice.
+fn by_power_of_two<'e>(
+    evidence: &'e Evidence<'e>,
+    sample: &'e [Element],
+) -> impl Iterator<Item = Fit> + 'e {
+    type Scaled = fn(f64, f64, f64) -> f64;
+    const SCALED: [(Scaled, &str); 2] = [
+        (|gate, up, by| silu(gate * by) * up * by, "both products"),
+        (|gate, up, by| silu(gate * by) * up, "A·B1ᵀ"),
+    ];
+    let enough = sample.len() >= LEAST;
+    let powers = POWERS.filter(move |_| enough).flat_map(|p| [p, -p]);
+    powers.flat_map(move |power| {
+        SCALED.into_iter().map(move |(scaled, what)| {
+            let explained = share(sample, |element| {
+                let (gate, up) = products(evidence, element);
+                holds(evidence, element, scaled(gate, up, 2f64.powi(power)))
+            });
+            let power = superscript(power);
+            Fit::new(
+                format!("has {what} times 2{power}: a scale is off"),
+                explained,
+                sample,
+            )
+        })
     })
+}
+
+fn superscript(number: i32) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let raised = |c: char| c.to_digit(10).map_or('⁻', |digit| DIGITS[digit as usize]);
+    number.to_string().chars().map(raised).collect()
 }
 
 fn products(evidence: &Evidence<'_>, element: &Element) -> (f64, f64) {
@@ -107,10 +223,13 @@ fn products(evidence: &Evidence<'_>, element: &Element) -> (f64, f64) {
 }
 
 /// Below this, rounding to fp16 and the tolerance hide what the factor is.
-const TELLING: f64 = 0.01;
+pub(super) const TELLING: f64 = 0.01;
+
+/// What still counts as a factor of one.
+const ONE: f64 = 0.005;
 
 /// One factor for all: a scale forgotten or applied twice.
-fn by_factor(sample: &[Element]) -> Option<String> {
+fn by_factor(sample: &[Element]) -> Option<Fit> {
     let telling = |e: &&Element| e.expected.abs() > TELLING && e.got().is_finite();
     let mut factors: Vec<f64> = sample
         .iter()
@@ -123,52 +242,56 @@ fn by_factor(sample: &[Element]) -> Option<String> {
     factors.sort_by(f64::total_cmp);
     let middle = factors[factors.len() / 2];
     let fits = |e: &Element| !telling(&e) || (e.got() / e.expected / middle - 1.0).abs() < 0.01;
-    (middle != 0.0 && nearly_all(sample, fits))
-        .then(|| format!("is off by a factor of {middle:.3}"))
+    let what = format!("is off by a factor of {middle:.3}");
+    // A factor of one says nothing: it is noise around the right value.
+    let telling = middle != 0.0 && (middle - 1.0).abs() > ONE;
+    telling.then(|| Fit::new(what, share(sample, fits), sample))
 }
 
-/// Distances at which kernels misplace rows and columns.
-const DISTANCES: [isize; 8] = [1, 2, 8, 16, 32, 64, 128, 256];
-
-/// The right value of another place: rows or columns shifted, groups mixed up.
-fn by_displacement(evidence: &Evidence<'_>, sample: &[Element]) -> Option<String> {
-    for distance in DISTANCES.into_iter().flat_map(|d| [d, -d]) {
-        for (rows, columns, noun) in [(distance, 0, "row"), (0, distance, "column")] {
-            if displaced(sample, |e| holds_of(evidence, e, e.group, rows, columns)) {
-                return Some(format!("holds the value of {noun} {distance:+}"));
-            }
-        }
-    }
-    let elsewhere = |e: &Element, other| match e.group == other {
-        true => Some(false),
-        false => holds_of(evidence, e, other, 0, 0),
-    };
-    (0..evidence.oracle.groups.len())
-        .find(|other| displaced(sample, |e| elsewhere(e, *other)))
-        .map(|other| format!("holds the values of group {other}"))
+/// What the call before this one should have left, where it differs.
+pub(crate) struct Earlier<'a> {
+    pub oracle: &'a Oracle,
+    /// Whether a column of C has its sign changed from there to here.
+    pub negated: &'a dyn Fn(usize, usize) -> bool,
 }
 
-/// Whether nearly all elements that can tell say yes, and half of them can tell.
-fn displaced(sample: &[Element], tells: impl Fn(&Element) -> Option<bool>) -> bool {
-    let telling: Vec<bool> = sample.iter().filter_map(tells).collect();
-    let yes = telling.iter().filter(|yes| **yes).count();
-    telling.len() >= LEAST.max(sample.len() / 2) && yes as f64 >= ENOUGH * telling.len() as f64
+/// Whether it is what the call before should have left.
+fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Earlier<'_>) -> Option<Fit> {
+    let explained = share(sample, |element| {
+        let answer = &earlier.oracle.groups[element.group];
+        let value = answer.c(element.row * answer.group.n as usize + element.column);
+        let sign = match (earlier.negated)(element.group, element.column) {
+            true => -1.0,
+            false => 1.0,
+        };
+        holds(evidence, element, sign * value)
+    });
+    let what = "holds what belongs to the call before: stale data";
+    (sample.len() >= LEAST).then(|| Fit::new(what, explained, sample))
 }
 
-/// Whether the element holds the right value of that place, if there is one.
-fn holds_of(
-    evidence: &Evidence<'_>,
-    element: &Element,
-    group: usize,
-    rows: isize,
-    columns: isize,
-) -> Option<bool> {
-    let answer = &evidence.oracle.groups[group];
-    let (m, n) = (answer.group.m as usize, answer.group.n as usize);
-    let row = element.row.checked_add_signed(rows).filter(|r| *r < m)?;
-    let column = element
-        .column
-        .checked_add_signed(columns)
-        .filter(|c| *c < n)?;
-    Some(holds(evidence, element, answer.c(row * n + column)))
+/// How near is near: beyond rounding, and not yet another value.
+const NEAR: f64 = 0.05;
+
+/// Nothing fits, but it is nearly right: the arithmetic is at fault, not the
+/// indexing.
+fn near(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
+    let explained = share_of_telling(sample, |e| {
+        let tells = e.expected.abs() > TELLING;
+        tells.then(|| (e.got() / e.expected - 1.0).abs() < NEAR)
+    });
+    let mut errors: Vec<f64> = sample
+        .iter()
+        .map(|e| evidence.tolerance.error(e.bits, e.expected))
+        .collect();
+    errors.sort_by(f64::total_cmp);
+    let median = errors.get(errors.len() / 2)?;
+    (explained >= ENOUGH).then(|| {
+        let what = format!(
+            "is within {:.0} % of the right value, {median:.1} times the tolerance in the \
+             median: the arithmetic, not the indexing",
+            100.0 * NEAR
+        );
+        Fit::new(what, explained, sample)
+    })
 }

@@ -113,7 +113,7 @@ fn shown(bits: u16) -> String {
 }
 
 /// Enough digits to see a difference at fp16's precision.
-fn significant(value: f64) -> String {
+pub(crate) fn significant(value: f64) -> String {
     if value == 0.0 || (1e-3..1e5).contains(&value.abs()) {
         let digits = (4 - value.abs().max(1e-3).log10().floor() as i32).clamp(0, 7);
         format!("{value:.*}", digits as usize)

@@ -1,6 +1,7 @@
 //! Whether an output is right, and if not, how it is wrong. Pure: fp16 bits
 //! and an oracle in, a judgement out.
 
+mod elsewhere;
 mod guess;
 mod mismatch;
 mod passed;
@@ -8,13 +9,16 @@ mod place;
 mod reduction;
 mod rounding;
 mod scales;
+mod story;
 
 use half::f16;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use mismatch::{Element, Mismatch};
+pub(crate) use guess::Earlier;
+pub(crate) use mismatch::{Element, Mismatch, significant};
 pub(crate) use passed::{Exhibit, Finding, Passed, Spent, Subject, Wrong, examine, prove};
+pub(crate) use story::{Chart, Patch, Story, story};
 
 use crate::operator::{GroupOracle, Operands, Oracle};
 

@@ -1,4 +1,4 @@
-use super::{Judgement, Tolerance, judge};
+use super::{Element, Judgement, Tolerance, judge};
 use crate::domain::ContenderId;
 use crate::operator::{Operands, Oracle};
 
@@ -124,6 +124,8 @@ pub(crate) struct Wrong {
     pub detail: Option<String>,
     /// The largest error over its tolerance, where outputs were compared.
     pub worst: Option<f64>,
+    /// The first element that is wrong, likewise.
+    pub first: Option<Element>,
 }
 
 /// Holds a call against the oracle, and against what it may touch.
@@ -138,6 +140,7 @@ pub(crate) fn examine(
             reason: first.clone(),
             detail: (exhibit.trespasses.len() > 1).then(|| exhibit.trespasses.join("\n")),
             worst: None,
+            first: None,
         });
     }
     match judge(exhibit.c, operands, oracle, tolerance) {
@@ -147,6 +150,7 @@ pub(crate) fn examine(
             detail: Some(mismatch.detail()),
             // JSON has no infinity: NaN in the output is past any number.
             worst: Some(mismatch.worst.min(f64::MAX)),
+            first: Some(mismatch.first),
         }),
     }
 }

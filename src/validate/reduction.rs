@@ -2,7 +2,7 @@
 //! the wrong order, a tile used one step late. The sums of a few wrong
 //! elements are done again, with each mistake made on purpose.
 
-use super::guess::{holds, nearly_all};
+use super::guess::{Fit, LEAST, holds};
 use super::{Element, Evidence};
 use crate::operator::{GroupOperands, SCALE_BLOCK, decode_e2m1, decode_e4m3, silu};
 
@@ -11,29 +11,112 @@ const SAMPLE: usize = 32;
 /// Sizes of the blocks that kernels step along K.
 const STEPS: [usize; 5] = [16, 32, 64, 128, 256];
 
-pub(super) fn guess(evidence: &Evidence<'_>, sample: &[Element]) -> Option<String> {
-    let stride = sample.len().div_ceil(SAMPLE);
-    let few: Vec<Element> = sample.iter().step_by(stride).copied().collect();
-    if few.len() < 4 {
-        return None;
+/// Every mistake, made when asked for.
+pub(super) fn hypotheses<'e>(
+    evidence: &'e Evidence<'e>,
+    sample: &'e [Element],
+) -> impl Iterator<Item = Fit> + 'e {
+    let redo = move || {
+        let stride = sample.len().div_ceil(SAMPLE).max(1);
+        let few: Vec<Element> = sample.iter().step_by(stride).copied().collect();
+        let few = match few.len() < LEAST {
+            true => Vec::new(),
+            false => few,
+        };
+        let sums = few
+            .iter()
+            .map(|element| Terms::of(&evidence.operands.groups[element.group], element))
+            .collect();
+        Redone {
+            evidence,
+            few,
+            sums,
+        }
+    };
+    std::iter::once_with(redo).flat_map(|redone| redone.all())
+}
+
+/// A few wrong elements and what they are made of.
+struct Redone<'e> {
+    evidence: &'e Evidence<'e>,
+    few: Vec<Element>,
+    sums: Vec<Terms>,
+}
+
+impl<'e> Redone<'e> {
+    fn all(self) -> impl Iterator<Item = Fit> + 'e {
+        let shortest = self.sums.iter().map(Terms::k).min().unwrap_or(0);
+        // A step that is all of K leaves nothing, and that is zero.
+        let mistakes = mistakes()
+            .into_iter()
+            .filter(move |(m, _)| m.step() < shortest);
+        let redone = std::rc::Rc::new(self);
+        let blocks = std::rc::Rc::clone(&redone);
+        let each = mistakes.flat_map(move |(mistake, targets)| {
+            let redone = std::rc::Rc::clone(&redone);
+            targets
+                .iter()
+                .map(move |&target| redone.fit(mistake, target))
+        });
+        each.chain(std::iter::once_with(move || blocks.stretches()).flatten())
     }
-    let sums: Vec<Terms> = few
-        .iter()
-        .map(|element| Terms::of(&evidence.operands.groups[element.group], element))
-        .collect();
-    mistakes().into_iter().find_map(|(mistake, targets)| {
-        let target = targets.iter().find(|target| {
-            let terms = few.iter().zip(&sums);
-            let redone: Vec<(Element, f64)> = terms
-                .map(|(element, terms)| (*element, terms.with(mistake, **target)))
-                .collect();
-            nearly_all(&few, |element| {
-                let value = redone.iter().find(|(e, _)| e == element);
-                value.is_some_and(|(_, value)| holds(evidence, element, *value))
-            })
-        })?;
-        Some(tell(mistake, *target))
-    })
+
+    fn fit(&self, mistake: Mistake, target: Target) -> Fit {
+        let explained = self.share(|terms| terms.with(mistake, target));
+        Fit::new(tell(mistake, target), explained, &self.few)
+    }
+
+    /// How many of the few hold what `value` makes of their terms.
+    fn share(&self, value: impl Fn(&Terms) -> f64) -> f64 {
+        let pairs = self.few.iter().zip(&self.sums);
+        let held = pairs.filter(|(element, terms)| holds(self.evidence, element, value(terms)));
+        held.count() as f64 / self.few.len().max(1) as f64
+    }
+
+    /// Any stretch of K that is left out or counted twice, and any tail.
+    fn stretches(&self) -> Vec<Fit> {
+        let Some(k) = self.sums.iter().map(Terms::k).min() else {
+            return Vec::new();
+        };
+        let prefixes: Vec<[Vec<f64>; 2]> = self.sums.iter().map(Terms::prefixes).collect();
+        let share = |change: &dyn Fn(&[f64]) -> f64| {
+            let pairs = self.few.iter().zip(&prefixes);
+            let held = pairs.filter(|(element, [gate, up])| {
+                let value = silu(change(gate)) * change(up);
+                holds(self.evidence, element, value)
+            });
+            held.count() as f64 / self.few.len() as f64
+        };
+        let whole = |sums: &[f64]| sums[sums.len() - 1];
+        let mut fits = Vec::new();
+        for tail in (SCALE_BLOCK..k).step_by(SCALE_BLOCK) {
+            let blocks = tail / SCALE_BLOCK;
+            let what = tell(Mistake::DropLast(tail), Target::Both);
+            let explained = share(&|sums| sums[sums.len() - 1 - blocks]);
+            fits.push(Fit::new(what, explained, &self.few));
+        }
+        for step in STEPS.into_iter().filter(|step| *step < k) {
+            for first in (0..k - step + 1).step_by(step) {
+                let (from, to) = (first / SCALE_BLOCK, (first + step) / SCALE_BLOCK);
+                let part = move |sums: &[f64]| sums[to] - sums[from];
+                let last = first + step - 1;
+                let lacks = share(&|sums| whole(sums) - part(sums));
+                let twice = share(&|sums| whole(sums) + part(sums));
+                let what = format!("lacks {first} to {last} of K");
+                fits.push(Fit::new(what, lacks, &self.few));
+                let what = format!("has {first} to {last} of K twice");
+                fits.push(Fit::new(what, twice, &self.few));
+            }
+        }
+        // Told once: the first of those that fit best.
+        let best = fits
+            .into_iter()
+            .reduce(|best, fit| match fit.share > best.share {
+                true => fit,
+                false => best,
+            });
+        best.into_iter().collect()
+    }
 }
 
 /// What the mistake was made on.
@@ -57,6 +140,16 @@ enum Mistake {
     ScalesShifted,
     ScalesIgnored,
     NibblesExchanged,
+}
+
+impl Mistake {
+    /// How much of K it takes.
+    fn step(self) -> usize {
+        match self {
+            Self::DropLast(step) | Self::DropFirst(step) | Self::Late(step) => step,
+            _ => 0,
+        }
+    }
 }
 
 fn mistakes() -> Vec<(Mistake, &'static [Target])> {
@@ -153,6 +246,21 @@ impl Terms {
             b1: Row::of(&operands.b1, &operands.sfb1, element.column, k),
             b2: Row::of(&operands.b2, &operands.sfb2, element.column, k),
         }
+    }
+
+    fn k(&self) -> usize {
+        self.a.elements.len()
+    }
+
+    /// Of both products: the sum of the first 0, 1, 2, … blocks of a scale.
+    fn prefixes(&self) -> [Vec<f64>; 2] {
+        self.products().map(|terms| {
+            let mut sums = vec![0.0];
+            for block in terms.chunks(SCALE_BLOCK) {
+                sums.push(sums[sums.len() - 1] + block.iter().sum::<f64>());
+            }
+            sums
+        })
     }
 
     /// What the two sums over K add up: of A·B1ᵀ and of A·B2ᵀ.

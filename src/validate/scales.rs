@@ -4,7 +4,7 @@
 //! wrong elements would be with each such mistake is computed and held against
 //! them.
 
-use super::guess::{holds, nearly_all};
+use super::guess::{Fit, LEAST, holds};
 use super::{Element, Evidence};
 use crate::operator::{GroupOperands, SCALE_BLOCK, decode_e2m1, decode_e4m3, silu};
 
@@ -12,31 +12,35 @@ use crate::operator::{GroupOperands, SCALE_BLOCK, decode_e2m1, decode_e4m3, silu
 const ATOM_ROWS: usize = 128;
 const ATOM_SCALES: usize = 4;
 
-/// Wrong elements that are computed again, and the fewest that can tell.
+/// Wrong elements that are computed again.
 const SAMPLE: usize = 32;
-const LEAST: usize = 4;
 
-/// Reads on from the place: "every element" + "has the scales of …".
-pub(super) fn guess(evidence: &Evidence<'_>, sample: &[Element]) -> Option<String> {
-    let stride = sample.len().div_ceil(SAMPLE).max(1);
-    let few: Vec<Element> = sample.iter().step_by(stride).copied().collect();
-    if few.len() < LEAST {
-        return None;
-    }
-    let sums = few.iter().map(|element| {
-        let operands = &evidence.operands.groups[element.group];
-        (*element, Sums::of(operands, element))
-    });
-    let sums: Vec<(Element, Sums<'_>)> = sums.collect();
-    let mistakes = readings().flat_map(|reading| WHOSE.map(|whose| (reading, whose)));
-    let explains = |&(reading, whose): &(Reading, Whose)| {
-        nearly_all(&few, |element| {
-            let sums = sums.iter().find(|(other, _)| other == element);
-            sums.is_some_and(|(_, sums)| holds(evidence, element, sums.with(reading, whose)))
-        })
+/// Every mistake, made when asked for.
+pub(super) fn hypotheses<'e>(
+    evidence: &'e Evidence<'e>,
+    sample: &'e [Element],
+) -> impl Iterator<Item = Fit> + 'e {
+    let redo = move || {
+        let stride = sample.len().div_ceil(SAMPLE).max(1);
+        let few: Vec<Element> = sample.iter().step_by(stride).copied().collect();
+        let sums = few.iter().map(|element| {
+            let operands = &evidence.operands.groups[element.group];
+            Sums::of(operands, element)
+        });
+        let sums: Vec<Sums<'e>> = sums.collect();
+        (few, sums)
     };
-    let (reading, whose) = mistakes.into_iter().find(explains)?;
-    Some(tell(reading, whose))
+    let redone = std::iter::once_with(redo).filter(|(few, _)| few.len() >= LEAST);
+    redone.flat_map(move |(few, sums)| {
+        let mistakes = readings().flat_map(|reading| WHOSE.map(|whose| (reading, whose)));
+        mistakes.map(move |(reading, whose)| {
+            let pairs = few.iter().zip(&sums);
+            let held =
+                pairs.filter(|(element, sums)| holds(evidence, element, sums.with(reading, whose)));
+            let explained = held.count() as f64 / few.len() as f64;
+            Fit::new(tell(reading, whose), explained, &few)
+        })
+    })
 }
 
 /// Whose scales are mistaken, of A, B1 and B2.

@@ -418,3 +418,117 @@ fn the_element_that_no_kernel_got_right_is_right() {
         Judgement::Wrong(_)
     ));
 }
+
+fn told(case: &Case) -> Vec<String> {
+    let story = story(&case.c, &case.operands, &case.oracle, TOLERANCE, None);
+    let fits = story.expect("it is wrong").fits;
+    fits.into_iter().map(|fit| fit.what).collect()
+}
+
+/// Puts the right value of another place into each element.
+fn moved(mut case: Case, from: impl Fn(usize, usize, usize, usize) -> (usize, usize)) -> Case {
+    for (c, answer) in case.c.iter_mut().zip(&case.oracle.groups) {
+        let (m, n) = (answer.group.m as usize, answer.group.n as usize);
+        for (i, c) in c.iter_mut().enumerate() {
+            let (row, column) = from(i / n, i % n, m, n);
+            *c = bits(answer.c(row * n + column));
+        }
+    }
+    case
+}
+
+#[test]
+fn values_in_the_wrong_place_are_found_wherever_they_are_from() {
+    let transposed = moved(case(), |row, column, m, n| {
+        let at = row * n + column;
+        (at % m, at / m)
+    });
+    assert_eq!(
+        told(&transposed)[0],
+        "holds C transposed: it is stored column by column"
+    );
+    let pairs = moved(case(), |row, column, _, _| (row, column ^ 8));
+    assert_eq!(told(&pairs)[0], "has columns exchanged in blocks of 8");
+    let odd = moved(case(), |row, column, m, n| {
+        ((row + 3) % m, (column + 5) % n)
+    });
+    assert_eq!(told(&odd)[0], "holds the value of row +3, column +5");
+}
+
+#[test]
+fn scales_that_are_off_before_the_gate_are_told_by_their_power() {
+    let twice = case().with(|g, u| silu(g / 8.0) * u / 8.0);
+    let told_of = told(&twice);
+    assert_eq!(told_of[0], "has both products times 2⁻³: a scale is off");
+    let gate = case().with(|g, u| silu(4.0 * g) * u);
+    assert_eq!(told(&gate)[0], "has A·B1ᵀ times 2²: a scale is off");
+}
+
+#[test]
+fn any_stretch_of_k_that_is_left_out_or_taken_twice_is_named() {
+    let cut = |from: usize, to: usize| {
+        case_of(&[(40, 128, 512)], Distribution::Benchmark).answering(move |g| {
+            let k = g.group.k as usize;
+            for row in g.a.chunks_mut(k / 2) {
+                row[from / 2..to / 2].fill(0);
+            }
+        })
+    };
+    assert_eq!(
+        told(&cut(464, 512))[0],
+        "lacks the last 48 of K in both products"
+    );
+    assert_eq!(told(&cut(128, 192))[0], "lacks 128 to 191 of K");
+}
+
+#[test]
+fn a_short_k_leaves_no_room_for_long_steps() {
+    let zero = case_of(&[(40, 128, 64)], Distribution::Benchmark).with(|g, u| g + 3.0 * u + 7.0);
+    assert!(zero.mismatch().guess.is_none());
+}
+
+#[test]
+fn what_the_call_before_left_is_stale() {
+    let mut case = case();
+    let groups = [(40, 256, 512), (150, 256, 256), (40, 256, 512)];
+    let earlier = case_of(&groups, Distribution::Benchmark);
+    let before = &earlier.oracle;
+    for (c, answer) in case.c.iter_mut().zip(&before.groups) {
+        for (i, c) in c.iter_mut().enumerate() {
+            *c = bits(-answer.c(i));
+        }
+    }
+    let earlier = Earlier {
+        oracle: before,
+        negated: &|_, _| true,
+    };
+    let story = story(
+        &case.c,
+        &case.operands,
+        &case.oracle,
+        TOLERANCE,
+        Some(&earlier),
+    );
+    let fits = story.expect("it is wrong").fits;
+    assert_eq!(
+        fits[0].what,
+        "holds what belongs to the call before: stale data"
+    );
+}
+
+#[test]
+fn what_is_nearly_right_is_not_called_anything_else() {
+    let mut state = 1_u32;
+    let mut case = case();
+    for c in case.c.iter_mut().flatten() {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let noise = 1.0 + 0.03 * (f64::from(state >> 16) / 65536.0 - 0.5);
+        *c = bits(half::f16::from_bits(*c).to_f64() * noise);
+    }
+    let fits = told(&case);
+    assert_eq!(fits.len(), 1, "{fits:?}");
+    assert!(
+        fits[0].starts_with("is within 5 % of the right value"),
+        "{fits:?}"
+    );
+}

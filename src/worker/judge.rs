@@ -1,6 +1,7 @@
 use std::io::Write;
 use std::time::Instant;
 
+use super::keep::{Kept, keep};
 use super::problems::{Problem, Problems};
 use super::protocol::{ProblemKey, Reply, ValidateJob};
 use crate::backend::{
@@ -9,7 +10,7 @@ use crate::backend::{
 use crate::compile::Cache;
 use crate::domain::{Hazard, Status, Verdict, Watch};
 use crate::operator::{Distribution, Operands};
-use crate::validate::{self, Exhibit, Finding, Tolerance, Wrong};
+use crate::validate::{self, Element, Exhibit, Finding, Tolerance, Wrong};
 
 /// Calls of a validation at the least: what the first leaves behind, in the
 /// variables of its module or elsewhere, is there for the second to stumble
@@ -105,20 +106,21 @@ fn call_all(
             distribution,
             seed: job.seed,
         });
+        let data = |watch: Watch| Data {
+            operands: &problem.operands,
+            key: &problem.name,
+            salt: Salt::of_call(job.seed, place as u64),
+            time_limit: job.time_limit,
+            emulation: Emulation {
+                // Every call in another order: what one hides, the next may show.
+                schedule: job.emulation.schedule.wrapping_add(place as u64),
+                watch,
+                ..job.emulation
+            },
+        };
         let call = |loaded: &mut dyn Loaded, watch: Watch, send: &mut dyn FnMut(&Reply)| {
             send(&Reply::Running);
-            let ran = loaded.call(&Data {
-                operands: &problem.operands,
-                key: &problem.name,
-                salt: Salt::of_call(job.seed, place as u64),
-                time_limit: job.time_limit,
-                emulation: Emulation {
-                    // Every call in another order: what one hides, the next may show.
-                    schedule: job.emulation.schedule.wrapping_add(place as u64),
-                    watch,
-                    ..job.emulation
-                },
-            });
+            let ran = loaded.call(&data(watch));
             send(&Reply::Ran);
             ran
         };
@@ -128,7 +130,24 @@ fn call_all(
             _ => job.emulation.watch,
         };
         let ran = call(loaded, watch, send);
-        state.take(ran, &problem, distribution.as_str(), job.tolerance);
+        let (said, returned) = match &ran {
+            Ok(observation) => (observation.printed.clone(), true),
+            Err(failure) => (failure.printed.clone(), false),
+        };
+        let first = state.take(ran, &problem, distribution.as_str(), job.tolerance);
+        if let Some(wish) = &job.keep {
+            // Searching calls it once more; one that does not return is not
+            // asked again.
+            send(&Reply::Running);
+            let data = data(Watch::Off);
+            let element = first.map(|first| at(first, &problem));
+            let note = Kept::new(place, distribution, data.salt, said);
+            keep(wish, loaded, note, |loaded| match returned {
+                true => loaded.search(&data, element),
+                false => None,
+            });
+            send(&Reply::Ran);
+        }
         let failed = matches!(state.verdict.status, Status::Wrong | Status::Crashed);
         if failed && watch != job.emulation.watch {
             // The same once more, to find out why.
@@ -141,6 +160,12 @@ fn call_all(
             break;
         }
     }
+}
+
+/// An element's group, and its place there.
+fn at(element: Element, problem: &Problem) -> (usize, usize) {
+    let columns = problem.operands.groups[element.group].group.n as usize;
+    (element.group, element.row * columns + element.column)
 }
 
 /// One call for its time. What it computes is not looked at, nor is it whole.
@@ -191,6 +216,8 @@ struct Judging {
 
 impl Judging {
     fn fail(&mut self, failure: RunFailure) {
+        // Where a GPU's kernels print to. What cannot be said is not missed.
+        let _ = std::io::stdout().write_all(failure.printed.as_bytes());
         self.verdict.status = failure.status;
         self.verdict.reason = Some(failure.message);
         self.verdict.detail = failure.detail;
@@ -233,18 +260,21 @@ impl Judging {
         }
     }
 
+    /// Takes in what a call did; the first wrong element, if there is one.
     fn take(
         &mut self,
         ran: Result<Observation, RunFailure>,
         problem: &Problem,
         distribution: &str,
         tolerance: Tolerance,
-    ) {
+    ) -> Option<Element> {
         let observation = match ran {
             Ok(observation) => observation,
-            Err(failure) => return self.fail(failure),
+            Err(failure) => {
+                self.fail(failure);
+                return None;
+            }
         };
-        // Where a GPU's kernels print to. What cannot be said is not missed.
         let _ = std::io::stdout().write_all(observation.printed.as_bytes());
         let finding = examine(&observation, problem, tolerance);
         let (cause, hazards) = (observation.read_early, observation.hazards);
@@ -257,15 +287,17 @@ impl Judging {
                 self.time(observation.modelled);
             }
         }
-        match finding {
+        let first = match finding {
             Finding::Right { worst } => {
                 let so_far = self.verdict.worst.unwrap_or(0.0);
                 self.verdict.worst = Some(so_far.max(worst));
+                None
             }
             Finding::Wrong(Wrong {
                 reason,
                 detail,
                 worst,
+                first,
             }) => {
                 self.verdict.status = Status::Wrong;
                 let mut reason = format!("{reason} ({distribution} data)");
@@ -278,9 +310,11 @@ impl Judging {
                 self.verdict.reason = Some(reason);
                 self.verdict.detail = story;
                 self.verdict.worst = worst;
+                first
             }
-        }
+        };
         self.blame(hazards);
+        first
     }
 }
 

@@ -4,6 +4,7 @@
 //! socket that is the worker's stdin; its stdout belongs to what kernels print.
 
 mod judge;
+mod keep;
 mod problems;
 mod process;
 mod protocol;
@@ -13,8 +14,11 @@ mod timing;
 mod trace;
 mod words;
 
+pub(crate) use keep::Kept;
 pub(crate) use problems::answers;
 pub(crate) use process::{Lost, Worker};
-pub(crate) use protocol::{MeasureEntry, MeasureJob, ProblemKey, Reply, Request, ValidateJob};
+pub(crate) use protocol::{
+    Keep, MeasureEntry, MeasureJob, ProblemKey, Reply, Request, ValidateJob,
+};
 pub(crate) use serve::serve;
 pub(crate) use trace::trace;

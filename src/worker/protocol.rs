@@ -66,6 +66,17 @@ pub(crate) struct ValidateJob {
     /// How long one call may take.
     pub time_limit: Duration,
     pub emulation: Emulation,
+    /// What to keep of the last call that was made, for whoever looks into it.
+    pub keep: Option<Keep>,
+}
+
+/// What is to be kept of a call, and where.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Keep {
+    pub folder: PathBuf,
+    /// Names of buffers, as front matter and `dgx::Group` have them; C is
+    /// always kept.
+    pub buffers: Vec<String>,
 }
 
 /// Time the contenders of one shape that were found right.

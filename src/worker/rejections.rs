@@ -69,6 +69,7 @@ mod tests {
             reason: "C is zero".to_owned(),
             detail: None,
             worst: Some(9.0),
+            first: None,
         };
         let (lazy, fast) = (
             ContenderId::from_text("lazy"),

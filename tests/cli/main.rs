@@ -2,6 +2,7 @@
 //! and exit code held against snapshots.
 
 mod bad_input;
+mod beginning;
 mod blackwell;
 mod broken_variants;
 mod browser;
@@ -9,6 +10,7 @@ mod calibrating;
 mod cards;
 mod comfort;
 mod compiling;
+mod debugging;
 mod fitting;
 mod gating;
 mod interchange;

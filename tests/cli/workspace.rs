@@ -46,9 +46,22 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    pub(crate) fn new() -> Self {
+    /// A folder with nothing in it.
+    pub(crate) fn empty() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let workspace = Self { folder };
+        Self { folder }
+    }
+
+    /// One in which a variant was begun.
+    pub(crate) fn begun(name: &str) -> Self {
+        let workspace = Self::empty();
+        let text = workspace.run(&["new", name]);
+        assert!(text.ends_with("[exit 0]"), "{text}");
+        workspace
+    }
+
+    pub(crate) fn new() -> Self {
+        let workspace = Self::empty();
         workspace.write("variants/one.cu", VARIANT);
         workspace.write("round.toml", ROUND);
         workspace
@@ -74,11 +87,17 @@ impl Workspace {
 
     /// Runs dgx and shows its exit code, stdout and stderr as one text.
     pub(crate) fn run(&self, args: &[&str]) -> String {
+        self.run_with(args, &[])
+    }
+
+    /// As [`Self::run`], with more in its environment.
+    pub(crate) fn run_with(&self, args: &[&str], variables: &[(&str, &str)]) -> String {
         let output = Command::from_std(std::process::Command::new(env!("CARGO_BIN_EXE_dgx")))
             .current_dir(self.path())
             .env("NO_COLOR", "1")
             .env("COLUMNS", "100")
             .env("DGX_CACHE", self.path().join("cache"))
+            .envs(variables.iter().copied())
             .args(args)
             .output()
             .expect("dgx runs");

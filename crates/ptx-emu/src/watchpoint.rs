@@ -1,5 +1,6 @@
 //! Who touched given bytes of global memory: watchpoints, as a debugger has them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -32,6 +33,10 @@ pub struct Touch {
     pub deed: String,
     /// By which instruction; of its lanes, those that reached the bytes.
     pub place: Place,
+    /// The first of the bytes it reached.
+    pub address: u64,
+    /// Whether it changed them.
+    pub write: bool,
 }
 
 impl fmt::Display for Touch {
@@ -49,26 +54,36 @@ pub struct Touches {
     pub times: u64,
 }
 
-/// A watchpoint in an allocation: its place in the list, the allocation, and offsets from its start.
+/// A watchpoint in an allocation: its place in the list, the allocation with its first address, and
+/// offsets from there.
 struct Post {
     place: usize,
     region: usize,
+    base: u64,
     bytes: Range<u64>,
     reads: bool,
+}
+
+/// Something seen, in which cluster, and the offset it was seen at.
+#[derive(Clone, Copy)]
+struct Sight {
+    cluster: u64,
+    side: Side,
+    address: u64,
 }
 
 /// What was seen of one watchpoint, with the cluster it was seen in.
 #[derive(Default)]
 struct Seen {
-    first: Vec<(u64, Side)>,
+    first: Vec<Sight>,
     times: u64,
 }
 
 impl Seen {
-    fn add(&mut self, cluster: u64, side: Side) {
+    fn add(&mut self, sight: Sight) {
         self.times += 1;
         if self.first.len() < KEPT {
-            self.first.push((cluster, side));
+            self.first.push(sight);
         }
     }
 
@@ -76,7 +91,7 @@ impl Seen {
     fn append(&mut self, mut other: Self) {
         self.times += other.times;
         self.first.append(&mut other.first);
-        self.first.sort_by_key(|(cluster, _)| *cluster);
+        self.first.sort_by_key(|sight| sight.cluster);
         self.first.truncate(KEPT);
     }
 }
@@ -87,6 +102,8 @@ pub(crate) struct Lookout<'l> {
     grid: [u32; 3],
     cluster: [u32; 3],
     posts: Vec<Post>,
+    /// By allocation, the bytes that somebody watches: disjoint and in order, for a quick no.
+    watched: BTreeMap<usize, Vec<Range<u64>>>,
     seen: Vec<Mutex<Seen>>,
 }
 
@@ -106,6 +123,7 @@ impl<'l> Lookout<'l> {
                     posts.push(Post {
                         place,
                         region,
+                        base,
                         bytes: first - base..last - base,
                         reads: *reads,
                     });
@@ -116,6 +134,7 @@ impl<'l> Lookout<'l> {
             program,
             grid,
             cluster,
+            watched: merged(&posts),
             posts,
             seen: watchpoints.iter().map(|_| Mutex::default()).collect(),
         }
@@ -125,9 +144,11 @@ impl<'l> Lookout<'l> {
     pub(crate) fn touches(self) -> Vec<Touches> {
         let told = |seen: &Mutex<Seen>| {
             let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            let touch = |(cluster, side): &(u64, Side)| Touch {
-                deed: side.deed(),
-                place: self.place(*cluster, side.from),
+            let touch = |sight: &Sight| Touch {
+                deed: sight.side.deed(),
+                place: self.place(sight.cluster, sight.side.from),
+                address: sight.address,
+                write: sight.side.act.writes(),
             };
             Touches {
                 first: seen.first.iter().map(touch).collect(),
@@ -135,6 +156,17 @@ impl<'l> Lookout<'l> {
             }
         };
         self.seen.iter().map(told).collect()
+    }
+
+    /// Whether any of these bytes of an allocation is watched.
+    fn watches(&self, region: usize, bytes: Range<u64>) -> bool {
+        let Some(ranges) = self.watched.get(&region) else {
+            return false;
+        };
+        let next = ranges.partition_point(|range| range.end <= bytes.start);
+        ranges
+            .get(next)
+            .is_some_and(|range| range.start < bytes.end)
     }
 
     fn place(&self, cluster: u64, from: Origin) -> Place {
@@ -169,16 +201,23 @@ impl Ear for Guard<'_> {
         let Room::Global { region } = visit.room else {
             return;
         };
+        if !self.lookout.watches(region, span(visit)) {
+            return;
+        }
         for (post, seen) in self.lookout.posts.iter().zip(&mut self.seen) {
             if post.region != region || !(visit.act.writes() || post.reads) {
                 continue;
             }
-            if let Some(lanes) = reached(visit, &post.bytes) {
+            if let Some((lanes, offset)) = reached(visit, &post.bytes) {
                 let from = Origin {
                     lanes,
                     ..visit.from
                 };
-                seen.add(self.cluster, Side::new(visit.agent, visit.act, from));
+                seen.add(Sight {
+                    cluster: self.cluster,
+                    side: Side::new(visit.agent, visit.act, from),
+                    address: post.base + offset,
+                });
             }
         }
     }
@@ -197,23 +236,51 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// The lanes that reach one of these bytes; none if nobody does.
-fn reached(visit: &Visit<'_>, bytes: &Range<u64>) -> Option<u32> {
+/// The bytes an access lies in.
+fn span(visit: &Visit<'_>) -> Range<u64> {
+    match visit.bytes {
+        Bytes::Piece { first, len } => first..first + len,
+        Bytes::Lanes { low, end, .. } => low.into()..end.into(),
+        // Operand tiles lie in shared memory.
+        Bytes::Tile { .. } => 0..0,
+    }
+}
+
+/// The lanes that reach one of these bytes, and the first byte that one of them does; none if nobody.
+fn reached(visit: &Visit<'_>, bytes: &Range<u64>) -> Option<(u32, u64)> {
     let meets = |first: u64, len: u64| first < bytes.end && first + len > bytes.start;
     match visit.bytes {
-        Bytes::Piece { first, len } => meets(first, len).then_some(visit.from.lanes),
-        Bytes::Lanes {
-            at, each, low, end, ..
-        } => {
-            if !meets(low.into(), u64::from(end - low)) {
-                return None;
-            }
+        Bytes::Piece { first, len } => {
+            meets(first, len).then_some((visit.from.lanes, first.max(bytes.start)))
+        }
+        Bytes::Lanes { at, each, .. } => {
             let lanes = (0..32).filter(|lane| visit.from.lanes >> lane & 1 == 1);
             let met = lanes.filter(|&lane| meets(at[lane].into(), each.into()));
-            let mask = met.fold(0, |mask, lane| mask | 1 << lane);
-            (mask != 0).then_some(mask)
+            met.fold(None, |found, lane| {
+                let (mask, lowest) = found.unwrap_or((0, u64::MAX));
+                let first = u64::from(at[lane]).max(bytes.start);
+                Some((mask | 1 << lane, lowest.min(first)))
+            })
         }
-        // Operand tiles lie in shared memory.
         Bytes::Tile { .. } => None,
     }
+}
+
+/// Everything that is watched of each allocation.
+fn merged(posts: &[Post]) -> BTreeMap<usize, Vec<Range<u64>>> {
+    let mut all: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();
+    for post in posts {
+        all.entry(post.region).or_default().push(post.bytes.clone());
+    }
+    for ranges in all.values_mut() {
+        ranges.sort_by_key(|range| range.start);
+        ranges.dedup_by(|next, last| {
+            let joined = next.start <= last.end;
+            if joined {
+                last.end = last.end.max(next.end);
+            }
+            joined
+        });
+    }
+    all
 }

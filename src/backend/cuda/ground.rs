@@ -12,7 +12,7 @@ use crate::backend::pieces::{self, Piece, Source, What};
 use crate::backend::salt::Salt;
 use crate::backend::tables::{self, Private, Tables};
 use crate::backend::zones::Zones;
-use crate::backend::{Observation, RunFailure};
+use crate::backend::{Buffer, Observation, RunFailure};
 
 /// Blocks that judge one group.
 const JUDGING_BLOCKS: u32 = 256;
@@ -145,6 +145,23 @@ impl Ground {
         let mut bytes = vec![0; own.arena.zones().zone(index).bytes as usize];
         self.stream.download(&mut bytes, own.arena.address(index))?;
         Ok(bytes)
+    }
+
+    /// What lies in the buffers whose names are wanted.
+    pub(super) fn buffers(&self, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Buffer>> {
+        let mut found = Vec::new();
+        for (zones, base) in self.arenas() {
+            for zone in zones
+                .all()
+                .iter()
+                .filter(|z| z.bytes > 0 && wanted(&z.name))
+            {
+                let mut bytes = vec![0; zone.bytes as usize];
+                self.stream.download(&mut bytes, base + zone.offset)?;
+                found.push((zone.name.clone(), bytes));
+            }
+        }
+        Ok(found)
     }
 
     fn arenas(&self) -> Vec<(&Zones, u64)> {

@@ -32,7 +32,7 @@ pub(crate) use probing::WARP_STAMPS;
 pub(crate) use probing::{ProbeBench, REPORT_BYTES, Reading, SEED, Trial};
 pub(crate) use stamping::StampedCalls;
 
-use super::{Backend, Bench, Course, Data, Job, Loaded, Observation, RunFailure};
+use super::{Backend, Bench, Buffer, Course, Data, Job, Loaded, Observation, RunFailure};
 use crate::compile::{Image, Unit};
 use crate::domain::{BackendKind, Device, Group};
 use crate::operator::{Operands, Oracle};
@@ -178,5 +178,13 @@ impl Loaded for Cell<'_> {
         stream.synchronize().map_err(CudaError::crashed)?;
         let observed = prepared.ground().observe(&program, tools, data.salt);
         observed.map_err(CudaError::crashed)
+    }
+
+    fn buffers(&mut self, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Buffer>, String> {
+        let Some(prepared) = &self.prepared else {
+            return Err("it was never called".to_owned());
+        };
+        let read = prepared.ground().buffers(wanted);
+        read.map_err(|e| format!("the device's memory cannot be read any more: {e}"))
     }
 }

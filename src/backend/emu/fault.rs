@@ -1,5 +1,6 @@
 use ptx_emu::{FaultKind, LaunchError};
 
+use super::printed;
 use crate::backend::RunFailure;
 use crate::domain::Status;
 
@@ -14,6 +15,7 @@ pub(super) fn failure(error: &LaunchError) -> RunFailure {
                 detail: None,
                 fatal: false,
                 hazards: Vec::new(),
+                printed: String::new(),
             };
         }
         _ => return RunFailure::refused(error.to_string()),
@@ -39,5 +41,6 @@ pub(super) fn failure(error: &LaunchError) -> RunFailure {
         // The emulator's memory is thrown away; its process is none the worse.
         fatal: false,
         hazards: Vec::new(),
+        printed: printed::lines(None, &fault.printed),
     }
 }

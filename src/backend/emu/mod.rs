@@ -2,15 +2,18 @@
 //! laid out, poisoned and guarded exactly as on the GPU, so that a fixture gets
 //! the same status on both.
 
+mod culprit;
 mod fault;
 mod hazards;
 mod model;
+mod printed;
 pub(crate) mod probing;
 mod role;
 mod tensor_map;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::iter::repeat;
 use std::time::{Duration, Instant};
 
 use bytemuck::cast_slice;
@@ -26,7 +29,9 @@ pub(crate) use self::role::{Laid, Role};
 use super::pieces::{self, Piece, Source};
 use super::tables::{self, Bases, Private, Tables};
 use super::zones::Zones;
-use super::{Backend, Data, Emulation, Job, Loaded, Observation, RunFailure, Trespass};
+use super::{
+    Backend, Buffer, Data, Emulation, Job, Loaded, Observation, RunFailure, Trespass, Whereabouts,
+};
 use crate::compile::Image;
 use crate::domain::{BackendKind, Bytes, Device, Group, Hazard, Limits, Status, Watch};
 use crate::operator::Operands;
@@ -107,6 +112,7 @@ impl EmuBackend {
                 detail: None,
                 fatal: false,
                 hazards: Vec::new(),
+                printed: String::new(),
             })?;
             self.modules.insert(image.key.clone(), module);
         }
@@ -192,13 +198,34 @@ impl Loaded for Cell<'_> {
             },
             Some(place) => {
                 let (_, tensors) = tables::reserve_inputs(data.operands);
-                place.observe(data, &tensors, &ran)?
+                let mut found = place
+                    .trespasses(data, &tensors)
+                    .map_err(|e| no_memory(&e))?;
+                let observed = place.observe(data, &ran)?;
+                if !found.is_empty() {
+                    self.accuse(data, &mut found);
+                }
+                Observation {
+                    trespasses: found.into_iter().map(|(_, trespass)| trespass).collect(),
+                    ..observed
+                }
             }
         };
         Ok(Observation {
             modelled,
             ..observed
         })
+    }
+
+    fn buffers(&mut self, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Buffer>, String> {
+        match &self.place {
+            Some(place) => place.buffers(wanted).map_err(|e| e.to_string()),
+            None => Err("it was never called".to_owned()),
+        }
+    }
+
+    fn search(&mut self, data: &Data<'_>, element: Option<(usize, usize)>) -> Option<Whereabouts> {
+        Cell::search(self, data, element)
     }
 }
 
@@ -300,6 +327,7 @@ impl Place {
             let ran = self.launch(module, geometry, registers, config, listening);
             ended.push(ran.map_err(|failure| RunFailure {
                 hazards: [found(&ended), failure.hazards].concat(),
+                printed: printed(&ended) + &failure.printed,
                 ..failure
             })?);
         }
@@ -314,16 +342,7 @@ impl Place {
         config: Config,
         listening: Option<Listening>,
     ) -> Result<Ended<'j>, RunFailure> {
-        let mut launch = Launch::new(&geometry.kernel)
-            .grid(geometry.grid)
-            .block(geometry.block)
-            .shared_bytes(geometry.smem)
-            .config(config)
-            .params(Params::new().bytes(bytemuck::bytes_of(&self.tables.args)));
-        if geometry.cluster != [1; 3] {
-            launch = launch.cluster(geometry.cluster);
-        }
-        launch.registers = registers;
+        let launch = self.geared(geometry, registers, &config);
         let memory = &mut self.memory;
         let untraced = |report| (report, Trace::default());
         let (ran, hazards, wake, unwatched) = match listening {
@@ -359,19 +378,28 @@ impl Place {
         }
     }
 
-    fn observe(
-        &self,
-        data: &Data<'_>,
-        tensors: &[Cow<'_, [u8]>],
-        ran: &[Ended<'_>],
-    ) -> Result<Observation, RunFailure> {
+    /// A launch with all it is given.
+    fn geared(&self, geometry: &LaunchGeometry, registers: Option<u32>, config: &Config) -> Launch {
+        let mut launch = Launch::new(&geometry.kernel)
+            .grid(geometry.grid)
+            .block(geometry.block)
+            .shared_bytes(geometry.smem)
+            .config(config.clone())
+            .params(Params::new().bytes(bytemuck::bytes_of(&self.tables.args)));
+        if geometry.cluster != [1; 3] {
+            launch = launch.cluster(geometry.cluster);
+        }
+        launch.registers = registers;
+        launch
+    }
+
+    fn observe(&self, data: &Data<'_>, ran: &[Ended<'_>]) -> Result<Observation, RunFailure> {
         let base = DevicePtr(self.bases.outputs);
         let copy = self.memory.view(base, self.outputs.bytes());
         let copy = copy.map_err(|e| no_memory(&e))?;
-        let trespasses = self.trespasses(data, tensors).map_err(|e| no_memory(&e))?;
         Ok(Observation {
             c: tables::split_outputs(&self.outputs, copy, &self.groups, data.salt),
-            trespasses,
+            trespasses: Vec::new(),
             read_early: ran
                 .iter()
                 .find_map(|ended| ended.report.early_read.as_ref())
@@ -394,22 +422,44 @@ impl Place {
         self.memory.view(at, zone.bytes).expect("memory").to_vec()
     }
 
+    fn arenas(&self) -> [(&Zones, u64); 3] {
+        [
+            (&self.inputs, self.bases.inputs),
+            (&self.outputs, self.bases.outputs),
+            (&self.private.zones, self.bases.private),
+        ]
+    }
+
+    fn buffers(&self, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Buffer>, MemoryError> {
+        let arenas = self.arenas();
+        let zones = arenas
+            .iter()
+            .flat_map(|(zones, base)| zones.all().iter().zip(repeat(*base)));
+        zones
+            .filter(|(zone, _)| zone.bytes > 0 && wanted(&zone.name))
+            .map(|(zone, base)| {
+                let bytes = self
+                    .memory
+                    .view(DevicePtr(base + zone.offset), zone.bytes)?;
+                Ok((zone.name.clone(), bytes.to_vec()))
+            })
+            .collect()
+    }
+
+    /// What changed and should not have, each with its address.
     fn trespasses(
         &self,
         data: &Data<'_>,
         tensors: &[Cow<'_, [u8]>],
-    ) -> Result<Vec<Trespass>, MemoryError> {
-        let arenas = [
-            (&self.inputs, self.bases.inputs),
-            (&self.outputs, self.bases.outputs),
-            (&self.private.zones, self.bases.private),
-        ];
+    ) -> Result<Vec<(u64, Trespass)>, MemoryError> {
+        let arenas = self.arenas();
         let mut found = Vec::new();
         for piece in &self.pieces {
             let now = self.memory.view(DevicePtr(piece.at), piece.bytes)?;
             let source = source(&self.tables, tensors, piece);
             if let Some(at) = piece.first_change(data.salt, source, now) {
-                found.push(pieces::explain(&self.pieces, &arenas, piece.at + at));
+                let address = piece.at + at;
+                found.push((address, pieces::explain(&self.pieces, &arenas, address)));
             }
         }
         Ok(found)
@@ -488,7 +538,12 @@ fn found(ran: &[Ended<'_>]) -> Vec<Hazard> {
 }
 
 fn printed(ran: &[Ended<'_>]) -> String {
-    ran.iter().map(|e| e.report.printed.as_str()).collect()
+    let several = ran.len() > 1;
+    let words = ran.iter().map(|ended| {
+        let kernel = several.then_some(ended.geometry.kernel.as_str());
+        printed::lines(kernel, &ended.report.printed)
+    });
+    words.collect()
 }
 
 /// Counters of all launches of a call, by name.

@@ -254,7 +254,7 @@ mod tests {
                 seed: 0,
                 ctas_per_sm: 1,
                 early_read: None,
-                printed: String::new(),
+                printed: Vec::new(),
             },
             trace: Trace::default(),
             hazards: Vec::new(),

@@ -208,6 +208,7 @@ impl Memory {
             buffer: "a of group 0".to_owned(),
             kind: TrespassKind::InputChanged,
             offset: 0,
+            by: None,
         };
         Observation {
             c: signed(&self.raw, groups, salt),

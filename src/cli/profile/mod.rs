@@ -222,7 +222,10 @@ pub(super) fn shape(round: &Round, word: Option<&str>, path: &Path) -> Result<Sh
     }
 }
 
-fn ambiguous<'a>(name: &str, ids: impl Iterator<Item = &'a ContenderId>) -> CommandError {
+pub(super) fn ambiguous<'a>(
+    name: &str,
+    ids: impl Iterator<Item = &'a ContenderId>,
+) -> CommandError {
     let all: Vec<&str> = ids.map(ContenderId::as_str).collect();
     let message = format!("`{name}` is {} contenders", all.len());
     InputError::new(message, format!("name one of {}", all.join(", "))).into()

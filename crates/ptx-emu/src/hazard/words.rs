@@ -8,7 +8,7 @@ use crate::exec::door::{Act, Agent};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Side {
     pub(super) agent: Agent,
-    pub(super) act: Act,
+    pub(crate) act: Act,
     pub(crate) from: Origin,
     /// Its cluster, if that is another one.
     pub(super) cluster: Option<u64>,

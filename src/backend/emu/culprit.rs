@@ -1,0 +1,116 @@
+//! Who did it: a call made once more, with an eye on certain bytes.
+
+use std::time::Duration;
+
+use ptx_emu::{Touches, Watchpoint};
+
+use super::{Cell, config, pieces, registers, tables};
+use crate::backend::{Data, Trespass, Whereabouts};
+
+/// Trespasses whose doer is looked for.
+const SOUGHT: usize = 8;
+/// What a search may take: less than a supervisor waits beyond a call's own limit.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Cell<'_> {
+    /// Names the instruction behind each of the first trespasses, found at
+    /// these addresses.
+    pub(super) fn accuse(&mut self, data: &Data<'_>, found: &mut [(u64, Trespass)]) {
+        let sought = found.iter().take(SOUGHT);
+        let watchpoints: Vec<Watchpoint> = sought.map(|(at, _)| written(*at, 1)).collect();
+        let touches = self.watched(data, &watchpoints);
+        for ((_, trespass), touches) in found.iter_mut().zip(touches) {
+            let culprit = touches.first.first();
+            trespass.by = culprit.map(|touch| touch.place.to_string());
+        }
+    }
+
+    /// Who writes an element of C (its group and its place there), and who reads
+    /// outside of all buffers.
+    pub(super) fn search(
+        &mut self,
+        data: &Data<'_>,
+        element: Option<(usize, usize)>,
+    ) -> Option<Whereabouts> {
+        let place = self.place.as_ref()?;
+        let mut watchpoints = Vec::new();
+        for (zones, base) in place.arenas() {
+            for (begin, end) in zones.guards().filter(|(begin, end)| begin < end) {
+                watchpoints.push(Watchpoint {
+                    bytes: base + begin..base + end,
+                    reads: true,
+                });
+            }
+        }
+        let element = element.map(|(group, index)| {
+            let zone = place.outputs.zone(group);
+            written(place.bases.outputs + zone.offset + 2 * index as u64, 2)
+        });
+        watchpoints.extend(element.clone());
+        let mut touches = self.watched(data, &watchpoints);
+        let writers = element.and_then(|_| touches.pop());
+        let place = self.place.as_ref()?;
+        let strays = touches.iter().filter_map(|touches| {
+            let read = touches.first.iter().find(|touch| !touch.write)?;
+            let arenas = place.arenas();
+            let trespass = pieces::explain(&place.pieces, &arenas, read.address);
+            let Trespass { buffer, offset, .. } = trespass;
+            let who = &read.place;
+            Some(format!(
+                "read out of bounds of {buffer}, at byte {offset}; at {who}"
+            ))
+        });
+        Some(Whereabouts {
+            writers: writers.map(|touches| told(&touches)),
+            strays: strays.take(SOUGHT).collect(),
+        })
+    }
+
+    /// The call again from its beginning, with the same schedule. A call that
+    /// fails this time has told what it did until then.
+    fn watched(&mut self, data: &Data<'_>, watchpoints: &[Watchpoint]) -> Vec<Touches> {
+        let mut all = vec![Touches::default(); watchpoints.len()];
+        let Some(place) = &mut self.place else {
+            return all;
+        };
+        let (_, tensors) = tables::reserve_inputs(data.operands);
+        if place.lay(data, &tensors).is_err() {
+            return all;
+        }
+        let config = config(self.device, data.emulation, data.time_limit.min(PATIENCE));
+        for geometry in &self.job.call.launches {
+            let launch = place.geared(
+                geometry,
+                registers(self.job.image, &geometry.kernel),
+                &config,
+            );
+            let (ran, touches) = launch.run_watched(self.module, &mut place.memory, watchpoints);
+            for (all, mut one) in all.iter_mut().zip(touches) {
+                all.first.append(&mut one.first);
+                all.times += one.times;
+            }
+            if ran.is_err() {
+                break;
+            }
+        }
+        all
+    }
+}
+
+fn told(touches: &Touches) -> String {
+    let mut lines: Vec<String> = touches.first.iter().map(ToString::to_string).collect();
+    let more = touches.times.saturating_sub(lines.len() as u64);
+    match (lines.is_empty(), more) {
+        (true, _) => return "nobody wrote it".to_owned(),
+        (false, 0) => {}
+        (false, more) => lines.push(format!("and {more} times more")),
+    }
+    lines.join("\n")
+}
+
+fn written(at: u64, bytes: u64) -> Watchpoint {
+    Watchpoint {
+        bytes: at..at + bytes,
+        reads: false,
+    }
+}

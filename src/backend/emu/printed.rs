@@ -1,0 +1,82 @@
+//! What kernels printed, and who of them.
+
+use std::fmt::Write;
+
+use ptx_emu::Print;
+
+/// One line for each that was printed, headed by CTA and thread; by the kernel
+/// too where a call has several. Threads that end no line do not share one.
+pub(super) fn lines(kernel: Option<&str>, prints: &[Print]) -> String {
+    let mut text = String::new();
+    let mut speaking: Option<&Print> = None;
+    for print in prints {
+        let goes_on = speaking.is_some_and(|s| (s.cta, s.thread) == (print.cta, print.thread));
+        if speaking.is_some() && !goes_on {
+            text.push('\n');
+        }
+        let mut goes_on = speaking.is_some() && goes_on;
+        for part in print.text.split_inclusive('\n') {
+            if !goes_on {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "{}: ", speaker(kernel, print));
+            }
+            text.push_str(part);
+            goes_on = !part.ends_with('\n');
+        }
+        if !print.text.is_empty() {
+            speaking = goes_on.then_some(print);
+        }
+    }
+    if speaking.is_some() {
+        text.push('\n');
+    }
+    text
+}
+
+fn speaker(kernel: Option<&str>, print: &Print) -> String {
+    let kernel = kernel.map_or(String::new(), |name| format!("{name}, "));
+    let (cta, thread) = (short(print.cta), short(print.thread));
+    format!("{kernel}CTA {cta} thread {thread}")
+}
+
+/// `3`, `3,1` or `3,1,2`: dimensions that nobody uses are left out.
+fn short([x, y, z]: [u32; 3]) -> String {
+    match (y, z) {
+        (0, 0) => x.to_string(),
+        (_, 0) => format!("{x},{y}"),
+        _ => format!("{x},{y},{z}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn print(cta: u32, thread: u32, text: &str) -> Print {
+        Print {
+            cta: [cta, 0, 0],
+            thread: [thread, 0, 0],
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_line_says_whose_it_is() {
+        let prints = [
+            print(0, 1, "k = 3\n"),
+            print(0, 1, "a "),
+            print(0, 1, "b"),
+            print(0, 2, "one\ntwo\n"),
+            print(4, 0, "end"),
+        ];
+        let told = "CTA 0 thread 1: k = 3\nCTA 0 thread 1: a b\nCTA 0 thread 2: one\n\
+                    CTA 0 thread 2: two\nCTA 4 thread 0: end\n";
+        assert_eq!(lines(None, &prints), told);
+        assert_eq!(
+            lines(Some("go"), &prints[..1]),
+            "go, CTA 0 thread 1: k = 3\n"
+        );
+        assert_eq!(short([1, 0, 2]), "1,0,2");
+        assert_eq!(lines(None, &[]), "");
+    }
+}

@@ -1,0 +1,173 @@
+//! One cell, everything known: how a call is wrong and where, what it left in
+//! memory, and the code that did it. Findings are gathered here; `text` makes
+//! words of them, `dump` and `emit` make files.
+
+mod dump;
+mod emit;
+mod npy;
+mod text;
+
+use std::path::Path;
+
+use crate::backend::{POISON, Salt};
+use crate::compile::Compiler;
+use crate::diagnostic::CommandError;
+use crate::domain::{BackendKind, Device, Group, Shape, Status, Verdict};
+use crate::operator::{Distribution, Operands, Oracle, OracleCache};
+use crate::sweep::{Booth, LoneCell, Trial};
+use crate::validate::{Earlier, Story, story};
+use crate::worker::{Kept, answers};
+
+pub(crate) use dump::{Dump, Form, Request};
+pub(crate) use emit::{Kind, emit};
+pub(crate) use text::Telling;
+
+/// What one backend shows of a cell.
+pub(crate) struct Account {
+    pub backend: BackendKind,
+    pub device: Device,
+    pub verdict: Verdict,
+    /// The call that decided, and what is known of it.
+    pub call: Option<Call>,
+    /// How it fares on each distribution alone, where the verdict came before
+    /// all were tried.
+    pub others: Vec<(Distribution, Verdict)>,
+}
+
+/// A call, and what it left.
+pub(crate) struct Call {
+    pub kept: Kept,
+    pub operands: Operands,
+    pub oracle: Oracle,
+    /// How C is wrong, if it is.
+    pub story: Option<Story>,
+}
+
+impl Call {
+    /// Whether this call had the sign of a column of C changed.
+    pub(crate) fn negates(&self, group: usize, column: usize) -> bool {
+        self.kept.salt().negates(group, column as u64)
+    }
+}
+
+/// Judges a cell on one backend and looks into what it did. No account if the
+/// user asked to stop.
+pub(crate) fn investigate(
+    booth: &mut Booth,
+    cell: &LoneCell<'_>,
+    shape: &Shape,
+    compiler: &Compiler,
+    trial: &Trial,
+    cache: &Path,
+) -> Result<Option<Account>, CommandError> {
+    let folder = tempfile::tempdir().map_err(|e| scratch_lost(&e))?;
+    let judged = booth.judge(cell, compiler, trial, folder.path().to_owned())?;
+    let Some((verdict, kept)) = judged else {
+        return Ok(None);
+    };
+    let answers = answers(cache);
+    let call = match kept {
+        Some(kept) => Some(Call::of(kept, shape, trial, &answers).map_err(|e| scratch_lost(&e))?),
+        None => None,
+    };
+    let mut others = Vec::new();
+    let ran = call.is_some();
+    if ran && verdict.status != Status::Ok && trial.distributions.len() > 1 {
+        for &distribution in &trial.distributions {
+            let alone = Trial {
+                distributions: vec![distribution],
+                buffers: Vec::new(),
+                ..trial.clone()
+            };
+            let folder = tempfile::tempdir().map_err(|e| scratch_lost(&e))?;
+            let judged = booth.judge(cell, compiler, &alone, folder.path().to_owned())?;
+            let Some((verdict, _)) = judged else {
+                return Ok(None);
+            };
+            others.push((distribution, verdict));
+        }
+    }
+    Ok(Some(Account {
+        backend: booth.kind(),
+        device: booth.device().clone(),
+        verdict,
+        call,
+        others,
+    }))
+}
+
+impl Call {
+    fn of(
+        kept: Kept,
+        shape: &Shape,
+        trial: &Trial,
+        answers: &OracleCache,
+    ) -> std::io::Result<Self> {
+        let problem = |distribution| {
+            let operands = Operands::draw(shape, distribution, trial.seed);
+            let oracle = answers.answer(shape, distribution, trial.seed, &operands);
+            (operands, oracle)
+        };
+        let (operands, oracle) = problem(kept.distribution);
+        let groups: Vec<Group> = shape.groups.clone();
+        let mut c = Vec::new();
+        for (group, bytes) in kept.bytes("c")? {
+            let Some(group) = group else { continue };
+            c.push(without_salt(
+                &bytes,
+                group,
+                groups[group].n as usize,
+                kept.salt(),
+            ));
+        }
+        let before = kept.call.checked_sub(1).map(|call| {
+            let count = trial.distributions.len();
+            let (_, oracle) = problem(trial.distributions[call % count]);
+            (oracle, Salt::of_call(trial.seed, call as u64))
+        });
+        let (now, then) = (kept.salt(), before.as_ref().map(|(_, salt)| *salt));
+        let negated = |group: usize, column: usize| {
+            let by = |salt: Salt| salt.negates(group, column as u64);
+            then.is_some_and(|then| by(then) != by(now))
+        };
+        let earlier = before.as_ref().map(|(oracle, _)| Earlier {
+            oracle,
+            negated: &negated,
+        });
+        let whole = c.len() == groups.len();
+        let tolerance = trial.tolerance;
+        let told = whole.then(|| story(&c, &operands, &oracle, tolerance, earlier.as_ref()));
+        Ok(Self {
+            story: told.flatten(),
+            kept,
+            operands,
+            oracle,
+        })
+    }
+}
+
+/// C as the oracle would have it: signs put back, and what was never written
+/// marked as such.
+fn without_salt(bytes: &[u8], group: usize, columns: usize, salt: Salt) -> Vec<u16> {
+    let flips: Vec<u16> = (0..columns as u64)
+        .map(|column| u16::from(salt.negates(group, column)) << 15)
+        .collect();
+    let halves = bytes
+        .chunks_exact(2)
+        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    halves
+        .zip(flips.iter().cycle())
+        .map(|(bits, flip)| match bits == salt.poison() {
+            true => POISON,
+            false => bits ^ flip,
+        })
+        .collect()
+}
+
+fn scratch_lost(error: &std::io::Error) -> CommandError {
+    CommandError::new(
+        crate::domain::Exit::CouldNotRun,
+        format!("what a call left cannot be kept: {error}"),
+        "free some space in the folder for temporary files, or set TMPDIR",
+    )
+}

@@ -1,0 +1,173 @@
+//! The first hour of a new user, and what it begins with.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::workspace::Workspace;
+
+#[test]
+fn the_first_hour() {
+    let workspace = Workspace::empty();
+    let ends = |words: &[&str], code: u8| {
+        let text = workspace.run(words);
+        assert!(text.ends_with(&format!("[exit {code}]")), "{text}");
+        text
+    };
+    let sweep = &["sweep", "configs/mine.toml", "--backend", "emu"];
+
+    let text = ends(&["new", "mine"], 0);
+    assert!(text.contains("wrote variants/mine.cu"), "{text}");
+    assert!(text.contains("next: dgx sweep configs/mine.toml"), "{text}");
+    ends(&["check", "configs/mine.toml"], 0);
+    let text = ends(sweep, 0);
+    assert!(text.contains("validate 2/2 ok"), "{text}");
+
+    // A second design, from the first, and the gate holds.
+    let text = ends(&["new", "faster", "--from", "mine"], 0);
+    assert!(text.contains("wrote configs/faster.toml"), "{text}");
+    let both = &["sweep", "configs/faster.toml", "--backend", "emu"];
+    let text = ends(both, 0);
+    assert!(text.contains("validate 4/4 ok"), "{text}");
+
+    // Broken: the sweep says where to look, and the look says why.
+    let silu = "const float silu = gate / (1.0f + __expf(-gate));";
+    workspace.edit("variants/faster.cu", silu, "const float silu = gate;");
+    let text = ends(both, 3);
+    let step = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("next: dgx "));
+    let step = step.unwrap_or_else(|| panic!("{text}"));
+    assert!(text.contains("first: group 0, row 0, column"), "{text}");
+    let words: Vec<&str> = step.split(' ').chain(["--backend", "emu"]).collect();
+    assert_eq!(words[..2], ["debug", "faster"], "{text}");
+    let text = ends(&words, 3);
+    assert!(
+        text.contains("equals (A·B1ᵀ)⊙(A·B2ᵀ): silu is missing (100 %"),
+        "{text}"
+    );
+    assert!(text.contains("variants/faster.cu:"), "{text}");
+    ends(&["gate"], 1);
+
+    // Mended.
+    workspace.edit("variants/faster.cu", "const float silu = gate;", silu);
+    let text = ends(both, 0);
+    assert!(!text.contains("next:"), "{text}");
+    let text = ends(&["compare", "faster", "mine"], 0);
+    assert!(text.contains("faster"), "{text}");
+    ends(&["gate"], 0);
+    ends(&["report", "-o", "report.html"], 0);
+    let page = fs::read_to_string(workspace.path().join("report.html")).expect("a page");
+    assert!(page.contains("faster"));
+}
+
+#[test]
+fn names_that_are_taken_or_cannot_be_are_refused() {
+    let workspace = Workspace::begun("mine");
+    for (name, why) in [
+        ("mine", "there is a variant of that name"),
+        ("no/path", "a name is not a path"),
+        ("cublas", "the yardstick's name"),
+        ("a b", "only letters"),
+        ("", "the name is empty"),
+    ] {
+        let text = workspace.run(&["new", name]);
+        assert!(text.contains(why), "{name}: {text}");
+        assert!(text.ends_with("[exit 2]"), "{name}: {text}");
+    }
+    workspace.write("configs/other.toml", "mine");
+    let text = workspace.run(&["new", "other"]);
+    assert!(text.contains("there is configs/other.toml"), "{text}");
+    assert!(!workspace.path().join("variants/other.cu").exists());
+    let text = workspace.run(&["new", "next", "--from", "mina"]);
+    assert!(text.contains("did you mean `mine`?"), "{text}");
+    assert!(!workspace.path().join("configs/next.toml").exists());
+}
+
+/// Every design of the checkout can be begun from: there are shapes that the
+/// copy runs, or it would warn.
+#[test]
+fn every_design_can_be_begun_from() {
+    let checkout = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let workspace = Workspace::empty();
+    crate::workspace::copy(
+        &checkout.join("variants"),
+        &workspace.path().join("variants"),
+    );
+    let names = fs::read_dir(checkout.join("variants")).expect("variants");
+    let names = names.map(|entry| entry.expect("an entry").path());
+    let designs = names.filter(|path| path.extension().is_some_and(|e| e == "cu"));
+    let mut begun = 0;
+    for design in designs {
+        let stem = design
+            .file_stem()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        let name = format!("new-{stem}");
+        let text = workspace.run(&["new", &name, "--from", &stem]);
+        if stem == "single-gemm" {
+            assert!(text.contains("declared wrong"), "{text}");
+            continue;
+        }
+        assert!(
+            text.ends_with("[exit 0]") && !text.contains("warning"),
+            "{text}"
+        );
+        begun += 1;
+    }
+    assert!(begun > 10, "{begun}");
+}
+
+#[test]
+fn watch_sweeps_what_changed_and_survives_mistakes() {
+    let workspace = Workspace::begun("mine");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_dgx"))
+        .current_dir(workspace.path())
+        .env("NO_COLOR", "1")
+        .env("DGX_CACHE", workspace.path().join("cache"))
+        .args([
+            "watch",
+            "configs/mine.toml",
+            "--runs",
+            "3",
+            "--",
+            "--backend",
+            "emu",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("dgx runs");
+    let mut lines = BufReader::new(child.stderr.take().expect("its words")).lines();
+    let mut until = |word: &str| {
+        let mut heard = Vec::new();
+        for line in lines.by_ref().map_while(Result::ok) {
+            let found = line.contains(word);
+            heard.push(line);
+            if found {
+                return heard.join("\n");
+            }
+        }
+        panic!("never said {word:?}: {}", heard.join("\n"));
+    };
+    until("sweeping the whole round");
+    until("exit 0; waiting for a change in configs/mine.toml, variants");
+    workspace.edit("variants/mine.cu", "float gate = 0.0f", "flaot gate = 0.0f");
+    until("changed: mine");
+    until("exit 3; waiting for a change");
+    workspace.edit("variants/mine.cu", "flaot gate", "float gate");
+    until("changed: mine");
+    let began = Instant::now();
+    while child.try_wait().expect("its end").is_none() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let files = fs::read_dir(workspace.path().join("results/watch")).expect("a folder");
+    let runs = files.filter(|f| {
+        let path = f.as_ref().expect("an entry").path();
+        path.extension().is_some_and(|e| e == "jsonl")
+    });
+    assert_eq!(runs.count(), 1);
+}
