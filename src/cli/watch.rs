@@ -5,6 +5,7 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use clap::ValueEnum;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -141,8 +142,14 @@ fn sweep(
     for folder in &globals.variants {
         command.arg("--variants").arg(folder);
     }
-    if globals.no_color {
-        command.arg("--no-color");
+    if let Some(when) = globals.color.to_possible_value() {
+        command.arg("--color").arg(when.get_name());
+    }
+    if globals.quiet {
+        command.arg("--quiet");
+    }
+    for _ in 0..globals.verbose {
+        command.arg("--verbose");
     }
     if runs > 0 && !changed.contains("") {
         // The sweep adds the baseline by itself.
