@@ -241,8 +241,8 @@ fn span(visit: &Visit<'_>) -> Range<u64> {
     match visit.bytes {
         Bytes::Piece { first, len } => first..first + len,
         Bytes::Lanes { low, end, .. } => low.into()..end.into(),
-        // Operand tiles lie in shared memory.
-        Bytes::Tile { .. } => 0..0,
+        // Operand tiles and columns lie in other memories.
+        Bytes::Tile { .. } | Bytes::Columns { .. } => 0..0,
     }
 }
 
@@ -262,7 +262,7 @@ fn reached(visit: &Visit<'_>, bytes: &Range<u64>) -> Option<(u32, u64)> {
                 Some((mask | 1 << lane, lowest.min(first)))
             })
         }
-        Bytes::Tile { .. } => None,
+        Bytes::Tile { .. } | Bytes::Columns { .. } => None,
     }
 }
 
