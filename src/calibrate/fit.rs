@@ -259,7 +259,7 @@ fn group<'q>(parameter: &Parameter, questions: &'q [Question]) -> Vec<&'q Questi
     let about = |question: &&Question| {
         let read = match parameter.compared {
             Compared::Time => !question.traced.case.long,
-            Compared::Clock | Compared::HighestClock => question.mhz.is_some(),
+            Compared::Clock => question.mhz.is_some(),
         };
         read && parameter.is_about(&question.traced.case.name)
     };
@@ -289,7 +289,7 @@ fn mean_loss(machine: &Machine, compared: Compared, group: &[&Question]) -> f64 
     let squares: Vec<f64> = group
         .par_iter()
         .map(|question| match question.traced.put_to(machine) {
-            Ok(told) => square(compared, question, told, machine),
+            Ok(told) => square(compared, question, told),
             Err(_) => f64::INFINITY,
         })
         .collect();
@@ -297,11 +297,10 @@ fn mean_loss(machine: &Machine, compared: Compared, group: &[&Question]) -> f64 
     squares.iter().sum::<f64>() / group.len() as f64
 }
 
-fn square(compared: Compared, question: &Question, told: Told, machine: &Machine) -> f64 {
+fn square(compared: Compared, question: &Question, told: Told) -> f64 {
     let ratio = match compared {
         Compared::Time => told.time / question.time,
         Compared::Clock => told.mhz / question.mhz.unwrap_or(f64::NAN),
-        Compared::HighestClock => machine.clock_mhz / question.mhz.unwrap_or(f64::NAN),
     };
     match ratio > 0.0 {
         true => ratio.ln().powi(2),

@@ -22,16 +22,6 @@ pub(super) enum Compared {
     Time,
     /// The clock it ran at.
     Clock,
-    /// The clock it ran at, where its data switch nothing: the highest that a
-    /// kernel with products reaches. One without any is faster still, and no
-    /// contender is one.
-    HighestClock,
-}
-
-impl Compared {
-    pub(super) fn is_clock(self) -> bool {
-        self != Self::Time
-    }
 }
 
 impl Parameter {
@@ -44,7 +34,7 @@ impl Parameter {
     pub(super) fn bounds(&self, machine: &Machine, peaks: &Peaks) -> (f64, f64) {
         let (low, high) = self.bounds;
         match self.name {
-            "clock_mhz" => (low, high.min(peaks.clock_mhz)),
+            "clock_mhz" | "rested_clock_mhz" => (low, high.min(peaks.clock_mhz)),
             "memory_bandwidth" => (low, high.min(peaks.bandwidth)),
             "wgmma_column" => {
                 let column = tensor_flops(machine) * machine.wgmma_column;
@@ -68,11 +58,10 @@ const fn time(name: &'static str, bounds: (f64, f64), cases: &'static [&'static 
 const fn clock(
     name: &'static str,
     bounds: (f64, f64),
-    compared: Compared,
     cases: &'static [&'static str],
 ) -> Parameter {
     Parameter {
-        compared,
+        compared: Compared::Clock,
         ..time(name, bounds, cases)
     }
 }
@@ -80,18 +69,15 @@ const fn clock(
 /// In the order in which they are fitted. Those of a machine that are not among
 /// them no case can tell from others.
 pub(super) const PARAMETERS: &[Parameter] = &[
-    clock(
-        "clock_mhz",
-        (500.0, 4000.0),
-        Compared::HighestClock,
-        &["clock/zeros/320"],
-    ),
+    clock("rested_clock_mhz", (500.0, 4000.0), &["clock/spin/320"]),
+    clock("clock_mhz", (500.0, 4000.0), &["clock/six-bits/1"]),
     clock(
         "clock_drop_mhz",
         (0.0, 500.0),
-        Compared::Clock,
-        &["clock/wgmma/320"],
+        &["clock/six-bits/99", "clock/six-bits/132"],
     ),
+    clock("rest_micros", (0.1, 5.0), &["clock/rest/*"]),
+    clock("resume_micros", (0.0, 2.0), &["clock/rest/*"]),
     // Instructions: rates where four warps share a partition, then latencies.
     time(
         "branch_cycles",
@@ -102,6 +88,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
             "pipes/imad/latency",
             "pipes/ffma/latency",
         ],
+    ),
+    time("fetch_interval", (1.0, 200.0), &["code/driven-out-cold/*"]),
+    time(
+        "fetch_latency",
+        (1.0, 4000.0),
+        &["code/jumps/*/driven-out-cold"],
     ),
     time(
         "alu_interval",

@@ -122,6 +122,8 @@ pub(crate) struct Case {
     pub(crate) map: Option<Map>,
     /// Too long to be worth emulating.
     pub(crate) long: bool,
+    /// Its last instructions drive the others out of the SM's caches.
+    pub(crate) driven_out: bool,
 }
 
 /// All probes, their cases laid out.
@@ -211,6 +213,8 @@ struct WireCase {
     map: Option<WireMap>,
     #[serde(default)]
     long: bool,
+    #[serde(default)]
+    driven_out: bool,
 }
 
 #[derive(Clone, Deserialize)]
@@ -379,6 +383,7 @@ impl WireCase {
                 .map(|map| map.laid_out(names))
                 .transpose()?,
             long: self.long,
+            driven_out: self.driven_out,
         })
     }
 }

@@ -42,6 +42,7 @@ impl Traced {
             resident: self.called.resident,
             dependent: case.overlap && index > 0,
             beside: 2 * u64::from(case.grid) <= places,
+            fetched: !case.driven_out,
         };
         let launches: Vec<Launched<'_>> = (0..case.launches).map(launch).collect();
         let call = match case.l2 {

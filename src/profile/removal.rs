@@ -57,6 +57,7 @@ impl Removal {
                 "tmem_move_column",
                 "tmem_wide_column",
                 "tmem_load_latency",
+                "resume_micros",
             ],
             endless: &[],
         },

@@ -27,6 +27,9 @@ pub struct Launched<'l> {
     pub dependent: bool,
     /// Whether its CTAs find room on an SM beside those of the launch before.
     pub beside: bool,
+    /// Whether the SMs have run this code since they ran much else. What an earlier launch of the
+    /// same call has run they have.
+    pub fetched: bool,
 }
 
 /// Why a call has no time.
@@ -84,6 +87,10 @@ pub struct LaunchTimes {
     pub allowed: f64,
     /// Cycles of them in which the tensor cores of an SM work.
     pub tensor_cycles: f64,
+    /// How often all SMs rested from products for so long that the clock rose.
+    pub rests: f64,
+    /// Cycles they did.
+    pub rested: f64,
     /// SMs that have anything to do.
     pub active_sms: u64,
     /// CTAs, one after another, of the SM that ends last.
@@ -113,6 +120,9 @@ pub struct LaunchTimes {
 /// or dirty in the beginning has then worn off.
 const ROUNDS: u64 = 8;
 
+/// The part of a rest's least length within which it is a matter of chance whether it is one.
+const CHANCE: f64 = 0.1;
+
 /// Bytes that are asked whether they were used before.
 const PAGE: u32 = 16;
 
@@ -124,6 +134,8 @@ struct Warmth {
     pages: HashSet<(u32, u64)>,
     /// Regions written by a launch of this call.
     written: HashSet<u32>,
+    /// Code that it has run.
+    code: Vec<*const Code>,
 }
 
 impl Call {
@@ -163,7 +175,7 @@ impl Call {
             return Err(ReplayError::NoTensorMemory);
         }
         let mut times: Vec<LaunchTimes> = Vec::new();
-        let mhz = machine.clock_mhz - machine.clock_drop_mhz / 2.0;
+        let mhz = light_clock(machine, launches);
         for launch in launches {
             // When it starts, in cycles after the call's first CTA, and how long after that the
             // launch before has ended.
@@ -182,29 +194,37 @@ impl Call {
                     (start, (open - start).max(0.0))
                 }
             };
-            let mut replayed = replay(machine, launch, gate, &warmth, keep_spans)?;
+            let mut replayed = replay(machine, mhz, launch, gate, &warmth, keep_spans)?;
             replayed.start = start;
             warmth.keep(launch);
             times.push(replayed);
         }
-        let mut call = Self::sum(machine, times);
+        let mut call = Self::sum(machine, mhz, times);
         if !warmth.all {
             call.micros += machine.cold_start_micros;
         }
         Ok(call)
     }
 
-    fn sum(machine: &Machine, launches: Vec<LaunchTimes>) -> Self {
+    fn sum(machine: &Machine, mhz: f64, launches: Vec<LaunchTimes>) -> Self {
         let end = launches.iter().map(|l| l.start + l.cycles);
         let cycles = end.fold(0.0, f64::max);
         let tensor = launches
             .iter()
             .map(|l| l.tensor_cycles * l.active_sms as f64);
         let busy = tensor.sum::<f64>() / machine.sms / cycles.max(1.0);
-        let clock_mhz = machine.clock_mhz - machine.clock_drop_mhz * busy.min(1.0);
+        let load = busy.min(1.0);
+        let steady = mhz - machine.clock_drop_mhz * load * load;
+        let resumed = launches.iter().map(|l| l.rests).sum::<f64>() * machine.resume_micros;
+        let rested = launches.iter().map(|l| l.rested).sum::<f64>();
+        let gained = rested / steady - rested / machine.rested_clock_mhz;
+        let within = (cycles / steady + resumed - gained).max(0.0);
         Self {
-            micros: machine.launch_micros + machine.spread_micros + cycles / clock_mhz,
-            clock_mhz,
+            micros: machine.launch_micros + machine.spread_micros + within,
+            clock_mhz: match within > 0.0 {
+                true => cycles / within,
+                false => steady,
+            },
             launches,
         }
     }
@@ -254,6 +274,7 @@ impl Replay {
 
 impl Warmth {
     fn keep(&mut self, launch: &Launched<'_>) {
+        self.code.push(launch.code);
         each_access(launch.trace, |at, writes| {
             self.pages.insert((at.0, at.1 >> PAGE));
             if writes {
@@ -293,6 +314,23 @@ fn in_tensor_memory(launch: &Launched<'_>) -> bool {
     events.any(takes)
 }
 
+/// The clock of a call that does not load the card, MHz: products take from it however few they are.
+fn light_clock(machine: &Machine, launches: &[Launched<'_>]) -> f64 {
+    let traced = launches.iter().flat_map(|launch| &launch.trace.ctas);
+    let mut events = traced.flat_map(|cta| cta.warps.iter().flatten());
+    let multiplies = events.any(|event| match event {
+        Event::Did { deed, .. } => matches!(
+            deed,
+            Deed::Wgmma { .. } | Deed::Mma { .. } | Deed::TmemMma { .. }
+        ),
+        Event::Run { .. } => false,
+    });
+    match multiplies {
+        true => machine.clock_mhz,
+        false => machine.rested_clock_mhz,
+    }
+}
+
 /// What a launch's trace lacks for a replay.
 fn checked(launch: &Launched<'_>) -> Result<(), ReplayError> {
     let trace = launch.trace;
@@ -319,8 +357,27 @@ fn checked(launch: &Launched<'_>) -> Result<(), ReplayError> {
     }
 }
 
+/// How often nobody multiplied for long between two products, and how long in all. At that very
+/// length it is a matter of chance: it counts half.
+fn rests(mut products: Vec<(f64, f64)>, long: f64) -> (f64, f64) {
+    products.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut rests, mut rested) = (0.0, 0.0);
+    let mut until: Option<f64> = None;
+    for (from, to) in products {
+        let gap = until.map_or(0.0, |until| from - until);
+        if gap > 0.0 {
+            let surely = ((gap / long - 1.0) / CHANCE + 0.5).clamp(0.0, 1.0);
+            rests += surely;
+            rested += surely * gap;
+        }
+        until = Some(until.map_or(to, |until| until.max(to)));
+    }
+    (rests, rested)
+}
+
 fn replay(
     machine: &Machine,
+    mhz: f64,
     launch: &Launched<'_>,
     gate: f64,
     warmth: &Warmth,
@@ -376,10 +433,12 @@ fn replay(
             vec![(0..replayed).map(pick).collect()]
         }
     };
-    let clock = machine.clock_mhz * 1e6;
+    let clock = mhz * 1e6;
     let mut longest: Option<Replay> = None;
+    let mut products = Vec::new();
     let mut work = Work {
         code: launch.code,
+        fetched: launch.fetched || warmth.code.contains(&std::ptr::from_ref(launch.code)),
         trace: launch.trace,
         clusters: Vec::new(),
         resident: resident as usize,
@@ -397,7 +456,8 @@ fn replay(
     };
     for lot in lots {
         work.clusters = lot;
-        let replay = Sim::new(machine, &work, keep_spans).run()?;
+        let mut replay = Sim::new(machine, &work, keep_spans).run()?;
+        products.append(&mut replay.products);
         if longest.as_ref().is_none_or(|l| replay.end > l.end) {
             longest = Some(replay);
         }
@@ -405,6 +465,15 @@ fn replay(
     let longest = longest
         .ok_or(ReplayError::Empty)?
         .extended(replayed, rounds);
+    // SMs that began together are in step, but for the time it took to begin.
+    let (rests, rested) = match rounds {
+        1 => {
+            let spread = machine.spread_micros * active_sms as f64 / machine.sms;
+            let long = (machine.rest_micros + spread) * mhz;
+            rests(products, long)
+        }
+        _ => (0.0, 0.0),
+    };
     let stamped = longest.stamps.iter().map(|s| s.1).fold(f64::MIN, f64::max)
         - longest.stamps.iter().map(|s| s.0).fold(f64::MAX, f64::min);
     let spent = |i: usize| longest.warps.iter().map(|w| w.spent[i]).sum::<f64>();
@@ -413,6 +482,8 @@ fn replay(
         cycles: longest.end,
         allowed: longest.allowed,
         tensor_cycles: longest.tensor,
+        rests,
+        rested,
         active_sms,
         rounds,
         issued: longest.issued,

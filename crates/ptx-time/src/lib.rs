@@ -14,6 +14,7 @@
 //!     resident: 1,
 //!     dependent: false,
 //!     beside: false,
+//!     fetched: false,
 //! };
 //! let call = Call::replay(&machine, &[launch], false)?;
 //! println!("{:.1} µs at {:.0} MHz", call.micros, call.clock_mhz);

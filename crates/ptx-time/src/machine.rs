@@ -95,16 +95,24 @@ impl TensorMemory {
 
 /// Whether work is divided by a number.
 fn divides(name: &str) -> bool {
-    matches!(name, "sms" | "clock_mhz" | "sectors_per_cycle")
+    matches!(name, "sms" | "sectors_per_cycle")
+        || name.ends_with("clock_mhz")
         || name.ends_with("_port")
         || name.ends_with("_bandwidth")
 }
 
 machine! {
-    /// SM clock of a call that does not load the card, MHz.
+    /// SM clock of a call that multiplies but does not load the card, MHz.
     clock_mhz,
-    /// By how much the clock falls, MHz, when the tensor cores are always busy.
+    /// SM clock where nobody has multiplied for a while, MHz.
+    rested_clock_mhz,
+    /// By how much the clock falls, MHz, when all tensor cores are always busy. It goes with the
+    /// square of their load.
     clock_drop_mhz,
+    /// Microseconds without products on any SM after which the clock rises.
+    rest_micros,
+    /// Microseconds it takes back when products begin again.
+    resume_micros,
     /// Multiprocessors.
     sms,
     /// Interval of integer logic, adds, shifts, permutes.
@@ -141,6 +149,10 @@ machine! {
     special_latency,
     /// Cycles of a taken branch.
     branch_cycles,
+    /// Cycles of a line of instructions that an SM has not run before, behind the line before it.
+    fetch_interval,
+    /// Cycles until the first line after a jump is there, if the SM has not run it before.
+    fetch_latency,
     /// Cycles of a wavefront of 128 bytes of shared memory, SM wide.
     shared_interval,
     /// Cycles of work that shared memory, or the way to L2, has ahead of it before warps must wait.

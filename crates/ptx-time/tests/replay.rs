@@ -16,7 +16,7 @@ const STEPS: u32 = 40;
 /// A machine on which everything takes a little.
 fn machine() -> Machine {
     let number = |name: &str| match name {
-        "clock_mhz" => 1000.0,
+        "clock_mhz" | "rested_clock_mhz" => 1000.0,
         "clock_drop_mhz" => 100.0,
         "sms" => 4.0,
         _ if name.ends_with("_bandwidth") => 1e12,
@@ -58,6 +58,7 @@ fn launched<'l>(code: &'l Code, trace: &'l Trace, ctas: u64) -> Launched<'l> {
         resident: 1,
         dependent: false,
         beside: false,
+        fetched: true,
     }
 }
 
@@ -96,6 +97,7 @@ fn what_is_slower_never_makes_it_faster() {
         let number = slower.number_mut(name).expect("its own name");
         let fast_is_large = [
             "clock_mhz",
+            "rested_clock_mhz",
             "sms",
             "sectors_per_cycle",
             "l2_port",

@@ -149,6 +149,8 @@ fn launched<'l>(ended: &'l Ended<'_>, script: &'l Script) -> Launched<'l> {
         resident: ended.report.ctas_per_sm,
         dependent: geometry.pdl,
         beside: script.beside,
+        // Between two calls of a sweep all other contenders were called.
+        fetched: false,
     }
 }
 

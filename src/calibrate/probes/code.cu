@@ -1,49 +1,112 @@
 /*probe
-question = "What does code cost that was not run before: straight instructions, once and again?"
+question = "What does code cost that an SM does not hold: straight instructions, and jumps?"
 
-[[case]]
-name = "{LENGTH}/first"
-each = { LENGTH = [256, 1024, 4096] }
-define = { REPETITIONS = 1 }
-block = 32
-[[case]]
-name = "{LENGTH}/first-cold"
-each = { LENGTH = [256, 1024, 4096] }
-define = { REPETITIONS = 1 }
-block = 32
-l2 = "cold"
+# Instructions that issue every second cycle, and every cycle, in loops of 4 to 192 KB, by one warp
+# and by two of every partition. The last turn is timed.
 [[case]]
 name = "{LENGTH}/again"
 each = { LENGTH = [256, 1024, 4096, 8192] }
 define = { REPETITIONS = 2 }
 block = 32
 [[case]]
-name = "{LENGTH}/again/4-warps"
-each = { LENGTH = [4096, 8192] }
-define = { REPETITIONS = 2 }
-block = 512
+name = "loop/{LENGTH}/{block}"
+each = { LENGTH = [256, 768, 1024, 1536, 2048, 3072, 4096, 8192, 12288] }
+define = { REPETITIONS = 3, FAST = 1 }
+block = 32
+[[case]]
+name = "loop/{LENGTH}/{block}"
+each = { LENGTH = [256, 768, 1536, 2048, 4096, 12288] }
+define = { REPETITIONS = 3, FAST = 1 }
+block = 256
+
+# Code that the SM's caches have lost: what stands behind it, 192 KB, drives it out before the next
+# call. It comes from L2, or from memory.
+[[case]]
+name = "driven-out/{LENGTH}"
+each = { LENGTH = [256, 512, 1024, 2048] }
+define = { REPETITIONS = 1, FAST = 1, BEHIND = 12288 }
+block = 128
+driven_out = true
+[[case]]
+name = "driven-out-cold/{LENGTH}"
+each = { LENGTH = [256, 512, 1024, 2048] }
+define = { REPETITIONS = 1, FAST = 1, BEHIND = 12288 }
+grid = 132
+block = 128
+l2 = "cold"
+driven_out = true
+
+# A jump over 1 or 4 KB after every 16 instructions.
+[[case]]
+name = "jumps/{LENGTH}/{OVER}/again"
+each = { LENGTH = [256], OVER = [64, 256] }
+define = { REPETITIONS = 3, FAST = 1 }
+block = 128
+[[case]]
+name = "jumps/{LENGTH}/{OVER}/driven-out"
+each = { LENGTH = [256], OVER = [64, 256] }
+define = { REPETITIONS = 1, FAST = 1, BEHIND = 12288 }
+block = 128
+driven_out = true
+[[case]]
+name = "jumps/{LENGTH}/{OVER}/driven-out-cold"
+each = { LENGTH = [256], OVER = [64, 256] }
+define = { REPETITIONS = 1, FAST = 1, BEHIND = 12288 }
+grid = 132
+block = 128
+l2 = "cold"
+driven_out = true
 */
 #include <probe.cuh>
 
 #define TIMES4(x) x x x x
 #define TIMES16(x) TIMES4(TIMES4(x))
+#ifdef FAST
+#define STEP(x, y) asm volatile("fma.rn.f32 %0, %0, %1, %0;" : "+f"(x) : "f"(y));
+using Number = float;
+#else
 #define STEP(x, y) asm volatile("mad.lo.s32 %0, %0, %1, %0;" : "+r"(x) : "r"(y));
+using Number = u32;
+#endif
+#ifndef OVER
+#define OVER 0
+#endif
+
+// So many instructions, in four chains by turns.
+template <int Count>
+__device__ __forceinline__ void straight(Number (&x)[4], Number y) {
+#pragma unroll
+  for (int i = 0; i < Count / 16; ++i) {
+    TIMES4(STEP(x[0], y) STEP(x[1], y) STEP(x[2], y) STEP(x[3], y))
+  }
+}
+
+// The same, with jumps over others that nobody runs.
+template <int Count, int Over>
+__device__ __forceinline__ void jumping(Number (&x)[4], Number y, bool never) {
+#pragma unroll
+  for (int i = 0; i < Count / 16; ++i) {
+    straight<16>(x, y);
+    if (never) straight<Over>(x, y);
+  }
+}
 
 PROBE probe(ARGUMENTS) {
   // Not the same in all lanes: else it is the uniform datapath's.
-  const u32 own = seed + threadIdx.x;
-  u32 x[4] = {own, own + 1, own + 2, own + 3};
+  const Number own = Number(seed + threadIdx.x), y = Number(seed);
+  Number x[4] = {own, own + 1, own + 2, own + 3};
   u64 start = 0, end = 0;
 #pragma unroll 1
   for (int repetition = 0; repetition < REPETITIONS; ++repetition) {
     __syncthreads();
     start = now();
-#pragma unroll
-    for (int i = 0; i < LENGTH / 64; ++i) {
-      TIMES16(STEP(x[0], seed) STEP(x[1], seed) STEP(x[2], seed) STEP(x[3], seed))
-    }
-    need(scratch, x[0] ^ x[1] ^ x[2] ^ x[3]);
+    jumping<LENGTH, OVER>(x, y, nothing(seed) != 0);
+    need(scratch, u32(x[0] + x[1] + x[2] + x[3]));
     end = now();
   }
+#ifdef BEHIND
+  straight<BEHIND>(x, y);
+  need(scratch, u32(x[0] + x[1] + x[2] + x[3]));
+#endif
   report(out, start, end);
 }

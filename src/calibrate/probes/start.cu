@@ -55,6 +55,17 @@ block = 1024
 smem = 230400
 read = "nanos"
 
+# The same, each of which ends by storing 64 bytes a thread.
+[[case]]
+name = "turnover-stores/{CTAS}/{block}"
+each = { CTAS = [132, 264, 528] }
+define = { WORK = 512, STORED = 16 }
+grid = "CTAS"
+block = 256
+smem = 140000
+read = "nanos"
+scratch = 34603008
+
 # One launch after another in one graph, and with programmatic dependent launch.
 [[case]]
 name = "launches/{LAUNCHES}/{CTAS}"
@@ -102,6 +113,11 @@ PROBE probe(ARGUMENTS) {
     for (int j = 0; j < 16; ++j) asm volatile("mad.lo.s32 %0, %0, %1, %0;" : "+r"(x) : "r"(seed));
   }
   need(scratch, x);
+#ifdef STORED
+#pragma unroll
+  for (u32 i = 0; i < STORED; ++i)
+    store_global_u32(scratch + 4 * ((blockIdx.x * STORED + i) * blockDim.x + threadIdx.x), x);
+#endif
 #ifdef DEPENDENT
   wait_for_previous_launch();
 #endif

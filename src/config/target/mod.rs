@@ -374,6 +374,11 @@ impl Reader<'_> {
                 ("peaks.clock_mhz", peak(&peaks.clock_mhz)),
             ),
             (
+                "rested_clock_mhz",
+                ("model.rested_clock_mhz", machine.rested_clock_mhz),
+                ("peaks.clock_mhz", peak(&peaks.clock_mhz)),
+            ),
+            (
                 "clock_drop_mhz",
                 ("model.clock_drop_mhz", machine.clock_drop_mhz),
                 ("half of model.clock_mhz", machine.clock_mhz / 2.0),
@@ -463,7 +468,7 @@ const SMS: &str = "sms";
 /// moves something takes and moves more than that.
 fn range(name: &str) -> RangeInclusive<f64> {
     match name {
-        "clock_mhz" => CLOCK,
+        "clock_mhz" | "rested_clock_mhz" => CLOCK,
         _ if name.ends_with("_bandwidth") => BANDWIDTH,
         "wgmma_column" | "wgmma_least" | "sectors_per_cycle" => RATE,
         _ if name.starts_with("tmem_") && name.ends_with("_column") => RATE,
@@ -691,6 +696,7 @@ mod tests {
         let range = "is out of range";
         let cases = [
             ("clock_mhz", "2850", "is more than peaks.clock_mhz = 1980"),
+            ("rested_clock_mhz", "2850", "more than peaks.clock_mhz"),
             (
                 "clock_drop_mhz",
                 "1500",

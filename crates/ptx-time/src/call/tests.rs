@@ -74,6 +74,7 @@ fn a_warps_time_is_told_once_and_where_it_went() {
         resident: 1,
         dependent: false,
         beside: false,
+        fetched: true,
     };
     let call = Call::replay(&machine, &[launch], true).unwrap();
     let times = &call.launches[0];
@@ -145,7 +146,7 @@ fn machine() -> Machine {
     Machine::from_numbers(|name| match name {
         "wgmma_latency" => Some(100.0),
         "remote_latency" => Some(300.0),
-        "clock_mhz" => Some(1000.0),
+        "clock_mhz" | "rested_clock_mhz" => Some(1000.0),
         _ => Some(8.0),
     })
     .expect("a number for every name")
@@ -160,6 +161,7 @@ fn launched<'l>(code: &'l Code, trace: &'l Trace, ctas: u64, cluster: u32) -> La
         resident: 1,
         dependent: false,
         beside: false,
+        fetched: true,
     }
 }
 
@@ -310,6 +312,7 @@ fn a_dependent_launch_begins_when_it_is_let() {
         let next = Launched {
             dependent: true,
             beside: true,
+            fetched: true,
             ..launch
         };
         let mut quick = machine();
@@ -675,4 +678,71 @@ fn tensor_memory_without_numbers_is_refused() {
     assert_eq!(Machine::from_numbers(without), Err("tmem_alloc_latency"));
     let hopper = |name: &str| (!name.starts_with("tmem_")).then_some(8.0);
     assert_eq!(Machine::from_numbers(hopper).map(|m| m.tmem), Ok(None));
+}
+
+/// Products, a pause of so many cycles, and products again.
+fn two_bursts(pause: u32) -> (Code, Trace) {
+    let commit = (Kind::Slot, Deed::WgmmaCommit);
+    let wait = (Kind::WgmmaWait, Deed::WgmmaWait(0));
+    let sleep = (Kind::Slot, Deed::Sleep(pause));
+    let deeds = [WGMMA, commit, wait, sleep, WGMMA, commit, wait];
+    kernel(&deeds, &[&[&[0, 1, 2, 3, 4, 5, 6]]])
+}
+
+#[test]
+fn a_clock_that_has_risen_is_taken_back_by_the_next_products() {
+    let mut machine = machine();
+    machine.clock_drop_mhz = 0.0;
+    machine.spread_micros = 0.0;
+    let resumed = |pause: u32, ctas: u64| {
+        let (code, trace) = two_bursts(pause);
+        let call = Call::replay(&machine, &[launched(&code, &trace, ctas, 1)], false);
+        let call = call.expect("an end");
+        let cycles = call.launches[0].cycles;
+        let outside = machine.launch_micros + machine.cold_start_micros;
+        call.micros - outside - cycles / machine.clock_mhz
+    };
+    // Eight microseconds are a rest here, and cost as many.
+    assert!(resumed(5_000, 1).abs() < 0.01);
+    assert!((resumed(20_000, 1) - 8.0).abs() < 0.01);
+    // Where SMs take one CTA after another somebody always multiplies.
+    assert!(resumed(20_000, 9).abs() < 0.01);
+}
+
+#[test]
+fn a_rest_may_be_faster_than_the_work() {
+    let mut machine = machine();
+    machine.resume_micros = 0.0;
+    let micros = |machine: &Machine| {
+        let (code, trace) = two_bursts(20_000);
+        let call = Call::replay(machine, &[launched(&code, &trace, 1, 1)], false);
+        call.expect("an end").micros
+    };
+    let same = micros(&machine);
+    machine.rested_clock_mhz = 2000.0;
+    let saved = same - micros(&machine);
+    assert!((saved - 10.0).abs() < 1.0, "{saved}");
+}
+
+#[test]
+fn code_comes_line_by_line_the_first_time() {
+    let slot = (Kind::Slot, Deed::Sleep(0));
+    let places: Vec<usize> = (0..40).collect();
+    let (code, trace) = kernel(&[slot; 40], &[&[&places]]);
+    let mut machine = machine();
+    machine.fetch_interval = 100.0;
+    let replay = |fetched: bool, launches: usize| {
+        let launch = Launched {
+            fetched,
+            ..launched(&code, &trace, 1, 1)
+        };
+        let call = Call::replay(&machine, &vec![launch; launches], false);
+        let times = call.expect("an end").launches;
+        times[launches - 1].cycles
+    };
+    // 41 instructions are six lines, and the first is there.
+    let first = replay(false, 1) - replay(true, 1);
+    assert!((400.0..=500.0).contains(&first), "{first}");
+    // A launch before has run it already.
+    assert_eq!(replay(false, 2), replay(true, 1));
 }

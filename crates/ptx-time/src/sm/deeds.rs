@@ -239,6 +239,10 @@ impl Sim<'_> {
                 let end = start + ticks(cycles);
                 state.tensor[partition] = end;
                 self.tensor_busy += ticks(cycles);
+                match self.products.last_mut() {
+                    Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                    _ => self.products.push((start, end)),
+                }
                 let steal = ticks(m.wgmma_steal + m.wgmma_steal_column * f64::from(n));
                 for pipe in &mut state.pipes[partition][OF_REGISTERS] {
                     *pipe = (*pipe).max(now) + steal;

@@ -15,6 +15,9 @@ const OTHER_LATENCY: f64 = 12.0;
 const DOUBLE_LATENCY: f64 = 16.0;
 const OPERANDS_LATENCY: f64 = 20.0;
 
+/// Instructions of a line of 128 bytes.
+const CODE_LINE: usize = 8;
+
 const ALU: usize = 0;
 const FMA: usize = 1;
 const LITE: usize = 2;
@@ -101,6 +104,32 @@ impl Sim<'_> {
         next.is_some_and(|next| next != op + 1)
     }
 
+    /// When an instruction is there. Code that the SM has not run before comes line by line, each
+    /// asked for behind the one before, or by a warp that jumps to it.
+    fn fetch_code(&mut self, index: usize, now: Ticks, op: u32) -> Ticks {
+        if self.work.fetched {
+            return now;
+        }
+        let lines = &mut self.sms[self.warps[index].sm].fetched;
+        let line = op as usize / CODE_LINE;
+        if lines.len() <= line {
+            lines.resize(line + 1, None);
+        }
+        if let Some(there) = lines[line] {
+            return there;
+        }
+        let there = match line.checked_sub(1) {
+            // The first was asked for before the CTA began.
+            None => now,
+            Some(before) => match lines[before] {
+                Some(before) => before + ticks(self.machine.fetch_interval),
+                None => now + ticks(self.machine.fetch_latency),
+            },
+        };
+        lines[line] = Some(there);
+        there
+    }
+
     fn issue(&mut self, index: usize, now: Ticks, op: u32, deed: Option<Deed>) {
         let sass = self.work.code.instructions[op as usize];
         let line = self.work.code.lines[op as usize];
@@ -110,6 +139,12 @@ impl Sim<'_> {
         if line != 0 {
             warp.line = line;
         }
+        let there = self.fetch_code(index, now, op);
+        if there > now {
+            self.spend(index, Spent::Issuing, now, there);
+            return self.push(there, Item::Warp(index));
+        }
+        let warp = &mut self.warps[index];
         // Scoreboards.
         let mut ready = now;
         let mut board = None;

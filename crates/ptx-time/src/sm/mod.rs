@@ -53,6 +53,8 @@ pub(crate) struct Replay {
     pub(crate) way: [f64; Cause::ALL.len()],
     pub(crate) spans: Vec<Span>,
     pub(crate) epilogues: Vec<Epilogue>,
+    /// When any of its tensor cores worked on wgmmas.
+    pub(crate) products: Vec<(f64, f64)>,
     /// First and second last stamp of each warp that read a clock.
     pub(crate) stamps: Vec<(f64, f64)>,
     pub(crate) deeds: u64,
@@ -105,6 +107,8 @@ struct Sm {
     maps: HashSet<u32>,
     /// Lines of regions its threads have read.
     lines: HashSet<(u32, u64)>,
+    /// When each line of the code is there, of those that were asked for.
+    fetched: Vec<Option<Ticks>>,
 }
 
 /// What a warp that stands still is woken by.
@@ -213,6 +217,8 @@ pub(crate) struct Sim<'w> {
     epilogues: Vec<Epilogue>,
     issued: u64,
     tensor_busy: Ticks,
+    /// Pieces of time with wgmmas, in the order of their starts.
+    products: Vec<(Ticks, Ticks)>,
     /// When every CTA so far had let the next launch begin, or had ended.
     allowed: Ticks,
     end: Ticks,
@@ -242,6 +248,7 @@ impl<'w> Sim<'w> {
             epilogues: Vec::new(),
             issued: 0,
             tensor_busy: 0,
+            products: Vec::new(),
             allowed: 0,
             end: 0,
         }
@@ -289,6 +296,9 @@ impl<'w> Sim<'w> {
                 })
                 .collect(),
             way: self.last.cycles(),
+            products: (self.products.iter())
+                .map(|&(from, to)| (from as f64 / CYCLE, to as f64 / CYCLE))
+                .collect(),
             spans: self.spans.end(),
             epilogues: self.epilogues,
             deeds: self.scribe.deeds,

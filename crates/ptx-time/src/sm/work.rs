@@ -11,6 +11,8 @@ use crate::machine::Machine;
 #[derive(Debug)]
 pub(crate) struct Work<'w> {
     pub(crate) code: &'w Code,
+    /// Whether the SMs have run it before.
+    pub(crate) fetched: bool,
     pub(crate) trace: &'w Trace,
     /// Clusters in the order in which they come, as indices of the trace's CTAs by rank.
     pub(crate) clusters: Vec<Vec<usize>>,
