@@ -200,7 +200,8 @@ fn right_of_the_run_file_nobody_knows_the_stages_left_of_it() {
     let right = place("merge")..place("cli");
     for (path, source) in sources() {
         let module = module_of(&path);
-        if !order[right.clone()].contains(&module[0]) {
+        // `debug` looks into one cell, not at a run file.
+        if !order[right.clone()].contains(&module[0]) || module[0] == "debug" {
             continue;
         }
         for Arrow { line, to } in arrows(&source, &module) {

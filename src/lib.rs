@@ -12,7 +12,8 @@
 //! several, `cluster` has Slurm run the parts.
 //!
 //! Left of ‖ only `sweep` knows all the stages. Right of ‖ nothing touches a
-//! backend: every table, gate and report is made from a run file alone. What
+//! backend: every table, gate and report is made from a run file alone; only
+//! `debug`, which looks into one cell, needs both sides. What
 //! both sides need (statuses, devices, blocks, the roofline, the statistics with
 //! the rule that says when to stop measuring) stands before either.
 //!

@@ -228,7 +228,7 @@ pub(crate) struct RunFailure {
     #[serde(default)]
     pub hazards: Vec<Hazard>,
     /// What the kernels printed until then, where the backend has it.
-    pub printed: String,
+    pub printed: Box<str>,
 }
 
 impl RunFailure {
@@ -240,7 +240,7 @@ impl RunFailure {
             detail: None,
             fatal: false,
             hazards: Vec::new(),
-            printed: String::new(),
+            printed: Box::default(),
         }
     }
 
@@ -252,7 +252,7 @@ impl RunFailure {
             detail: None,
             fatal: true,
             hazards: Vec::new(),
-            printed: String::new(),
+            printed: Box::default(),
         }
     }
 
@@ -264,7 +264,7 @@ impl RunFailure {
             detail: None,
             fatal: true,
             hazards: Vec::new(),
-            printed: String::new(),
+            printed: Box::default(),
         }
     }
 }

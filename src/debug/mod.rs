@@ -9,6 +9,8 @@ mod text;
 
 use std::path::Path;
 
+use tempfile::TempDir;
+
 use crate::backend::{POISON, Salt};
 use crate::compile::Compiler;
 use crate::diagnostic::CommandError;
@@ -32,6 +34,8 @@ pub(crate) struct Account {
     /// How it fares on each distribution alone, where the verdict came before
     /// all were tried.
     pub others: Vec<(Distribution, Verdict)>,
+    /// Holds what the call left, as long as somebody may ask for it.
+    _folder: TempDir,
 }
 
 /// A call, and what it left.
@@ -79,8 +83,8 @@ pub(crate) fn investigate(
                 buffers: Vec::new(),
                 ..trial.clone()
             };
-            let folder = tempfile::tempdir().map_err(|e| scratch_lost(&e))?;
-            let judged = booth.judge(cell, compiler, &alone, folder.path().to_owned())?;
+            let passing = tempfile::tempdir().map_err(|e| scratch_lost(&e))?;
+            let judged = booth.judge(cell, compiler, &alone, passing.path().to_owned())?;
             let Some((verdict, _)) = judged else {
                 return Ok(None);
             };
@@ -93,6 +97,7 @@ pub(crate) fn investigate(
         verdict,
         call,
         others,
+        _folder: folder,
     }))
 }
 

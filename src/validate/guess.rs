@@ -67,13 +67,13 @@ pub(super) fn fits(
     fits.sort_by(|a, b| b.share.total_cmp(&a.share));
     if fits.first().is_some_and(|best| best.share >= ENOUGH) {
         fits.retain(|fit| fit.share >= ENOUGH);
+    } else if let Some(near) = near(evidence, sample) {
+        // Whatever is nearly right also meets a few of any other values.
+        fits = vec![near];
     }
     let mut told = BTreeSet::new();
     fits.retain(|fit| told.insert(fit.what.clone()));
     fits.truncate(TOLD);
-    if fits.is_empty() {
-        fits.extend(near(evidence, sample));
-    }
     fits
 }
 

@@ -132,7 +132,7 @@ fn call_all(
         let ran = call(loaded, watch, send);
         let (said, returned) = match &ran {
             Ok(observation) => (observation.printed.clone(), true),
-            Err(failure) => (failure.printed.clone(), false),
+            Err(failure) => (failure.printed.to_string(), false),
         };
         let first = state.take(ran, &problem, distribution.as_str(), job.tolerance);
         if let Some(wish) = &job.keep {

@@ -53,7 +53,7 @@ fn the_first_hour() {
     // Mended.
     workspace.edit("variants/faster.cu", "const float silu = gate;", silu);
     let text = ends(both, 0);
-    assert!(!text.contains("next:"), "{text}");
+    assert!(!text.contains("next: dgx debug"), "{text}");
     let text = ends(&["compare", "faster", "mine"], 0);
     assert!(text.contains("faster"), "{text}");
     ends(&["gate"], 0);
@@ -111,11 +111,11 @@ fn every_design_can_be_begun_from() {
             assert!(text.contains("declared wrong"), "{text}");
             continue;
         }
-        assert!(
-            text.ends_with("[exit 0]") && !text.contains("warning"),
-            "{text}"
-        );
-        begun += 1;
+        assert!(text.ends_with("[exit 0]"), "{text}");
+        // Some are for few or for many tokens only, and are told so.
+        let small = text.contains("warning: it cannot run the shapes of its round");
+        assert!(small || !text.contains("warning"), "{text}");
+        begun += usize::from(!small);
     }
     assert!(begun > 10, "{begun}");
 }

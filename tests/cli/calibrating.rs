@@ -47,7 +47,7 @@ fn what_cannot_be_asked_or_shown_is_said() {
 #[test]
 fn what_would_be_asked_is_listed() {
     let said = Workspace::new().run(&["calibrate", "--list", "--only", "wgmma/rs/n256"]);
-    assert!(said.contains("wgmma: How long does a wgmma take"), "{said}");
+    assert!(said.contains("wgmma  How long does a wgmma take"), "{said}");
     assert!(said.contains("  wgmma/rs/n256/1-group\n"), "{said}");
     assert!(!said.contains("wgmma/rs/n64"), "{said}");
 }

@@ -174,7 +174,7 @@ fn as_much_is_said_as_is_asked_for() {
     let (out, quiet) = told("-q", &[]);
     assert_eq!(quiet, "", "{quiet}");
     assert!(
-        out.contains("contender") && !out.contains("next: "),
+        out.contains("contender") && !out.contains("next: dgx compare"),
         "{out}"
     );
     assert_eq!(told("", &[("DGX_LOG", "quiet")]).1, "");

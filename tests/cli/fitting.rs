@@ -187,7 +187,10 @@ fn runs_that_say_nothing_of_the_target_are_refused() {
             vec!["results/baselines/round1-b200.jsonl"],
             "recorded times",
         ),
-        (vec![MEASURED, "--target", "h100"], "target is NVIDIA H100"),
+        (
+            vec![MEASURED, "--target", "h100"],
+            "was measured on NVIDIA H200",
+        ),
         (vec![empty.as_str()], "no measured time"),
         (vec![MEASURED, "--only", "nobody"], "no measured time"),
         (vec![stranger.as_str()], "no-such"),

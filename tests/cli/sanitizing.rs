@@ -119,8 +119,13 @@ fn every_slip_is_found_with_both_lines_and_no_twin_is_flagged() {
         assert!(met, "{name}: {hazards:#?}");
     }
     assert!(slips >= 23, "{slips}");
-    let past_k = text.contains("b2 of group 0, K 768 of its last row, which ends at 768");
-    assert!(past_k, "{text}");
+    // Which group is found first is the schedule's.
+    let past = |told: &str| text.contains(told);
+    assert!(
+        past("b2 of group 0, K 768 of its last row, which ends at 768")
+            || past("b2 of group 1, K 256 of its last row, which ends at 256"),
+        "{text}"
+    );
     let xml = fs::read_to_string(&junit).unwrap();
     assert!(xml.contains("failures=\"0\""), "{xml}");
 }

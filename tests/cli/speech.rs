@@ -11,7 +11,7 @@ const MEASURED: &str = include_str!("../fixtures/runs/round4.jsonl");
 const JURY: &str = include_str!("../../configs/round4.toml");
 
 /// Every command, at least once, and how it ends where it can speak.
-const COMMANDS: [(&str, i32); 30] = [
+const COMMANDS: [(&str, i32); 33] = [
     ("sweep round.toml --backend emu --timings", 3),
     ("sweep round.toml --dry-run", 0),
     ("show round4.jsonl", 0),
@@ -28,6 +28,9 @@ const COMMANDS: [(&str, i32); 30] = [
     ("merge round4.jsonl -o merged.jsonl", 0),
     ("attach --help", 0),
     ("sanitize --help", 0),
+    ("debug --help", 0),
+    ("new --help", 0),
+    ("watch --help", 0),
     ("calibrate --list", 0),
     ("explain one round.toml", 0),
     ("profile one[STAGES=1] round.toml", 0),

@@ -33,7 +33,7 @@ pub(super) fn out_of_reach(missing: &[String]) -> Option<RunFailure> {
         detail: None,
         fatal: false,
         hazards: Vec::new(),
-        printed: String::new(),
+        printed: Box::default(),
     })
 }
 

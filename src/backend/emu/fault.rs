@@ -15,7 +15,7 @@ pub(super) fn failure(error: &LaunchError) -> RunFailure {
                 detail: None,
                 fatal: false,
                 hazards: Vec::new(),
-                printed: String::new(),
+                printed: Box::default(),
             };
         }
         _ => return RunFailure::refused(error.to_string()),
@@ -41,6 +41,6 @@ pub(super) fn failure(error: &LaunchError) -> RunFailure {
         // The emulator's memory is thrown away; its process is none the worse.
         fatal: false,
         hazards: Vec::new(),
-        printed: printed::lines(None, &fault.printed),
+        printed: printed::lines(None, &fault.printed).into(),
     }
 }

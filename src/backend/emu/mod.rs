@@ -112,7 +112,7 @@ impl EmuBackend {
                 detail: None,
                 fatal: false,
                 hazards: Vec::new(),
-                printed: String::new(),
+                printed: Box::default(),
             })?;
             self.modules.insert(image.key.clone(), module);
         }
@@ -327,7 +327,7 @@ impl Place {
             let ran = self.launch(module, geometry, registers, config, listening);
             ended.push(ran.map_err(|failure| RunFailure {
                 hazards: [found(&ended), failure.hazards].concat(),
-                printed: printed(&ended) + &failure.printed,
+                printed: (printed(&ended) + &failure.printed).into(),
                 ..failure
             })?);
         }
@@ -384,7 +384,7 @@ impl Place {
             .grid(geometry.grid)
             .block(geometry.block)
             .shared_bytes(geometry.smem)
-            .config(config.clone())
+            .config(*config)
             .params(Params::new().bytes(bytemuck::bytes_of(&self.tables.args)));
         if geometry.cluster != [1; 3] {
             launch = launch.cluster(geometry.cluster);

@@ -289,7 +289,7 @@ impl Event {
                 detail: None,
                 fatal: matches!(status, Status::Crashed | Status::Hung),
                 hazards: Vec::new(),
-                printed: String::new(),
+                printed: Box::default(),
             });
         }
     }
