@@ -1,5 +1,5 @@
 //! The front matter as it is written. Nothing leaves this file unchecked: see
-//! [`super::front_matter`].
+//! [`mod@super::front_matter`].
 
 use std::collections::BTreeMap;
 use std::fmt;
