@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use half::f16;
 
 use super::Call;
 use super::npy::npy;
+use super::unwritten;
 use crate::diagnostic::{CommandError, InputError, nearest};
 use crate::domain::{Exit, Group};
 
@@ -320,14 +321,6 @@ impl Array {
         }
         text
     }
-}
-
-fn unwritten(path: &Path, error: &std::io::Error) -> CommandError {
-    CommandError::new(
-        Exit::CouldNotRun,
-        format!("cannot write {}: {error}", path.display()),
-        "choose another folder, or free some space",
-    )
 }
 
 #[cfg(test)]

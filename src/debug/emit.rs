@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::unwritten;
 use crate::compile::{Image, python_library_folders, system_library_folders};
 use crate::diagnostic::CommandError;
 use crate::domain::{ContenderId, Exit};
@@ -133,14 +134,6 @@ fn program(name: &str) -> Option<PathBuf> {
     folders
         .map(|bin| bin.join(name))
         .find(|file| file.is_file())
-}
-
-fn unwritten(path: &Path, error: &std::io::Error) -> CommandError {
-    CommandError::new(
-        Exit::CouldNotRun,
-        format!("cannot write {}: {error}", path.display()),
-        "choose another folder, or free some space",
-    )
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::backend::{POISON, Salt};
 use crate::compile::Compiler;
 use crate::diagnostic::CommandError;
-use crate::domain::{BackendKind, Device, Group, Shape, Status, Verdict};
+use crate::domain::{BackendKind, Device, Exit, Group, Shape, Status, Verdict};
 use crate::operator::{Distribution, Operands, Oracle, OracleCache};
 use crate::sweep::{Booth, LoneCell, Trial};
 use crate::validate::{Earlier, Story, story};
@@ -171,8 +171,16 @@ fn without_salt(bytes: &[u8], group: usize, columns: usize, salt: Salt) -> Vec<u
 
 fn scratch_lost(error: &std::io::Error) -> CommandError {
     CommandError::new(
-        crate::domain::Exit::CouldNotRun,
+        Exit::CouldNotRun,
         format!("what a call left cannot be kept: {error}"),
         "free some space in the folder for temporary files, or set TMPDIR",
+    )
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> CommandError {
+    CommandError::new(
+        Exit::CouldNotRun,
+        format!("cannot write {}: {error}", path.display()),
+        "choose another folder, or free some space",
     )
 }

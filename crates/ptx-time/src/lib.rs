@@ -1,8 +1,11 @@
 //! How long would a kernel take? Replays on a modelled GPU what `ptx-emu` saw warps do.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let (cubin, trace, machine): (Vec<u8>, ptx_emu::trace::Trace, ptx_time::Machine) = todo!();
+//! # fn example(
+//! #     cubin: Vec<u8>,
+//! #     trace: ptx_emu::trace::Trace,
+//! #     machine: ptx_time::Machine,
+//! # ) -> Result<(), Box<dyn std::error::Error>> {
 //! use ptx_time::{Call, Code, Launched};
 //!
 //! let code = Code::read(&cubin, "gemm")?;
