@@ -2,9 +2,11 @@
 //! fails, nothing sticks out on a phone, every table can be sorted, filtered
 //! and saved, and a finger is told what a pointer is.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use crate::workspace::Workspace;
 
@@ -20,42 +22,56 @@ fn browser() -> Option<&'static str> {
     BROWSERS.into_iter().find(answers)
 }
 
-/// What the harness found, as JSON.
+/// How long a page may take. Wall clock, not the browser's virtual time: that
+/// runs out while a busy machine is still loading the page.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What the harness found, as JSON. It says so on the console, which the
+/// browser copies to its standard error.
 fn inspect(browser: &str, folder: &Path, dark: bool) -> serde_json::Value {
     let profile = tempfile::tempdir().expect("a profile");
-    let output = Command::new(browser)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--no-first-run",
-        ])
-        .args([
-            "--disable-background-networking",
-            "--disable-component-update",
-        ])
-        .args(["--disable-sync", "--allow-file-access-from-files"])
-        .args([
-            "--window-size=1300,1000",
-            "--virtual-time-budget=20000",
-            "--dump-dom",
-        ])
+    let mut child = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu"])
+        .args(["--no-first-run", "--disable-background-networking"])
+        .args(["--disable-component-update", "--disable-sync"])
+        .args(["--allow-file-access-from-files", "--enable-logging=stderr"])
+        .arg("--window-size=1300,1000")
         .arg(format!(
             "--blink-settings=preferredColorScheme={}",
             if dark { 0 } else { 1 }
         ))
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("file://{}", folder.join("browser.html").display()))
-        .output()
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
         .expect("the browser runs");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let result = text.split("<pre id=\"found\">RESULT ").nth(1);
-    let json = result.and_then(|rest| rest.split("</pre>").next());
-    let json = json.unwrap_or_else(|| panic!("the page did not finish: {text}"));
-    let json = json
-        .replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&amp;", "&");
+    let stderr = child.stderr.take().expect("a pipe");
+    let (send, said) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            // Nobody listens any more once the result is in.
+            let _ = send.send(line);
+        }
+    });
+    let deadline = Instant::now() + PATIENCE;
+    let mut seen = String::new();
+    let result = loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let Ok(line) = said.recv_timeout(left) else {
+            break None;
+        };
+        if let Some((_, rest)) = line.split_once("\"RESULT ") {
+            // `"RESULT {...}", source: file:///...`
+            break rest
+                .rsplit_once("\", source:")
+                .map(|(json, _)| json.to_owned());
+        }
+        seen.extend([&line, "\n"]);
+    };
+    child.kill().expect("the browser ends");
+    child.wait().expect("the browser ended");
+    let json = result.unwrap_or_else(|| panic!("the page did not finish: {seen}"));
     serde_json::from_str(&json).expect("what the harness wrote")
 }
 
