@@ -6,12 +6,15 @@
 //! `cargo bench --bench default_job` takes minutes; `DEFAULT_JOB=cell` takes one shape of each
 //! kind, a dense and a ragged one.
 
+mod support;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use gemm_common::Parallelism;
 use serde::Deserialize;
+use support::{cpu_time, cpu_time_of};
 use toml::Spanned;
 
 const ROUND: &str = "configs/round4.toml";
@@ -60,18 +63,6 @@ impl Shape {
 fn read(path: &Path) -> Round {
     let text = std::fs::read_to_string(path).expect("run from the repository");
     toml::from_str(&text).expect("a round")
-}
-
-/// CPU time of this process, or of the children it has waited for.
-fn cpu_time(who: libc::c_int) -> Duration {
-    // SAFETY: all-zero is a valid rusage, and the call fills it.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        assert_eq!(libc::getrusage(who, &mut usage), 0, "a known `who`");
-        usage
-    };
-    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, 1000 * t.tv_usec as u32);
-    time(usage.ru_utime) + time(usage.ru_stime)
 }
 
 /// CPU time of one f32 product of a shape, the rows of its groups taken together: the best of
@@ -131,16 +122,13 @@ fn cell_of(round: &Round, folder: &Path) -> PathBuf {
 
 /// CPU time of the job, emulated for a target.
 fn sweep(round: &Path, target: &str, results: &Path) -> Duration {
-    let before = cpu_time(libc::RUSAGE_CHILDREN);
-    let status = Command::new(env!("CARGO_BIN_EXE_dgx"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
+    command
         .arg("sweep")
         .arg(round)
         .args(["--backend", "emu", "--target", target, "--results"])
-        .arg(results)
-        .status()
-        .expect("dgx starts");
-    assert!(status.success(), "{status}");
-    cpu_time(libc::RUSAGE_CHILDREN) - before
+        .arg(results);
+    cpu_time_of(&mut command)
 }
 
 fn main() {

@@ -5,28 +5,18 @@
 //!
 //! `cargo bench --bench hazards` takes a few minutes.
 
+mod support;
+
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+
+use support::cpu_time_of;
 
 const CONTENDERS: [&str; 3] = ["sequential", "pipelined", "warp-specialized"];
 const SHAPE: &str = "{ m = 512, n = 1024, k = 2048 }";
 const LEAST: &str = "{ m = 64, n = 128, k = 512 }";
 
-/// CPU time of the children waited for so far.
-fn cpu_time() -> Duration {
-    // SAFETY: all-zero is a valid rusage, and the call fills it.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        let told = libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
-        assert_eq!(told, 0, "a known `who`");
-        usage
-    };
-    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, 1000 * t.tv_usec as u32);
-    time(usage.ru_utime)
-}
-
-/// Seconds of user time of one contender on one shape.
+/// Seconds of CPU of one contender on one shape.
 fn sweep(folder: &Path, contender: &str, shape: &str, hazards: Option<&str>) -> f64 {
     let round = folder.join("round.toml");
     let text = format!(
@@ -34,7 +24,6 @@ fn sweep(folder: &Path, contender: &str, shape: &str, hazards: Option<&str>) -> 
          baseline = {contender:?}\nshapes = [{shape}]\n"
     );
     std::fs::write(&round, text).expect("a temporary folder");
-    let before = cpu_time();
     let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
     command
         .arg("sweep")
@@ -44,10 +33,7 @@ fn sweep(folder: &Path, contender: &str, shape: &str, hazards: Option<&str>) -> 
     if let Some(hazards) = hazards {
         command.args(["--hazards", hazards]);
     }
-    let output = command.output().expect("dgx starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}\n{said}", output.status);
-    (cpu_time() - before).as_secs_f64()
+    cpu_time_of(&mut command).as_secs_f64()
 }
 
 fn main() {

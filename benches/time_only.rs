@@ -4,26 +4,16 @@
 //!
 //! `cargo bench --bench time_only` takes less than a minute.
 
+mod support;
+
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+
+use support::cpu_time_of;
 
 const CONTENDERS: [&str; 2] = ["interleaved", "sequential"];
 /// Tokens; a tile is 128 of them.
 const TOKENS: [u32; 3] = [256, 2048, 16384];
-
-/// CPU time of the children waited for so far.
-fn cpu_time() -> Duration {
-    // SAFETY: all-zero is a valid rusage, and the call fills it.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        let told = libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
-        assert_eq!(told, 0, "a known `who`");
-        usage
-    };
-    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, 1000 * t.tv_usec as u32);
-    time(usage.ru_utime) + time(usage.ru_stime)
-}
 
 /// Seconds of CPU that the times of all contenders on one shape take.
 fn sweep(folder: &Path, [m, n, k]: [u32; 3]) -> f64 {
@@ -33,18 +23,14 @@ fn sweep(folder: &Path, [m, n, k]: [u32; 3]) -> f64 {
          baseline = \"sequential\"\nshapes = [{{ m = {m}, n = {n}, k = {k} }}]\n"
     );
     std::fs::write(&round, text).expect("a temporary folder");
-    let before = cpu_time();
-    let output = Command::new(env!("CARGO_BIN_EXE_dgx"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
+    command
         .arg("sweep")
         .arg(&round)
         .args(["--backend", "emu", "--time-only", "--variants", "variants"])
         .arg("--results")
-        .arg(folder)
-        .output()
-        .expect("dgx starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}\n{said}", output.status);
-    (cpu_time() - before).as_secs_f64()
+        .arg(folder);
+    cpu_time_of(&mut command).as_secs_f64()
 }
 
 fn main() {

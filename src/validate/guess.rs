@@ -19,6 +19,10 @@ const SLACK: f64 = 4.0;
 /// Fewer wrong elements than this fit anything.
 pub(super) const LEAST: usize = 4;
 
+/// Wrong elements whose sums are done again: each costs K multiplications for
+/// every hypothesis.
+const REDONE: usize = 32;
+
 /// Below this share a hypothesis is not worth telling, however closely one looks.
 const WORTH: f64 = 0.3;
 /// Hypotheses told of one output at most.
@@ -42,6 +46,17 @@ impl Fit {
             share,
             of: sample.len(),
         }
+    }
+}
+
+/// A few elements of the sample, evenly spread: those whose sums are done
+/// again. None where they are too few to tell.
+pub(super) fn few_of(sample: &[Element]) -> Vec<Element> {
+    let stride = sample.len().div_ceil(REDONE).max(1);
+    let few: Vec<Element> = sample.iter().step_by(stride).copied().collect();
+    match few.len() < LEAST {
+        true => Vec::new(),
+        false => few,
     }
 }
 

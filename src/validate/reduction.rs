@@ -2,12 +2,10 @@
 //! the wrong order, a tile used one step late. The sums of a few wrong
 //! elements are done again, with each mistake made on purpose.
 
-use super::guess::{Fit, LEAST, holds};
+use super::guess::{Fit, few_of, holds};
 use super::{Element, Evidence};
 use crate::operator::{GroupOperands, SCALE_BLOCK, decode_e2m1, decode_e4m3, silu};
 
-/// Redone sums cost K multiplications for every hypothesis.
-const SAMPLE: usize = 32;
 /// Sizes of the blocks that kernels step along K.
 const STEPS: [usize; 5] = [16, 32, 64, 128, 256];
 
@@ -17,12 +15,7 @@ pub(super) fn hypotheses<'e>(
     sample: &'e [Element],
 ) -> impl Iterator<Item = Fit> + 'e {
     let redo = move || {
-        let stride = sample.len().div_ceil(SAMPLE).max(1);
-        let few: Vec<Element> = sample.iter().step_by(stride).copied().collect();
-        let few = match few.len() < LEAST {
-            true => Vec::new(),
-            false => few,
-        };
+        let few = few_of(sample);
         let sums = few
             .iter()
             .map(|element| Terms::of(&evidence.operands.groups[element.group], element))

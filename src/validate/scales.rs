@@ -4,7 +4,7 @@
 //! wrong elements would be with each such mistake is computed and held against
 //! them.
 
-use super::guess::{Fit, LEAST, holds};
+use super::guess::{Fit, few_of, holds};
 use super::{Element, Evidence};
 use crate::operator::{GroupOperands, SCALE_BLOCK, decode_e2m1, decode_e4m3, silu};
 
@@ -12,17 +12,13 @@ use crate::operator::{GroupOperands, SCALE_BLOCK, decode_e2m1, decode_e4m3, silu
 const ATOM_ROWS: usize = 128;
 const ATOM_SCALES: usize = 4;
 
-/// Wrong elements that are computed again.
-const SAMPLE: usize = 32;
-
 /// Every mistake, made when asked for.
 pub(super) fn hypotheses<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
 ) -> impl Iterator<Item = Fit> + 'e {
     let redo = move || {
-        let stride = sample.len().div_ceil(SAMPLE).max(1);
-        let few: Vec<Element> = sample.iter().step_by(stride).copied().collect();
+        let few = few_of(sample);
         let sums = few.iter().map(|element| {
             let operands = &evidence.operands.groups[element.group];
             Sums::of(operands, element)
@@ -30,7 +26,7 @@ pub(super) fn hypotheses<'e>(
         let sums: Vec<Sums<'e>> = sums.collect();
         (few, sums)
     };
-    let redone = std::iter::once_with(redo).filter(|(few, _)| few.len() >= LEAST);
+    let redone = std::iter::once_with(redo).filter(|(few, _)| !few.is_empty());
     redone.flat_map(move |(few, sums)| {
         let mistakes = readings().flat_map(|reading| WHOSE.map(|whose| (reading, whose)));
         mistakes.map(move |(reading, whose)| {
