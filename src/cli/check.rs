@@ -5,13 +5,12 @@ use super::{Globals, named, runs};
 use crate::backend::emu::map_refusal;
 use crate::catalog::Catalog;
 use crate::compile::geometry;
-use crate::config::target;
 use crate::diagnostic::{CommandError, nearest};
-use crate::domain::{Bytes, ContenderId, Exit, Status};
+use crate::domain::{Bytes, ContenderId, Device, Exit, Status};
 use crate::plan::{Cell, Machine, Plan, Work};
 use crate::present::{Align, Column, Grid, Style};
 use crate::record::schema::Build;
-use crate::sweep::inspect;
+use crate::sweep::{BackendChoice, inspect};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -20,9 +19,10 @@ pub(super) struct Args {
     rounds: Vec<PathBuf>,
     #[command(flatten)]
     shapes: Shapes,
-    /// Device to plan for: h200, h100, b200, or a file like those in configs/targets/
-    #[arg(long, value_name = "NAME|FILE", default_value = "h200")]
-    target: String,
+    /// Device to plan for: h200, h100, b200, or a file like those in
+    /// configs/targets/ [default: the GPU here, else h200]
+    #[arg(long, value_name = "NAME|FILE")]
+    target: Option<String>,
     /// Multiprocessors to plan for: `sms` in expressions [default: the target's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     sms: Option<u32>,
@@ -36,7 +36,7 @@ pub(super) struct Args {
 /// Reads, resolves and evaluates everything a sweep would, and runs nothing.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
-    let mut device = target::find(&args.target)?;
+    let (mut device, _) = runs::device(args.target.as_deref(), BackendChoice::Auto)?;
     device.limits.sms = args.sms.unwrap_or(device.limits.sms);
     let machine = Machine::of(&device);
     let mut plans = Vec::new();
@@ -59,7 +59,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
     let (mut refused, mut surprised) = (false, false);
     for plan in &plans {
-        summarise(plan, &style);
+        summarise(plan, &device, &style);
         refused |= tell_mistakes(plan) != Exit::Done;
         let mut unlaunchable = unlaunchable(plan);
         if let Some(compiler) = &compiler {
@@ -286,15 +286,16 @@ fn warn_of_strangers(plan: &Plan, catalog: &Catalog) {
     }
 }
 
-pub(super) fn summarise(plan: &Plan, style: &Style) {
+pub(super) fn summarise(plan: &Plan, device: &Device, style: &Style) {
     let round = &plan.round;
     say!("{}", style.titled(&round.name, &round.question));
     let size = format!(
-        "{} contenders × {} shapes, {} images to compile, baseline {}",
+        "{} contenders × {} shapes, {} images to compile, baseline {}, for {}",
         plan.contenders.len(),
         plan.shapes.len(),
         plan.builds.len(),
-        plan.baseline
+        plan.baseline,
+        device.name
     );
     say!("{}", style.fold(&size, 2));
 }

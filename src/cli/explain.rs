@@ -17,7 +17,7 @@ use crate::present::{Align, Column, Counted, Grid, Style, counters_table, percen
 use crate::rank::{Ranking, Timed};
 use crate::record::schema::Build;
 use crate::record::{self, Run};
-use crate::sweep::inspect;
+use crate::sweep::{BackendChoice, inspect};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -30,7 +30,8 @@ pub(super) struct Args {
     #[command(flatten)]
     shapes: Shapes,
     /// Device to plan for: h200, h100, b200, or a file like those in
-    /// configs/targets/ [default: the run's, else h200]
+    /// configs/targets/ [default: the run's, else the GPU here,
+    /// else h200]
     #[arg(long, value_name = "NAME|FILE")]
     target: Option<String>,
 }
@@ -48,7 +49,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         Some(target) => (target::find(target)?, None),
         None => match run {
             Some(run) => (runs::device_of(&run)?, Some(run)),
-            None => (target::usual().clone(), None),
+            None => (runs::device(None, BackendChoice::Auto)?.0, None),
         },
     };
     let ceiling = match &run {

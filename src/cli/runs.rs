@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use super::Globals;
 use super::select::Shapes;
+use crate::backend::cuda::CudaBackend;
 use crate::compile::{Compiler, Limits, cache_root};
 use crate::config::{Baseline, Round, Selection, target};
 use crate::contest::rounds::settle_baseline;
 use crate::diagnostic::{CommandError, InputError, SourceFile, nearest};
-use crate::domain::{ContenderId, Device, Exit};
+use crate::domain::{Chip, ContenderId, Device, Exit};
 use crate::export::{self, Document};
 use crate::interchange;
 use crate::present::Style;
 use crate::record::schema::Header;
 use crate::record::{self, Run};
+use crate::sweep::{BackendChoice, choose};
 
 /// Where sweeps put their run files.
 pub(super) const RESULTS: &str = "results";
@@ -51,6 +53,35 @@ pub(super) fn round(path: &Path) -> Result<Round, CommandError> {
     let mut round = Round::read(path)?;
     settle_baseline(&mut round, Path::new(RESULTS))?;
     Ok(round)
+}
+
+/// What a sweep would run on: the target that was named, the card here where
+/// `choice` allows one, or else what is usually emulated.
+pub(super) fn device(
+    target: Option<&str>,
+    choice: BackendChoice,
+) -> Result<(Device, Option<Chip>), CommandError> {
+    if let Some(word) = target {
+        return Ok((target::find(word)?, None));
+    }
+    let Some((chip, _)) = choose(choice)? else {
+        return Ok((target::usual().clone(), None));
+    };
+    let device = CudaBackend::describe()
+        .map_err(|e| CommandError::new(Exit::CouldNotRun, e.to_string(), "dgx doctor says more"))?;
+    Ok((device, Some(chip)))
+}
+
+/// What to emulate: the target that was named, one like the card here, or else
+/// the usual one. A sweep takes the sources of the card, so whatever else is
+/// asked about them must take the same.
+pub(super) fn emulated(target: Option<&str>) -> Result<Device, CommandError> {
+    let (device, card) = device(target, BackendChoice::Auto)?;
+    let alike = || target::like(&device.name, card).unwrap_or(target::usual());
+    Ok(match card {
+        Some(_) => alike().clone(),
+        None => device,
+    })
 }
 
 /// What a run was on, as far as its record says.

@@ -4,7 +4,7 @@ use std::time::Duration;
 use super::{Globals, named, runs};
 use crate::catalog::{Catalog, Contender};
 use crate::compile::Limits;
-use crate::config::{Round, Selection, target};
+use crate::config::{Round, Selection};
 use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{Device, Exit};
 use crate::export::hazards;
@@ -45,8 +45,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     sms: Option<u32>,
     /// Device: h200, h100, b200, or a file like those in configs/targets/
-    #[arg(long, value_name = "NAME|FILE", default_value = "h200")]
-    target: String,
+    /// [default: one like the GPU here, else h200]
+    #[arg(long, value_name = "NAME|FILE")]
+    target: Option<String>,
     /// Also what hardware forgives
     #[arg(long)]
     strict: bool,
@@ -66,7 +67,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
     let config = named::round_rather_than_variant(&args.subject, &catalog);
     runs::probe([&args.export_json, &args.export_junit], config.as_deref())?;
-    let device = target::find(&args.target)?;
+    let device = runs::emulated(args.target.as_deref())?;
     let round = match &config {
         Some(path) => Round::read(path)?,
         None => sanitize::round(&[], sanitize::ANY)?,
@@ -219,8 +220,8 @@ fn again(cell: &Examined, args: &Args, globals: &Globals) -> String {
     if let Some(odd) = &cell.odd {
         words.push(format!("--schedule {}", odd.schedule));
     }
-    if args.target != "h200" {
-        words.push(format!("--target {}", args.target));
+    if let Some(target) = &args.target {
+        words.push(format!("--target {target}"));
     }
     if args.strict {
         words.push("--strict".to_owned());

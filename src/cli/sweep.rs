@@ -10,7 +10,7 @@ use super::select::{Names, Shapes};
 use crate::backend::Emulation;
 use crate::catalog::Catalog;
 use crate::cluster::{Order, submit};
-use crate::config::{Array, Baseline, Measurement, Round, Slurm, target};
+use crate::config::{Array, Baseline, Measurement, Round, Slurm};
 use crate::contest::rounds;
 use crate::diagnostic::CommandError;
 use crate::domain::{BackendKind, Device, Exit, Watch, content_hash};
@@ -161,9 +161,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         (None, _) => None,
     };
     // A mistake in it is the user's, and no worker's.
-    let device = match &args.target {
-        Some(word) => target::find(word)?,
-        None => target::usual().clone(),
+    let (device, _) = match args.dry_run && args.engine != Engine::Slurm {
+        true => runs::device(args.target.as_deref(), args.backend)?,
+        // A worker asks its card, and the nodes of a cluster theirs.
+        false => runs::device(args.target.as_deref(), BackendChoice::Emu)?,
     };
     let round = round(&args, resume.as_ref().map(Resumed::header))?;
     if args.engine == Engine::Slurm {
@@ -314,7 +315,7 @@ fn on_slurm(
         imbalance(&round.shapes, &parts, timing)
     );
     if args.dry_run {
-        super::check::summarise(&plan, &runs::style(globals));
+        super::check::summarise(&plan, device, &runs::style(globals));
         return Ok(super::check::tell_mistakes(&plan));
     }
     let project = std::env::current_dir().unwrap_or_default();
@@ -423,7 +424,7 @@ fn dry_run(
     let catalog = Catalog::open(&globals.variants)?;
     let plan = Plan::new(round, &catalog, &Machine::of(device))?;
     let style = runs::style(globals);
-    super::check::summarise(&plan, &style);
+    super::check::summarise(&plan, device, &style);
     for cell in &plan.cells {
         let contender = &plan.contenders[cell.contender].id;
         let shape = &plan.shapes[cell.shape].name;

@@ -1,6 +1,6 @@
 use super::Subject;
 use crate::claims::ClaimVerdict;
-use crate::domain::Timing;
+use crate::domain::{Status, Timing};
 use crate::present::{self, belief, interval, percent};
 use crate::rank::{Kind, describe};
 
@@ -31,7 +31,9 @@ fn winner(subject: &Subject) -> String {
     let ranking = &subject.ranking;
     let ranked = ranking.rows.iter().filter(|r| r.place.is_some()).count();
     let Some(first) = ranking.winners().next() else {
-        return "No contender is right on every shape, so nothing is ranked.".to_owned();
+        let right = ranking.rows.iter().any(|r| r.status == Some(Status::Ok));
+        let lacks = if right { "timed" } else { "right" };
+        return format!("No contender is {lacks} on every shape, so nothing is ranked.");
     };
     let name = &first.contender;
     let reference = ranking.reference.as_ref();
@@ -68,7 +70,12 @@ fn rightness(subject: &Subject) -> String {
             .filter(|r| r.kind != Kind::Yardstick)
     };
     let all = rows().count();
-    let right = rows().filter(|r| r.place.is_some()).count();
+    let right = rows().filter(|r| r.status == Some(Status::Ok)).count();
+    let untimed = rows().filter(|r| r.status == Some(Status::Ok) && r.place.is_none());
+    let untimed = match untimed.count() {
+        0 => String::new(),
+        n => format!(" ({n} not timed)"),
+    };
     let failed: Vec<String> = rows()
         .filter_map(|r| {
             Some(format!(
@@ -107,7 +114,9 @@ fn rightness(subject: &Subject) -> String {
     let recorded = subject.run.timing() == Timing::Recorded && rows().all(|r| r.status.is_none());
     match recorded || subject.run.header.settings.time_only {
         true => format!("Nothing here was checked against an oracle{claims}."),
-        false => format!("{right} of {all} contenders are right on every shape{shown}{claims}."),
+        false => {
+            format!("{right} of {all} contenders are right on every shape{untimed}{shown}{claims}.")
+        }
     }
 }
 

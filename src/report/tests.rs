@@ -1,5 +1,6 @@
 use super::*;
 use crate::domain::Status;
+use crate::record::schema::Line;
 use crate::record::synthetic::{Entry, Synthetic};
 
 fn subject(field: &Synthetic) -> Subject {
@@ -19,6 +20,24 @@ fn three_sentences() {
         entry.status = Status::Hung;
     }
     insta::assert_snapshot!("nothing valid", sentences(&none));
+}
+
+/// The model may have no numbers for what a right design does.
+#[test]
+fn right_and_without_a_time() {
+    let field = Synthetic::round4().modelled();
+    let text = field.lines().into_iter();
+    let text = text.filter(|line| !matches!(line, Line::Estimate(_)));
+    let json = text.map(|line| serde_json::to_string(&line).unwrap() + "\n");
+    let text: String = json.collect();
+    let run = crate::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
+    let said = summary::sentences(&Subject::new(run, "ab".repeat(32))).join("\n");
+    for told in [
+        "No contender is timed on every shape",
+        "3 of 4 contenders are right on every shape (3 not timed); single-gemm is wrong",
+    ] {
+        assert!(said.contains(told), "{said}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::sweep::{Sweep, ended};
-use crate::workspace::copy;
+use crate::workspace::{VARIANT, Workspace, copy};
 
 fn round(contenders: &str) -> String {
     format!(
@@ -263,6 +263,39 @@ fn ctas_of_one_multiprocessor_wait_for_each_others_columns() {
     );
     let told = "256 columns wanted, 0 of 512 are free on multiprocessor";
     assert_told(&said, &["hung", told, "has 256, CTA ("]);
+}
+
+/// What is asked about a round is answered for the machine a sweep would use.
+#[test]
+fn a_b200_in_the_machine_is_what_is_planned_for() {
+    let workspace = Workspace::new();
+    let source = VARIANT.replacen("arch     = \"sm_90a\"\n", "", 1);
+    workspace.write("variants/sm_100a/one.cu", &source);
+    let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/driver.c");
+    let library = workspace.path().join("libcuda.so");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &driver])
+        .status();
+    assert!(built.expect("a C compiler").success());
+    let here = workspace.path().display().to_string();
+    let asked = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        workspace.run_with(&words, &[("LD_LIBRARY_PATH", &here)])
+    };
+    // The words scripts/b200 looks for.
+    assert_told(&asked("doctor"), &["gpu", "NVIDIA B200 (sm_100), 148 SMs"]);
+    assert_told(
+        &asked("check --no-compile round.toml"),
+        &["for NVIDIA B200\n"],
+    );
+    assert_told(&asked("sweep --dry-run round.toml"), &["for NVIDIA B200\n"]);
+    let told = "for NVIDIA H200\n";
+    assert_told(&asked("sweep --dry-run --backend emu round.toml"), &[told]);
+    assert_told(
+        &asked("check --no-compile --target h200 round.toml"),
+        &[told],
+    );
 }
 
 /// The one command for a B200 names every round there is, and stops before all

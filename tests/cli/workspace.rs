@@ -97,6 +97,8 @@ impl Workspace {
             .env("NO_COLOR", "1")
             .env("COLUMNS", "100")
             .env("DGX_CACHE", self.path().join("cache"))
+            // Nothing that is tested here depends on a card.
+            .env("CUDA_VISIBLE_DEVICES", "")
             .envs(variables.iter().copied())
             .args(args)
             .output()

@@ -7,17 +7,17 @@ use self::over::Over;
 use self::text::{Bar, text};
 use super::explain::plan_for;
 use super::{Globals, named, runs, select};
-use crate::backend::cuda::{CudaBackend, StampedCalls};
+use crate::backend::cuda::StampedCalls;
 use crate::backend::emu::{Laid, machine};
 use crate::catalog::Catalog;
 use crate::compile::{Compiler, Limits};
-use crate::config::{Round, target};
+use crate::config::Round;
 use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{BackendKind, Chip, ContenderId, Device, Exit, Shape, Timing};
 use crate::present::belief_in;
 use crate::profile::{Profile, Sources, Subject, chrome, json, page, stamps};
 use crate::record::schema::DeviceRecord;
-use crate::sweep::{BackendChoice, CompiledCell, choose};
+use crate::sweep::{BackendChoice, CompiledCell};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -135,16 +135,7 @@ fn device(
             "--target is for the model: a card is what it is",
             "leave out --target, or --backend cuda",
         ),
-        (_, Some(word)) => Ok((target::find(word)?, None)),
-        (choice, None) => match choose(choice)? {
-            None => Ok((target::usual().clone(), None)),
-            Some((chip, _)) => {
-                let device = CudaBackend::describe().map_err(|e| {
-                    CommandError::new(Exit::CouldNotRun, e.to_string(), "dgx doctor says more")
-                })?;
-                Ok((device, Some(chip)))
-            }
-        },
+        (choice, target) => runs::device(target, choice),
     }
 }
 
