@@ -41,8 +41,12 @@ pub(super) fn resources(log: &str) -> (Vec<KernelReport>, Vec<String>) {
 }
 
 /// ptxas codes of the C75xx family (serialised wgmma, ignored setmaxnreg) and
-/// its warnings, without the prefix every line has.
+/// its warnings, without the prefix every line has; warnings about the source
+/// with their place.
 fn remark(line: &str) -> Option<String> {
+    if line.contains("): warning ") {
+        return Some(line.trim().to_owned());
+    }
     let told = line.starts_with("ptxas") && (line.contains("(C7") || line.contains("warning"));
     let text = line.split_once(": ").map_or(line, |(_, text)| text);
     told.then(|| text.trim().to_owned())
@@ -168,7 +172,11 @@ ptxas info    : Used 168 registers, used 1 barriers, 1024 bytes smem
 ptxas info    : Compile time = 1.5 ms
 ptxas info    : Compiling entry function 'gate' for 'sm_90a'
 ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
-ptxas info    : Used 20 registers, used 0 barriers";
+ptxas info    : Used 20 registers, used 0 barriers
+x.cu(18): warning #177-D: variable \"unused\" was declared but never referenced
+      int unused;
+          ^
+";
 
     #[test]
     fn a_file_that_cannot_be_included_comes_with_the_rule() {
@@ -206,8 +214,9 @@ ptxas info    : Used 20 registers, used 0 barriers";
         };
         assert_eq!(kernels[0], dual);
         assert_eq!(kernels[1].registers, 20);
-        assert_eq!(remarks.len(), 2, "{remarks:?}");
+        assert_eq!(remarks.len(), 3, "{remarks:?}");
         assert!(remarks[0].starts_with("(C7510)"));
-        assert!(remarks[1].contains("dual: 20 bytes"));
+        assert!(remarks[1].starts_with("x.cu(18): warning #177-D: "));
+        assert!(remarks[2].contains("dual: 20 bytes"));
     }
 }

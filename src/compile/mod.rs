@@ -280,7 +280,7 @@ impl Compiler {
 
     fn key(&self, unit: &Unit) -> String {
         let mut parts = vec![
-            "dgx image 4".to_owned(),
+            "dgx image 5".to_owned(),
             self.nvrtc.identity(),
             unit.name.clone(),
             unit.source.to_string(),

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::sweep::{Sweep, ended};
 use crate::workspace::{VARIANT, Workspace, copy};
 
@@ -35,6 +37,23 @@ fn the_whole_field_is_right_in_its_native_form() {
     assert_eq!(verdicts.len(), 15, "{verdicts:?}");
     assert_told(&said, &["All times are modelled for NVIDIA B200"]);
     assert!(!said.contains("not timed"), "{said}");
+    let run = fs::read_to_string(sweep.run_file().expect("a run")).expect("lines");
+    let builds = run
+        .lines()
+        .filter(|line| line.contains(r#""type":"build""#));
+    let builds: Vec<Value> = builds.map(|b| serde_json::from_str(b).unwrap()).collect();
+    assert_eq!(builds.len(), 15);
+    for build in builds {
+        assert!(
+            build["remarks"].as_array().is_none_or(Vec::is_empty),
+            "{build}"
+        );
+        let kernels = build["kernels"].as_array().expect("kernels");
+        assert!(
+            kernels.iter().all(|kernel| kernel["spill_bytes"] == 0),
+            "{build}"
+        );
+    }
 }
 
 /// Nobody compared these times with a card, and every table says so.
