@@ -96,6 +96,9 @@ fn operands_that_do_not_exist() {
         )
     };
     let f16 = "f16 [%r6], %rd9, %rd9, %r18, %p0;";
+    let scaled = |kind: &str, block: &str| {
+        format!("{kind}.block_scale{block} [%r6], %rd9, %rd9, %r18, [%r6+256], [%r6+264], %p0;")
+    };
     let ok = 8 << 24 | 1 << 17 | 1 << 4;
     for (text, message) in [
         (
@@ -134,6 +137,45 @@ fn operands_that_do_not_exist() {
                 "mxf4nvf4.block_scale.block16 [%r6], %rd9, %rd9, %r18, [%r6+256], [%r6+264], %p0;",
             ),
             "bits 0x2000000 must be zero",
+        ),
+        (
+            mma(0x2810_0480, &scaled("mxf4nvf4", ".block16")),
+            "scale ids 1 (A) and 0 (B) do not go with 4 scales a row",
+        ),
+        (
+            mma(0x8810_0480, &scaled("mxf4nvf4", ".block16")),
+            "bit 31 asks for K = 96, which only sm_103a has",
+        ),
+        (
+            mma(0x0810_0480, &scaled("mxf4nvf4", ".block32")),
+            "Mxf4nvf4 with 2 scales a row does not take Ue4m3 (bit 23)",
+        ),
+        (
+            mma(0x0010_0480, &scaled("mxf4nvf4", ".block16")),
+            "Mxf4nvf4 has no 0 × 64 with cta_group::1",
+        ),
+        (
+            mma(0x0811_0480, &scaled("mxf4nvf4", ".block16")),
+            "4- and 6-bit operands are K-major",
+        ),
+        (
+            mma(
+                0x0810_0480,
+                "mxf4nvf4.block_scale.block16 [%r6], %rd9, %rd9, %r18, [%r6+256], [%r6+60], %p0;",
+            ),
+            "D in columns 0 to 63 and B's scales in 60 to 61 overlap",
+        ),
+        (
+            mma(ok | 1 << 7, "tf32 [%r6], %rd9, %rd9, %r18, %p0;"),
+            "Tf32 does not multiply types 1 and 0",
+        ),
+        (
+            "tcgen05.cp.cta_group::1.128x256b [%r6+508], %rd8;".to_owned(),
+            "tcgen05.cp reaches column 515 of 512",
+        ),
+        (
+            "add.u32 %r18, %r6, 0x100000; tcgen05.shift.cta_group::1.down [%r18];".to_owned(),
+            "multiple of 32",
         ),
         (
             "mov.u32 %r17, spare; \

@@ -86,6 +86,51 @@ fn a_store_without_wait_st() {
 }
 
 #[test]
+fn columns_that_nobody_wrote() {
+    let bench = Bench {
+        after: Some(
+            "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r8+77];\n\
+             tcgen05.wait::ld.sync.aligned; st.global.b32 [%rd4], %r20;"
+                .to_owned(),
+        ),
+        ..ones()
+    };
+    let remark = bench.remark(0);
+    assert!(remark.contains("column 77"), "{remark}");
+}
+
+/// Scales are read by each quarter of the lanes for itself: all four must have them.
+#[test]
+fn scales_in_one_quarter_only() {
+    let mut bench = ones();
+    bench.before = "mov.b32 %r20, 0x38383838;\n\
+        tcgen05.st.sync.aligned.32x32b.x4.b32 [%r8+256], {%r20,%r20,%r20,%r20};\n\
+        setp.ne.u32 %p5, %r2, 0; @%p5 mov.b32 %r20, 0x40404040;\n\
+        tcgen05.st.sync.aligned.32x32b.x1.b32 [%r8+264], {%r20};\n\
+        tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync; bar.sync 0;\n\
+        tcgen05.fence::after_thread_sync;"
+        .to_owned();
+    let mma = "tcgen05.mma.cta_group::1.kind::f16 [%r6], %rd9, %rd10, %r18, %p0;";
+    let scaled = "mov.b32 %r18, 0x08020480;\n\
+        tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16 \
+        [%r6], %rd9, %rd10, %r18, [%r6+256], [%r6+264], %p0;";
+    assert!(bench.issue.contains(mma));
+    bench.issue = bench.issue.replace(mma, scaled);
+    let remark = bench.remark(0);
+    assert!(
+        remark.contains("B's scales differ between the four quarters of the lanes"),
+        "{remark}"
+    );
+    bench.before = bench.before.replace(
+        "x4.b32 [%r8+256], {%r20,%r20,%r20,%r20}",
+        "x1.b32 [%r8+256], {%r20}",
+    );
+    let remark = bench.remark(0);
+    let told = "reads A's scales from column 257 of tensor memory, which nobody has written in all";
+    assert!(remark.contains(told), "{remark}");
+}
+
+#[test]
 fn a_tile_overwritten_before_it_was_read() {
     let mut bench = ones();
     // The thread overwrites A after it issued the product, which reads it when it is waited for.

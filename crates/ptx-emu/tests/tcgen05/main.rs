@@ -3,6 +3,7 @@
 
 mod faults;
 mod hazards;
+mod kinds;
 mod moves;
 mod pairs;
 mod products;
@@ -231,11 +232,19 @@ impl Tile {
 
     /// 128-byte rows with their swizzle.
     pub(crate) fn swizzled(start: u32) -> Self {
-        Self {
-            start,
-            leading: 16,
-            stride: 1024,
-            swizzle: 2,
+        Self::coded(start, 2)
+    }
+
+    /// By a descriptor's code for the swizzle: rows as wide as it is.
+    pub(crate) fn coded(start: u32, swizzle: u32) -> Self {
+        match swizzle {
+            0 => Self::plain(start),
+            _ => Self {
+                start,
+                leading: 16,
+                stride: 8 * width(swizzle),
+                swizzle,
+            },
         }
     }
 
@@ -254,12 +263,11 @@ impl Tile {
         let (unit, within) = (byte / 16, byte % 16);
         let linear = match self.swizzle {
             0 => self.start + row / 8 * self.stride + row % 8 * 16 + unit * self.leading,
-            _ => self.start + row / 8 * self.stride + row % 8 * 128 + unit * 16,
+            code => self.start + row / 8 * self.stride + row % 8 * width(code) + unit * 16,
         };
-        let mask = if self.swizzle == 2 {
-            linear >> 7 & 7
-        } else {
-            0
+        let mask = match self.swizzle {
+            0 => 0,
+            code => linear >> 7 & (width(code) / 16 - 1),
         };
         ((linear ^ mask << 4) + within) as usize
     }
@@ -268,6 +276,15 @@ impl Tile {
         for (i, byte) in (0..).zip(bytes) {
             input[self.at(row, i)] = *byte;
         }
+    }
+}
+
+/// Bytes of a row under a swizzle.
+fn width(swizzle: u32) -> u32 {
+    match swizzle {
+        2 => 128,
+        4 => 64,
+        _ => 32,
     }
 }
 
