@@ -2,7 +2,8 @@
 
 use ptx_time::Machine;
 
-use super::{GUIDE, SMS, range};
+use super::GUIDE;
+use super::reader::{SMS, range};
 use crate::diagnostic::{InputError, nearest};
 use crate::domain::{Device, printable_line};
 
