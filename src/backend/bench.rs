@@ -1,7 +1,7 @@
 //! Timing, for backends that have a clock.
 
 use super::{Job, Observation, RunFailure, Salt};
-use crate::domain::{ContenderId, Micros, Shape, Tuning};
+use crate::domain::{ContenderId, KernelTime, Micros, Shape, Tuning};
 use crate::operator::{Operands, Oracle};
 use crate::validate::{Passed, Spent, Subject, Tolerance};
 
@@ -71,6 +71,12 @@ pub(crate) trait Bench {
     /// Times one call of whoever the proof is for, and uses the proof up.
     /// Errors say whether the device survived.
     fn time(&mut self, passed: Passed, deal: Deal) -> Result<Timed, RunFailure>;
+
+    /// What each kernel of one more call takes, where that can be told: the
+    /// kernels wait for one another, so this is not how the call is timed.
+    fn kernels(&mut self, _passed: &Passed, _deal: Deal) -> Result<Vec<KernelTime>, RunFailure> {
+        Ok(Vec::new())
+    }
 
     /// Reads back what the call just made left in memory.
     fn observe(&mut self, subject: &Subject, deal: Deal) -> Result<Observation, RunFailure>;

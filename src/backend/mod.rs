@@ -30,6 +30,7 @@ pub(crate) use crate::validate::POISON;
 pub(crate) use bench::{Bench, Course, Deal, Set, Timed, proven};
 pub(crate) use opening::Opening;
 pub(crate) use salt::Salt;
+pub(crate) use tables::INPUTS;
 
 /// Width of the zone before and after every buffer.
 pub(crate) const GUARD: u64 = 16 * 1024;

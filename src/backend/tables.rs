@@ -15,7 +15,7 @@ use crate::operator::{GroupOperands, Operands};
 use crate::plan::{MapGeometry, OperatorCall, ScratchSize};
 
 /// Inputs of a group, in this order.
-pub(super) const INPUTS: [&str; 9] = [
+pub(crate) const INPUTS: [&str; 9] = [
     "a",
     "b1",
     "b2",

@@ -53,6 +53,7 @@ pub(super) fn lines(
             | About::Verdict(of)
             | About::Tuning(of)
             | About::Estimate(of)
+            | About::Kernels(of)
             | About::Void(of) => {
                 if shapes.contains(of.shape.as_str()) {
                     copy(&line, out)?;
@@ -91,6 +92,7 @@ enum About {
     Block(Of),
     Void(Of),
     Estimate(Of),
+    Kernels(Of),
     End(End),
 }
 

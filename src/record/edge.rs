@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use super::schema::{Build, DeviceRecord, End, Header, Shard};
 use crate::domain::bounds::{CELLS, CLAIM, CONTENDERS, EXTENT, GROUPS, name};
-use crate::domain::{ALGORITHM_DIGITS, Group, Micros, Shape, Timing, Tuning};
+use crate::domain::{ALGORITHM_DIGITS, Group, KernelTime, Micros, Shape, Timing, Tuning};
 
 /// Longest line, bytes.
 pub(super) const LINE: usize = 16 << 20;
@@ -43,6 +43,13 @@ fn within(range: &RangeInclusive<f64>, value: f64, what: &str, unit: &str) -> Re
 /// logarithm would poison every mean.
 pub(super) fn time(Micros(micros): Micros) -> Refusal {
     within(&MICROS, micros, "a time", " µs")
+}
+
+/// When kernels of a call start, and what they take: nothing, in the extreme.
+pub(super) fn kernels(kernels: &[KernelTime]) -> Refusal {
+    let mut times = kernels.iter().flat_map(|k| [k.start, k.micros]);
+    times
+        .try_for_each(|Micros(time)| within(&(0.0..=*MICROS.end()), time, "a kernel's time", " µs"))
 }
 
 pub(super) fn clock(mhz: Option<f64>) -> Refusal {

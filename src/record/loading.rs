@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::edge;
 use super::parse::{self, Event, Flaw, Timed};
 use super::run::Run;
-use super::schema::{Build, End, Estimate, Line, Void};
+use super::schema::{Build, CallKernels, End, Estimate, Line, Void};
 use crate::domain::{Status, Tuning, Verdict};
 
 /// Lines parsed at a time by one core.
@@ -120,6 +120,7 @@ impl Loading {
                 Line::Build(build) => self.build(line, build),
                 Line::Verdict(verdict) => self.verdict(line, verdict),
                 Line::Estimate(estimate) => self.estimate(line, estimate),
+                Line::Kernels(kernels) => self.kernels(kernels),
                 Line::Tuning(tuning) => self.tuning(line, tuning),
                 Line::Void(void) => self.void(&void),
                 Line::End(end) => self.end(line, end),
@@ -232,6 +233,7 @@ impl Loading {
         }
         let cell = self.cell(estimate.contender.as_str(), &estimate.shape)?;
         edge::time(estimate.micros)?;
+        edge::kernels(&estimate.kernels)?;
         if let Some(first) = self.estimated.insert(cell, line) {
             return Err(format!(
                 "the time of `{}` on `{}` is on line {first} already: \
@@ -241,6 +243,25 @@ impl Loading {
         }
         self.run.estimates.insert(cell, estimate);
         Ok(())
+    }
+
+    fn kernels(&mut self, of: CallKernels) -> Result<(), String> {
+        if !self.run.timing().sampled() {
+            return Err(format!(
+                "kernels of their own in a {} run: they stand with its estimates",
+                self.run.timing().as_str()
+            ));
+        }
+        let cell = self.cell(of.contender.as_str(), &of.shape)?;
+        edge::kernels(&of.kernels)?;
+        match self.run.kernels.insert(cell, of.kernels) {
+            None => Ok(()),
+            Some(_) => Err(format!(
+                "the kernels of `{}` on `{}` are there already: \
+                 two sweeps wrote this file, or lines were copied",
+                of.contender, of.shape
+            )),
+        }
     }
 
     fn tuning(&mut self, line: usize, tuning: Tuning) -> Result<(), String> {
@@ -266,6 +287,7 @@ impl Loading {
         self.blocks.retain(|(of, _), _| *of != shape);
         self.tuned.remove(&shape);
         self.run.tunings.remove(&shape);
+        self.run.kernels.retain(|(_, of), _| *of != shape);
         self.run.cards.remove(&shape);
         self.run.tally.forget(shape);
         Ok(())

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::names::Names;
 use super::schema::{Build, ContenderRecord, End, Estimate, Header};
-use crate::domain::{Bytes, ContenderId, Shape, Status, Timing, Tuning, Verdict};
+use crate::domain::{Bytes, ContenderId, KernelTime, Shape, Status, Timing, Tuning, Verdict};
 use crate::stats::{Contrast, Reservoir, Tally};
 
 /// One run as read from its file.
@@ -29,6 +29,8 @@ pub(crate) struct Run {
     pub(super) built: HashMap<(usize, usize), usize>,
     pub(super) verdicts: HashMap<(usize, usize), Verdict>,
     pub(super) estimates: HashMap<(usize, usize), Estimate>,
+    /// Of measured calls.
+    pub(super) kernels: HashMap<(usize, usize), Vec<KernelTime>>,
     /// By the number of the shape.
     pub(super) tunings: HashMap<usize, Tuning>,
     /// By the number of a shape that was timed: its card, where that is known.
@@ -61,6 +63,7 @@ impl Run {
             built: HashMap::new(),
             verdicts: HashMap::new(),
             estimates: HashMap::new(),
+            kernels: HashMap::new(),
             tunings: HashMap::new(),
             cards: HashMap::new(),
         }
@@ -81,6 +84,7 @@ impl Run {
         self.built = rekeyed(&mut self.built, cell);
         self.verdicts = rekeyed(&mut self.verdicts, cell);
         self.estimates = rekeyed(&mut self.estimates, cell);
+        self.kernels = rekeyed(&mut self.kernels, cell);
         self.tunings = rekeyed(&mut self.tunings, now);
         self.cards = rekeyed(&mut self.cards, now);
     }
@@ -144,6 +148,15 @@ impl Run {
 
     pub(crate) fn estimate(&self, contender: &ContenderId, shape: &str) -> Option<&Estimate> {
         self.estimates.get(&self.cell(contender, shape)?)
+    }
+
+    /// What each kernel of a call takes, in their order, where that is known.
+    pub(crate) fn kernels(&self, contender: &ContenderId, shape: &str) -> &[KernelTime] {
+        let measured = self
+            .cell(contender, shape)
+            .and_then(|c| self.kernels.get(&c));
+        let modelled = || Some(&self.estimate(contender, shape)?.kernels);
+        measured.or_else(modelled).map_or(&[], Vec::as_slice)
     }
 
     /// How the yardstick computes a shape, where it was tuned for it.

@@ -26,6 +26,7 @@ pub(crate) enum Line {
     Block(Block),
     Void(Void),
     Estimate(Estimate),
+    Kernels(CallKernels),
     End(End),
 }
 
@@ -323,6 +324,16 @@ pub(crate) struct Estimate {
     pub bound: Option<String>,
     /// The kernels of a modelled call, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<KernelTime>,
+}
+
+/// What each kernel of a measured call takes, in their order. Nothing is ranked
+/// by it: it comes from calls of its own, in which no kernel overlaps the next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CallKernels {
+    pub contender: ContenderId,
+    pub shape: String,
     pub kernels: Vec<KernelTime>,
 }
 

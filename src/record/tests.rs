@@ -57,6 +57,40 @@ fn a_block_that_was_copied_is_refused_with_both_lines() {
 }
 
 #[test]
+fn kernels_of_measured_calls_are_read_and_held_to_what_can_be() {
+    let kernel = |micros: f64| json!({ "name": "gemm", "start": 0.0, "micros": micros });
+    let line = |micros: f64| {
+        json!({ "type": "kernels", "contender": "two-pass", "shape": "256x3072x4096",
+                "kernels": [kernel(micros)] })
+    };
+    let with = |added: Vec<Value>| {
+        let mut lines = lines(&small());
+        let end = lines.len() - 1;
+        lines.splice(end..end, added);
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        read(&text)
+    };
+    let two_pass = crate::domain::ContenderId::from_text("two-pass");
+    let mut run = with(vec![line(7.5)]).unwrap();
+    assert_eq!(run.kernels(&two_pass, "256x3072x4096")[0].micros.0, 7.5);
+    assert!(run.kernels(&two_pass, "512x4096x7168").is_empty());
+    run.keep_shapes(|name| name == "512x4096x7168");
+    assert!(run.kernels(&two_pass, "512x4096x7168").is_empty());
+    for (added, why) in [
+        (vec![line(7.5), line(7.5)], "are there already"),
+        (vec![line(-1.0)], "a kernel's time"),
+    ] {
+        let said = with(added).unwrap_err();
+        assert!(said.contains(why), "{said}");
+    }
+    let mut modelled = lines(&small().modelled());
+    let end = modelled.len() - 1;
+    modelled.insert(end, line(7.5));
+    let text: String = modelled.iter().map(|line| format!("{line}\n")).collect();
+    assert!(read(&text).unwrap_err().contains("in a modelled run"));
+}
+
+#[test]
 fn nothing_is_written_twice_by_one_sweep() {
     let arm_twice = refused(|lines| {
         let block = first(lines, "block");

@@ -2,7 +2,7 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::plot::{Scale, across, clip, data, field, hue, range, short, ticks};
-use crate::domain::{ContenderId, KernelTime};
+use crate::domain::{ContenderId, KernelTime, Timing};
 
 const ROW: f64 = 18.0;
 
@@ -20,11 +20,43 @@ pub(super) fn section(subject: &Subject) -> Markup {
     }
     html! {
         div.grid { @for (shape, bars) in &panels { (plot(shape, bars)) } }
-        p.note {
+        @for (contender, kernels) in several(&panels) {
+            p.legend data-c=(contender) {
+                (contender) ":"
+                @for (place, kernel) in kernels.iter().enumerate() {
+                    span { span class={ "swatch " (hue(place % 8)) } { "■" } " " (kernel.name) }
+                }
+            }
+        }
+        p.note { (how(subject.run.timing())) }
+    }
+}
+
+fn how(timing: Timing) -> &'static str {
+    match timing {
+        Timing::Modelled | Timing::Recorded => {
             "Modelled: from the start of the call’s first CTA, each kernel from its first CTA’s start to its last one’s end; \
              kernels that overlap stand one below the other. What launching costs before the first CTA is not drawn."
         }
+        Timing::Measured | Timing::Scripted => {
+            "From a few calls of their own, after all samples: each kernel waits for the one before it, with an event between \
+             them, so none overlaps another, and together they take longer than a timed call. Nothing is ranked by this."
+        }
     }
+}
+
+/// Whose calls have several kernels, each with those of the first shape.
+fn several<'a>(panels: &[(&str, Vec<Bar<'a>>)]) -> Vec<(&'a ContenderId, &'a [KernelTime])> {
+    let mut found: Vec<(&ContenderId, &[KernelTime])> = Vec::new();
+    for bar in panels.iter().flat_map(|(_, bars)| bars) {
+        let known = found
+            .iter()
+            .any(|(contender, _)| *contender == bar.contender);
+        if bar.kernels.len() > 1 && !known {
+            found.push((bar.contender, bar.kernels));
+        }
+    }
+    found
 }
 
 struct Bar<'a> {
@@ -35,8 +67,7 @@ struct Bar<'a> {
 fn bars<'a>(subject: &'a Subject, shape: &str) -> Vec<Bar<'a>> {
     let rows = subject.ranking.rows.iter();
     rows.filter_map(|row| {
-        let estimate = subject.run.estimate(&row.contender, shape)?;
-        let kernels = estimate.kernels.as_slice();
+        let kernels = subject.run.kernels(&row.contender, shape);
         (!kernels.is_empty()).then_some(Bar {
             contender: &row.contender,
             kernels,

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::diagnostic::CommandError;
 use crate::domain::{ContenderId, Shape, Status, Tuning, Verdict};
 use crate::interrupt;
 use crate::plan::Work;
-use crate::record::schema::Line;
+use crate::record::schema::{CallKernels, Line};
 use crate::worker::{Lost, MeasureEntry, MeasureJob, Reply, Request, trace};
 
 /// Beyond its time limit, a measuring worker needs this long for operands,
@@ -29,9 +29,14 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
     let processes = session.settings.processes;
     let begun = reread(&session.field.path())?;
     let tuned = |shape: &Shape| Some((shape.name.clone(), begun.tuning(&shape.name)?.clone()));
+    let dissected = |shape: &Shape| {
+        let known = |id: &ContenderId| !begun.kernels(id, &shape.name).is_empty();
+        begun.entrants().any(known).then(|| shape.name.clone())
+    };
     let mut timing = Timing {
         standing: Standing::of(&begun),
         tunings: begun.header.shapes.iter().filter_map(tuned).collect(),
+        dissected: begun.header.shapes.iter().filter_map(dissected).collect(),
         session: &mut *session,
         blocks: 0,
     };
@@ -59,6 +64,8 @@ struct Timing<'a, 'b> {
     standing: Standing,
     /// How the yardstick does each shape it was timed on.
     tunings: BTreeMap<String, Tuning>,
+    /// Shapes whose calls were looked into: once is enough.
+    dissected: BTreeSet<String>,
     blocks: u32,
 }
 
@@ -128,6 +135,7 @@ impl Timing<'_, '_> {
             max_seconds: settings.max_seconds / f64::from(settings.processes.max(1)),
             cold_l2: settings.cold_l2,
             watched,
+            kernels: !watched && !self.dissected.contains(name),
         })
     }
 
@@ -193,6 +201,14 @@ impl Timing<'_, '_> {
                     let bars = self.session.field.bars;
                     bars.measure.at(format!("{shape}, block {blocks}"));
                     bars.blocks.fetch_add(1, Ordering::Relaxed);
+                }
+                Reply::Kernels { contender, kernels } => {
+                    self.dissected.insert(shape.clone());
+                    self.session.append(&Line::Kernels(CallKernels {
+                        contender,
+                        shape: shape.clone(),
+                        kernels,
+                    }))?;
                 }
                 Reply::Rejected { verdict } => self.reject(verdict)?,
                 Reply::Measured { decision, retaken } => {
@@ -299,9 +315,9 @@ fn misfit(job: &MeasureJob, reply: &Reply, blocks: u32) -> Option<String> {
         Reply::Block { block } => job.doubt_block(block, blocks),
         Reply::Rejected { verdict } => job.doubt_verdict(verdict),
         Reply::Tuned { tuning } => job.doubt_tuning(tuning),
-        Reply::Calling { contender } | Reply::Fault { contender, .. } => {
-            job.doubt_contender(contender)
-        }
+        Reply::Calling { contender }
+        | Reply::Kernels { contender, .. }
+        | Reply::Fault { contender, .. } => job.doubt_contender(contender),
         Reply::Running | Reply::Note { .. } | Reply::Measured { .. } | Reply::Failed { .. } => None,
         other => Some(format!("{other:?}")),
     }
@@ -376,6 +392,7 @@ mod tests {
             max_seconds: 1.0,
             cold_l2: true,
             watched: false,
+            kernels: false,
             shape: Shape {
                 name: "s".to_owned(),
                 groups: Vec::new(),

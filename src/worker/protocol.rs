@@ -4,7 +4,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Emulation, Modelled, RunFailure};
-use crate::domain::{Block, ContenderId, Device, Shape, Tuning, Verdict};
+use crate::domain::{Block, ContenderId, Device, KernelTime, Shape, Tuning, Verdict};
 use crate::operator::Distribution;
 use crate::plan::OperatorCall;
 use crate::validate::Tolerance;
@@ -101,6 +101,8 @@ pub(crate) struct MeasureJob {
     pub cold_l2: bool,
     /// A worker was lost at this: say of every call whose it is.
     pub watched: bool,
+    /// Tell at the end what each kernel of a call takes.
+    pub kernels: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -135,6 +137,11 @@ pub(crate) enum Reply {
     Tuned { tuning: Tuning },
     /// A finished block.
     Block { block: Block },
+    /// What each kernel of a call takes, apart from all blocks.
+    Kernels {
+        contender: ContenderId,
+        kernels: Vec<KernelTime>,
+    },
     /// This contender is about to be loaded or called: should the worker be
     /// lost now, it is whom to ask.
     Calling { contender: ContenderId },
@@ -169,6 +176,7 @@ impl Reply {
             | Self::Ran
             | Self::Tuned { .. }
             | Self::Block { .. }
+            | Self::Kernels { .. }
             | Self::Calling { .. }
             | Self::Rejected { .. }
             | Self::Note { .. } => false,
@@ -274,6 +282,7 @@ mod tests {
             max_seconds: 1.0,
             cold_l2: true,
             watched: false,
+            kernels: false,
         }
     }
 

@@ -9,7 +9,7 @@ use super::trace::trace;
 use crate::backend::{Backend, Bench, Course, Deal, Job, RunFailure, Salt, Set, Timed};
 use crate::compile::Cache;
 use crate::domain::roofline::Work;
-use crate::domain::{ContenderId, Micros};
+use crate::domain::{ContenderId, KernelTime, Micros};
 use crate::measure::{Audit, Calls, Dealt, Lineup, Outcome, Reading, Schedule, Stopwatch, run};
 use crate::validate::{Exhibit, Passed, Spent, Subject, Tolerance, Wrong, prove};
 
@@ -20,6 +20,8 @@ const YARDSTICK_SLACK: f64 = 4.0;
 /// Calls before an entry is timed, in the first process and in the others.
 const FIRST_REHEARSALS: u32 = 16;
 const REHEARSALS: u32 = 2;
+/// Calls that are looked into, of which the middle one is told.
+const DISSECTIONS: usize = 5;
 
 /// Times one shape's contenders, each call on other data, and judges what the
 /// timed calls left in memory. False when this process can do nothing more.
@@ -32,7 +34,7 @@ pub(super) fn measure(
     let send = RefCell::new(send);
     let say = |reply: &Reply| (send.borrow_mut())(reply);
     match Field::line_up(backend, problems, job, &say).and_then(|field| field.time(job)) {
-        Ok(()) => true,
+        Ok(usable) => usable,
         Err(Trouble::Contender(contender, failure)) => {
             let usable = !failure.fatal;
             say(&Reply::Fault { contender, failure });
@@ -97,6 +99,7 @@ impl<'a> Field<'a> {
                 },
                 least: floor.unwrap_or(Micros(0.0)),
                 rejections: Rejections::new(&job.shape.name, say),
+                usable: true,
                 job,
                 say,
             },
@@ -136,7 +139,8 @@ impl<'a> Field<'a> {
         }
     }
 
-    fn time(self, job: &MeasureJob) -> Result<(), Trouble> {
+    /// Whether this process can do more afterwards.
+    fn time(self, job: &MeasureJob) -> Result<bool, Trouble> {
         let Self { lineup, mut watch } = self;
         let say = watch.say;
         let schedule = Schedule {
@@ -161,7 +165,7 @@ impl<'a> Field<'a> {
             decision, retaken, ..
         } = outcome;
         say(&Reply::Measured { decision, retaken });
-        Ok(())
+        Ok(watch.usable)
     }
 }
 
@@ -200,6 +204,8 @@ struct Watch<'a> {
     /// Below this nothing can do the work.
     least: Micros,
     rejections: Rejections<'a>,
+    /// The device survived all calls.
+    usable: bool,
     job: &'a MeasureJob,
     say: &'a dyn Fn(&Reply),
 }
@@ -289,6 +295,18 @@ impl Watch<'_> {
         }
     }
 
+    /// What each kernel of a call takes, by the call of the middle length.
+    fn kernels(&mut self, passed: &Passed) -> Result<Vec<KernelTime>, RunFailure> {
+        let mut calls = Vec::new();
+        for _ in 0..DISSECTIONS {
+            let deal = deal(self.audit.rehearse(passed.subject().contender.as_str()));
+            calls.push(self.bench.kernels(passed, deal)?);
+        }
+        let length = |call: &Vec<KernelTime>| call.iter().map(|k| k.micros.0).sum::<f64>();
+        calls.sort_by(|a, b| length(a).total_cmp(&length(b)));
+        Ok(calls.swap_remove(DISSECTIONS / 2))
+    }
+
     /// Reads back what the call just made left in memory, for a proof.
     fn look(
         &mut self,
@@ -346,6 +364,25 @@ impl Stopwatch for Watch<'_> {
             clock_mhz,
             proof: proof.filter(|_| possible),
         })
+    }
+
+    fn dissect(&mut self, passed: Passed) {
+        if !self.job.kernels || !self.usable {
+            return;
+        }
+        let contender = passed.subject().contender.clone();
+        match self.kernels(&passed) {
+            Ok(kernels) if kernels.is_empty() => {}
+            Ok(kernels) => (self.say)(&Reply::Kernels { contender, kernels }),
+            Err(failure) => {
+                self.usable = !failure.fatal;
+                let shape = &self.job.shape.name;
+                let text = format!(
+                    "what each kernel of {contender} takes on {shape} is not known: {failure}"
+                );
+                (self.say)(&Reply::Note { text });
+            }
+        }
     }
 }
 

@@ -60,6 +60,24 @@ fn every_process_times_every_shape_in_its_own_order() {
     assert_ne!(workers(0), workers(1));
 }
 
+/// Each cell once, however many processes time it; shown, and ranked by nobody.
+#[test]
+fn kernels_of_a_call_are_told_once() {
+    let stage = Stage::new("");
+    stage.sweep(0);
+    let lines = stage.lines("kernels");
+    assert_eq!(lines.len(), CONTENDERS.len() * SHAPES.len(), "{lines:?}");
+    let twice = |line: &Value| (line["contender"].to_string(), line["shape"].to_string());
+    let cells: BTreeSet<_> = lines.iter().map(twice).collect();
+    assert_eq!(cells.len(), lines.len());
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["kernels"][0]["micros"].as_f64() > Some(1.0))
+    );
+    stage.tell(&["report", "-o", "page.html"], 0);
+}
+
 #[test]
 fn a_scripted_run_is_called_so_wherever_it_is_shown() {
     let stage = Stage::new("");

@@ -11,7 +11,7 @@ use super::timer::Timer;
 use super::tools::Tools;
 use super::{CudaBackend, CudaError};
 use crate::backend::{Bench, Course, Deal, Job, Observation, RunFailure, Set, Timed, proven};
-use crate::domain::{ContenderId, Tuning};
+use crate::domain::{ContenderId, KernelTime, Tuning};
 use crate::operator::Oracle;
 use crate::validate::{Passed, Subject, Tolerance};
 
@@ -110,6 +110,11 @@ impl Bench for CudaBench<'_> {
 
     fn time(&mut self, passed: Passed, deal: Deal) -> Result<Timed, RunFailure> {
         self.timer.time(passed, &self.entries, deal)
+    }
+
+    fn kernels(&mut self, passed: &Passed, deal: Deal) -> Result<Vec<KernelTime>, RunFailure> {
+        let entry = proven(&self.entries, Entry::subject, passed.subject())?;
+        self.timer.dissect(entry, deal)
     }
 
     fn observe(&mut self, subject: &Subject, deal: Deal) -> Result<Observation, RunFailure> {

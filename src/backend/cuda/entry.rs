@@ -87,6 +87,14 @@ impl Entry {
         self.runner.ground()
     }
 
+    /// The contender's call; the yardstick's kernels are its library's own.
+    pub(super) fn prepared(&self) -> Option<&Prepared> {
+        match &self.runner {
+            Runner::Contender(prepared) => Some(prepared),
+            Runner::Yardstick(_) => None,
+        }
+    }
+
     pub(super) fn tolerance(&self) -> Tolerance {
         self.tolerance
     }

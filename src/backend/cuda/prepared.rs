@@ -2,7 +2,7 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUresult;
 
-use super::driver::{CudaError, Function, Graph, Launch, Module, Stream};
+use super::driver::{CudaError, Event, Function, Graph, Launch, Module, Stream};
 use super::ground::{Ground, Variable};
 use super::instance::Instance;
 use super::tools::uploaded;
@@ -90,13 +90,34 @@ impl Prepared {
 
     /// Queues every launch of the call, in order.
     pub(super) fn queue(&self) -> Result<(), RunFailure> {
-        for (function, launch, kernel) in &self.launches {
-            let mut args = self.args;
-            function
-                .launch(&self.stream, launch, &mut [(&raw mut args).cast()])
-                .map_err(|error| explain_refusal(error, kernel, launch))?;
+        let mut launches = self.launches.iter();
+        launches.try_for_each(|(function, launch, kernel)| self.launch(function, launch, kernel))
+    }
+
+    /// The same with an event before each, so that none overlaps the one
+    /// before it.
+    pub(super) fn queue_apart(&self, events: &[Event]) -> Result<(), RunFailure> {
+        for ((function, launch, kernel), event) in self.launches.iter().zip(events) {
+            event.record(&self.stream)?;
+            let alone = Launch {
+                overlap: false,
+                ..*launch
+            };
+            self.launch(function, &alone, kernel)?;
         }
         Ok(())
+    }
+
+    fn launch(&self, function: &Function, launch: &Launch, kernel: &str) -> Result<(), RunFailure> {
+        let mut args = self.args;
+        function
+            .launch(&self.stream, launch, &mut [(&raw mut args).cast()])
+            .map_err(|error| explain_refusal(error, kernel, launch))
+    }
+
+    /// Whose launches they are.
+    pub(super) fn kernels(&self) -> impl Iterator<Item = &str> {
+        self.launches.iter().map(|(_, _, kernel)| kernel.as_str())
     }
 
     /// The same as a graph, for timing.

@@ -3,10 +3,10 @@ use std::time::{Duration, Instant};
 
 use super::driver::{CudaError, DeviceMemory, Event, Flag, Graph, Launch, Stream, cu};
 use super::entry::Entry;
+use super::prepared::Prepared;
 use super::tools::{Tools, argument};
 use crate::backend::{Deal, Observation, RunFailure, Timed, proven};
-use crate::domain::Device;
-use crate::domain::Micros;
+use crate::domain::{Device, KernelTime, Micros};
 use crate::validate::Passed;
 
 /// A timed call that has not ended by now never will.
@@ -101,6 +101,34 @@ impl Timer {
         Ok(suspect)
     }
 
+    /// Calls an entry once with an event between its kernels.
+    pub(super) fn dissect(
+        &mut self,
+        entry: &Entry,
+        deal: Deal,
+    ) -> Result<Vec<KernelTime>, RunFailure> {
+        let Some(prepared) = entry.prepared() else {
+            return Ok(Vec::new());
+        };
+        let events = prepared.kernels().map(|_| Event::new());
+        let events = events.collect::<Result<Vec<_>, _>>()?;
+        let queued = self.queue_apart(entry, prepared, &events, deal);
+        // Also where something was refused: what holds the stream must end.
+        self.flag.set(self.ticket);
+        queued?;
+        self.wait()?;
+        let ends = events.iter().skip(1).chain([&self.stop]);
+        let kernels = prepared.kernels().zip(&events).zip(ends);
+        let told = kernels.map(|((name, began), ended)| {
+            Ok(KernelTime {
+                name: name.to_owned(),
+                start: Micros(began.micros_since(&events[0])?),
+                micros: Micros(ended.micros_since(began)?),
+            })
+        });
+        told.collect::<Result<_, _>>().map_err(CudaError::crashed)
+    }
+
     /// Reads back what the call just made left in memory.
     pub(super) fn observe(&self, entry: &Entry, deal: Deal) -> Result<Observation, RunFailure> {
         let (program, _) = entry.round(deal.set);
@@ -144,7 +172,32 @@ impl Timer {
         Ok(())
     }
 
+    fn queue_apart(
+        &mut self,
+        entry: &Entry,
+        prepared: &Prepared,
+        events: &[Event],
+        deal: Deal,
+    ) -> Result<(), RunFailure> {
+        self.lay(entry, deal, true)?;
+        self.hold()?;
+        prepared.queue_apart(events)?;
+        self.stop.record(&self.stream)?;
+        Ok(())
+    }
+
     fn queue_timed(&mut self, graph: &Graph) -> Result<(), CudaError> {
+        self.hold()?;
+        self.stamp_at(0)?;
+        self.start.record(&self.stream)?;
+        graph.launch(&self.stream)?;
+        self.stop.record(&self.stream)?;
+        self.stamp_at(1)
+    }
+
+    /// Empties the caches, and has the stream wait until the flag is set, so
+    /// that what is queued next runs without waiting for the host.
+    fn hold(&mut self) -> Result<(), CudaError> {
         cu!(cuCtxResetPersistingL2Cache())?;
         self.stream
             .fill(self.stamps.address, 0, self.stamps.bytes)?;
@@ -157,12 +210,7 @@ impl Timer {
         let mut parameters = [argument(&mut flag), argument(&mut ticket)];
         self.tools
             .hold
-            .launch(&self.stream, &Launch::flat(1, 1), &mut parameters)?;
-        self.stamp_at(0)?;
-        self.start.record(&self.stream)?;
-        graph.launch(&self.stream)?;
-        self.stop.record(&self.stream)?;
-        self.stamp_at(1)
+            .launch(&self.stream, &Launch::flat(1, 1), &mut parameters)
     }
 
     /// Queues judging the output, and looking at all that is not an operand:

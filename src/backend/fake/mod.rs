@@ -27,7 +27,8 @@ use super::{
 };
 use crate::config::target;
 use crate::domain::{
-    ALGORITHM_DIGITS, Algorithm, BackendKind, Card, ContenderId, Device, Group, Micros, Tuning,
+    ALGORITHM_DIGITS, Algorithm, BackendKind, Card, ContenderId, Device, Group, KernelTime, Micros,
+    Tuning,
 };
 use crate::operator::Oracle;
 use crate::validate::{Passed, Subject, Tolerance};
@@ -145,6 +146,7 @@ impl Backend for FakeBackend {
             answers: answers.map(|set| rounded(set.oracle)).collect(),
             entries: Vec::new(),
             memories: Vec::new(),
+            kernels: Vec::new(),
             backend: self,
         }))
     }
@@ -256,11 +258,13 @@ struct FakeBench<'a> {
     entries: Vec<Subject>,
     /// One for each entry.
     memories: Vec<Memory>,
+    /// Those of each entry's call, by name.
+    kernels: Vec<Vec<String>>,
     backend: &'a mut FakeBackend,
 }
 
 impl FakeBench<'_> {
-    fn admit(&mut self, contender: &ContenderId, image: String) -> Subject {
+    fn admit(&mut self, contender: &ContenderId, image: String, kernels: Vec<String>) -> Subject {
         let subject = Subject {
             contender: contender.clone(),
             shape: self.shape.clone(),
@@ -268,6 +272,7 @@ impl FakeBench<'_> {
         };
         self.entries.push(subject.clone());
         self.memories.push(Memory::default());
+        self.kernels.push(kernels);
         subject
     }
 
@@ -302,7 +307,9 @@ impl Bench for FakeBench<'_> {
     }
 
     fn enter(&mut self, job: &Job<'_>, _tolerance: Tolerance) -> Result<Subject, RunFailure> {
-        Ok(self.admit(job.contender, job.image.key.clone()))
+        let launches = job.call.launches.iter();
+        let kernels = launches.map(|launch| launch.kernel.clone()).collect();
+        Ok(self.admit(job.contender, job.image.key.clone(), kernels))
     }
 
     fn enter_yardstick(
@@ -324,7 +331,7 @@ impl Bench for FakeBench<'_> {
             gemms: vec![algorithm; self.groups.len()],
         };
         let tuning = kept.cloned().unwrap_or(found);
-        Ok((self.admit(name, library), tuning))
+        Ok((self.admit(name, library, Vec::new()), tuning))
     }
 
     fn rehearse(&mut self, subject: &Subject, deal: Deal) -> Result<bool, RunFailure> {
@@ -339,6 +346,24 @@ impl Bench for FakeBench<'_> {
             clock_mhz: Some(cue.clock_mhz),
             spent: passed.spend(suspect),
         })
+    }
+
+    /// All take the same.
+    fn kernels(&mut self, passed: &Passed, deal: Deal) -> Result<Vec<KernelTime>, RunFailure> {
+        let place = self.place(passed.subject())?;
+        let names = self.kernels[place].clone();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (cue, _) = self.call(Act::Dissection, passed.subject(), deal)?;
+        let each = cue.micros / names.len() as f64;
+        let kernels = names.into_iter().enumerate();
+        let told = kernels.map(|(nth, name)| KernelTime {
+            name,
+            start: Micros(each * nth as f64),
+            micros: Micros(each),
+        });
+        Ok(told.collect())
     }
 
     fn observe(&mut self, subject: &Subject, deal: Deal) -> Result<Observation, RunFailure> {

@@ -65,6 +65,8 @@ pub(crate) enum Act {
     Rehearsal,
     #[default]
     Timing,
+    /// To see what each kernel takes.
+    Dissection,
 }
 
 /// Which calls, and what happens in them.

@@ -11,7 +11,7 @@ use crate::backend::fake::{Act, FakeBackend, Note, Script, notes};
 use crate::compile::Image;
 use crate::domain::{Block, Group, Shape, Status, Tuning, Verdict};
 use crate::operator::Distribution;
-use crate::plan::OperatorCall;
+use crate::plan::{LaunchGeometry, OperatorCall};
 use crate::worker::ProblemKey;
 
 const WARMUP: u32 = 2;
@@ -48,6 +48,7 @@ fn job(folder: &TempDir) -> MeasureJob {
         max_seconds: 60.0,
         cold_l2: true,
         watched: false,
+        kernels: true,
         shape,
     }
 }
@@ -411,6 +412,80 @@ fn the_yardstick_is_tuned_once_and_timed_on_the_same_terms() {
     };
     assert!(none.replies.iter().any(noted), "{:?}", none.replies);
     assert_eq!(none.decision(), "decided");
+}
+
+/// Gives the contenders of a job calls of so many kernels.
+fn kernels(job: &mut MeasureJob, counts: [usize; 3]) {
+    for (entry, count) in job.entries.iter_mut().zip(counts) {
+        let launch = |nth: usize| LaunchGeometry {
+            kernel: format!("{}{nth}", entry.contender),
+            grid: [1; 3],
+            block: [32, 1, 1],
+            cluster: [1; 3],
+            smem: 0,
+            pdl: true,
+        };
+        entry.call.launches = (0..count).map(launch).collect();
+    }
+}
+
+/// What each kernel takes is told once all blocks are, and counts for nothing.
+#[test]
+fn calls_are_looked_into_after_everybody_was_timed() {
+    let told = measured_as("", |job| kernels(job, [3, 1, 0]));
+    assert!(told.usable && told.decision() == "decided");
+    let replies = told.replies.iter().rev().skip(1);
+    let found: Vec<(&str, Vec<&str>, f64)> = replies
+        .map_while(|reply| match reply {
+            Reply::Kernels { contender, kernels } => Some((
+                contender.as_str(),
+                kernels.iter().map(|k| k.name.as_str()).collect(),
+                kernels.iter().map(|k| k.micros.0).sum(),
+            )),
+            _ => None,
+        })
+        .collect();
+    let [("b", b, _), ("a", a, micros)] = found.as_slice() else {
+        panic!("{:?}", told.replies);
+    };
+    assert_eq!(
+        (a.as_slice(), b.as_slice()),
+        (&["a0", "a1", "a2"][..], &["b0"][..])
+    );
+    assert!((micros - 100.0).abs() < 0.3, "{micros}");
+    assert_eq!(told.calls("a", &[Act::Dissection]).len(), DISSECTIONS);
+    assert_eq!(told.timed("a"), (WARMUP + 2 * BLOCKS) as usize);
+    let quiet = measured_as("", |job| {
+        kernels(job, [3, 1, 0]);
+        job.kernels = false;
+    });
+    assert!(quiet.calls("a", &[Act::Dissection]).is_empty());
+}
+
+#[test]
+fn who_cannot_be_looked_into_was_timed_all_the_same() {
+    for (status, usable) in [("launch-error", true), ("hung", false)] {
+        let event = format!(
+            "[[on]]\nin = \"dissection\"\ncontender = \"a\"\ncall = 2\nfails = \"{status}\"\n"
+        );
+        let told = measured_as(&event, |job| kernels(job, [3, 1, 1]));
+        assert_eq!(
+            (told.usable, told.decision()),
+            (usable, "decided"),
+            "{status}"
+        );
+        assert_eq!(told.blocks().len(), BLOCKS as usize);
+        assert!(told.rejected().is_empty());
+        let noted = |reply: &Reply| match reply {
+            Reply::Note { text } => {
+                text.starts_with("what each kernel of a takes on s is not known")
+            }
+            _ => false,
+        };
+        assert!(told.replies.iter().any(noted), "{:?}", told.replies);
+        let others = (told.replies.iter()).filter(|r| matches!(r, Reply::Kernels { .. }));
+        assert_eq!(others.count(), if usable { 2 } else { 0 });
+    }
 }
 
 /// cuBLAS rounds its products to fp16, and is held to four tolerances.
