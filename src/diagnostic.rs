@@ -11,6 +11,7 @@ use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError,
     MietteSpanContents, SourceCode, SourceSpan, SpanContents,
 };
+use textwrap::{WordSeparator, WordSplitter};
 
 use crate::domain::{Exit, harmful, printable, printable_line};
 use crate::files;
@@ -186,7 +187,11 @@ pub(crate) fn render(error: &InputError, coloured: bool) -> String {
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_width(width.clamp(60, 120))
         .with_context_lines(1)
-        .with_links(false);
+        .with_links(false)
+        // Names and paths stay whole, so that they can be copied.
+        .with_word_separator(WordSeparator::AsciiSpace)
+        .with_word_splitter(WordSplitter::NoHyphenation)
+        .with_break_words(false);
     match handler.render_report(&mut text, &Report::new(error)) {
         Ok(()) => text.trim_end().to_owned(),
         Err(fmt::Error) => format!("error: {error}\n  help: {}", error.remedy),

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use super::explain::{DEFAULT_ROUND, plan_for_machine, subject};
 use super::profile::{ambiguous, shape};
-use super::{Globals, runs};
+use super::{Globals, named, runs};
 use crate::backend::Emulation;
 use crate::catalog::Catalog;
 use crate::compile::cache_root;
 use crate::config::{Round, target};
 use crate::debug::{Account, Dump, Form, Kind, Request, Telling, emit, investigate};
 use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{ContenderId, Exit, Shape, Status, Watch};
+use crate::domain::{ContenderId, Exit, Pattern, Shape, Status, Watch};
 use crate::interrupt::{self, Words};
 use crate::plan::{Plan, Work};
 use crate::present::Style;
@@ -23,7 +23,7 @@ use crate::validate::Tolerance;
 #[command(after_help = "\
 Examples:
   dgx debug mine                               the newest run's first failure of it
-  dgx debug mine configs/smoke.toml --shape ragged
+  dgx debug mine smoke --shape ragged
   dgx debug mine --dump c,expected,half_a:f16 dump     for numpy.load
   dgx debug mine --emit ptx,sass out
 
@@ -31,9 +31,9 @@ docs/wrong.md says what to make of what it tells.")]
 pub(super) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
-    /// A round file for its shapes, or a run file for its shapes, data and failures
-    /// [default: the newest run in results/, else configs/round4.toml]
-    #[arg(value_name = "ROUND.toml|RUN.jsonl")]
+    /// A round for its shapes, or a run for its shapes, data and failures
+    /// [default: the newest run in results/, else round4]
+    #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
     /// One of its shapes [default: the first the run says it failed on, else the first]
     #[arg(long, value_name = "SHAPE")]
@@ -197,9 +197,9 @@ impl Case {
 
 /// The first shape that a contender of this name failed on.
 fn first_failure(run: &Run, name: &str) -> Option<String> {
-    let meant = |id: &ContenderId| id.as_str() == name || id.variant() == name;
+    let meant = Pattern::new(name);
     let ids = run.header.contenders.iter().map(|c| &c.id);
-    let ids: Vec<&ContenderId> = ids.filter(|id| meant(id)).collect();
+    let ids: Vec<&ContenderId> = ids.filter(|id| meant.picks(id)).collect();
     let failed = |id: &ContenderId, shape: &Shape| {
         let status = run.status(id, &shape.name);
         status.is_some_and(|s| !s.may_be_timed() && s != Status::Unsupported)
@@ -346,4 +346,27 @@ fn interrupted() -> CommandError {
         "stopped before there was a verdict",
         "run it again",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::synthetic::{Entry, Synthetic};
+
+    #[test]
+    fn the_first_failure_is_found_by_either_spelling() {
+        let mut field = Synthetic::round4();
+        field.entries.push(Entry::failed(
+            "pipelined[STAGES=2]",
+            Status::Hung,
+            "it waits",
+        ));
+        let run = field.run();
+        let first = Some(run.header.shapes[0].name.clone());
+        for name in ["pipelined[STAGES=2]", "pipelined:STAGES=2", "pipelined"] {
+            assert_eq!(first_failure(&run, name), first, "{name}");
+        }
+        assert_eq!(first_failure(&run, "pipelined:STAGES=3"), None);
+        assert_eq!(first_failure(&run, "interleaved"), None);
+    }
 }

@@ -9,6 +9,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use super::runs::RESULTS;
 use crate::catalog::Catalog;
 use crate::diagnostic::nearest;
+use crate::domain::Pattern;
 use crate::interchange;
 use crate::record::{self, schema::Header};
 
@@ -27,7 +28,10 @@ pub(super) fn run() -> impl TypedValueParser<Value = PathBuf> {
 
 /// Takes either; a name is a round's before it is a run's.
 pub(super) fn round_or_run() -> impl TypedValueParser<Value = PathBuf> {
-    let either = |word: OsString| round_file(&word).or_else(|_| run_file(&word));
+    let either = |word: OsString| {
+        let found = round_file(&word).or_else(|_| run_file(&word));
+        found.map_err(|_| missing(&word, &[ROUNDS, RUNS]))
+    };
     OsStringValueParser::new().try_map(either)
 }
 
@@ -59,11 +63,17 @@ fn round_file(word: &OsString) -> Result<PathBuf, String> {
     if file.is_file() {
         return Ok(file);
     }
+    Err(missing(word, &[ROUNDS]))
+}
+
+fn all_rounds() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(CONFIGS).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
-    let rounds = paths.filter(|path| path.extension().is_some_and(|e| e == "toml"));
-    let names: Vec<String> = rounds.filter_map(|path| stem(&path)).collect();
-    Err(missing(word, "round", CONFIGS, &names))
+    let mut rounds: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .collect();
+    rounds.sort();
+    rounds
 }
 
 fn run_file(word: &OsString) -> Result<PathBuf, String> {
@@ -72,14 +82,8 @@ fn run_file(word: &OsString) -> Result<PathBuf, String> {
     if is_path(word, "jsonl") || path.is_dir() || interchange::is_foreign(path) {
         return Ok(word.into());
     }
-    let names = || {
-        all_runs()
-            .iter()
-            .filter_map(|p| stem(p))
-            .collect::<Vec<_>>()
-    };
     let found = word.to_str().and_then(run_named);
-    found.ok_or_else(|| missing(word, "run", RESULTS, &names()))
+    found.ok_or_else(|| missing(word, &[RUNS]))
 }
 
 /// The run a name means, if there is one: the file's own, or else that of a
@@ -115,7 +119,7 @@ pub(super) fn run_rather_than_contender(word: &str, of: Option<&Path>) -> Option
     let has = |header: &Header| {
         let contenders = header.contenders.iter().map(|c| &c.id);
         let mut all = contenders.chain(&header.yardstick);
-        all.any(|id| id.as_str() == word || id.variant() == word)
+        all.any(|id| Pattern::new(word).picks(id))
     };
     header.is_none_or(|header| !has(&header)).then_some(named)
 }
@@ -134,9 +138,50 @@ fn stem(path: &Path) -> Option<String> {
     Some(path.file_stem()?.to_str()?.to_owned())
 }
 
-fn missing(word: &OsString, what: &str, folder: &str, names: &[String]) -> String {
+/// What a name may be of, where that lies, and how to get one.
+struct Kind {
+    what: &'static str,
+    folder: &'static str,
+    all: fn() -> Vec<PathBuf>,
+    beginning: &'static str,
+}
+
+const ROUNDS: Kind = Kind {
+    what: "round",
+    folder: CONFIGS,
+    all: all_rounds,
+    beginning: "`dgx new NAME` writes one",
+};
+const RUNS: Kind = Kind {
+    what: "run",
+    folder: RESULTS,
+    all: all_runs,
+    beginning: "`dgx sweep ROUND` makes one",
+};
+/// Names that are listed where none is near.
+const LISTED: usize = 12;
+
+fn missing(word: &OsString, kinds: &[Kind]) -> String {
+    let places = kinds
+        .iter()
+        .map(|kind| format!("no {} of this name in {}/", kind.what, kind.folder));
+    let names = kinds.iter().flat_map(|kind| (kind.all)());
+    let names: Vec<String> = names.filter_map(|path| stem(&path)).collect();
     let word = word.to_string_lossy();
-    let close = nearest(&word, names.iter().map(String::as_str));
-    let hint = close.map_or(String::new(), |close| format!("; did you mean `{close}`?"));
-    format!("there is no such file, and no {what} of this name in {folder}/{hint}")
+    let hint = match nearest(&word, names.iter().map(String::as_str)) {
+        Some(close) => format!("did you mean `{close}`?"),
+        None if names.is_empty() => kinds[0].beginning.to_owned(),
+        None => {
+            let more = if names.len() > LISTED { ", …" } else { "" };
+            format!(
+                "there are {}{more}",
+                names[..names.len().min(LISTED)].join(", ")
+            )
+        }
+    };
+    let places: Vec<String> = places.collect();
+    format!(
+        "there is no such file, and {}; {hint}",
+        places.join(" and ")
+    )
 }

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::Globals;
+use super::{Globals, named};
 use crate::catalog::{Catalog, DEFAULT_FOLDER};
 use crate::config::{Round, target};
 use crate::diagnostic::CommandError;
@@ -21,14 +21,14 @@ use crate::sweep::contender_record;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  dgx watch configs/mine.toml
-  dgx watch configs/mine.toml -- --backend emu --schedule 3
+  dgx watch mine
+  dgx watch mine -- --backend emu --schedule 3
 
 The first sweep is of the whole round, later ones of who changed and of the baseline.
 Each replaces the run file of the one before, in results/watch/. Ctrl-C ends it.")]
 pub(super) struct Args {
-    /// Round file
-    #[arg(value_name = "ROUND.toml")]
+    /// Round file, or its name in configs/
+    #[arg(value_name = "ROUND", value_parser = named::round())]
     round: PathBuf,
     /// End after so many sweeps
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -10,6 +10,7 @@ use half::f16;
 use super::Call;
 use super::npy::npy;
 use super::unwritten;
+use crate::backend::INPUTS;
 use crate::diagnostic::{CommandError, InputError, nearest};
 use crate::domain::{Exit, Group};
 
@@ -49,19 +50,8 @@ impl FromStr for Request {
 
 /// What the oracle has to say, beside what lay in memory.
 const EXPECTED: &str = "expected";
-/// Every group's tensors, as `dgx::Group` names them.
-const TENSORS: [&str; 10] = [
-    "c",
-    "a",
-    "b1",
-    "b2",
-    "sfa",
-    "sfb1",
-    "sfb2",
-    "sfa_atoms",
-    "sfb1_atoms",
-    "sfb2_atoms",
-];
+/// Every group's output, as `dgx::Group` names it; its inputs are [`INPUTS`].
+const OUTPUT: &str = "c";
 /// What the host hands over.
 const TABLES: [&str; 3] = ["groups", "maps", "deal"];
 
@@ -82,8 +72,9 @@ impl Dump {
         scratch: &[&str],
     ) -> Result<Self, CommandError> {
         let known = || {
-            TENSORS
+            [OUTPUT]
                 .iter()
+                .chain(&INPUTS)
                 .chain(&[EXPECTED])
                 .chain(&TABLES)
                 .chain(scratch)
@@ -197,7 +188,7 @@ fn layout(name: &str, group: Option<Group>, bytes: usize) -> (Element, Vec<usize
     };
     let (m, n, k) = (m as usize, n as usize, k as usize);
     let (kind, shape) = match name {
-        "c" => (Element::F16, vec![m, n]),
+        OUTPUT => (Element::F16, vec![m, n]),
         "a" => (Element::U8, vec![m, k / 2]),
         "b1" | "b2" => (Element::U8, vec![n, k / 2]),
         "sfa" => (Element::U8, vec![m, k / 16]),

@@ -15,14 +15,16 @@ fn the_first_hour() {
         assert!(text.ends_with(&format!("[exit {code}]")), "{text}");
         text
     };
-    let sweep = &["sweep", "configs/mine.toml", "--backend", "emu"];
+    let sweep = &["sweep", "mine", "--backend", "emu"];
 
     let text = ends(&["new", "mine"], 0);
     assert!(text.contains("wrote variants/mine.cu"), "{text}");
     assert!(text.contains("next: dgx sweep configs/mine.toml"), "{text}");
-    ends(&["check", "configs/mine.toml"], 0);
+    ends(&["check", "mine"], 0);
     let text = ends(sweep, 0);
     assert!(text.contains("validate 2/2 ok"), "{text}");
+    let text = ends(&["debug", "mine", "mine", "--backend", "emu"], 0);
+    assert!(text.contains("ok emulated as"), "{text}");
 
     // A second design, from the first, and the gate holds.
     let text = ends(&["new", "faster", "--from", "mine"], 0);
@@ -127,15 +129,7 @@ fn watch_sweeps_what_changed_and_survives_mistakes() {
         .current_dir(workspace.path())
         .env("NO_COLOR", "1")
         .env("DGX_CACHE", workspace.path().join("cache"))
-        .args([
-            "watch",
-            "configs/mine.toml",
-            "--runs",
-            "3",
-            "--",
-            "--backend",
-            "emu",
-        ])
+        .args(["watch", "mine", "--runs", "3", "--", "--backend", "emu"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

@@ -84,6 +84,14 @@ fn a_round_goes_by_its_name() {
     assert!(said.contains("no round of this name in configs/"), "{said}");
     assert!(said.contains("did you mean `tiny`?"), "{said}");
     assert!(said.ends_with("[exit 2]"), "{said}");
+    let said = workspace.run(&["watch", "quite-another"]);
+    assert!(said.contains("in configs/; there are tiny"), "{said}");
+    let said = workspace.run(&["debug", "one", "quite-another"]);
+    let both =
+        "no round of this name in configs/ and no run of this name in results/; there are tiny";
+    assert!(said.contains(both), "{said}");
+    let said = Workspace::new().run(&["show", "any"]);
+    assert!(said.contains("`dgx sweep ROUND` makes one"), "{said}");
 }
 
 #[test]
