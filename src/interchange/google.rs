@@ -42,6 +42,17 @@ struct Entry {
     error_message: Option<String>,
 }
 
+impl Entry {
+    /// Whether it is told of others; old versions say so in its name alone.
+    fn is_aggregate(&self) -> bool {
+        const ENDINGS: [&str; 4] = ["_mean", "_median", "_stddev", "_cv"];
+        match &self.run_type {
+            Some(kind) => kind == "aggregate",
+            None => ENDINGS.iter().any(|ending| self.name.ends_with(ending)),
+        }
+    }
+}
+
 /// The samples of a benchmark, or why it failed.
 type Found = Result<Vec<(f64, Option<f64>)>, String>;
 
@@ -50,7 +61,7 @@ pub(super) fn read(document: Value) -> Result<Foreign, String> {
     let mut order: Vec<(String, String)> = Vec::new();
     let mut found: BTreeMap<(String, String), Found> = BTreeMap::new();
     for entry in &document.benchmarks {
-        if entry.run_type.as_deref() == Some("aggregate") {
+        if entry.is_aggregate() {
             continue;
         }
         let name = entry.run_name.as_deref().unwrap_or(&entry.name);
@@ -65,6 +76,11 @@ pub(super) fn read(document: Value) -> Result<Foreign, String> {
             (Err(why), place) => *place = Err(why),
             (Ok(_), Err(_)) => {}
         }
+    }
+    if order.is_empty() && !document.benchmarks.is_empty() {
+        return Err("it has aggregates alone, and no times they are of: \
+                    run it without --benchmark_report_aggregates_only"
+            .to_owned());
     }
     let cells = order.into_iter().filter_map(|key| {
         let times = match found.remove(&key)? {

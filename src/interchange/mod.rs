@@ -5,19 +5,24 @@
 mod google;
 mod nvbench;
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::diagnostic::InputError;
+use crate::domain::bounds::{CELLS, CONTENDERS};
 use crate::files;
 use crate::record::{Foreign, Run};
 
-/// No file a benchmark writes is larger.
+/// No file of samples that a benchmark writes is larger, and no JSON.
 const LARGEST: u64 = 1 << 30;
+const LARGEST_JSON: u64 = 256 << 20;
 
 /// Times outside are no times of a kernel: a nanosecond to a thousand seconds.
-const MICROS: std::ops::RangeInclusive<f64> = 1e-3..=1e9;
+const MICROS: RangeInclusive<f64> = 1e-3..=1e9;
+/// A clock outside was not read.
+const CLOCK_MHZ: RangeInclusive<f64> = 1.0..=20_000.0;
 
 /// Whether a path is to be read here: a `.json` file, or a folder with some.
 pub(crate) fn is_foreign(path: &Path) -> bool {
@@ -74,11 +79,22 @@ pub(crate) fn read(path: &Path) -> Result<Run, InputError> {
     if whole.processes.iter().all(Vec::is_empty) {
         return Err(refused(path, "no benchmark in it was run"));
     }
+    let (contenders, shapes) = whole.extent();
+    if contenders > CONTENDERS || contenders * shapes > CELLS {
+        let message = format!(
+            "{} has {contenders} benchmarks with {shapes} choices of arguments among them: \
+             that is more than {CONTENDERS} or {CELLS} cells",
+            path.display()
+        );
+        let remedy =
+            "time fewer at once (NVBench --benchmark, Google Benchmark --benchmark_filter)";
+        return Err(InputError::new(message, remedy));
+    }
     Ok(Run::foreign(path.to_owned(), whole))
 }
 
 fn one(path: &Path) -> Result<Foreign, InputError> {
-    let text = files::read_text(path, LARGEST).map_err(|why| refused(path, &why))?;
+    let text = files::read_text(path, LARGEST_JSON).map_err(|why| refused(path, &why))?;
     let document: Value = serde_json::from_str(&text).map_err(|error| {
         let at = format!("{}:{}", path.display(), error.line());
         InputError::new(format!("{at}: it is not JSON: {error}"), REMEDY)

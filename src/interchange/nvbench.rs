@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{LARGEST, micros};
+use super::{CLOCK_MHZ, LARGEST, micros};
 use crate::files;
 use crate::record::{Foreign, ForeignCell, Times};
 
@@ -165,9 +165,13 @@ fn times(path: &Path, benchmark: &str, state: &State) -> Result<Times, String> {
             .map(|summary| floats(path, summary))
             .transpose()?
             .flatten();
+        if seconds.is_empty() {
+            return Ok(Times::Skipped("its file of samples is empty".to_owned()));
+        }
         // A clock for every sample, or none that can be matched.
         let clocks = clocks.filter(|clocks| clocks.len() == seconds.len());
         let clock = |i: usize| clocks.as_ref().map(|hertz| hertz[i] / 1e6);
+        let clock = |i: usize| clock(i).filter(|mhz| CLOCK_MHZ.contains(mhz));
         let samples = seconds.iter().enumerate();
         let samples = samples.map(|(i, s)| Ok((micros(s * 1e6, &of())?, clock(i))));
         return Ok(Times::Samples(samples.collect::<Result<_, String>>()?));
@@ -197,7 +201,7 @@ fn floats(path: &Path, summary: &Summary) -> Result<Option<Vec<f64>>, String> {
         )
     })?;
     let size = named("size").and_then(|size| size.text().parse::<usize>().ok());
-    if bytes.len() % 4 != 0 || size.is_some_and(|size| size * 4 != bytes.len()) {
+    if bytes.len() % 4 != 0 || size.is_some_and(|size| size != bytes.len() / 4) {
         let (bytes, place) = (bytes.len(), place.display());
         return Err(format!(
             "{place} has {bytes} bytes, not four for each sample"

@@ -128,6 +128,11 @@ fn what_cannot_be_read_says_why() {
         "{}",
         why(&zero)
     );
+    // A count that no memory holds.
+    let vast = folder(20e-6, 10);
+    let text = nvbench(&state("a.json-bin/0.bin", usize::MAX, 1.0));
+    std::fs::write(vast.path().join("a.json"), text).unwrap();
+    assert!(why(&vast).contains("has 40 bytes"), "{}", why(&vast));
     // Nothing outside the folder is read.
     let sly = folder(20e-6, 10);
     let text = nvbench(&state("/etc/passwd", 10, 1.0));
@@ -154,6 +159,10 @@ fn what_cannot_be_read_says_why() {
             "no benchmark in it was run",
         ),
         (
+            r#"{"context": {}, "benchmarks": [{"name": "a_mean", "run_type": "aggregate", "real_time": 1}]}"#,
+            "run it without --benchmark_report_aggregates_only",
+        ),
+        (
             r#"{"meta": {"version": {"json": {"major": 2, "string": "2.0.0"}}}, "devices": [], "benchmarks": []}"#,
             "format 2.0.0",
         ),
@@ -162,6 +171,41 @@ fn what_cannot_be_read_says_why() {
         std::fs::write(folder.path().join("a.json"), text).unwrap();
         assert!(why(&folder).contains(told), "{text}: {}", why(&folder));
     }
+}
+
+#[test]
+fn a_state_without_a_sample_is_told_and_the_others_are_read() {
+    let folder = folder(20e-6, 10);
+    std::fs::write(folder.path().join("a.json-bin/1.bin"), []).unwrap();
+    let empty = state("a.json-bin/1.bin", 0, 1.0).replace("1048576", "7");
+    let states = [state("a.json-bin/0.bin", 10, 20e-6), empty].join(",");
+    std::fs::write(folder.path().join("a.json"), nvbench(&states)).unwrap();
+    let run = read(&folder.path().join("a.json")).unwrap();
+    let copy = ContenderId::from_text("copy");
+    let verdict = run.verdict(&copy, "N=7").unwrap();
+    assert_eq!(
+        verdict.reason.as_deref(),
+        Some("its file of samples is empty")
+    );
+    assert_eq!(run.samples(&copy, "N=1048576").map(|s| s.seen()), Some(10));
+}
+
+#[test]
+fn more_cells_than_any_table_are_refused() {
+    let entries: Vec<String> = (0..2001)
+        .map(|i| format!(r#"{{"name": "b{i}/{i}", "real_time": 1000}}"#))
+        .collect();
+    let text = format!(
+        r#"{{"context": {{}}, "benchmarks": [{}]}}"#,
+        entries.join(",")
+    );
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.json"), text).unwrap();
+    assert!(
+        why(&folder).contains("has 2001 benchmarks"),
+        "{}",
+        why(&folder)
+    );
 }
 
 #[test]
@@ -177,6 +221,7 @@ fn repetitions_of_google_benchmark_are_samples() {
         entry("iteration", 9.9),
         entry("aggregate", 50.0),
         r#"{"name": "sort", "real_time": 3000, "time_unit": "ns"}"#.to_owned(),
+        r#"{"name": "sort_mean", "real_time": 9000, "time_unit": "ns"}"#.to_owned(),
         r#"{"name": "bad/1", "error_occurred": true, "error_message": "no memory"}"#.to_owned(),
     ];
     let text = format!(
@@ -198,4 +243,6 @@ fn repetitions_of_google_benchmark_are_samples() {
     assert_eq!(time("gemm", "64/manual_time"), Some((3, 100.0)));
     assert_eq!(time("sort", "all"), Some((0, 30.0)));
     assert_eq!(time("bad", "1"), None);
+    // Told by its name alone, as old versions do.
+    assert_eq!(run.header.contenders.len(), 3);
 }

@@ -44,6 +44,17 @@ pub(crate) enum Times {
     Skipped(String),
 }
 
+impl Foreign {
+    /// How many contenders it has, and how many shapes.
+    pub(crate) fn extent(&self) -> (usize, usize) {
+        let cells = || self.processes.iter().flatten();
+        (
+            distinct(cells().map(|cell| cell.contender.as_str())).len(),
+            distinct(cells().map(|cell| cell.shape.as_str())).len(),
+        )
+    }
+}
+
 impl Run {
     /// The run a foreign one amounts to.
     pub(crate) fn foreign(path: PathBuf, found: Foreign) -> Self {
