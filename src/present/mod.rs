@@ -32,4 +32,4 @@ pub(crate) use number::{count, interval, percent, signed_percent, speedup, thres
 pub(crate) use ranking::{bound_text, mean_micros, ranking_table};
 pub(crate) use repetition::{repetition, repetition_table, spread};
 pub(crate) use style::Style;
-pub(crate) use summary::{headline, sweep_summary};
+pub(crate) use summary::{headline, sweep_summary, unranked};

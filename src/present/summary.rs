@@ -1,6 +1,6 @@
 use super::{Style, belief, counters_of_run, failures, interval, matrix, percent, ranking_table};
 use crate::claims;
-use crate::domain::{Timing, typed};
+use crate::domain::{Status, Timing, typed};
 use crate::rank::{Kind, Ranking};
 use crate::record::{Run, printable};
 use crate::speech::{self, Level};
@@ -75,6 +75,25 @@ fn place(run: &Run) -> String {
     }
 }
 
+/// Why nobody has a rank, where nobody has.
+pub(crate) fn unranked(ranking: &Ranking) -> Option<String> {
+    if ranking.rows.iter().any(|row| row.place.is_some()) {
+        return None;
+    }
+    let rows = ranking.rows.iter().filter(|r| r.kind != Kind::Yardstick);
+    let statuses: Vec<Option<Status>> = rows.map(|row| row.status).collect();
+    let count = |status| statuses.iter().filter(|s| **s == Some(status)).count();
+    let why = match (count(Status::Ok), count(Status::NotValidated)) {
+        (0, 0) => "no contender is right on every shape".to_owned(),
+        (0, _) => "no contender has a time on every shape".to_owned(),
+        (right, _) => {
+            let all = statuses.len();
+            format!("{right} of {all} contenders are right, but none has a time on every shape")
+        }
+    };
+    Some(format!("Nothing is ranked: {why}."))
+}
+
 /// What a reader must know to read the numbers rightly.
 fn notes(run: &Run, ranking: &Ranking, style: &Style) -> String {
     let mut notes = Vec::new();
@@ -89,9 +108,7 @@ fn notes(run: &Run, ranking: &Ranking, style: &Style) -> String {
             header.baseline
         ));
     }
-    if ranking.reference.is_none() {
-        notes.push("No contender is valid on every shape: nothing is ranked.".to_owned());
-    }
+    notes.extend(unranked(ranking));
     for row in &ranking.rows {
         let Some(claim) = claims::judge(run, ranking, &row.contender) else {
             continue;
@@ -234,7 +251,6 @@ fn next(ranking: &Ranking, style: &Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Status;
     use crate::record::schema::Line;
     use crate::record::synthetic::{Entry, Synthetic};
 

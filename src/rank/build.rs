@@ -147,9 +147,11 @@ impl Ranking {
         pairs
     }
 
-    /// What this run cannot tell from nothing, as a share.
+    /// What this run cannot tell from nothing, as a share: what its baseline
+    /// differs from itself by, or the error of the model.
     pub(crate) fn noise(&self) -> f64 {
-        self.detectable.as_ref().map_or(0.0, |d| d.noise)
+        let measured = self.detectable.as_ref().map(|d| d.noise);
+        measured.unwrap_or(self.blur.exp_m1())
     }
 
     /// Sorts the rows (ranked and yardstick by speed, the rest after, as

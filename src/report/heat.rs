@@ -46,10 +46,10 @@ pub(super) fn section(subject: &Subject) -> Markup {
         } }
         p.note {
             (micros_title(&subject.run)) "; * fastest of the shape; the warmer a cell, the slower beside it. "
-            @match subject.run.timing().sampled() {
+            span.screen { @match subject.run.timing().sampled() {
                 true => "A cell that is pointed at or touched says its interval, its samples and the file they are in.",
                 false => "A cell that is pointed at or touched says what binds it and the file it is from.",
-            }
+            } }
         }
     }
 }

@@ -3,8 +3,9 @@ use maud::{Markup, html};
 use super::Subject;
 use crate::contest::dispatch::dispatch;
 use crate::contest::lineage::{Node, lineage};
+use crate::domain::Timing;
 use crate::present::{interval, speedup};
-use crate::stats::CONFIDENCE;
+use crate::stats::{CONFIDENCE, LogEstimate};
 
 /// Each change over what it changed, per shape; and the best choice per shape.
 pub(super) fn section(subject: &Subject) -> Markup {
@@ -13,9 +14,21 @@ pub(super) fn section(subject: &Subject) -> Markup {
     html! {
         @if has_tree {
             (tree(&nodes, 0)) (table(subject, &nodes))
-            p.note { "Each design over the one it changes: green is surely faster, red surely slower; 95 % intervals below." }
+            p.note { (legend(subject.run.timing())) }
         }
         (choice(subject))
+    }
+}
+
+fn legend(timing: Timing) -> &'static str {
+    match timing {
+        Timing::Measured | Timing::Scripted => {
+            "Each design over the one it changes: green is surely faster, red surely slower; 95 % intervals below."
+        }
+        Timing::Modelled => {
+            "Each design over the one it changes: green is faster and red slower by more than the error of the model."
+        }
+        Timing::Recorded => "Each design over the one it changes: green is faster, red slower.",
     }
 }
 
@@ -49,6 +62,7 @@ fn tree(nodes: &[Node], depth: usize) -> Markup {
 
 fn table(subject: &Subject, nodes: &[Node]) -> Markup {
     let children = nodes.iter().filter(|n| n.over_parent.is_some());
+    let noise = subject.ranking.noise();
     html! {
         div.scroll { table {
             thead { tr {
@@ -60,8 +74,8 @@ fn table(subject: &Subject, nodes: &[Node]) -> Markup {
                     @if let (Some(over), Some(parent)) = (&node.over_parent, &node.parent) {
                         tr data-c=(node.contender) {
                             td.key { (node.contender) } td { (parent) }
-                            (ratio(Some(&over.geomean), None))
-                            @for shape in &subject.run.header.shapes { (ratio(over.shape(&shape.name), Some(&shape.name))) }
+                            (ratio(Some(&over.geomean), None, noise))
+                            @for shape in &subject.run.header.shapes { (ratio(over.shape(&shape.name), Some(&shape.name), noise)) }
                         }
                     }
                 }
@@ -70,7 +84,8 @@ fn table(subject: &Subject, nodes: &[Node]) -> Markup {
     }
 }
 
-fn ratio(estimate: Option<&crate::stats::LogEstimate>, shape: Option<&str>) -> Markup {
+/// What differs by no more than the noise differs from nothing.
+fn ratio(estimate: Option<&LogEstimate>, shape: Option<&str>, noise: f64) -> Markup {
     let Some(estimate) = estimate else {
         return html! { td.n data-s=[shape] { "–" } };
     };
@@ -79,8 +94,8 @@ fn ratio(estimate: Option<&crate::stats::LogEstimate>, shape: Option<&str>) -> M
         found.lower.unwrap_or(found.estimate),
         found.upper.unwrap_or(found.estimate),
     ) {
-        (lower, _) if lower > 1.0 => "good",
-        (_, upper) if upper < 1.0 => "bad",
+        (lower, _) if lower > 1.0 + noise => "good",
+        (_, upper) if upper * (1.0 + noise) < 1.0 => "bad",
         _ => "faint",
     };
     let bounds = found.lower.zip(found.upper);

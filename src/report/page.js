@@ -32,13 +32,16 @@ const save = (name, text) => {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 };
 const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-const csv = (table) => [...table.rows]
-  .map((row) => [...row.cells].map((cell) => quoted(cell.dataset.v ?? cell.innerText.trim())).join(","))
-  .join("\n") + "\n";
+// Of a column that is drawn the numbers stand in another.
+const csv = (table) => {
+  const drawn = [...table.tHead.rows[0].cells].map((cell) => cell.querySelector("svg") !== null);
+  const words = (row) => [...row.cells].filter((_, at) => !drawn[at]).map((cell) => quoted(cell.dataset.v ?? cell.innerText.trim()));
+  return [...table.rows].map((row) => words(row).join(",")).join("\n") + "\n";
+};
 for (const table of document.querySelectorAll(".scroll > table")) {
   const id = table.closest("section")?.querySelector("h2")?.id ?? "table";
   const button = document.createElement("button");
-  Object.assign(button, { type: "button", className: "data", textContent: "CSV" });
+  Object.assign(button, { type: "button", className: "data alone", textContent: "CSV" });
   button.dataset.file = `${id}.csv`;
   table.parentNode.before(button);
   button.addEventListener("click", () => save(button.dataset.file, csv(table)));

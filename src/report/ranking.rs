@@ -30,7 +30,7 @@ pub(super) fn section(subject: &Subject) -> Markup {
             tbody { @for row in &ranking.rows { (line(subject, row, scale.as_ref().map(|s| &s.0))) } }
         } }
         p.note {
-            (label(&subject.run, ranking.pairs.len())) " Click a heading to sort."
+            (label(&subject.run, ranking.pairs.len())) span.screen { " Click a heading to sort." }
         }
     }
 }

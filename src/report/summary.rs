@@ -31,9 +31,7 @@ fn winner(subject: &Subject) -> String {
     let ranking = &subject.ranking;
     let ranked = ranking.rows.iter().filter(|r| r.place.is_some()).count();
     let Some(first) = ranking.winners().next() else {
-        let right = ranking.rows.iter().any(|r| r.status == Some(Status::Ok));
-        let lacks = if right { "timed" } else { "right" };
-        return format!("No contender is {lacks} on every shape, so nothing is ranked.");
+        return present::unranked(ranking).unwrap_or_default();
     };
     let name = &first.contender;
     let reference = ranking.reference.as_ref();

@@ -33,7 +33,7 @@ fn right_and_without_a_time() {
     let run = crate::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
     let said = summary::sentences(&Subject::new(run, "ab".repeat(32))).join("\n");
     for told in [
-        "No contender is timed on every shape",
+        "Nothing is ranked: 3 of 4 contenders are right, but none has a time on every shape.",
         "3 of 4 contenders are right on every shape (3 not timed); single-gemm is wrong",
     ] {
         assert!(said.contains(told), "{said}");
@@ -126,6 +126,30 @@ fn emulated_runs_show_what_was_counted() {
         assert!(text.contains(&format!(">{title}</th>")), "{title}");
     }
     assert!(!page(&[subject(&Synthetic::round4())], None).contains("<h2 id=\"counters\">"));
+}
+
+/// Of a measured run they are from calls of their own, and the page says so.
+#[test]
+fn kernels_of_a_call_are_drawn_and_named() {
+    let of = |kernels: &[&str]| {
+        let told = kernels.iter().enumerate().map(|(nth, name)| {
+            let start = 10.0 * nth as f64;
+            serde_json::json!({ "name": name, "start": start, "micros": 9.0 })
+        });
+        let line = serde_json::json!({ "type": "kernels", "contender": "two-pass",
+            "shape": Synthetic::round4().shapes[0].name, "kernels": told.collect::<Vec<_>>() });
+        let text = Synthetic::round4().text();
+        let (head, end) = text.trim_end().rsplit_once('\n').expect("lines");
+        let text = format!("{head}\n{line}\n{end}\n");
+        let run = crate::record::read_text(std::path::Path::new("r.jsonl"), text.as_bytes());
+        page(&[Subject::new(run.expect("a run"), "ab".repeat(32))], None)
+    };
+    let text = of(&["gemm_one", "gemm_two", "gate"]);
+    assert!(text.contains("<h2 id=\"kernels\">") && numbers_are_finite(&text));
+    assert!(text.contains("Nothing is ranked by this"));
+    assert!(text.contains("gemm_two: 9 µs from 10 µs on"), "{text}");
+    assert!(text.contains("■</span> gate"));
+    assert!(!of(&["all"]).contains("<h2 id=\"kernels\">"));
 }
 
 #[test]
