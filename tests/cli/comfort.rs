@@ -2,6 +2,8 @@
 //! as little said as they ask for, help, completions, manual pages.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::workspace::{VARIANT, Workspace};
@@ -243,6 +245,31 @@ fn the_cache_is_weighed_and_emptied() {
     assert!(said.contains("removed"), "{said}");
     assert!(workspace.run(&["cache"]).contains("images       0"));
     assert!(workspace.path().join("cache/other/kept").exists());
+}
+
+/// The page is handed to whatever opens pages here, and is there even if nothing
+/// does.
+#[test]
+fn a_report_is_opened_in_the_browser() {
+    let workspace = workspace();
+    workspace.write("bin/xdg-open", "#!/bin/sh\nprintf %s \"$1\" > opened\n");
+    let program = workspace.path().join("bin/xdg-open");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}/bin:{path}", workspace.path().display());
+    let words = "report measured --open -o page.html";
+    let told = dgx(&workspace, words, &[("PATH", &path)]);
+    assert_eq!(told.status.code(), Some(0), "{told:?}");
+    let opened = fs::read_to_string(workspace.path().join("opened")).expect("it was called");
+    assert!(Path::new(&opened).ends_with("page.html"), "{opened}");
+    fs::remove_file(workspace.path().join("page.html")).expect("a page");
+
+    let none = dgx(&workspace, words, &[("PATH", "/nonexistent")]);
+    let said = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert_eq!(none.status.code(), Some(4), "{said}");
+    assert!(said.contains("no browser could be started"), "{said}");
+    assert!(said.contains("open the page by hand"), "{said}");
+    assert!(workspace.path().join("page.html").exists());
 }
 
 #[test]

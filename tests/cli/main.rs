@@ -21,6 +21,7 @@ mod odd_files;
 mod odd_runs;
 mod profiling;
 mod reading;
+mod recipes;
 mod resuming;
 mod sanitizing;
 mod selecting;

@@ -1,0 +1,133 @@
+//! The recipes for other machines: what they name is here, and is what is meant.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn text(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// Words of a command that are programs of this repository.
+fn own_programs(command: &str) -> Vec<PathBuf> {
+    let words = command
+        .split_whitespace()
+        .map(|word| word.trim_matches('"'));
+    let own = words.filter(|word| word.starts_with("scripts/") || word.starts_with(".ci/"));
+    // Who says something is not run.
+    own.filter(|word| !word.ends_with(':'))
+        .map(PathBuf::from)
+        .collect()
+}
+
+fn is_program(path: &Path) -> bool {
+    let about = fs::metadata(root().join(path));
+    about.is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+}
+
+#[test]
+fn the_workflow_runs_what_ci_runs() {
+    let flow: Value = serde_norway::from_str(&text(".github/workflows/ci.yml")).expect("YAML");
+    assert_eq!(flow["on"]["push"]["branches"], serde_json::json!(["main"]));
+    assert!(flow["on"].get("pull_request").is_some(), "{flow}");
+    let jobs = flow["jobs"].as_object().expect("jobs");
+    assert!(
+        jobs.values().all(|job| job["runs-on"].is_string()),
+        "{flow}"
+    );
+    let steps = jobs
+        .values()
+        .flat_map(|job| job["steps"].as_array().expect("steps"));
+    let mut programs = Vec::new();
+    for step in steps {
+        let (uses, run) = (step["uses"].as_str(), step["run"].as_str());
+        assert!(uses.is_some() != run.is_some(), "one or the other: {step}");
+        // A version that stays what it is.
+        assert!(uses.is_none_or(|action| action.contains('@')), "{step}");
+        programs.extend(own_programs(run.unwrap_or_default()));
+    }
+    let ci = Path::new(".ci/run");
+    assert_eq!(
+        programs.iter().filter(|p| *p == ci).count(),
+        1,
+        "{programs:?}"
+    );
+    // And those that it runs in turn.
+    let commands = text(".ci/run");
+    let lines = commands.lines().filter(|line| !line.starts_with('#'));
+    let within: Vec<PathBuf> = lines.flat_map(own_programs).collect();
+    for wanted in ["scripts/test", "scripts/gate", "scripts/test-slurm"] {
+        assert!(within.contains(&wanted.into()), "{wanted}: {within:?}");
+        assert!(text("CONTRIBUTING.md").contains(wanted), "{wanted}");
+    }
+    for program in programs.iter().chain(&within) {
+        assert!(is_program(program), "{}", program.display());
+    }
+}
+
+/// What stands after `instruction` in a recipe, one for each time it is used.
+fn instructions<'a>(recipe: &'a str, instruction: &str) -> Vec<&'a str> {
+    let lines = recipe.lines();
+    lines
+        .filter_map(|line| line.strip_prefix(instruction)?.strip_prefix(' '))
+        .collect()
+}
+
+#[test]
+fn the_container_is_made_of_what_is_here() {
+    let recipe = text("Containerfile");
+    let known = ["FROM", "WORKDIR", "COPY", "RUN", "ENV", "ENTRYPOINT"];
+    let folded = recipe.replace("\\\n", " ");
+    for line in folded
+        .lines()
+        .filter(|l| !l.is_empty() && !l.starts_with('#'))
+    {
+        let first = line.split(' ').next().unwrap_or_default();
+        assert!(known.contains(&first), "{line}");
+    }
+    // The toolchain is the one that is promised to do.
+    let manifest: toml::Table = text("Cargo.toml").parse().expect("TOML");
+    let least = manifest["workspace"]["package"]["rust-version"].as_str();
+    let image = format!("rust:{}-bookworm AS build", least.expect("a version"));
+    assert_eq!(
+        instructions(&recipe, "FROM"),
+        [&image, "debian:bookworm-slim"]
+    );
+    // What is copied is here, or was built.
+    for copied in instructions(&recipe, "COPY") {
+        let (from, to) = copied.rsplit_once(' ').expect("two places");
+        match from.strip_prefix("--from=build ") {
+            Some(built) => {
+                assert_eq!(
+                    (built, to),
+                    ("/src/target/release/dgx", "/usr/local/bin/dgx")
+                );
+                let build = "cargo build --release --locked --bin dgx";
+                assert!(instructions(&recipe, "RUN").contains(&build));
+            }
+            None => assert!(root().join(from).exists(), "{from}"),
+        }
+    }
+    // NVRTC lands where dgx is told to look: the wheel's major version says where.
+    let script = text("scripts/nvrtc");
+    let wheel = script.split("nvidia-cuda-nvrtc==").nth(1).expect("a wheel");
+    let major = wheel.split('.').next().expect("a version");
+    let place = format!("/opt/dgx/.dgx/nvrtc/nvidia/cu{major}/lib/libnvrtc.so.{major}");
+    assert_eq!(instructions(&recipe, "ENV"), [format!("DGX_NVRTC={place}")]);
+    assert!(
+        recipe.contains("COPY scripts/nvrtc /opt/dgx/scripts/nvrtc\nRUN /opt/dgx/scripts/nvrtc\n")
+    );
+    // What was built here does not go along.
+    let left = text(".dockerignore");
+    let left: Vec<&str> = left.lines().collect();
+    assert!(
+        left.contains(&"target") && left.contains(&".dgx"),
+        "{left:?}"
+    );
+}
