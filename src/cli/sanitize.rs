@@ -1,14 +1,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Globals, named, runs};
+use super::select::Names;
+use super::{Globals, named, runs, select};
 use crate::catalog::{Catalog, Contender};
 use crate::compile::Limits;
 use crate::config::{Round, Selection};
 use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{Device, Exit};
+use crate::domain::{Device, Exit, Shape};
 use crate::export::hazards;
 use crate::present::hazards_text;
+use crate::report::hazards_page;
 use crate::sanitize::{self, Course, Examined, Inquiry, Task};
 use crate::sweep::Progress;
 
@@ -18,6 +20,7 @@ Examples:
   dgx sanitize swap-ab
   dgx sanitize round4 --schedules 16
   dgx sanitize mine --shape 40x128x512+5x256x256 --schedule 3
+  dgx sanitize final --shape '256x*' --schedules 1 --export-html hazards.html
   dgx sanitize smoke --round-shapes --export-junit hazards.xml
 
 Exits 3 where a contender is racy, wrong or does not end and its variant does
@@ -33,10 +36,11 @@ pub(super) struct Args {
     /// One order alone, by its seed, as a finding says it
     #[arg(long, value_name = "SEED", conflicts_with = "schedules")]
     schedule: Option<u64>,
-    /// Shape to run on, as MxNxK, groups joined by +; may be given several
-    /// times [default: small ones that reach what the contender can do]
-    #[arg(long, value_name = "MxNxK[+…]")]
-    shape: Vec<String>,
+    /// Shapes to run on: MxNxK, groups joined by +; of a round also names and
+    /// patterns, as '256x*' [default: small ones that reach what the contender
+    /// can do]
+    #[arg(long, value_name = "MxNxK[+…]|NAME")]
+    shape: Vec<Names>,
     /// The round's own shapes
     #[arg(long, conflicts_with = "shape")]
     round_shapes: bool,
@@ -60,13 +64,17 @@ pub(super) struct Args {
     /// Write JUnit XML, a test case for each cell
     #[arg(long, value_name = "FILE")]
     export_junit: Option<PathBuf>,
+    /// Write one self-contained page, with both lines of every finding
+    #[arg(long, value_name = "FILE")]
+    export_html: Option<PathBuf>,
 }
 
 /// Looks for what a right result does not show, and says where it is.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
     let config = named::round_rather_than_variant(&args.subject, &catalog);
-    runs::probe([&args.export_json, &args.export_junit], config.as_deref())?;
+    let files = [&args.export_json, &args.export_junit, &args.export_html];
+    runs::probe(files, config.as_deref())?;
     let device = runs::emulated(args.target.as_deref())?;
     let round = match &config {
         Some(path) => Round::read(path)?,
@@ -108,6 +116,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             hazards::json(&examined, &inquiry, &again)
         }),
         (&args.export_junit, &|| hazards::junit(&examined)),
+        (&args.export_html, &|| {
+            let asked = asked(&args, globals);
+            hazards_page(&asked, &examined, inquiry.schedules.len(), &again)
+        }),
     ]);
     say!(
         "{}",
@@ -166,9 +178,7 @@ fn courses(
     }
     let shapes = match args.round_shapes {
         true => round.shapes.clone(),
-        false => (args.shape.iter())
-            .map(|text| sanitize::parse_shape(text))
-            .collect::<Result<_, _>>()?,
+        false => named_shapes(&args.shape, round, of_round)?,
     };
     if shapes.is_empty() && args.sms.is_some() {
         let message = "--sms is for shapes that are named";
@@ -180,6 +190,32 @@ fn courses(
         reaches: "",
     };
     Ok(shapes.into_iter().map(course).collect())
+}
+
+/// Shapes by their sizes, or as a round names them.
+fn named_shapes(words: &[Names], round: &Round, of_round: bool) -> Result<Vec<Shape>, InputError> {
+    let names: Vec<&str> = round.shapes.iter().map(|s| s.name.as_str()).collect();
+    let mut shapes: Vec<Shape> = Vec::new();
+    for word in words.iter().flat_map(|names| &names.0) {
+        let sized = |word: &str| {
+            word.split(['x', '+'])
+                .all(|n| n.trim().parse::<u32>().is_ok())
+        };
+        let found = match select::matching(word, &names) {
+            Ok(found) if of_round => found,
+            Err(nobody) if of_round && !sized(word) => return Err(nobody),
+            _ => {
+                shapes.push(sanitize::parse_shape(word)?);
+                continue;
+            }
+        };
+        let meant = round
+            .shapes
+            .iter()
+            .filter(|s| found.contains(&s.name.as_str()));
+        shapes.extend(meant.cloned());
+    }
+    Ok(shapes)
 }
 
 /// Shapes that nobody takes are the user's mistake.
@@ -205,6 +241,35 @@ fn somebody_runs(tasks: &[Task]) -> Result<(), CommandError> {
     }
 }
 
+/// What was asked for.
+fn asked(args: &Args, globals: &Globals) -> String {
+    let mut words = vec![format!("dgx sanitize {}", args.subject)];
+    match args.schedule {
+        Some(seed) => words.push(format!("--schedule {seed}")),
+        None => words.push(format!("--schedules {}", args.schedules)),
+    }
+    words.extend((args.shape.iter()).map(|names| format!("--shape '{}'", names.0.join(","))));
+    words.extend(args.round_shapes.then(|| "--round-shapes".to_owned()));
+    words.extend(args.sms.map(|sms| format!("--sms {sms}")));
+    words.extend(manner(args, globals));
+    words.join(" ")
+}
+
+/// What else of a command line changes what is found.
+fn manner(args: &Args, globals: &Globals) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(target) = &args.target {
+        words.push(format!("--target {target}"));
+    }
+    if args.strict {
+        words.push("--strict".to_owned());
+    }
+    for folder in &globals.variants {
+        words.push(format!("--variants {}", crate::domain::typed(folder)));
+    }
+    words
+}
+
 /// The command that shows a cell's odd schedule again.
 fn again(cell: &Examined, args: &Args, globals: &Globals) -> String {
     let mut words = vec!["dgx sanitize".to_owned(), cell.contender.to_string()];
@@ -220,14 +285,6 @@ fn again(cell: &Examined, args: &Args, globals: &Globals) -> String {
     if let Some(odd) = &cell.odd {
         words.push(format!("--schedule {}", odd.schedule));
     }
-    if let Some(target) = &args.target {
-        words.push(format!("--target {target}"));
-    }
-    if args.strict {
-        words.push("--strict".to_owned());
-    }
-    for folder in &globals.variants {
-        words.push(format!("--variants {}", crate::domain::typed(folder)));
-    }
+    words.extend(manner(args, globals));
     words.join(" ")
 }

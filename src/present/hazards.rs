@@ -21,7 +21,7 @@ pub(crate) fn hazards_text(
             cell.contender, cell.course.shape.name, cell.unwatched
         ));
     }
-    parts.push(summary(examined, all.len(), schedules));
+    parts.push(hazards_summary(examined, all.len(), schedules));
     parts.join("\n\n")
 }
 
@@ -102,7 +102,8 @@ fn odd(cell: &Examined, again: &dyn Fn(&Examined) -> String, style: &Style) -> S
     format!("{}\n  again: {}", style.fold(&head, 2), again(cell))
 }
 
-fn summary(examined: &[Examined], hazards: usize, schedules: usize) -> String {
+/// How many were found, and who does not do what it declares.
+pub(crate) fn hazards_summary(examined: &[Examined], hazards: usize, schedules: usize) -> String {
     let mut text = format!(
         "{} in {}, each in {}.",
         counted(hazards, "hazard"),

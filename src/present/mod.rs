@@ -26,7 +26,7 @@ pub(crate) use gate::{
     ruling_word, wanted,
 };
 pub(crate) use grid::{Align, Column, Grid};
-pub(crate) use hazards::hazards_text;
+pub(crate) use hazards::{hazards_summary, hazards_text};
 pub(crate) use matrix::matrix;
 pub(crate) use number::{count, interval, percent, signed_percent, speedup, threshold};
 pub(crate) use ranking::{bound_text, mean_micros, ranking_table};

@@ -29,6 +29,7 @@ use crate::rank::Ranking;
 use crate::record::Run;
 
 pub(crate) use agreement::svg;
+pub(crate) use hazards::hazards_page;
 pub(crate) use page::page;
 
 /// A run with what was found in it.

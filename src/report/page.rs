@@ -21,6 +21,11 @@ pub(crate) fn page(subjects: &[Subject], modelled: Option<&Agreement>) -> String
         "{}: {}",
         subject.run.header.name, subject.run.header.question
     );
+    document(&title, body(subjects, subject, modelled))
+}
+
+/// A page with this in its body.
+pub(super) fn document(title: &str, body: Markup) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -32,7 +37,7 @@ pub(crate) fn page(subjects: &[Subject], modelled: Option<&Agreement>) -> String
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                (body(subjects, subject, modelled))
+                (body)
                 script { (PreEscaped(SCRIPT)) }
             }
         }

@@ -73,7 +73,7 @@ impl Act {
 }
 
 /// The memory that is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Room {
     /// An allocation, by its number; offsets are from its first byte.
     Global { region: usize },

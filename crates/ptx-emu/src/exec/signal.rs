@@ -49,6 +49,8 @@ pub(crate) enum Signal {
     Cluster { over: u64, step: Step },
     /// At an mbarrier.
     Mbarrier { at: SharedAt, over: u64, step: Step },
+    /// `setmaxnreg`
+    Registers,
     /// Nobody can go on, and this warp waits here.
     Stuck(Stuck),
 }

@@ -372,6 +372,7 @@ impl Cluster<'_> {
             )));
         }
         let start = self.env.registers_per_thread();
+        self.signal(w.origin(w.active), Signal::Registers);
         let cta = &mut self.ctas[w.cta as usize];
         if w.registers == 0 {
             w.registers = start;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::clock::Knowledge;
 use super::finding::{Hazard, Spot};
 use super::ledger::Ledger;
-use super::watcher::{Watcher, acquires, releases};
+use super::telling::{acquires, releases};
+use super::watcher::Watcher;
 use super::words::Side;
 use crate::exec::copy::{Origin, SharedAt};
 use crate::exec::door::{Act, Agent};
@@ -61,6 +62,15 @@ impl Watcher<'_> {
                 barrier.users.insert(warp, (now, from));
             }
         }
+        let step_now = (warp, self.ledger.warps[warp as usize].step);
+        if let Some(barrier) = self.ledger.barriers.get_mut(&key) {
+            match step {
+                Step::Expect { .. } => barrier.expecting = Some(from),
+                Step::Arrive { .. } if from.work == 0 => barrier.comes(over, Some(step_now)),
+                Step::Arrive { .. } | Step::Complete { .. } => barrier.comes(over, None),
+                _ => {}
+            }
+        }
         match step {
             Step::Complete { .. } if from.work != 0 => self.completes(from, at, over),
             Step::Arrive { order, .. } if from.work != 0 => {
@@ -88,13 +98,20 @@ impl Watcher<'_> {
         }
     }
 
-    /// Something about a barrier, with the place where it was initialised.
+    /// Something about a barrier, with the place where it was initialised; or, if it is about
+    /// bytes, where they were expected.
     fn at_barrier(&self, hazard: Hazard, from: Origin, at: SharedAt, detail: String) {
-        let here = Side::new(Agent::Thread, Act::Update, from);
+        let here = match from.work {
+            0 => Side::new(Agent::Thread, Act::Update, from),
+            _ => Side::new(Agent::BulkCopy, Act::Write, from),
+        };
         let barrier = self.ledger.barriers.get(&(at.cta, at.offset));
-        let made = barrier.map(|barrier| Side::new(Agent::Thread, Act::Write, barrier.made_at));
+        let there = barrier.map(|barrier| match (hazard, barrier.expecting) {
+            (Hazard::ExpectTx, Some(at)) => Side::new(Agent::Thread, Act::Update, at),
+            _ => Side::new(Agent::Thread, Act::Write, barrier.made_at),
+        });
         let sighting = Sighting {
-            there: made,
+            there,
             ..Sighting::one(hazard, here)
         };
         let spot = self.detector.shared_spot(at.cta, at.offset);
@@ -109,7 +126,8 @@ impl Watcher<'_> {
         };
         let (maker, step) = barrier.maker;
         let known = self.ledger.knowledge(self.ledger.actor(from));
-        let unaware = known.is_some_and(|known| known.own.generic.at(maker) < step);
+        let unaware =
+            known.is_some_and(|known| !known.hearsay && known.own.generic.at(maker) < step);
         let own = from.work == 0 && self.ledger.strand(from) == maker;
         let away = from.work != 0 || from.cta != barrier.made_at.cta;
         let unfenced = self.detector.strict && away && !barrier.fenced;
@@ -167,10 +185,8 @@ impl Watcher<'_> {
             && barrier == at
             && issued != over
         {
-            let here = Side::new(Agent::BulkCopy, Act::Write, from);
-            let place = self.detector.shared_spot(at.cta, at.offset);
             let detail = format!("issued in phase {issued}, signalled in phase {over}");
-            self.report(Sighting::one(Hazard::ExpectTx, here).at(Spot { detail, ..place }));
+            self.at_barrier(Hazard::ExpectTx, from, at, detail);
         }
     }
 
@@ -181,9 +197,9 @@ impl Watcher<'_> {
         let Some(barrier) = self.ledger.barriers.get(&key) else {
             return;
         };
-        let known = &self.ledger.warps[warp as usize].known.own.generic;
-        let before = known.at(barrier.strand);
-        if parity && over as u32 >= before + 2 {
+        let known = &self.ledger.warps[warp as usize].known;
+        let before = barrier.known_over(&known.own.generic, over);
+        if parity && over >= before + 2 && !known.hearsay {
             let detail = format!("phase {over} is over, and {before} when it last looked");
             self.at_barrier(Hazard::ParityLap, from, at, detail);
         }
@@ -198,10 +214,10 @@ impl Watcher<'_> {
             return;
         };
         let warp = self.ledger.strand(from);
-        let known = &self.ledger.warps[warp as usize].known.own.generic;
-        let users = old.users.iter();
+        let known = &self.ledger.warps[warp as usize].known;
+        let users = old.users.iter().filter(|_| !known.hearsay);
         let using = users
-            .filter(|(user, (step, _))| **user != warp && known.at(**user) < *step)
+            .filter(|(user, (step, _))| **user != warp && known.own.generic.at(**user) < *step)
             .min_by_key(|(user, _)| **user);
         if let Some((_, (_, user))) = using {
             let here = Side::new(Agent::Thread, Act::Write, from);
@@ -263,7 +279,14 @@ impl Watcher<'_> {
                     detail: format!("setmaxnreg.inc to {count} of every thread, {free} are free"),
                     ..Spot::default()
                 };
-                let sighting = Sighting::one(Hazard::RegisterBudget, here);
+                // Whoever has had his share already, at another instruction.
+                let others = self.ledger.rationed.values();
+                let mut others =
+                    others.filter(|other| other.cta == from.cta && other.pc != from.pc);
+                let sighting = Sighting {
+                    there: (others.next()).map(|at| Side::new(Agent::Thread, Act::Update, *at)),
+                    ..Sighting::one(Hazard::RegisterBudget, here)
+                };
                 self.report(sighting.at(spot));
             }
         }

@@ -55,12 +55,16 @@ impl View {
 pub(super) struct Knowledge {
     pub(super) own: View,
     pub(super) others: BTreeMap<u64, View>,
+    /// It has been told something through global memory by somebody who may know more than was
+    /// heard of him.
+    pub(super) hearsay: bool,
 }
 
 impl Knowledge {
     /// Learns what somebody of the same cluster knew.
     pub(super) fn join(&mut self, other: &Self) {
         self.own.join(&other.own);
+        self.hearsay |= other.hearsay;
         for (cluster, view) in &other.others {
             self.others.entry(*cluster).or_default().join(view);
         }

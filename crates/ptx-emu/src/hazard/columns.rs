@@ -4,14 +4,21 @@
 
 use super::Sighting;
 use super::finding::Hazard;
+use super::judge::{asked_once, judge};
 use super::shadow::{Actor, Met, Trace, WHOLE};
-use super::watcher::{Watcher, asked_once, judge};
+use super::watcher::{Remembered, Watcher};
 use super::words::Side;
 use crate::exec::door::{Act, Bytes, Visit};
 
 /// Pieces of a column that are told apart.
 const BLOCKS: u32 = 8;
-const LANES: u32 = 128 / BLOCKS;
+pub(super) const LANES: u32 = 128 / BLOCKS;
+
+/// The pieces of a column that some lanes lie in, a bit each.
+pub(super) fn blocks_of(lanes: u128) -> u8 {
+    let any = |block: u32| u8::from(lanes >> (block * LANES) & 0xffff != 0) << block;
+    (0..BLOCKS).map(any).sum()
+}
 
 impl Watcher<'_> {
     pub(super) fn hear_tensor(&mut self, visit: &Visit<'_>, cta: u32) {
@@ -23,7 +30,16 @@ impl Watcher<'_> {
         else {
             return;
         };
-        let ledger = &self.ledger;
+        let Self {
+            detector,
+            ledger,
+            memory,
+            ..
+        } = self;
+        let shadow = match memory {
+            Remembered::Users(_, tensor) => &mut tensor[cta as usize],
+            Remembered::Filled(_) => return self.glance_at_tensor(visit, cta),
+        };
         let issuer = ledger.actor(visit.from);
         let Some(known) = ledger.knowledge(issuer).cloned() else {
             return;
@@ -37,7 +53,7 @@ impl Watcher<'_> {
             }
             (Actor::Work(_), _) => (issuer, 0),
         };
-        let strict = self.detector.strict;
+        let strict = detector.strict;
         let judged = |old: &Trace, write: bool| match (old.actor, actor) {
             (old, new) if old == new => true,
             (Actor::Work(old), Actor::Work(new)) if ledger.queued_before(old, new) => true,
@@ -55,11 +71,11 @@ impl Watcher<'_> {
             }
         };
         let over = asked_once(judged);
-        let shadow = &mut self.tensor[cta as usize];
+        let blocks = blocks_of(lanes);
         let mut met: Option<(Met, u32, u32)> = None;
         for column in first..first + count {
             for block in 0..BLOCKS {
-                if lanes >> (block * LANES) & 0xffff == 0 {
+                if blocks >> block & 1 == 0 {
                     continue;
                 }
                 let word = column * BLOCKS + block;
@@ -88,7 +104,7 @@ impl Watcher<'_> {
             return;
         };
         let here = Side::new(visit.agent, visit.act, visit.from);
-        let spot = self.detector.tensor_spot(cta, column, lane);
+        let spot = detector.tensor_spot(cta, column, lane);
         let sighting = match met {
             Met::Nothing => Some(Sighting::one(Hazard::UninitialisedTensor, here)),
             met => judge(ledger, met, here, |old, wrote| {
@@ -99,12 +115,17 @@ impl Watcher<'_> {
             }),
         };
         if let Some(sighting) = sighting {
-            self.report(sighting.at(spot));
+            detector.report(ledger.cluster, sighting.at(spot));
         }
     }
 
     /// Columns that were allocated hold nothing.
     pub(super) fn allocates(&mut self, cta: u32, first: u32, columns: u32) {
-        self.tensor[cta as usize].forget(first * BLOCKS..(first + columns) * BLOCKS);
+        match &mut self.memory {
+            Remembered::Users(_, tensor) => {
+                tensor[cta as usize].forget(first * BLOCKS..(first + columns) * BLOCKS);
+            }
+            Remembered::Filled(filled) => filled[cta as usize].allocate(first, columns),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What orders the accesses of a cluster: its warps, the work they gave away, and barriers.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::clock::{Clock, Knowledge};
@@ -141,6 +141,39 @@ pub(super) struct Barrier {
     pub(super) meeting: Meeting,
     /// The last step of each warp that used it.
     pub(super) users: HashMap<u32, (u32, Origin)>,
+    /// Where bytes were last expected.
+    pub(super) expecting: Option<Origin>,
+    /// By whom each of the last phases was ended, and in which step; nobody's step where bytes did.
+    ended: VecDeque<(u64, Option<(u32, u32)>)>,
+}
+
+/// Phases of which it is remembered who ended them.
+const PHASES: usize = 8;
+
+impl Barrier {
+    /// Somebody comes to a phase; who comes last has ended it.
+    pub(super) fn comes(&mut self, over: u64, who: Option<(u32, u32)>) {
+        match self.ended.back_mut() {
+            Some(last) if last.0 == over => last.1 = who,
+            _ => {
+                self.ended.push_back((over, who));
+                if self.ended.len() > PHASES {
+                    self.ended.pop_front();
+                }
+            }
+        }
+    }
+
+    /// How many phases are over as far as somebody knows: he waited for one, or knows what its
+    /// last arrival did.
+    pub(super) fn known_over(&self, known: &Clock, over: u64) -> u64 {
+        let ended = self.ended.iter().filter(|(phase, _)| *phase < over);
+        let seen = ended.filter_map(|(phase, who)| {
+            let (strand, step) = (*who)?;
+            (known.at(strand) >= step).then_some(phase + 1)
+        });
+        seen.max().unwrap_or(0).max(known.at(self.strand).into())
+    }
 }
 
 /// All of a cluster.
@@ -154,6 +187,8 @@ pub(super) struct Ledger {
     pub(super) all: Meeting,
     pub(super) barriers: HashMap<(u32, u32), Barrier>,
     next_strand: u32,
+    /// Where each warp last asked for registers or gave some back.
+    pub(super) rationed: BTreeMap<u32, Origin>,
     /// What the four warps of a product knew when each of them issued it.
     products: HashMap<(u32, u64), (Knowledge, u32)>,
     /// Which product a work is.
@@ -173,6 +208,7 @@ impl Ledger {
             all: Meeting::default(),
             barriers: HashMap::new(),
             next_strand: strands.first_barrier(),
+            rationed: BTreeMap::new(),
             products: HashMap::new(),
             product_of: HashMap::new(),
         };
@@ -406,6 +442,8 @@ impl Ledger {
             fenced: false,
             meeting: Meeting::default(),
             users: HashMap::new(),
+            expecting: None,
+            ended: VecDeque::new(),
         };
         let key = (at.cta, at.offset);
         self.barriers.insert(key, barrier);

@@ -13,14 +13,20 @@
 //! Registers are judged without running anything, when a kernel is lowered
 //! (`lower::registers`).
 
+mod allocations;
 mod barriers;
 mod clock;
 mod columns;
+mod filled;
 mod finding;
 mod global;
+mod judge;
 mod ledger;
+mod pieces;
 mod shadow;
+mod shared;
 mod strands;
+mod telling;
 mod tensors;
 mod wake;
 mod watcher;
@@ -55,7 +61,8 @@ pub(crate) use words::Side;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Sanitize {
-    /// Clusters that are listened to, evenly spread; `None` for all.
+    /// Clusters whose every access is remembered, evenly spread; `None` for all. The others are
+    /// held to their barriers and tensors, and may read nothing that nobody wrote.
     pub clusters: Option<u64>,
     /// Also what hardware forgives: see [`Hazard`].
     pub strict: bool,
@@ -85,7 +92,7 @@ impl Default for Sanitize {
 pub struct Findings {
     /// One for each kind and pair of places, in the order of the source.
     pub all: Vec<Finding>,
-    /// Clusters that were listened to.
+    /// Clusters whose every access was remembered.
     pub clusters: u64,
     /// Bytes of global memory that were not watched for want of memory.
     pub unwatched: u64,
@@ -143,9 +150,9 @@ pub(crate) struct Detector<'l> {
     strict: bool,
     /// Readers wait for what they load from tensor memory by themselves.
     scoreboard: bool,
-    /// Every so many clusters one is listened to.
+    /// Every so many clusters all accesses of one are remembered.
     stride: u64,
-    /// One that is not heard may pass on what one knows to another.
+    /// One of the others may pass on what one knows to another.
     gaps: bool,
     heard: AtomicU64,
     global: Mutex<Global>,
@@ -354,6 +361,6 @@ impl Listener for Detector<'_> {
     fn attend(&self, cluster: u64) -> Option<Box<dyn Ear + '_>> {
         let wanted = cluster.is_multiple_of(self.stride);
         self.heard.fetch_add(wanted.into(), Ordering::Relaxed);
-        wanted.then(|| Box::new(Watcher::new(self, cluster)) as Box<dyn Ear + '_>)
+        Some(Box::new(Watcher::new(self, cluster, wanted)))
     }
 }

@@ -106,6 +106,10 @@ pub(super) fn advice(
             "the registers of the CTA do not suffice for it",
             "setmaxnreg.dec in other warps first; all together no more than the kernel is launched with",
         ),
+        Hazard::BarrierCount if space == "barrier" => (
+            "not all threads that it counts have come",
+            "as many threads as bar.sync names (or all of the CTA) must come to it; see what holds the others",
+        ),
         Hazard::BarrierCount => (
             "the arrivals of a phase are not those it was initialised for",
             "mbarrier.init with the number of arrivals of a phase",

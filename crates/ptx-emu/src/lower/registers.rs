@@ -278,7 +278,7 @@ impl State {
                 } else {
                     slots(product.d)
                 };
-                self.product(pc, reads.iter().chain(fragments), found);
+                self.product(program, pc, reads.iter().chain(fragments), found);
                 self.hold(slots(product.d), Held::by(pc));
                 let fragment = Held {
                     fragment: true,
@@ -332,19 +332,22 @@ impl State {
     /// A product that takes the values of these registers.
     fn product<'s>(
         &self,
+        program: &Program,
         pc: Pc,
-        mut reads: impl Iterator<Item = &'s Slot>,
+        reads: impl Iterator<Item = &'s Slot> + Clone,
         found: &mut BTreeSet<RegisterHazard>,
     ) {
-        let changed = reads.find_map(|slot| match slot {
-            Slot::W32(r) => self.unfenced.get(&r.0),
+        let registers = reads.filter_map(|slot| match slot {
+            Slot::W32(r) => Some(r.0),
             _ => None,
         });
+        let changed = registers.clone().find_map(|r| self.unfenced.get(&r));
         if self.no_fence || changed.is_some() {
+            let written = || last_write(program, pc, registers.collect());
             found.insert(RegisterHazard {
                 trouble: RegisterTrouble::Unfenced,
                 at: pc,
-                other: changed.copied(),
+                other: changed.copied().or_else(written),
             });
         }
     }
@@ -356,6 +359,37 @@ impl State {
             }
         }
     }
+}
+
+/// The last instruction before another, as the text has them, that gives one of some registers its
+/// value. Copies are followed to what they copy; what a compiler put in has no line of its own.
+fn last_write(program: &Program, before: Pc, mut registers: BTreeSet<u32>) -> Option<Pc> {
+    let mut nearest = None;
+    for pc in (0..before).rev() {
+        let inst = &program.insts[pc as usize];
+        let mut writes = false;
+        inst.op
+            .registers(&program.slot_pool, &mut |role, register| {
+                if let Register::W32(r) = register {
+                    writes |= role.writes() && registers.contains(&r.0);
+                }
+            });
+        // Products take turns with their own accumulators.
+        if !writes || matches!(inst.op, Op::Wgmma(_)) {
+            continue;
+        }
+        nearest.get_or_insert(pc);
+        let frame = program.locs[inst.loc as usize].frames.first();
+        let named = frame.is_none_or(|frame| frame.line > 0);
+        match inst.op {
+            Op::Mov32 { a, .. } if a.0 < SURVEY_CONSTANTS => {
+                registers.insert(a.0);
+            }
+            _ if named => return Some(pc),
+            _ => {}
+        }
+    }
+    nearest
 }
 
 impl Held {

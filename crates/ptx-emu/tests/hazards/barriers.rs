@@ -73,9 +73,8 @@ fn a_barrier_expects_more_bytes_than_come() {
     let found = Planted::new(
         Hazard::ExpectTx,
         "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
-         mbarrier.init.shared.b64 [%r5], 1; //there
-         fence.mbarrier_init.release.cluster;
-         mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r5], <<512||768>>;
+         mbarrier.init.shared.b64 [%r5], 1; fence.mbarrier_init.release.cluster;
+         mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r5], <<512||768>>; //there
          cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd8], 512, [%r5];
          READY: bar.sync 0;
          WAIT:
@@ -93,7 +92,7 @@ fn a_copy_is_counted_in_the_wrong_phase() {
         Hazard::ExpectTx,
         "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
          mbarrier.init.shared.b64 [%r5], 1; fence.mbarrier_init.release.cluster;
-         mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r5], <<1024||512>>;
+         mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r5], <<1024||512>>; //there
          cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd8], 512, [%r5]; \
          cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4+512], [%rd8+512], 512, [%r5]; //here
          READY: bar.sync 0;
@@ -120,6 +119,23 @@ fn a_parity_is_lapped() {
          @!%p2 bra WAIT;",
     )
     .check();
+}
+
+#[test]
+fn a_parity_is_known_where_the_last_arrival_is() {
+    // The barrier of the CTA tells all that the second phase is over, though nobody waited for it.
+    let body = "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [%r5], 1; fence.mbarrier_init.release.cluster;
+         mbarrier.arrive.shared.b64 %rd5, [%r5]; mbarrier.arrive.shared.b64 %rd5, [%r5];
+         <<||bra READY; LATE:>> mbarrier.arrive.shared.b64 %rd5, [%r5]; <<||bra LATER;>>
+         READY: bar.sync 0; <<||@!%p1 bra LATE; LATER: nanosleep.u32 100000;>>
+         WAIT:
+         mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 0; @!%p2 bra WAIT;";
+    let known = Planted::new(Hazard::ParityLap, body);
+    for (seed, correct) in (0..4).flat_map(|seed| [(seed, true), (seed, false)]) {
+        let (found, _) = known.run(correct, seed);
+        assert!(found.all.is_empty(), "{correct}: {:#?}", found.all);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod barriers;
 mod columns;
+mod everywhere;
 mod memory;
 mod products;
 mod threads;

@@ -31,6 +31,25 @@ fn a_tensor_is_left_within_its_allocation() {
         ..whole
     }
     .check();
+    // Also where nobody's accesses are remembered but the first CTA's.
+    let only_last = Planted {
+        sanitize: Sanitize {
+            clusters: Some(1),
+            ..sanitize(input)
+        },
+        ..Planted::new(
+            Hazard::OutsideTensor,
+            "mov.u32 %r6, %ctaid.x; mul.lo.u32 %r7, %r6, <<64||128>>; cvt.u64.u32 %rd4, %r7;
+             add.s64 %rd4, %rd4, %rd8; add.s64 %rd4, %rd4, %rd2;
+             ld.global.u32 %r7, [%rd4]; //here
+             mad.lo.u32 %r8, %r6, 128, %r1; mul.wide.u32 %rd4, %r8, 4; add.s64 %rd4, %rd4, %rd1;
+             st.global.u32 [%rd4], %r7;",
+        )
+    };
+    let last = only_last
+        .on(Launch::new("k").grid([3, 1, 1]).block([128, 1, 1]))
+        .check();
+    assert_eq!(last.here.place.cta, [2, 0, 0]);
     assert_eq!(found.at.name, "b1");
     assert_eq!(found.at.offset, 640);
     assert_eq!(found.at.address, Some(input + 640));

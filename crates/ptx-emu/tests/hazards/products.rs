@@ -46,6 +46,19 @@ fn an_accumulator_is_changed_without_a_fence() {
 }
 
 #[test]
+fn accumulators_are_cleared_and_there_is_no_fence_at_all() {
+    let body = format!(
+        "TILE {PLAIN} mov.f32 %f0, 0f00000000; mov.f32 %f2, %f0; mov.f32 %f3, %f0;
+         mov.f32 %f1, 0f00000000; //there
+         <<wgmma.fence.sync.aligned;>>
+         WGMMA 1, 1, 1, 0, 0; //here
+         wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+         cvt.rzi.u32.f32 %r7, %f3; st.global.u32 [%rd3], %r7;"
+    );
+    Planted::new(Hazard::WgmmaFence, product(&body)).check();
+}
+
+#[test]
 fn a_tile_is_filled_again_while_it_is_read() {
     let body = format!(
         "TILE {PLAIN} wgmma.fence.sync.aligned;
@@ -89,7 +102,8 @@ fn a_warp_takes_registers_that_nobody_gives_back() {
     let found = Planted::new(
         Hazard::RegisterBudget,
         "setp.ge.u32 %p1, %r1, 128; @%p1 bra MORE;
-         <<setmaxnreg.dec.sync.aligned.u32 24;>> bra END;
+         setmaxnreg.dec.sync.aligned.u32 <<24||96>>; //there
+         bra END;
          MORE:
          setmaxnreg.inc.sync.aligned.u32 232; //here
          END: bar.sync 0;",

@@ -1,0 +1,169 @@
+//! Global memory: who meets whom there, and who leaves the tensors.
+
+use super::Sighting;
+use super::finding::Hazard;
+use super::global;
+use super::ledger::by_async_proxy;
+use super::pieces::{each_word, pieces};
+use super::telling::strength;
+use super::watcher::{Remembered, Watcher};
+use super::words::{self, Side};
+use crate::exec::copy::Origin;
+use crate::exec::door::{Act, Agent, Visit};
+
+impl Watcher<'_> {
+    pub(super) fn hear_global(&mut self, visit: &Visit<'_>, region: usize) {
+        let unknown = matches!(self.memory, Remembered::Filled(_));
+        if unknown || visit.agent == Agent::MapFetch || visit.agent == Agent::Host {
+            return;
+        }
+        let Some((strand, number)) = self.ledger.global_ticket(self.ledger.actor(visit.from))
+        else {
+            // A load that is known by a barrier's phase: only what it meets is of interest.
+            self.touch_global(visit, region, (u32::MAX, 0), false);
+            return;
+        };
+        let kept = visit.from.work == 0;
+        self.touch_global(visit, region, (strand, number), kept);
+    }
+
+    /// Whether an access keeps within the tensors of its allocation.
+    pub(super) fn within_tensors(&self, visit: &Visit<'_>, region: usize) {
+        let tensors = &self.detector.tensors;
+        if tensors.contain(region, visit.bytes) {
+            return;
+        }
+        let (mut first, mut lanes) = (None, 0);
+        pieces(visit, |at, len, lane| {
+            if let Some(outside) = tensors.outside(region, at, len) {
+                first.get_or_insert(outside);
+                lanes |= 1 << lane;
+            }
+        });
+        let Some(first) = first else { return };
+        let from = Origin {
+            lanes: visit.from.lanes & lanes,
+            ..visit.from
+        };
+        let here = Side::new(visit.agent, visit.act, from);
+        let sighting = Sighting::one(Hazard::OutsideTensor, here);
+        self.report(sighting.at(self.detector.global_spot(region, first)));
+    }
+
+    fn touch_global(
+        &mut self,
+        visit: &Visit<'_>,
+        region: usize,
+        (strand, number): (u32, u32),
+        kept: bool,
+    ) {
+        let ledger = &self.ledger;
+        let own = ledger.cluster;
+        let Some(known) = ledger.knowledge(ledger.actor(visit.from)).cloned() else {
+            return;
+        };
+        let (writes, strong) = (visit.act.writes(), strength(visit.order));
+        let proxied = by_async_proxy(visit.agent);
+        let reductions = |old: &global::Trace| {
+            visit.act == Act::Update && visit.agent != Agent::Thread && old.strength > 0
+        };
+        let near = |old: &global::Trace| match () {
+            () if u64::from(old.cluster) != own => 3,
+            () if u32::from(old.cta) != visit.from.cta => 2,
+            () => 1,
+        };
+        let over = |old: &global::Trace, write: bool| {
+            if known.hearsay && u64::from(old.cluster) != own {
+                return true;
+            }
+            if old.strength > 0 && strong > 0 {
+                return old.strength.min(strong) >= near(old);
+            }
+            if reductions(old) {
+                return true;
+            }
+            if (u64::from(old.cluster), old.strand) == (own, strand) {
+                return true;
+            }
+            let Some(view) = known.of(own, old.cluster.into()) else {
+                return false;
+            };
+            let clock = match proxied && write && old.generic {
+                true => &view.proxied[1],
+                false => &view.generic,
+            };
+            clock.at(old.strand) >= old.number
+        };
+        let mut new = global::Trace {
+            cluster: own as u32,
+            strand,
+            number,
+            pc: visit.from.pc,
+            cta: visit.from.cta as u8,
+            warp: visit.from.warp as u8,
+            lane: 0,
+            bytes: 0,
+            // Reductions of copies tell nobody anything, but do not race with each other.
+            strength: match (visit.act, visit.agent) {
+                (Act::Update, Agent::BulkCopy | Agent::LaneCopy) => 3,
+                _ => strong,
+            },
+            agent: words::number(visit.agent),
+            generic: !proxied,
+        };
+        let launch = self.ledger.strands.launch_before();
+        let after = self.detector.after.as_ref();
+        let after = after.filter(|_| known.own.generic.at(launch) == 0);
+        let (mut met, mut early) = (None, None);
+        let mut memory = self.detector.global();
+        memory.seen.insert(visit.from.pc);
+        pieces(visit, |first, len, lane| {
+            each_word(first, len, |word, bytes| {
+                (new.lane, new.bytes) = (lane, bytes);
+                let at = (region, word);
+                let what = memory.touch(at, new, writes, kept && visit.act != Act::Update, over);
+                if met.is_none() {
+                    met = what.map(|what| (what, word * 4));
+                }
+                if let (Some(wake), None) = (after, &early) {
+                    let old = wake.meets(at, bytes, writes);
+                    early = old.map(|old| (old, word * 4));
+                }
+            });
+        });
+        drop(memory);
+        if let Some((before, address)) = early {
+            let here = Side::new(visit.agent, visit.act, visit.from);
+            let sighting = Sighting {
+                before: Some(before),
+                ..Sighting::one(Hazard::DependentLaunch, here)
+            };
+            self.report(sighting.at(self.detector.global_spot(region, address)));
+        }
+        let Some((met, address)) = met else { return };
+        let here = Side::new(visit.agent, visit.act, visit.from);
+        let old = met.old;
+        let there = Side {
+            agent: words::agent(old.agent),
+            act: if met.wrote { Act::Write } else { Act::Read },
+            from: Origin {
+                cta: old.cta.into(),
+                warp: old.warp.into(),
+                lanes: 1 << old.lane,
+                pc: old.pc,
+                work: 0,
+            },
+            cluster: Some(old.cluster.into()),
+        };
+        let known_otherwise = known
+            .of(own, old.cluster.into())
+            .is_some_and(|view| view.generic.at(old.strand) >= old.number);
+        let hazard = match known_otherwise {
+            _ if old.strength > 0 && strong > 0 => Hazard::Scope,
+            true => Hazard::ProxyFence,
+            false => Hazard::Race,
+        };
+        let sighting = Sighting::two(hazard, here, there);
+        self.report(sighting.at(self.detector.global_spot(region, address)));
+    }
+}

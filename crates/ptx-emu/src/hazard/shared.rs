@@ -1,0 +1,122 @@
+//! Shared memory: who meets whom there.
+
+use super::Sighting;
+use super::finding::{Hazard, Spot};
+use super::judge::{asked_once, judge, side_of};
+use super::ledger::by_async_proxy;
+use super::pieces::{each_word, pieces};
+use super::shadow::{Actor, Met, Trace};
+use super::telling::strength;
+use super::watcher::{Remembered, Watcher};
+use super::words::Side;
+use crate::exec::door::{Act, Agent, Bytes, Visit};
+
+impl Watcher<'_> {
+    pub(super) fn hear_shared(&mut self, visit: &Visit<'_>, cta: u32) {
+        let Self {
+            detector,
+            ledger,
+            memory,
+            ..
+        } = self;
+        let shadow = match memory {
+            Remembered::Users(shared, _) => &mut shared[cta as usize],
+            Remembered::Filled(_) => return self.glance_at_shared(visit, cta),
+        };
+        let actor = ledger.actor(visit.from);
+        let Some(known) = ledger.knowledge(actor).cloned() else {
+            return;
+        };
+        let step = match actor {
+            Actor::Warp(warp) => ledger.warps[warp as usize].step,
+            Actor::Work(_) => 0,
+        };
+        let (writes, strong) = (visit.act.writes(), strength(visit.order));
+        let proxied = by_async_proxy(visit.agent);
+        // How far two must reach to meet: within a CTA, or within the cluster.
+        let near = |old: &Trace| match old.actor {
+            Actor::Warp(warp) if ledger.strands.place(warp).0 == visit.from.cta => 1,
+            _ => 2,
+        };
+        let judged = |old: &Trace, write: bool| {
+            // Those that tell each other something do not race, if they reach each other.
+            if old.strength > 0 && strong > 0 {
+                return old.strength.min(strong) >= near(old);
+            }
+            if old.actor == actor {
+                return true;
+            }
+            match old.actor {
+                Actor::Warp(warp) if proxied && write => known.own.proxied[0].at(warp) >= old.step,
+                _ => ledger.over(&known.own.generic, old, write, cta),
+            }
+        };
+        let over = asked_once(judged);
+        let mut met: Option<(Met, u64)> = None;
+        let (mut lost, mut kept) = (None, false);
+        pieces(visit, |first, len, lane| {
+            each_word(first, len, |word, bytes| {
+                let new = Trace {
+                    actor,
+                    step,
+                    pc: visit.from.pc,
+                    lane: if writes { lane } else { 0 },
+                    bytes,
+                    strength: strong,
+                };
+                let word = word as u32;
+                let what = if writes {
+                    let written = shadow.write(word, new, &over);
+                    match written.lost {
+                        Some(old) => lost = Some((old, word)),
+                        None => kept = true,
+                    }
+                    written.met
+                } else {
+                    shadow.read(word, new, &over)
+                };
+                if met.is_none() {
+                    met = what.map(|what| (what, u64::from(word) * 4));
+                }
+            });
+        });
+        let here = Side::new(visit.agent, visit.act, visit.from);
+        let place = |address: u64| detector.shared_spot(cta, address as u32);
+        if let Some((met, address)) = met {
+            let sighting = judge(ledger, met, here, |old, wrote| match () {
+                () if old.strength > 0 && strong > 0 => Hazard::Scope,
+                () if ledger.over(&known.own.generic, old, wrote, cta) => Hazard::ProxyFence,
+                () => Hazard::Race,
+            });
+            if let Some(sighting) = sighting.filter(|s| detector.reports(s.hazard, visit.agent)) {
+                detector.report(ledger.cluster, sighting.at(place(address)));
+            }
+        }
+        if let (Some((old, word)), false, Agent::BulkCopy, Act::Write) =
+            (lost, kept, visit.agent, visit.act)
+            && let Some(there) = side_of(ledger, &old, true)
+        {
+            let sighting = Sighting::two(Hazard::Overwritten, here, there);
+            detector.report(ledger.cluster, sighting.at(place(u64::from(word) * 4)));
+        }
+    }
+
+    /// Strictly, a tile begins where its swizzle's pattern does, or its descriptor says where.
+    pub(super) fn aligned_tile(&self, visit: &Visit<'_>, cta: u32) {
+        let Bytes::Tile { matrix, .. } = visit.bytes else {
+            return;
+        };
+        let rows = matrix.swizzle.span() / 16 - 1;
+        if self.detector.strict && (matrix.start >> 7 ^ matrix.base_offset) & rows != 0 {
+            let here = Side::new(visit.agent, visit.act, visit.from);
+            let detail = format!(
+                "the pattern repeats every {} bytes; base offset {}",
+                128 * (rows + 1),
+                matrix.base_offset
+            );
+            let spot = self.detector.shared_spot(cta, matrix.start);
+            let sighting = Sighting::one(Hazard::MisalignedAtom, here);
+            self.report(sighting.at(Spot { detail, ..spot }));
+        }
+    }
+}
