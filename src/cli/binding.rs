@@ -55,7 +55,10 @@ fn headline(shape: &str, whole: Micros, savings: &[Saving]) -> String {
         let word = cause_word(most.cause);
         format!(", bound by {word}: {share} of the way to its end")
     });
-    format!("On {shape} it takes {whole} µs (modelled){binds}. If one thing cost nothing:")
+    format!(
+        "On {shape} it takes {whole} µs (modelled, on operands that are zero){binds}. If one thing \
+         cost nothing:"
+    )
 }
 
 /// The way goes through whoever the last warp had to wait for; two things at

@@ -6,7 +6,7 @@ use crate::backend::emu::map_refusal;
 use crate::catalog::Catalog;
 use crate::compile::geometry;
 use crate::diagnostic::{CommandError, nearest};
-use crate::domain::{Bytes, ContenderId, Device, Exit, Status};
+use crate::domain::{Bytes, ContenderId, Device, Exit, Status, counted};
 use crate::plan::{Cell, Machine, Plan, Work};
 use crate::present::{Align, Column, Grid, Style};
 use crate::record::schema::Build;
@@ -290,10 +290,10 @@ pub(super) fn summarise(plan: &Plan, device: &Device, style: &Style) {
     let round = &plan.round;
     say!("{}", style.titled(&round.name, &round.question));
     let size = format!(
-        "{} contenders × {} shapes, {} images to compile, baseline {}, for {}",
-        plan.contenders.len(),
-        plan.shapes.len(),
-        plan.builds.len(),
+        "{} × {}, {} to compile, baseline {}, for {}",
+        counted(plan.contenders.len(), "contender"),
+        counted(plan.shapes.len(), "shape"),
+        counted(plan.builds.len(), "image"),
         plan.baseline,
         device.name
     );

@@ -95,7 +95,8 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
         say!("\n{missing} shapes are left out: one of the two is not valid there.");
     }
     print_counters(sides, &comparison, style);
-    say!("\n{}", can_tell(&run, &ranking));
+    let told = [can_tell(&ranking), run.path.display().to_string()];
+    say!("\n{}", style.joined(&told, 0));
     if let Some(lacks) = present::lacks(&run, &ranking) {
         say!(
             "{}",
@@ -161,15 +162,15 @@ fn print_counters(sides: [Side; 2], comparison: &Comparison, style: &Style) {
     }
 }
 
-fn can_tell(run: &Run, ranking: &Ranking) -> String {
-    match &ranking.detectable {
-        Some(d) => format!(
-            "This run can tell differences of {} or more apart.  {}",
-            present::percent(d.effect),
-            run.path.display()
-        ),
-        None => run.path.display().to_string(),
-    }
+fn can_tell(ranking: &Ranking) -> String {
+    let told = |effect| {
+        let effect = present::percent(effect);
+        format!("This run can tell differences of {effect} or more apart.")
+    };
+    ranking
+        .detectable
+        .as_ref()
+        .map_or(String::new(), |d| told(d.effect))
 }
 
 fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, CommandError> {
@@ -210,8 +211,9 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
     let written = args.exports.write(&document);
     for (name, run) in [("A", &a), ("B", &b)] {
         let card = run.header.device.uuid.as_deref();
-        let card = card.map_or(String::new(), |uuid| format!("  {uuid}"));
-        say!("{name}  {}  {}{card}", run.path.display(), describe(run));
+        let parts = [run.path.display().to_string(), describe(run)];
+        let parts: Vec<String> = parts.into_iter().chain(card.map(str::to_owned)).collect();
+        say!("{name}  {}", style.joined(&parts, 3));
         let foreign = || {
             Some(present::foreign(
                 run.tool.as_ref()?,

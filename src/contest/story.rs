@@ -146,7 +146,10 @@ pub(crate) fn dispatch_note(dispatch: &Dispatch, style: &Style) -> String {
         .map(|c| format!("{} on {}", c.contender, c.shape.name))
         .collect();
     let text = match switched.is_empty() {
-        true => format!("{} is the best choice on every shape.", dispatch.single),
+        true => format!(
+            "Nobody is surely faster than {} on any shape.",
+            dispatch.single
+        ),
         false => format!(
             "Choosing per shape would be {} over {} alone: {}.",
             speedup(dispatch.gap),

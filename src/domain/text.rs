@@ -37,6 +37,14 @@ pub(crate) fn printable_line(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', " ")
 }
 
+/// `1 shape`, `2 shapes`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        n => format!("{n} {noun}s"),
+    }
+}
+
 /// As one word of a shell: commands that are printed can be pasted.
 pub(crate) fn typed(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref().to_string_lossy();

@@ -1,5 +1,5 @@
 use super::{Align, Column, Grid, Style};
-use crate::domain::{Access, Status};
+use crate::domain::{Access, Status, counted};
 use crate::sanitize::{Examined, Found, found, surprises};
 
 /// Who is right by luck, and why: a row for each cell, then every hazard once.
@@ -119,11 +119,4 @@ pub(crate) fn hazards_summary(examined: &[Examined], hazards: usize, schedules: 
         text.push_str(&format!("\n{contender} was not expected to: {what}"));
     }
     text
-}
-
-fn counted(number: usize, noun: &str) -> String {
-    match number {
-        1 => format!("1 {noun}"),
-        n => format!("{n} {noun}s"),
-    }
 }

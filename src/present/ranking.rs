@@ -1,6 +1,6 @@
 use super::{Align, Column, Grid, Style, interval, model_error, percent, speedup};
 use crate::claims::{self, ClaimVerdict};
-use crate::domain::{Micros, Status, Timing};
+use crate::domain::{Micros, Status, Timing, counted};
 use crate::rank::{Kind, Ranking, Row};
 use crate::record::Run;
 
@@ -112,13 +112,9 @@ fn speedup_text(ranking: &Ranking, row: &Row) -> String {
         .map_or(String::new(), |i| interval(&i));
     let ranked = row.place.is_some() || row.kind == Kind::Yardstick;
     match (text.is_empty(), ranked) {
-        (false, false) => format!("{text} on {}", shapes(row.valid_shapes)),
+        (false, false) => format!("{text} on {}", counted(row.valid_shapes, "shape")),
         _ => text,
     }
-}
-
-fn shapes(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "shape" } else { "shapes" })
 }
 
 fn claim_text(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> String {

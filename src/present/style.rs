@@ -66,6 +66,26 @@ impl Style {
         folded.replacen(name, &format!("{} ", self.bold(name)), 1)
     }
 
+    /// Parts that belong together, two spaces apart, on as few lines as hold
+    /// them whole; those after the first line are indented.
+    pub(crate) fn joined(&self, parts: &[String], indent: usize) -> String {
+        let room = self.narrower(indent);
+        let mut lines: Vec<String> = Vec::new();
+        for part in parts.iter().filter(|part| !part.is_empty()) {
+            let part = room.fold(part, 2);
+            let length = |text: &str| text.chars().count();
+            match lines.last_mut() {
+                Some(line) if length(line) + 2 + length(&part) <= room.width => {
+                    line.push_str("  ");
+                    line.push_str(&part);
+                }
+                _ => lines.push(part),
+            }
+        }
+        let text = lines.join("\n");
+        text.replace('\n', &format!("\n{}", " ".repeat(indent)))
+    }
+
     /// Folds plain text into lines of the style's width, those after the first
     /// indented.
     pub(crate) fn fold(&self, text: &str, indent: usize) -> String {

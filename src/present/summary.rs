@@ -1,6 +1,6 @@
 use super::{Style, belief, counters_of_run, failures, interval, matrix, percent, ranking_table};
 use crate::claims;
-use crate::domain::{Status, Timing, typed};
+use crate::domain::{Status, Timing, counted, typed};
 use crate::rank::{Kind, Ranking};
 use crate::record::{Run, printable};
 use crate::speech::{self, Level};
@@ -33,17 +33,9 @@ fn summary_of(run: &Run, ranking: &Ranking, counters: bool, style: &Style) -> St
 pub(crate) fn headline(run: &Run, style: &Style) -> String {
     let header = &run.header;
     let folded = style.titled(&header.name, &header.question);
-    let count = header.contenders.len();
-    let contenders = if count == 1 {
-        "contender"
-    } else {
-        "contenders"
-    };
-    let shapes = match header.shapes.len() {
-        1 => "1 shape".to_owned(),
-        n => format!("{n} shapes"),
-    };
-    let what = format!("{count} {contenders} × {shapes} {}", place(run));
+    let contenders = counted(header.contenders.len(), "contender");
+    let shapes = counted(header.shapes.len(), "shape");
+    let what = format!("{contenders} × {shapes} {}", place(run));
     let mut text = format!("{folded}\n{}", style.fold(&what, 2));
     for sentence in belief(run).into_iter().chain(unvalidated(run)) {
         text.push_str(&format!("\n{}", style.fold(&sentence, 2)));
@@ -213,12 +205,7 @@ fn ending(run: &Run, ranking: &Ranking, style: &Style) -> String {
         }
     };
     let path = printable(&run.path.display().to_string());
-    let one_line = format!("{can_tell}  {path}").trim_start().to_owned();
-    let mut text = if can_tell.is_empty() || one_line.chars().count() <= style.width {
-        one_line
-    } else {
-        format!("{}\n{path}", style.fold(&can_tell, 2))
-    };
+    let mut text = style.joined(&[can_tell, path], 0);
     if let Some(open) = open {
         text.push_str(&format!("\n{}", style.doubtful(style.fold(open, 2))));
     }

@@ -115,7 +115,7 @@ fn choice(subject: &Subject) -> Markup {
     html! {
         h3 { "Choosing per shape" }
         @if !switches {
-            p { (table.single) " is the best choice on every shape; choosing per shape would gain nothing that can be told." }
+            p { "Nobody is surely faster than " (table.single) " on any shape: choosing per shape would gain nothing that can be told." }
         } @else {
             p { "Calling the best contender of each shape would be " strong { (speedup(table.gap)) } " over " (table.single) " everywhere." }
             div.scroll { table {

@@ -1,6 +1,6 @@
 use super::Subject;
 use crate::claims::ClaimVerdict;
-use crate::domain::{Status, Timing};
+use crate::domain::{Status, Timing, counted};
 use crate::present::{self, belief, interval, percent};
 use crate::rank::{Kind, describe};
 
@@ -8,10 +8,10 @@ use crate::rank::{Kind, describe};
 pub(super) fn place(subject: &Subject) -> String {
     let header = &subject.run.header;
     format!(
-        "{} · {} contenders × {} shapes on {} · {} · {}",
+        "{} · {} × {} on {} · {} · {}",
         header.name,
-        header.contenders.len(),
-        header.shapes.len(),
+        counted(header.contenders.len(), "contender"),
+        counted(header.shapes.len(), "shape"),
         describe(&subject.run),
         header.started,
         subject.file()

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::domain::{Timing, typed};
+use crate::domain::{Timing, counted, typed};
 use crate::plan::Plan;
 use crate::record::schema::DeviceRecord;
 use crate::speech::{Level, can_draw, level};
@@ -53,8 +53,8 @@ impl Progress {
         inform!(
             "{}: {} × {} on {place}{cards}",
             round.name,
-            count(plan.contenders.len(), "contender"),
-            count(plan.shapes.len(), "shape"),
+            counted(plan.contenders.len(), "contender"),
+            counted(plan.shapes.len(), "shape"),
         );
     }
 
@@ -215,13 +215,6 @@ impl Bar<'_> {
         if let Ok(mut done) = self.progress.done.lock() {
             done.push(format!("{} {words}", self.name));
         }
-    }
-}
-
-fn count(number: usize, noun: &str) -> String {
-    match number {
-        1 => format!("1 {noun}"),
-        n => format!("{n} {noun}s"),
     }
 }
 

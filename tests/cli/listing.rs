@@ -48,7 +48,7 @@ fn a_round_is_for_whatever_machine() {
         .map(|words| workspace.run(&words.split(' ').collect::<Vec<_>>()));
     assert_snapshot!(said.join("\n"));
     let said = workspace.run(&["check", "--no-compile", "--target", "b200", "round.toml"]);
-    assert!(said.contains("4 contenders × 1 shapes, 4 images"), "{said}");
+    assert!(said.contains("4 contenders × 1 shape, 4 images"), "{said}");
     assert!(!said.contains("left out"), "{said}");
     // Sources that `arch` and their folder say different things of.
     workspace.write("variants/sm_100a/pair.cu", VARIANT);
