@@ -37,11 +37,12 @@ pub(super) fn cases() -> Vec<Case> {
     ] {
         for unpack in ["", ".b8x16.b4x16_p64", ".b8x16.b6x16_p32"] {
             for swizzle in [0, 2] {
-                cases.push(copy(shape, unpack, swizzle));
+                cases.push(copy(shape, unpack, swizzle, 1));
             }
+            cases.push(copy(shape, unpack, 0, 2));
         }
     }
-    cases.push(shift());
+    cases.extend([shift(1), shift(2)]);
     cases
 }
 
@@ -99,11 +100,13 @@ fn put(shape: &str, times: u32, (each, wide): (u32, u32), packed: bool) -> Case 
     .case()
 }
 
-fn copy(shape: &str, unpack: &str, swizzle: u32) -> Case {
-    let form = format!("tcgen05.cp.cta_group::1.{shape}{unpack}");
+/// Each CTA of a pair copies from its own shared memory to its own tensor memory.
+fn copy(shape: &str, unpack: &str, swizzle: u32, ctas: u32) -> Case {
+    let form = format!("tcgen05.cp.cta_group::{ctas}.{shape}{unpack}");
     let tile = Tile::new(0, swizzle);
     Stage {
-        tile: (0..16384u32).map(|i| ((i * 37) >> 3) as u8).collect(),
+        tile: (0..16384 * ctas).map(|i| ((i * 37) >> 3) as u8).collect(),
+        ctas,
         filled: 16,
         columns: 16,
         issue: format!("{}{form} [%base+8], %l8;\n", tile.descriptor("%l8")),
@@ -112,11 +115,13 @@ fn copy(shape: &str, unpack: &str, swizzle: u32) -> Case {
     .case()
 }
 
-fn shift() -> Case {
-    let form = "tcgen05.shift.cta_group::1.down";
+fn shift(ctas: u32) -> Case {
+    let form = &*format!("tcgen05.shift.cta_group::{ctas}.down");
     Stage {
+        tile: vec![0; 16 * ctas as usize],
         filled: 16,
         columns: 16,
+        ctas,
         issue: format!("add.u32 %r20, %base, 0x200004;\n{form} [%r20];\n"),
         ..Stage::new(form.to_owned(), form)
     }

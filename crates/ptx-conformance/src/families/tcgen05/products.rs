@@ -19,8 +19,15 @@ struct Multiply {
     accumulate: bool,
     /// Further bits of the instruction descriptor.
     bits: u32,
-    /// Further operands.
+    /// Further modifiers, and operands behind the last.
+    words: &'static str,
     tail: &'static str,
+    /// `.ws`
+    stationary: bool,
+    /// A and B are MN-major.
+    transposed: bool,
+    /// Some lanes of D are left alone.
+    masked: bool,
     label: &'static str,
 }
 
@@ -35,7 +42,11 @@ const F16: Multiply = Multiply {
     scales: None,
     accumulate: true,
     bits: 0,
+    words: "",
     tail: "",
+    stationary: false,
+    transposed: false,
+    masked: false,
     label: "",
 };
 
@@ -163,27 +174,91 @@ pub(super) fn cases() -> Vec<Case> {
         label: "/scaled-d",
         ..F16
     });
-    for m in [128, 256] {
+    let mxf4 = Multiply {
+        kind: "mxf4",
+        types: (1, 1, 1),
+        scales: Some((".block32", [0, 0])),
+        ..NVFP4
+    };
+    for base in [F16, tf32, eight, int] {
+        for (m, n, a_in_tmem) in [(128, 64, false), (256, 64, false), (256, 32, true)] {
+            all.push(Multiply {
+                m,
+                n,
+                a_in_tmem,
+                ctas: 2,
+                ..base
+            });
+        }
+        for m in [32, 64, 128] {
+            all.push(Multiply {
+                m,
+                n: 64,
+                stationary: true,
+                ..base
+            });
+        }
+        for ctas in [1, 2] {
+            all.push(Multiply {
+                m: 128 * ctas,
+                n: 32,
+                ctas,
+                masked: true,
+                ..base
+            });
+        }
         all.push(Multiply {
-            m,
-            ctas: 2,
-            n: 64,
-            ..F16
+            a_in_tmem: true,
+            words: ".ashift",
+            ..base
         });
-        all.push(Multiply {
-            m,
-            ctas: 2,
-            n: 32,
-            ..int
-        });
+        for swizzle in [0, if base.kind == "tf32" { 1 } else { 2 }] {
+            all.push(Multiply {
+                swizzle,
+                transposed: true,
+                bits: 3 << 15,
+                n: 64,
+                ..base
+            });
+        }
     }
-    for n in [64, 128, 256] {
+    for base in [scaled, mxf4, NVFP4] {
+        for (n, a_in_tmem) in [(64, false), (32, true)] {
+            all.push(Multiply {
+                m: 256,
+                n,
+                a_in_tmem,
+                ctas: 2,
+                ..base
+            });
+        }
+    }
+    for n in [128, 256] {
         all.push(Multiply {
             m: 256,
             ctas: 2,
             n,
             ..NVFP4
         });
+    }
+    for base in [F16, tf32, eight, int, scaled, mxf4, NVFP4] {
+        for words in [
+            ".collector::a::fill",
+            ".collector::a::use",
+            ".collector::a::lastuse",
+            ".collector::a::discard",
+        ] {
+            all.push(Multiply { words, ..base });
+        }
+    }
+    // The same by their older names.
+    for (base, vector) in [
+        (scaled, ".scale_vec::1X"),
+        (mxf4, ".scale_vec::2X"),
+        (NVFP4, ".scale_vec::4X"),
+    ] {
+        let scales = Some((vector, [0, 0]));
+        all.push(Multiply { scales, ..base });
     }
     all.iter().map(Multiply::case).collect()
 }
@@ -201,8 +276,11 @@ impl Multiply {
             None => String::new(),
         };
         format!(
-            "tcgen05.mma.cta_group::{}.kind::{}{block}",
-            self.ctas, self.kind
+            "tcgen05.mma{}.cta_group::{}.kind::{}{block}{}",
+            if self.stationary { ".ws" } else { "" },
+            self.ctas,
+            self.kind,
+            self.words
         )
     }
 
@@ -229,12 +307,44 @@ impl Multiply {
         }
     }
 
+    /// How A and B lie in shared memory.
+    fn tiles(&self) -> [Tile; 2] {
+        // Of MN-major ones, eight of K are a step.
+        let steps = match self.kind {
+            "tf32" => 1,
+            "f16" => 2,
+            _ => 4,
+        };
+        [0, B_AT].map(|start| match (self.transposed, self.swizzle) {
+            (false, _) => Tile::new(start, self.swizzle),
+            (true, 0) => Tile {
+                start,
+                leading: 128,
+                stride: 128 * steps,
+                swizzle: 0,
+            },
+            (true, swizzle) => Tile {
+                start,
+                leading: 1024 * steps,
+                stride: 1024,
+                swizzle,
+            },
+        })
+    }
+
     fn tile(&self) -> Vec<u8> {
         let share = 28672;
         let mut all = vec![0; share * self.ctas as usize];
         for (cta, part) in (0..).zip(all.chunks_exact_mut(share)) {
-            let (a, b) = (Tile::new(0, self.swizzle), Tile::new(B_AT, self.swizzle));
+            let [a, b] = self.tiles();
             for (tile, rows, of_b) in [(a, self.m, false), (b, self.n, true)] {
+                if self.transposed {
+                    // Whichever element it is, it has all its bytes together.
+                    for (i, byte) in (0..).zip(&mut part[tile.start as usize..][..8192]) {
+                        *byte = self.byte(i, cta, of_b);
+                    }
+                    continue;
+                }
                 let rows = rows / self.ctas;
                 for row in 0..rows {
                     let whole = cta * rows + row;
@@ -259,7 +369,7 @@ impl Multiply {
     fn case(&self) -> Case {
         let form = self.form();
         let g = self.ctas;
-        let (a, b) = (Tile::new(0, self.swizzle), Tile::new(B_AT, self.swizzle));
+        let [a, b] = self.tiles();
         let mut issue = format!(
             "{}{}mov.b32 %r20, {:#x};\n",
             a.descriptor("%l8"),
@@ -284,23 +394,35 @@ impl Multiply {
         }
         let source = if self.a_in_tmem { "[%base+288]" } else { "%l8" };
         let add = u32::from(self.accumulate);
+        let mut mask = String::new();
+        if self.masked {
+            let words = (100..100 + 4 * g).map(|i| {
+                issue += &format!("mov.b32 %v{i}, {:#x};\n", i.wrapping_mul(0x0f1e_2d35));
+                format!("%v{i}")
+            });
+            mask = format!(", {{{}}}", words.collect::<Vec<_>>().join(", "));
+        }
         issue += &format!(
             "setp.ne.u32 %p5, {add}, 0;\n\
-             {form} [%base], {source}, %l9, %r20{operands}, %p5{};\n",
+             {form} [%base], {source}, %l9, %r20{operands}{mask}, %p5{};\n",
             self.tail
         );
         let columns = match (g, self.m) {
+            (1, 32) => self.n / 4,
+            (1, 64) if self.stationary => self.n / 2,
             (2, 128) => self.n / 2,
             _ => self.n,
         };
         let (x, y, z) = self.types;
         let name = format!(
-            "{form}/m{}n{}-{x}.{y}.{z}-s{}{}{}{}{}",
+            "{form}/m{}n{}-{x}.{y}.{z}-s{}{}{}{}{}{}{}",
             self.m,
             self.n,
             self.swizzle,
             if self.a_in_tmem { "-tmem" } else { "" },
             if self.accumulate { "" } else { "-alone" },
+            if self.transposed { "-mn" } else { "" },
+            if self.masked { "-masked" } else { "" },
             self.scales
                 .map_or(String::new(), |(_, [x, y])| format!("-ids{x}{y}")),
             match self.label {
