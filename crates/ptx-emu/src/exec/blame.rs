@@ -124,12 +124,19 @@ impl Cluster<'_> {
                         b.missing()
                     )
                 });
+                let fresh =
+                    barrier.is_some_and(|b| b.phase == 0 && b.pending == i64::from(b.expected));
+                let products = self.ctas[owner as usize].tmem.uncommitted(address);
+                let uncommitted = products.filter(|_| fresh).map_or(String::new(), |pc| {
+                    let line = Place::of(self.env.program, pc, [0; 3], 0, 0).line();
+                    format!("; no tcgen05.commit names it (the last tcgen05.mma is at {line})")
+                });
                 let remote = match owner as usize == cta {
                     true => String::new(),
                     false => format!(" of CTA rank {owner}"),
                 };
                 format!(
-                    "mbarrier {address:#x}{}{remote}, waiting for {wanted}: {state}",
+                    "mbarrier {address:#x}{}{remote}, waiting for {wanted}: {state}{uncommitted}",
                     self.symbol_near(address)
                 )
             }

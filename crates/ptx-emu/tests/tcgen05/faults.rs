@@ -215,6 +215,14 @@ fn a_missing_commit_hangs() {
         fault.contains("deadlock") && fault.contains("1 of 1 arrivals missing"),
         "{fault}"
     );
+    // Nothing was multiplied that could be committed.
+    let named = "no tcgen05.commit names it (the last tcgen05.mma is at PTX line ";
+    assert!(!fault.contains(named), "{fault}");
+    let product = "mov.b64 %rd9, 0x0000401000080000; add.u64 %rd9, %rd9, %rd8; \
+                   mov.b32 %r18, 0x8020010;\n\
+                   tcgen05.mma.cta_group::1.kind::f16 [%r6], %rd9, %rd9, %r18, %p0; bra ISSUED;";
+    let fault = issuing(product).fault(0);
+    assert!(fault.contains(named), "{fault}");
 }
 
 #[test]

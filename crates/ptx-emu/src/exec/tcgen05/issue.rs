@@ -172,6 +172,9 @@ impl Cluster<'_> {
             self.counters.mma_flops += 2 * products;
             self.queue(w, lane, ctas, Work::Mma(Box::new(multiply)), writes);
         }
+        for cta in ctas.all() {
+            self.ctas[cta].tmem.multiplied = Some(w.origin(mask).pc);
+        }
         Ok(Flow::Next)
     }
 
@@ -416,6 +419,12 @@ impl Cluster<'_> {
                     ranks.map(|cta| SharedAt { cta, ..at }).collect()
                 }
             };
+            for at in &targets {
+                let known = &mut self.ctas[at.cta as usize].tmem.committed;
+                if !known.contains(&at.offset) {
+                    known.push(at.offset);
+                }
+            }
             let thread = w.origin(1 << lane);
             let same = |from: &Origin| {
                 (from.cta, from.warp, from.lanes) == (thread.cta, thread.warp, thread.lanes)

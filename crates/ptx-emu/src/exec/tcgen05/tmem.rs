@@ -62,6 +62,10 @@ pub(crate) struct Tmem {
     pub(super) ask: Option<Ask>,
     /// What has been issued and not performed.
     pub(super) queue: VecDeque<Issued>,
+    /// The last product, by its instruction.
+    pub(super) multiplied: Option<u32>,
+    /// Barriers in this CTA's shared memory that a `commit` has named.
+    pub(super) committed: Vec<u32>,
     /// The multiprocessor, where its columns are shared with other CTAs.
     pub(super) sm: u32,
     /// Freed, and not yet known to those.
@@ -87,6 +91,12 @@ impl Tmem {
     pub(crate) fn leak(&self) -> Option<(u32, u32)> {
         let first = self.pieces.first()?;
         Some((first.pc, self.pieces.iter().map(|p| p.columns).sum()))
+    }
+
+    /// The last product, if no `commit` has named this barrier.
+    pub(crate) fn uncommitted(&self, barrier: u32) -> Option<u32> {
+        self.multiplied
+            .filter(|_| !self.committed.contains(&barrier))
     }
 
     /// Columns nobody has.
