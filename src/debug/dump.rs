@@ -9,7 +9,7 @@ use half::f16;
 
 use super::Call;
 use super::npy::npy;
-use super::unwritten;
+use super::{scratch_lost, unwritten};
 use crate::backend::INPUTS;
 use crate::diagnostic::{CommandError, InputError, nearest};
 use crate::domain::{Exit, Group};
@@ -132,10 +132,7 @@ impl Dump {
             let groups = 0..call.oracle.groups.len();
             return Ok(groups.map(|g| (Some(g), expected(call, g))).collect());
         }
-        let kept = call
-            .kept
-            .bytes(name)
-            .map_err(|e| unwritten(&self.folder, &e))?;
+        let kept = call.kept.bytes(name).map_err(|e| scratch_lost(&e))?;
         if kept.is_empty() {
             let why = call.kept.missing.as_deref();
             return Err(CommandError::new(
@@ -154,16 +151,25 @@ impl Dump {
                 Some(asked) if asked != kind => (asked, vec![bytes.len() / asked.bytes()]),
                 _ => (kind, shape),
             };
-            let whole = bytes.len() / kind.bytes() * kind.bytes();
-            let array = Array {
-                kind,
-                shape,
-                data: bytes[..whole].to_vec(),
-            };
-            (group, array)
+            if bytes.len() % kind.bytes() != 0 {
+                return Err(divided(name, bytes.len(), kind));
+            }
+            let data = bytes;
+            Ok((group, Array { kind, shape, data }))
         });
-        Ok(arrays.collect())
+        arrays.collect()
     }
+}
+
+fn divided(name: &str, bytes: usize, kind: Element) -> CommandError {
+    CommandError::new(
+        Exit::Usage,
+        format!(
+            "`{name}` has {bytes} bytes, which numbers of {} each do not fill",
+            kind.bytes()
+        ),
+        format!("--dump {name}:u8 takes them one by one"),
+    )
 }
 
 /// What the right answer to this very call is: signs as in its memory.

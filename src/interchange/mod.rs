@@ -15,8 +15,9 @@ use crate::domain::bounds::{CELLS, CONTENDERS};
 use crate::files;
 use crate::record::{Foreign, Run};
 
-/// No file of samples that a benchmark writes is larger, and no JSON.
-const LARGEST: u64 = 1 << 30;
+/// Samples of a run at most: all are held at once, 24 bytes each.
+const MOST_SAMPLES: usize = 16 << 20;
+/// No JSON that a benchmark writes is larger.
 const LARGEST_JSON: u64 = 256 << 20;
 
 /// Times outside are no times of a kernel: a nanosecond to a thousand seconds.
@@ -53,8 +54,13 @@ pub(crate) fn read(path: &Path) -> Result<Run, InputError> {
         false => vec![path.to_owned()],
     };
     let mut whole: Option<Foreign> = None;
+    let mut samples = 0;
     for file in &files {
         let one = one(file)?;
+        samples += one.samples();
+        if samples > MOST_SAMPLES {
+            return Err(refused(file, &too_many_samples()));
+        }
         let Some(whole) = &mut whole else {
             whole = Some(one);
             continue;
@@ -114,6 +120,10 @@ const REMEDY: &str = "give a run file of dgx, or what NVBench (--jsonbin FILE) o
 
 fn refused(path: &Path, why: &str) -> InputError {
     InputError::new(format!("cannot read {}: {why}", path.display()), REMEDY)
+}
+
+fn too_many_samples() -> String {
+    format!("with it there are more than {MOST_SAMPLES} samples: time less at once")
 }
 
 /// A time in microseconds, if it is one.

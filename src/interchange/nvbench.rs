@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CLOCK_MHZ, LARGEST, micros};
+use super::{CLOCK_MHZ, MOST_SAMPLES, micros, too_many_samples};
 use crate::files;
 use crate::record::{Foreign, ForeignCell, Times};
 
@@ -101,17 +101,23 @@ pub(super) fn read(path: &Path, document: Value) -> Result<Foreign, String> {
         ));
     }
     let mut used: Vec<i64> = Vec::new();
-    let mut cells = Vec::new();
+    let mut cells: Vec<ForeignCell> = Vec::new();
+    let mut samples = 0;
     for benchmark in &document.benchmarks {
         for state in benchmark.states.iter().flatten() {
             if !used.contains(&state.device) {
                 used.push(state.device);
             }
-            cells.push(ForeignCell {
+            let cell = ForeignCell {
                 contender: benchmark.name.clone(),
                 shape: shape(state),
                 times: times(path, &benchmark.name, state)?,
-            });
+            };
+            samples += cell.samples();
+            if samples > MOST_SAMPLES {
+                return Err(too_many_samples());
+            }
+            cells.push(cell);
         }
     }
     let device = match used.as_slice() {
@@ -194,7 +200,7 @@ fn floats(path: &Path, summary: &Summary) -> Result<Option<Vec<f64>>, String> {
         return Ok(None);
     };
     let place = beside(path, &file)?;
-    let bytes = files::read(&place, LARGEST).map_err(|error| {
+    let bytes = files::read(&place, 4 * MOST_SAMPLES as u64).map_err(|error| {
         format!(
             "its samples in {} cannot be read ({error}): keep that folder beside it",
             place.display()

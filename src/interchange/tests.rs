@@ -106,6 +106,44 @@ fn files_of_a_folder_are_processes() {
     assert_eq!(log.processes, 4);
 }
 
+/// A file of Google Benchmark for each list of entries, in one folder.
+fn google(files: &[&[&str]]) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    for (i, entries) in files.iter().enumerate() {
+        let entries = entries.join(",");
+        let text = format!(r#"{{"context": {{}}, "benchmarks": [{entries}]}}"#);
+        std::fs::write(folder.path().join(format!("{i}.json")), text).unwrap();
+    }
+    read(folder.path()).unwrap()
+}
+
+#[test]
+fn every_process_is_heard_even_with_a_single_repetition() {
+    const FAILED: &str = r#"{"name": "a", "error_occurred": true, "error_message": "no memory"}"#;
+    const A: [&str; 4] = [
+        r#"{"name": "a", "real_time": 1000}"#,
+        r#"{"name": "a", "real_time": 4000}"#,
+        r#"{"name": "a", "real_time": 2000}"#,
+        r#"{"name": "a", "real_time": 2000}"#,
+    ];
+    let a = ContenderId::from_text("a");
+    let time = |run: &Run| {
+        let ranking = Ranking::of(run);
+        let time = ranking.cell(&a, "all").unwrap().time.clone().unwrap();
+        (time.samples, (time.estimate().0 * 10.0).round())
+    };
+    let two = google(&[&A[..1], &A[1..2]]);
+    assert_eq!(time(&two), (0, 20.0), "the mean of both, not the first");
+    let four = google(&[&A[..1], &A[1..2], &A[2..3], &A[3..]]);
+    assert_eq!(time(&four), (4, 20.0));
+    // One that failed takes nothing from those that did not.
+    let failed = google(&[&[FAILED], &A[2..3]]);
+    assert_eq!(time(&failed), (0, 20.0));
+    let none = google(&[&[FAILED], &[FAILED]]);
+    let reason = none.verdict(&a, "all").unwrap().reason.clone();
+    assert_eq!(reason.as_deref(), Some("no memory"));
+}
+
 #[test]
 fn what_cannot_be_read_says_why() {
     let cut = folder(20e-6, 10);

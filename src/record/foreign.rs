@@ -2,6 +2,7 @@
 //! entry of a baseline: its cells are unchecked, and its processes are all
 //! that intervals can be made of.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::Run;
@@ -11,7 +12,7 @@ use super::schema::{
 use crate::domain::{
     BackendKind, Bytes, ContenderId, Micros, Shape, Status, Verdict, Watch, printable_line,
 };
-use crate::stats::Sampled;
+use crate::stats::{PROCESSES, Sampled};
 
 /// What another tool found, process by process.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,7 +45,21 @@ pub(crate) enum Times {
     Skipped(String),
 }
 
+impl ForeignCell {
+    pub(crate) fn samples(&self) -> usize {
+        match &self.times {
+            Times::Samples(samples) => samples.len(),
+            Times::Mean(_) | Times::Skipped(_) => 0,
+        }
+    }
+}
+
 impl Foreign {
+    pub(crate) fn samples(&self) -> usize {
+        let cells = self.processes.iter().flatten();
+        cells.map(ForeignCell::samples).sum()
+    }
+
     /// How many contenders it has, and how many shapes.
     pub(crate) fn extent(&self) -> (usize, usize) {
         let cells = || self.processes.iter().flatten();
@@ -64,75 +79,105 @@ impl Run {
         let header = header(&path, &found, &contenders, &shapes);
         let mut run = Self::begun(path, header);
         run.tool = Some(printable_line(&found.tool));
+        let mut untold = Untold::default();
         for (process, cells) in found.processes.iter().enumerate() {
             for cell in cells {
-                run.take(process as u32, cell);
+                run.take(process as u32, cell, &mut untold);
             }
         }
-        run.mark_absent();
+        run.take_means(untold.means);
+        run.mark_absent(&untold.skipped);
         run.tally.settle();
         run
     }
 
-    fn take(&mut self, process: u32, cell: &ForeignCell) {
-        let contender = ContenderId::from_text(printable_line(&cell.contender));
+    fn take(&mut self, process: u32, cell: &ForeignCell, untold: &mut Untold) {
+        let contender = printable_line(&cell.contender);
         let shape = printable_line(&cell.shape);
-        let place = (
-            self.names.entrant(contender.as_str()),
-            self.names.shape(&shape),
-        );
+        let place = (self.names.entrant(&contender), self.names.shape(&shape));
         let (Some(arm), Some(number)) = place else {
             return;
         };
         match &cell.times {
-            // Nothing pairs samples of different benchmarks: each is by itself.
             Times::Samples(samples) => {
                 for (micros, clock_mhz) in samples {
-                    let (log, clock_mhz) = (micros.ln(), *clock_mhz);
-                    let sample = Sampled {
-                        arm,
-                        log,
-                        clock_mhz,
-                    };
-                    self.tally.add(number, process, &[sample]);
+                    self.sample((arm, number), process, *micros, *clock_mhz);
                 }
             }
             Times::Mean(micros) => {
-                let estimate = Estimate {
-                    contender,
-                    shape: shape.clone(),
-                    micros: Micros(*micros),
-                    bound: None,
-                    kernels: Vec::new(),
-                };
-                self.estimates.entry((arm, number)).or_insert(estimate);
+                let means = untold.means.entry((arm, number)).or_default();
+                means.push((process, *micros));
             }
             Times::Skipped(why) => {
-                let mut verdict = Verdict::new(&contender, &shape, Status::Unsupported);
-                verdict.reason = Some(printable_line(why));
-                self.verdicts.insert((arm, number), verdict);
+                let why = || printable_line(why);
+                untold.skipped.entry((arm, number)).or_insert_with(why);
             }
         }
     }
 
+    /// Nothing pairs samples of different benchmarks: each is by itself.
+    fn sample(&mut self, (arm, shape): Place, process: u32, micros: f64, clock_mhz: Option<f64>) {
+        let log = micros.ln();
+        let sample = Sampled {
+            arm,
+            log,
+            clock_mhz,
+        };
+        self.tally.add(shape, process, &[sample]);
+    }
+
+    /// What several processes say of a cell, a mean each, are samples as soon as
+    /// an interval over processes can be made of them.
+    fn take_means(&mut self, means: BTreeMap<Place, Vec<(u32, f64)>>) {
+        for (place, means) in means {
+            let (arm, shape) = place;
+            if means.len() >= PROCESSES || self.tally.samples(shape, arm).is_some() {
+                for (process, micros) in means {
+                    self.sample(place, process, micros, None);
+                }
+                continue;
+            }
+            let logs: f64 = means.iter().map(|(_, micros)| micros.ln()).sum();
+            let estimate = Estimate {
+                contender: self.header.contenders[arm].id.clone(),
+                shape: self.header.shapes[shape].name.clone(),
+                micros: Micros((logs / means.len() as f64).exp()),
+                bound: None,
+                kernels: Vec::new(),
+            };
+            self.estimates.insert(place, estimate);
+        }
+    }
+
     /// Benchmarks need not have the same arguments: what is not there is no gap.
-    fn mark_absent(&mut self) {
+    fn mark_absent(&mut self, skipped: &BTreeMap<Place, String>) {
         for (arm, contender) in self.header.contenders.iter().enumerate() {
             for (number, shape) in self.header.shapes.iter().enumerate() {
+                let place = (arm, number);
                 let timed = self.tally.samples(number, arm).is_some()
-                    || self.estimates.contains_key(&(arm, number));
+                    || self.estimates.contains_key(&place);
                 if !timed {
-                    let place = self.verdicts.entry((arm, number));
-                    place.or_insert_with(|| {
-                        let mut verdict =
-                            Verdict::new(&contender.id, &shape.name, Status::Unsupported);
-                        verdict.reason = Some("it was not run with these arguments".to_owned());
-                        verdict
-                    });
+                    let mut verdict = Verdict::new(&contender.id, &shape.name, Status::Unsupported);
+                    let why = skipped.get(&place).map(String::as_str);
+                    let why = why.unwrap_or("it was not run with these arguments");
+                    verdict.reason = Some(why.to_owned());
+                    self.verdicts.insert(place, verdict);
                 }
             }
         }
     }
+}
+
+/// A contender's number and a shape's.
+type Place = (usize, usize);
+
+/// What can be judged only once every process has been heard.
+#[derive(Default)]
+struct Untold {
+    /// Means without samples, by process, in microseconds.
+    means: BTreeMap<Place, Vec<(u32, f64)>>,
+    /// The first reason why a process has no time; it counts where none has one.
+    skipped: BTreeMap<Place, String>,
 }
 
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {

@@ -9,7 +9,7 @@ use super::{LogEstimate, Moments};
 /// over processes needs no assumption about what they do. With fewer, t would
 /// be too wide to be of use (12.7 standard errors for two), and the ratio of
 /// the two variances is pooled over the shapes instead.
-const PROCESSES: usize = 4;
+pub(crate) const PROCESSES: usize = 4;
 
 /// Few processes can agree by luck. Their variance is not taken to be less
 /// than this share of what the scatter of their blocks alone explains.

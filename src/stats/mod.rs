@@ -17,7 +17,7 @@ mod ties;
 pub(crate) use detect::{Detectable, detectable};
 pub(crate) use estimate::{LogEstimate, unpaired};
 pub(crate) use holm::holm;
-pub(crate) use intervals::{Contrast, Estimates};
+pub(crate) use intervals::{Contrast, Estimates, PROCESSES};
 pub(crate) use kendall::kendall_tau;
 pub(crate) use moments::Moments;
 pub(crate) use outliers::outliers;
