@@ -324,6 +324,10 @@ impl Place {
                 }),
                 time => time.clone(),
             });
+            if let (false, Some(before)) = (geometry.pdl, ended.last_mut()) {
+                // Nobody asks any more what it did, and to remember it takes much.
+                before.wake = Wake::default();
+            }
             let ran = self.launch(module, geometry, registers, config, listening);
             ended.push(ran.map_err(|failure| RunFailure {
                 hazards: [found(&ended), failure.hazards].concat(),

@@ -16,9 +16,15 @@ use crate::tensor::descriptor::{Major, Matrix};
 pub(crate) struct Touched {
     read: Vec<u64>,
     written: Vec<u64>,
-    /// Tiles of wgmma already marked, and the bytes they lie within: loops come back to the same
-    /// few.
-    tiles: HashMap<(u64, u32, u32), Range<u32>, BuildHasherDefault<Mixed>>,
+    /// Tiles of products that were asked for: loops come back to the same few.
+    tiles: HashMap<(u64, u32, u32), Tile, BuildHasherDefault<Mixed>>,
+}
+
+/// An operand tile of a product.
+struct Tile {
+    /// From its first byte to its last.
+    span: Range<u32>,
+    marked: bool,
 }
 
 /// A quick hash for keys of a few numbers that nobody chooses to collide.
@@ -97,26 +103,38 @@ impl Touched {
         }
     }
 
-    /// Marks an operand tile of wgmma with `rows` rows (or columns) as read; from its first byte
-    /// to its last.
-    pub(super) fn mark_tile(&mut self, matrix: &Matrix, rows: u32) -> Range<u32> {
+    fn tile(&mut self, matrix: &Matrix, rows: u32) -> &mut Tile {
         let unit = if matrix.major == Major::Mn {
             matrix.unit
         } else {
             0
         };
         let key = (matrix.encode(), rows, unit);
-        if let Some(range) = self.tiles.get(&key) {
-            return range.clone();
+        self.tiles.entry(key).or_insert_with(|| {
+            let (mut first, mut last) = (u32::MAX, 0);
+            for address in matrix.chunks(rows) {
+                (first, last) = (first.min(address), last.max(address));
+            }
+            Tile {
+                span: first..last.saturating_add(16),
+                marked: false,
+            }
+        })
+    }
+
+    /// The bytes an operand tile with `rows` rows (or columns) lies within.
+    pub(super) fn span_of(&mut self, matrix: &Matrix, rows: u32) -> Range<u32> {
+        self.tile(matrix, rows).span.clone()
+    }
+
+    /// Marks an operand tile as read.
+    pub(super) fn mark_tile(&mut self, matrix: &Matrix, rows: u32) {
+        if std::mem::replace(&mut self.tile(matrix, rows).marked, true) {
+            return;
         }
-        let (mut first, mut last) = (u32::MAX, 0);
         for address in matrix.chunks(rows) {
             self.mark(u64::from(address), 16, false);
-            (first, last) = (first.min(address), last.max(address));
         }
-        let range = first..last.saturating_add(16);
-        self.tiles.insert(key, range.clone());
-        range
     }
 
     /// Bytes of all sectors read, and of all written.

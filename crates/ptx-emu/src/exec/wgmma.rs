@@ -212,7 +212,7 @@ impl Cluster<'_> {
         let mut hit = None;
         for (tile, rows) in tiles {
             let cta = &mut self.ctas[w.cta as usize];
-            let bytes = cta.touched.mark_tile(&tile, rows);
+            let bytes = cta.touched.span_of(&tile, rows);
             // Most copies under way are for other tiles.
             let near = |c: &InFlight| c.start < bytes.end && bytes.start < c.end;
             if cta.in_flight.iter().any(near) {

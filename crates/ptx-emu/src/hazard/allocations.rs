@@ -7,7 +7,7 @@ use super::ledger::by_async_proxy;
 use super::pieces::{each_word, pieces};
 use super::telling::strength;
 use super::watcher::{Remembered, Watcher};
-use super::words::{self, Side};
+use super::words::Side;
 use crate::exec::copy::Origin;
 use crate::exec::door::{Act, Agent, Visit};
 
@@ -108,7 +108,7 @@ impl Watcher<'_> {
                 (Act::Update, Agent::BulkCopy | Agent::LaneCopy) => 3,
                 _ => strong,
             },
-            agent: words::number(visit.agent),
+            agent: visit.agent,
             generic: !proxied,
         };
         let launch = self.ledger.strands.launch_before();
@@ -144,7 +144,7 @@ impl Watcher<'_> {
         let here = Side::new(visit.agent, visit.act, visit.from);
         let old = met.old;
         let there = Side {
-            agent: words::agent(old.agent),
+            agent: old.agent,
             act: if met.wrote { Act::Write } else { Act::Read },
             from: Origin {
                 cta: old.cta.into(),

@@ -87,15 +87,9 @@ impl Watcher<'_> {
                     bytes: WHOLE,
                     strength: 0,
                 };
-                let read = match visit.act {
-                    Act::Read | Act::Update => shadow.read(word, new, &over),
-                    Act::Write | Act::Free => None,
-                };
-                let written = match visit.act {
-                    Act::Read => None,
-                    _ => shadow.write(word, new, &over).met,
-                };
-                if let (None, Some(what)) = (&met, read.or(written)) {
+                let read = (visit.act.reads()).then(|| shadow.read(word, new, &over));
+                let written = (visit.act.writes()).then(|| shadow.write(word, new, &over).met);
+                if let (None, Some(what)) = (&met, read.flatten().or(written.flatten())) {
                     met = Some((what, column, block * LANES));
                 }
             }

@@ -8,7 +8,7 @@ use super::pieces::pieces;
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
 use crate::exec::copy::Origin;
-use crate::exec::door::{Act, Agent, Bytes, Visit};
+use crate::exec::door::{Agent, Bytes, Visit};
 
 /// What of a CTA's memories holds something.
 #[derive(Debug, Default)]
@@ -56,6 +56,22 @@ impl Bits {
             (missing != 0).then(|| word as u64 * 64 + u64::from(missing.trailing_zeros()))
         })
     }
+
+    /// The first byte an access finds nothing in, and the lanes that do.
+    fn first_hole(&self, visit: &Visit<'_>) -> Option<(u64, u32)> {
+        // Mostly all that lies between the first and the last of them holds something.
+        if let Bytes::Lanes { low, end, .. } = visit.bytes {
+            self.hole(low.into(), end.into())?;
+        }
+        let (mut hole, mut lanes) = (None, 0);
+        pieces(visit, |first, len, lane| {
+            if let Some(at) = self.hole(first, first + len) {
+                hole.get_or_insert(at);
+                lanes |= 1 << lane;
+            }
+        });
+        Some((hole?, lanes))
+    }
 }
 
 impl Filled {
@@ -78,14 +94,12 @@ impl Watcher<'_> {
     }
 
     pub(super) fn glance_at_shared(&mut self, visit: &Visit<'_>, cta: u32) {
-        let writes = visit.act.writes();
-        if !writes && visit.agent != Agent::Thread {
-            return;
-        }
         let Some(Filled { shared, .. }) = self.filled(cta) else {
             return;
         };
-        if writes {
+        let read = visit.act.reads() && visit.agent == Agent::Thread;
+        let hole = read.then(|| shared.first_hole(visit)).flatten();
+        if visit.act.writes() {
             match visit.bytes {
                 Bytes::Lanes {
                     low,
@@ -95,22 +109,8 @@ impl Watcher<'_> {
                 } => shared.fill(low.into(), end.into()),
                 _ => pieces(visit, |first, len, _| shared.fill(first, first + len)),
             }
-            return;
         }
-        // Mostly all that lies between the first and the last of them holds something.
-        if let Bytes::Lanes { low, end, .. } = visit.bytes
-            && shared.hole(low.into(), end.into()).is_none()
-        {
-            return;
-        }
-        let (mut hole, mut lanes) = (None, 0);
-        pieces(visit, |first, len, lane| {
-            if let Some(at) = shared.hole(first, first + len) {
-                hole.get_or_insert(at);
-                lanes |= 1 << lane;
-            }
-        });
-        let Some(hole) = hole else { return };
+        let Some((hole, lanes)) = hole else { return };
         let from = Origin {
             lanes: visit.from.lanes & lanes,
             ..visit.from
@@ -140,7 +140,7 @@ impl Watcher<'_> {
         let mut hole = None;
         for (column, filled) in (first..).zip(&mut columns[first as usize..end]) {
             let missing = blocks & !*filled;
-            if matches!(visit.act, Act::Read | Act::Update) && missing != 0 {
+            if visit.act.reads() && missing != 0 {
                 hole.get_or_insert((column, LANES * missing.trailing_zeros()));
             }
             if visit.act.writes() {

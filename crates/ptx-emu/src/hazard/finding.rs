@@ -80,7 +80,7 @@ impl fmt::Display for Hazard {
 /// One side of a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// Who did what: `a thread wrote`, `a bulk copy reads`, …
+    /// Who did what: `a thread writes`, `a bulk copy reads`, …
     pub deed: String,
     /// Where.
     pub place: Place,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::clock::{Knowledge, View};
 use crate::exec::copy::Origin;
+use crate::exec::door::Agent;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -28,7 +29,7 @@ pub(super) struct Trace {
     pub(super) lane: u8,
     pub(super) bytes: u8,
     pub(super) strength: u8,
-    pub(super) agent: u8,
+    pub(super) agent: Agent,
     /// An ordinary access: copies must see it through a proxy fence.
     pub(super) generic: bool,
 }
@@ -213,7 +214,7 @@ mod tests {
             lane: 0,
             bytes,
             strength: 0,
-            agent: 0,
+            agent: Agent::Thread,
             generic: true,
         }
     }

@@ -150,8 +150,9 @@ pub(crate) struct Detector<'l> {
     strict: bool,
     /// Readers wait for what they load from tensor memory by themselves.
     scoreboard: bool,
-    /// Every so many clusters all accesses of one are remembered.
-    stride: u64,
+    /// Clusters there are, and how many of them books are kept of.
+    clusters: u64,
+    wanted: u64,
     /// One of the others may pass on what one knows to another.
     gaps: bool,
     heard: AtomicU64,
@@ -169,10 +170,10 @@ impl<'l> Detector<'l> {
     ) -> Self {
         let clusters = (0..3).map(|i| u64::from(grid[i] / cluster[i].max(1)));
         let clusters: u64 = clusters.product();
-        let stride = match sanitize.clusters {
-            Some(wanted) => clusters.div_ceil(wanted.max(1)).max(1),
-            None => 1,
-        };
+        let wanted = sanitize
+            .clusters
+            .unwrap_or(clusters)
+            .clamp(1, clusters.max(1));
         let allocations = memory.regions().iter();
         Self {
             program,
@@ -185,8 +186,9 @@ impl<'l> Detector<'l> {
             threads,
             strict: sanitize.strict,
             scoreboard,
-            stride,
-            gaps: stride > 1 && program.communicates(),
+            clusters,
+            wanted,
+            gaps: wanted < clusters && program.communicates(),
             heard: AtomicU64::new(0),
             global: Mutex::new(Global::new(sanitize.memory)),
             found: Mutex::new(BTreeMap::new()),
@@ -352,15 +354,50 @@ impl<'l> Detector<'l> {
                 .collect(),
             clusters: self.heard.into_inner(),
             unwatched: global.unwatched,
-            wake: Wake::new(Past { global, places }),
+            wake: Wake::new(Past {
+                global,
+                places,
+                grid: self.grid,
+                cluster: self.cluster,
+            }),
+        }
+    }
+}
+
+/// Whether one of so many is among the `wanted` of them: evenly spread, the first and the last too,
+/// since ragged ends lie there.
+fn spread(all: u64, wanted: u64, one: u64) -> bool {
+    match (all.saturating_sub(1), wanted.saturating_sub(1)) {
+        (_, 0) => one == 0,
+        (gaps, steps) => {
+            let near = (one * steps).div_ceil(gaps.max(1));
+            near * gaps / steps == one
         }
     }
 }
 
 impl Listener for Detector<'_> {
     fn attend(&self, cluster: u64) -> Option<Box<dyn Ear + '_>> {
-        let wanted = cluster.is_multiple_of(self.stride);
+        let wanted = spread(self.clusters, self.wanted, cluster);
         self.heard.fetch_add(wanted.into(), Ordering::Relaxed);
         Some(Box::new(Watcher::new(self, cluster, wanted)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_spread_over_all_and_holds_both_ends() {
+        let of =
+            |all, wanted| -> Vec<u64> { (0..all).filter(|&i| spread(all, wanted, i)).collect() };
+        assert_eq!(of(7, 2), [0, 6]);
+        assert_eq!(of(132, 3), [0, 65, 131]);
+        assert_eq!(of(9, 1), [0]);
+        assert_eq!(of(1, 1), [0]);
+        for wanted in 1..=20 {
+            assert_eq!(of(20, wanted).len() as u64, wanted);
+        }
     }
 }

@@ -195,6 +195,7 @@ impl Shadow {
                 cell.reads = self.sets.with(cell.reads, one, over);
             }
         }
+        self.sweep();
         met
     }
 

@@ -65,16 +65,16 @@ impl Watcher<'_> {
                     strength: strong,
                 };
                 let word = word as u32;
-                let what = if writes {
+                let read = (visit.act.reads()).then(|| shadow.read(word, new, &over));
+                let written = writes.then(|| {
                     let written = shadow.write(word, new, &over);
                     match written.lost {
                         Some(old) => lost = Some((old, word)),
                         None => kept = true,
                     }
                     written.met
-                } else {
-                    shadow.read(word, new, &over)
-                };
+                });
+                let what = read.flatten().or(written.flatten());
                 if met.is_none() {
                     met = what.map(|what| (what, u64::from(word) * 4));
                 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::finding::Site;
 use super::global::{Global, Trace};
-use super::words::{self, Side};
+use super::words::Side;
 use crate::exec::copy::Origin;
 use crate::exec::door::Act;
+use crate::exec::env::cta_id;
 use crate::fault::Place;
 
 /// What a launch did to global memory: [`Sanitize::after`](super::Sanitize::after) gives it to the
@@ -21,6 +22,9 @@ pub(super) struct Past {
     pub(super) global: Global,
     /// Where its instructions stand that reached global memory.
     pub(super) places: HashMap<u32, Place>,
+    /// CTAs of it, and of each of its clusters.
+    pub(super) grid: [u32; 3],
+    pub(super) cluster: [u32; 3],
 }
 
 impl Wake {
@@ -39,11 +43,12 @@ impl Wake {
 impl Past {
     fn site(&self, old: &Trace, wrote: bool) -> Option<Site> {
         let act = if wrote { Act::Write } else { Act::Read };
-        let side = Side::new(words::agent(old.agent), act, Origin::default());
+        let side = Side::new(old.agent, act, Origin::default());
         let place = self.places.get(&old.pc)?;
         Some(Site {
             deed: side.deed(),
             place: Place {
+                cta: cta_id(self.grid, self.cluster, old.cluster.into(), old.cta.into()),
                 warp: old.warp.into(),
                 lanes: 1 << old.lane,
                 ..place.clone()

@@ -43,26 +43,6 @@ impl Side {
     }
 }
 
-const AGENTS: [Agent; 7] = [
-    Agent::Thread,
-    Agent::LaneCopy,
-    Agent::BulkCopy,
-    Agent::TensorCore,
-    Agent::MapFetch,
-    Agent::MapEdit,
-    Agent::Host,
-];
-
-/// An agent as a number, and back.
-pub(super) fn number(agent: Agent) -> u8 {
-    let at = AGENTS.iter().position(|known| *known == agent);
-    at.unwrap_or(0) as u8
-}
-
-pub(super) fn agent(number: u8) -> Agent {
-    AGENTS[usize::from(number) % AGENTS.len()]
-}
-
 /// What is missing between two accesses (the later one first), and the usual remedy.
 pub(super) fn advice(
     hazard: Hazard,

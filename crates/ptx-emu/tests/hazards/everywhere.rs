@@ -27,6 +27,20 @@ fn shared_memory_that_nobody_wrote() {
 }
 
 #[test]
+fn a_sum_in_shared_memory_that_nobody_cleared() {
+    let found = sampled(
+        Hazard::UninitialisedShared,
+        "mov.u32 %r6, %ctaid.x; setp.eq.u32 %p1, %r6, <<9||5>>; @%p1 bra UNFILLED;
+         st.shared.u32 [%r2], 0;
+         UNFILLED: atom.shared.add.u32 %r7, [%r2], %r1; //here
+         mad.lo.u32 %r8, %r6, 128, %r1; mul.wide.u32 %rd4, %r8, 4; add.s64 %rd4, %rd4, %rd1;
+         st.global.u32 [%rd4], %r7;",
+    )
+    .check();
+    assert_eq!(found.here.place.cta, [5, 0, 0]);
+}
+
+#[test]
 fn a_byte_of_shared_memory_that_nobody_wrote() {
     let found = sampled(
         Hazard::UninitialisedShared,

@@ -66,7 +66,7 @@ fn dependent(wait: &str) -> Findings {
         ".version 8.8\n.target sm_90a\n.address_size 64
 .visible .entry first(.param .u64 out) {{
 .reg .b32 %r<4>; .reg .b64 %rd<4>; ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x;
-mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
+mov.u32 %r2, %ctaid.x; mad.lo.u32 %r1, %r2, 64, %r1; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
 griddepcontrol.launch_dependents;
 st.global.u32 [%rd1], %r1;
 ret; }}
@@ -74,25 +74,26 @@ ret; }}
 .reg .b32 %r<4>; .reg .b64 %rd<4>; ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x;
 mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
 {wait}
-ld.global.u32 %r2, [%rd1];
+ld.global.u32 %r2, [%rd1+512];
 st.global.u32 [%rd1+4096], %r2;
 ret; }}"
     );
     let module = Module::load(&text).expect("it lowers");
     let mut memory = Memory::new();
     let out = memory.alloc_named("out", 1 << 16).expect("room");
-    let launch = |name: &str| {
+    let launch = |name: &str, ctas: u32| {
         let params = Params::new().pointer(out);
-        Launch::new(name).block([64, 1, 1]).params(params)
+        let launch = Launch::new(name).grid([ctas, 1, 1]).block([64, 1, 1]);
+        launch.params(params)
     };
-    let (ran, first) = launch("first").run_sanitized(&module, &mut memory, &Sanitize::default());
+    let (ran, first) = launch("first", 3).run_sanitized(&module, &mut memory, &Sanitize::default());
     ran.expect("a correct kernel");
     assert!(first.all.is_empty(), "{:#?}", first.all);
     let after = Sanitize {
         after: Some(first.wake),
         ..Sanitize::default()
     };
-    let (ran, found) = launch("second").run_sanitized(&module, &mut memory, &after);
+    let (ran, found) = launch("second", 1).run_sanitized(&module, &mut memory, &after);
     ran.expect("a correct kernel");
     found
 }
@@ -128,6 +129,7 @@ fn a_dependent_launch_reads_before_it_waits() {
         (there.place.kernel.as_str(), there.place.ptx_line),
         ("first", 8)
     );
+    assert_eq!((there.place.cta, there.place.warp), ([2, 0, 0], 0));
 }
 
 /// Each CTA adds to what the one before has left, when its flag is up.

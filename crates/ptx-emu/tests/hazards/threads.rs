@@ -119,6 +119,17 @@ fn shared_memory_is_read_that_nobody_wrote() {
 }
 
 #[test]
+fn a_sum_is_begun_in_shared_memory_that_nobody_cleared() {
+    Planted::new(
+        Hazard::UninitialisedShared,
+        "<<st.shared.u32 [%r2], 0;>>
+         atom.shared.add.u32 %r7, [%r2], %r1; //here
+         st.global.u32 [%rd3], %r7;",
+    )
+    .check();
+}
+
+#[test]
 fn a_slot_is_filled_again_before_it_was_read() {
     // The second copy waits for the first, but not for anybody who reads it.
     let found = Planted::new(

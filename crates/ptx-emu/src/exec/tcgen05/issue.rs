@@ -300,7 +300,7 @@ impl Cluster<'_> {
                 OperandA::Tmem { .. } => None,
             };
             for (tile, rows) in a.into_iter().chain([(*b, form.n / form.ctas)]) {
-                let bytes = self.ctas[cta].touched.mark_tile(&tile, rows);
+                let bytes = self.ctas[cta].touched.span_of(&tile, rows);
                 hit = hit.or_else(|| self.copy_into(cta, bytes, tile.chunks(rows)));
             }
         }
