@@ -7,12 +7,16 @@ use crate::catalog::{Catalog, Contender};
 use crate::compile::Limits;
 use crate::config::{Round, Selection};
 use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{Device, Exit, Shape};
+use crate::domain::{Device, Exit, Shape, typed};
 use crate::export::hazards;
+use crate::plan;
 use crate::present::hazards_text;
 use crate::report::hazards_page;
 use crate::sanitize::{self, Course, Examined, Inquiry, Task};
 use crate::sweep::Progress;
+
+/// Seconds that a call may take.
+const TIMEOUT: f64 = 120.0;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -29,6 +33,10 @@ pub(super) struct Args {
     /// Contender (a variant, or one of its parameter choices), or a round
     #[arg(value_name = "CONTENDER|ROUND")]
     subject: String,
+    /// Of a round, only these contenders: names, or patterns in quotes, e.g.
+    /// 'pipe*,two-pass'
+    #[arg(long, value_name = "CONTENDER")]
+    only: Vec<Names>,
     /// Legal orders of warps and copies to try; the first is what the results
     /// of the others are held against
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -56,7 +64,7 @@ pub(super) struct Args {
     #[arg(long)]
     strict: bool,
     /// Seconds after which a call counts as hung
-    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = runs::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT, value_parser = runs::seconds)]
     timeout: f64,
     /// Write every cell with its findings as JSON
     #[arg(long, value_name = "FILE")]
@@ -76,11 +84,18 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let files = [&args.export_json, &args.export_junit, &args.export_html];
     runs::probe(files, config.as_deref())?;
     let device = runs::emulated(args.target.as_deref())?;
-    let round = match &config {
-        Some(path) => Round::read(path)?,
-        None => sanitize::round(&[], sanitize::ANY)?,
+    let (round, contenders) = match &config {
+        Some(path) => {
+            let mut round = Round::read(path)?;
+            round.only = args.only.iter().flat_map(|list| &list.0).cloned().collect();
+            let contenders = plan::entrants(&round, &catalog, device.chip)?;
+            (round, contenders)
+        }
+        None => (
+            sanitize::any_round()?,
+            contenders_of(&args, &catalog, &device)?,
+        ),
     };
-    let contenders = contenders(&args, &round, config.is_some(), &catalog, &device)?;
     let courses = courses(&args, &round, config.is_some(), &device)?;
     let mut tasks = Vec::new();
     for contender in &contenders {
@@ -110,7 +125,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let bar = progress.stage("sanitize", tasks.len());
     let examined = sanitize::examine_all(&tasks, &inquiry, &compiler, &bar)?;
     bar.done("");
-    let again = |cell: &Examined| again(cell, &args, globals);
+    let again = |cell: &Examined| again(cell, config.is_some(), &args, globals);
     let written = runs::write_all([
         (&args.export_json, &|| {
             hazards::json(&examined, &inquiry, &again)
@@ -137,32 +152,29 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     })
 }
 
-/// Everybody who is meant.
-fn contenders(
+/// Those of a variant that are meant.
+fn contenders_of(
     args: &Args,
-    round: &Round,
-    of_round: bool,
     catalog: &Catalog,
     device: &Device,
 ) -> Result<Vec<Contender>, CommandError> {
-    let selections = match of_round {
-        true => round.contenders.clone(),
-        false => vec![runs::selection(&args.subject)?],
-    };
-    let mut contenders = Vec::new();
-    for Selection {
-        variant, params, ..
-    } in &selections
-    {
-        let variant = catalog.variant_on(variant, device.chip)?;
-        let chosen = variant.contenders(params);
-        if chosen.is_empty() {
-            let message = format!("`{}` is no choice of its parameters", args.subject);
-            return Err(InputError::new(message, "see `dgx list`").into());
-        }
-        contenders.extend(chosen);
+    if !args.only.is_empty() {
+        let message = format!("--only: `{}` is no round", args.subject);
+        return Err(InputError::new(message, "name the contender alone, or a round").into());
     }
-    Ok(contenders)
+    let Selection {
+        variant, params, ..
+    } = runs::selection(&args.subject)?;
+    let chosen = catalog
+        .variant_on(&variant, device.chip)?
+        .contenders(&params);
+    match chosen.is_empty() {
+        true => {
+            let message = format!("`{}` is no choice of its parameters", args.subject);
+            Err(InputError::new(message, "see `dgx list`").into())
+        }
+        false => Ok(chosen),
+    }
 }
 
 /// Where they are sent, if the command line says it.
@@ -243,12 +255,14 @@ fn somebody_runs(tasks: &[Task]) -> Result<(), CommandError> {
 
 /// What was asked for.
 fn asked(args: &Args, globals: &Globals) -> String {
-    let mut words = vec![format!("dgx sanitize {}", args.subject)];
+    let mut words = vec![format!("dgx sanitize {}", typed(&args.subject))];
+    let list = |flag: &str, names: &Names| format!("{flag} {}", typed(names.0.join(",")));
+    words.extend(args.only.iter().map(|names| list("--only", names)));
     match args.schedule {
         Some(seed) => words.push(format!("--schedule {seed}")),
         None => words.push(format!("--schedules {}", args.schedules)),
     }
-    words.extend((args.shape.iter()).map(|names| format!("--shape '{}'", names.0.join(","))));
+    words.extend(args.shape.iter().map(|names| list("--shape", names)));
     words.extend(args.round_shapes.then(|| "--round-shapes".to_owned()));
     words.extend(args.sms.map(|sms| format!("--sms {sms}")));
     words.extend(manner(args, globals));
@@ -258,30 +272,28 @@ fn asked(args: &Args, globals: &Globals) -> String {
 /// What else of a command line changes what is found.
 fn manner(args: &Args, globals: &Globals) -> Vec<String> {
     let mut words = Vec::new();
-    if let Some(target) = &args.target {
-        words.push(format!("--target {target}"));
+    let target = args.target.as_ref();
+    words.extend(target.map(|target| format!("--target {}", typed(target))));
+    words.extend(args.strict.then(|| "--strict".to_owned()));
+    if args.timeout != TIMEOUT {
+        words.push(format!("--timeout {}", args.timeout));
     }
-    if args.strict {
-        words.push("--strict".to_owned());
-    }
-    for folder in &globals.variants {
-        words.push(format!("--variants {}", crate::domain::typed(folder)));
-    }
+    let folders = globals.variants.iter();
+    words.extend(folders.map(|folder| format!("--variants {}", typed(folder))));
     words
 }
 
 /// The command that shows a cell's odd schedule again.
-fn again(cell: &Examined, args: &Args, globals: &Globals) -> String {
-    let mut words = vec!["dgx sanitize".to_owned(), cell.contender.to_string()];
-    let shape = &cell.course.shape;
-    let sizes: Vec<String> = (shape.groups.iter())
-        .map(|g| format!("{}x{}x{}", g.m, g.n, g.k))
-        .collect();
-    words.push(format!(
-        "--shape {} --sms {}",
-        sizes.join("+"),
-        cell.course.sms
-    ));
+fn again(cell: &Examined, of_round: bool, args: &Args, globals: &Globals) -> String {
+    let contender = cell.contender.typed();
+    // A round has tolerances of its own.
+    let mut words = vec![match of_round {
+        true => format!("dgx sanitize {} --only {contender}", typed(&args.subject)),
+        false => format!("dgx sanitize {contender}"),
+    }];
+    let Course { shape, sms, .. } = &cell.course;
+    let sizes = sanitize::spelt(&shape.groups);
+    words.push(format!("--shape {sizes} --sms {sms}"));
     if let Some(odd) = &cell.odd {
         words.push(format!("--schedule {}", odd.schedule));
     }

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(crate) use call::{Deal, LaunchGeometry, MapGeometry, OperatorCall, ScratchSize};
+pub(crate) use resolve::entrants;
 pub(crate) use shards::{cost, imbalance, shards};
 pub(crate) use stamps::{HEAD_BYTES, RECORD_BYTES, STAMPS, Stamping};
 

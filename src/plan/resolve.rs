@@ -20,10 +20,7 @@ pub(super) fn contenders(
     catalog: &Catalog,
     chip: Chip,
 ) -> Result<(Vec<Contender>, ContenderId), InputError> {
-    let mut contenders = match round.only.is_empty() {
-        true => listed(round, catalog, chip)?,
-        false => asked_for(round, catalog, chip)?,
-    };
+    let mut contenders = entrants(round, catalog, chip)?;
     let baseline = baseline(round, catalog, chip)?;
     if let Some(why) = &baseline.variant.broken {
         return Err(why.clone());
@@ -33,6 +30,18 @@ pub(super) fn contenders(
         contenders.push(baseline);
     }
     Ok((contenders, id))
+}
+
+/// The contenders in the round's order, or those that the command line asks for.
+pub(crate) fn entrants(
+    round: &Round,
+    catalog: &Catalog,
+    chip: Chip,
+) -> Result<Vec<Contender>, InputError> {
+    match round.only.is_empty() {
+        true => listed(round, catalog, chip),
+        false => asked_for(round, catalog, chip),
+    }
 }
 
 /// Those the round lists.

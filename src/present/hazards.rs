@@ -116,7 +116,9 @@ pub(crate) fn hazards_summary(examined: &[Examined], hazards: usize, schedules: 
     }
     for (contender, what) in surprises {
         let what = what.lines().next().unwrap_or_default();
-        text.push_str(&format!("\n{contender} was not expected to: {what}"));
+        text.push_str(&format!(
+            "\n{contender} does not do what it declares: {what}"
+        ));
     }
     text
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-pub(crate) use shapes::{ANY, Course, parse as parse_shape, round};
+pub(crate) use shapes::{Course, any_round, parse as parse_shape, spelt};
 
 use crate::backend::emu::EmuBackend;
 use crate::backend::{Backend, Data, Emulation, Job, Loaded, Observation, RunFailure, Salt};
@@ -372,7 +372,7 @@ pub(crate) fn surprises(examined: &[Examined]) -> BTreeMap<&ContenderId, String>
     for (contender, _) in shown.into_iter().filter(|(_, shown)| !shown) {
         let expect = examined.iter().find(|cell| cell.contender == *contender);
         let expect = expect.map_or(Status::Ok, |cell| cell.expect);
-        let what = format!("declared {expect}, and nothing of it was seen");
+        let what = format!("expect = \"{expect}\", and nothing of it was seen");
         surprises.entry(contender).or_insert(what);
     }
     surprises

@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::stage::{CONTENDERS, ROUND, SCRIPT, SHAPES, SHARE, Stage, is_timed, order, share_of};
-use crate::sweep::{ended, explain};
+use crate::sweep::{ended, explain, send};
 
 #[test]
 fn every_process_times_every_shape_in_its_own_order() {
@@ -409,9 +410,7 @@ fn a_sweep_killed_in_the_middle_of_a_shape_goes_on_there() {
 fn a_sweep_told_to_stop_while_it_times_goes_on_later() {
     let stage = waits_in_the_middle();
     let child = waiting(&stage);
-    let pid = child.id().to_string();
-    let sent = Command::new("kill").args(["-INT", &pid]).status();
-    assert!(sent.expect("kill runs").success());
+    send(Signal::SIGINT, child.id());
     let output: Output = child.wait_with_output().expect("dgx ends");
     assert_eq!(output.status.code(), Some(4), "{}", explain(&output));
     let end = &stage.lines("end")[0];

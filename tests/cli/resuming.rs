@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::sweep::{ROUND, Sweep, ended, explain, verdicts_of};
+use nix::sys::signal::Signal;
+
+use crate::sweep::{ROUND, Sweep, ended, explain, send, verdicts_of};
 
 #[test]
 fn a_killed_sweep_is_resumed_where_it_stopped() {
@@ -82,7 +84,7 @@ fn a_resumed_sweep_goes_on_with_the_emulator_it_began_with() {
 
 /// A sweep that is told to stop by a signal once it has judged a cell; what it
 /// said, and its run file.
-fn stopped(sweep: &Sweep, signal: &str) -> (Output, String) {
+fn stopped(sweep: &Sweep, signal: Signal) -> (Output, String) {
     let child = sweep.begun(Stdio::piped);
     send(signal, child.id());
     let output = child.wait_with_output().expect("dgx ends");
@@ -92,16 +94,9 @@ fn stopped(sweep: &Sweep, signal: &str) -> (Output, String) {
     )
 }
 
-fn send(signal: &str, pid: u32) {
-    let sent = Command::new("kill")
-        .args([signal, &pid.to_string()])
-        .status();
-    assert!(sent.expect("kill runs").success());
-}
-
 #[test]
 fn a_signal_keeps_what_is_finished_and_says_how_to_go_on() {
-    for signal in ["-INT", "-TERM", "-HUP"] {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let sweep = Sweep::new(ROUND);
         let (output, file) = stopped(&sweep, signal);
         let said = explain(&output);
@@ -142,7 +137,7 @@ fn a_sweep_under_nohup_outlives_its_terminal() {
         .spawn()
         .expect("nohup runs");
     sweep.wait_for_a_verdict();
-    send("-HUP", child.id());
+    send(Signal::SIGHUP, child.id());
     let output = child.wait_with_output().expect("dgx ends");
     assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
     assert_eq!(sweep.verdicts().len(), 9);
@@ -153,7 +148,7 @@ fn a_run_file_has_one_writer() {
     let sweep = Sweep::new(ROUND);
     let mut child = sweep.begun(Stdio::null);
     // It sleeps while the others try: they meet a writer that is alive.
-    send("-STOP", child.id());
+    send(Signal::SIGSTOP, child.id());
     let file = sweep.run_file().expect("a run file").display().to_string();
     let by = format!("is being written by process {}", child.id());
     for args in [vec!["--resume", &file], vec!["--resume"]] {
@@ -215,10 +210,10 @@ fn a_full_disk_leaves_a_file_that_can_be_read_and_resumed() {
 }
 
 /// The processes a process has started and not buried.
-fn children(parent: u32) -> Vec<String> {
+fn children(parent: u32) -> Vec<u32> {
     let path = format!("/proc/{parent}/task/{parent}/children");
     let list = fs::read_to_string(path).unwrap_or_default();
-    list.split_whitespace().map(str::to_owned).collect()
+    list.split_whitespace().flat_map(str::parse).collect()
 }
 
 #[test]
@@ -227,8 +222,9 @@ fn a_worker_killed_from_outside_is_tried_once_more() {
     let child = sweep.begun(Stdio::piped);
     let workers = children(child.id());
     assert!(!workers.is_empty(), "no worker at work");
-    let killed = Command::new("kill").arg("-KILL").args(&workers).status();
-    assert!(killed.expect("kill runs").success());
+    for worker in workers {
+        send(Signal::SIGKILL, worker);
+    }
     let before = sweep.verdicts().len();
     assert!(before < 9, "all was judged before the worker was killed");
     let said = explain(&child.wait_with_output().expect("dgx ends"));

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::merging::pasted;
 use crate::stage::{CONTENDERS, SCRIPT, SHAPES, Stage};
-use crate::sweep::ended;
+use crate::sweep::{ended, send};
 
 /// Runs each task of an array to its end before it answers, unless a file says
 /// how it is to refuse, or how a task is to end.
@@ -461,9 +462,7 @@ fn a_follower_that_dies_or_leaves_is_followed_by_another() {
 
     let cluster = Cluster::new();
     let mut first = held(&cluster);
-    let pid = first.id().to_string();
-    let sent = Command::new("kill").args(["-INT", &pid]).status();
-    assert!(sent.expect("kill runs").success());
+    send(Signal::SIGINT, first.id());
     assert_eq!(first.wait().expect("it ends").code(), Some(4));
     let said = logged(cluster.stage.path("log"));
     assert!(

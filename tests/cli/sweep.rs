@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
-/// Three contenders on three small shapes.
+/// Three contenders on three small shapes; the last takes longer, so that there
+/// is time to end what has just begun.
 pub(crate) const ROUND: &str = "question   = \"Is nothing done twice?\"
 contenders = [\"two-pass\", \"sequential\", \"interleaved\"]
 baseline   = \"two-pass\"
-shapes     = [{ m = 64, n = 128, k = 256 }, { m = 40, n = 128, k = 512 }, { m = 129, n = 256, k = 256 }]
+shapes     = [{ m = 64, n = 128, k = 256 }, { m = 40, n = 128, k = 512 }, { m = 129, n = 256, k = 2048 }]
 [validate]
 seed = 1
 ";
@@ -92,6 +95,11 @@ impl Sweep {
     pub(crate) fn verdicts(&self) -> Verdicts {
         verdicts_of(&self.run_file().expect("a run file"))
     }
+}
+
+/// At once: a `kill` of its own may start too late on a busy machine.
+pub(crate) fn send(signal: Signal, pid: u32) {
+    signal::kill(Pid::from_raw(pid as i32), signal).expect("it is alive");
 }
 
 /// By contender and shape.

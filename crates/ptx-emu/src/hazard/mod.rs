@@ -136,6 +136,10 @@ impl Sighting {
 /// A finding's kind and its two instructions.
 type Key = (Hazard, u32, Option<u32>);
 
+/// A finding and the cluster it was told of. Clusters run side by side: of several that show it the
+/// first is told, whichever came first this time.
+type Told = (u64, Finding);
+
 /// Listens to a launch.
 pub(crate) struct Detector<'l> {
     program: &'l Program,
@@ -157,7 +161,7 @@ pub(crate) struct Detector<'l> {
     gaps: bool,
     heard: AtomicU64,
     global: Mutex<Global>,
-    found: Mutex<BTreeMap<Key, Finding>>,
+    found: Mutex<BTreeMap<Key, Told>>,
 }
 
 impl<'l> Detector<'l> {
@@ -280,22 +284,28 @@ impl<'l> Detector<'l> {
         let other = other.or(before.as_ref().map(|(pc, _)| *pc));
         let key = (hazard, here.from.pc, other);
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let finding = found.entry(key).or_insert_with(|| {
-            let (missing, remedy) = words::advice(hazard, &here, there.as_ref(), at.space);
-            Finding {
-                hazard,
-                here: self.site(cluster, &here),
-                there: match there {
-                    Some(there) => Some(self.site(cluster, &there)),
-                    None => before.map(|(_, site)| site),
-                },
-                at,
-                missing: missing.to_owned(),
-                remedy: remedy.to_owned(),
-                times: 0,
+        let times = match found.get_mut(&key) {
+            Some((told, finding)) if *told <= cluster => {
+                finding.times += 1;
+                return;
             }
-        });
-        finding.times += 1;
+            Some((_, later)) => later.times,
+            None => 0,
+        };
+        let (missing, remedy) = words::advice(hazard, &here, there.as_ref(), at.space);
+        let finding = Finding {
+            hazard,
+            here: self.site(cluster, &here),
+            there: match there {
+                Some(there) => Some(self.site(cluster, &there)),
+                None => before.map(|(_, site)| site),
+            },
+            at,
+            missing: missing.to_owned(),
+            remedy: remedy.to_owned(),
+            times: times + 1,
+        };
+        found.insert(key, (cluster, finding));
     }
 
     /// What is wrong with the registers of the kernel, whoever runs it.
@@ -351,6 +361,7 @@ impl<'l> Detector<'l> {
             all: found
                 .unwrap_or_else(PoisonError::into_inner)
                 .into_values()
+                .map(|(_, finding)| finding)
                 .collect(),
             clusters: self.heard.into_inner(),
             unwatched: global.unwatched,
