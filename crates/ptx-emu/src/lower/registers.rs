@@ -408,12 +408,13 @@ mod tests {
     use super::*;
     use crate::Module;
 
-    /// What is found in a kernel of products on `%f0..3` and fragments `%r4..7`.
-    fn found(body: &str) -> Vec<(RegisterTrouble, u32, Option<u32>)> {
+    /// What is found in a kernel of products on `%f0..3` and fragments `%r4..7`; its lines count from
+    /// 1, and those of what stands before it down from 0.
+    fn found(body: &str) -> Vec<(RegisterTrouble, i64, Option<i64>)> {
         found_for("sm_90a", body)
     }
 
-    fn found_for(target: &str, body: &str) -> Vec<(RegisterTrouble, u32, Option<u32>)> {
+    fn found_for(target: &str, body: &str) -> Vec<(RegisterTrouble, i64, Option<i64>)> {
         let text = format!(
             ".version 8.8\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 out) {{\n\
              .reg .f32 %f<9>; .reg .b32 %r<9>; .reg .b64 %rd<4>; .reg .pred %p;\n\
@@ -425,7 +426,7 @@ mod tests {
         let program = module.kernels.get("k").expect("it lowers");
         let line = |pc: Pc| {
             let loc = program.insts[pc as usize].loc as usize;
-            program.locs[loc].ptx_line - 8
+            i64::from(program.locs[loc].ptx_line) - 8
         };
         let hazards = program.register_hazards.iter();
         hazards
@@ -466,7 +467,7 @@ mod tests {
         use RegisterTrouble::Unfenced;
         assert_eq!(
             found(&format!("{PRODUCT}{DONE}{STORE}")),
-            [(Unfenced, 1, None)]
+            [(Unfenced, 1, Some(-1))]
         );
         let changed =
             format!("{FENCE}{PRODUCT}{DONE}mul.f32 %f1, %f1, %f1;\n{PRODUCT}{DONE}{STORE}");
