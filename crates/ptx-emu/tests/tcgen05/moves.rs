@@ -167,7 +167,9 @@ fn stores_reach_the_words_of_their_shape() {
             form.operand(),
             list(form.registers),
         );
-        let mut expected: Vec<u32> = (0..128u32 * 72).map(|i| i / 72 << 16 | i % 72).collect();
+        let mut expected: Vec<u32> = (0..128u32 * 72)
+            .map(|i| ((i / 72) << 16) | (i % 72))
+            .collect();
         for thread in 0..128 {
             for j in 0..form.registers {
                 let value = (thread * 0x10007u32).wrapping_add(0x30005 * j);
