@@ -206,6 +206,27 @@ fn every_kind_has_a_row_beside_its_fixture() {
     }
 }
 
+/// The lines that the document tells of a slip are those marked in its source.
+#[test]
+fn the_lines_of_every_slip_are_as_the_document_has_them() {
+    let races = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/races.md");
+    let races = fs::read_to_string(races).expect("docs/races.md");
+    let marked = marked();
+    let lines = |slip: &str, side: &str| {
+        let lines = marked.get(&(slip.to_owned(), side.to_owned()));
+        lines.map(|lines| lines.join(" or "))
+    };
+    for (slip, _) in marked.keys().filter(|(_, side)| side == "here") {
+        let here = lines(slip, "here").expect("it is marked");
+        let told = match lines(slip, "there") {
+            Some(there) => format!("| {here} × {there} |"),
+            None => format!("| {here} |"),
+        };
+        let mut rows = (races.lines()).filter(|row| row.starts_with(&format!("| `{slip}` |")));
+        assert!(rows.any(|row| row.contains(&told)), "{slip}: {told}");
+    }
+}
+
 #[test]
 fn a_slip_that_nobody_declares_is_exit_3_and_a_schedule_can_be_had_again() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,6 +1,7 @@
-//! Runs PTX that others' compilers made for a B200 and compares it with a product on the host:
-//! Triton's of `tests/ptx/blackwell.py`, and CUTLASS's NVFP4 GEMM. docs/emulator.md tells how the
-//! files come about; none of them is kept here.
+//! Runs PTX that others' compilers made and compares it with a product on the host: Triton's of
+//! `tests/ptx/blackwell.py`, CUTLASS's NVFP4 GEMM for a B200 and its f16 GEMM for an H200. All of it
+//! is watched for hazards. docs/emulator.md tells how the files come about; none of them is kept
+//! here.
 //!
 //! ```text
 //! outside triton FOLDER [NAME]      the kernels that blackwell.py wrote there
@@ -379,7 +380,14 @@ fn run(launch: &Launch, module: &Module, memory: &mut Memory) -> Result<Report, 
 /// CUTLASS's own host code says how its kernel is launched, given where its operands lie.
 fn cutlass(ptx: &str, host: &str, size: [&str; 3]) -> Outcome {
     let [m, n, k]: [usize; 3] = [size[0].parse()?, size[1].parse()?, size[2].parse()?];
-    let module = Module::load(&std::fs::read_to_string(ptx)?)?;
+    let text = std::fs::read_to_string(ptx)?;
+    let module = Module::load(&text)?;
+    // Which operands it takes goes with the card.
+    let hopper = text.contains(".target sm_90a");
+    let (number, profile) = match hopper {
+        true => (Number::F16, Profile::H200),
+        false => (Number::E2m1, Profile::B200),
+    };
     for (name, reason) in module.refused() {
         println!("refused {}…: {reason}", &name[..name.len().min(40)]);
     }
@@ -390,10 +398,13 @@ fn cutlass(ptx: &str, host: &str, size: [&str; 3]) -> Outcome {
         .ok_or("no kernel of CUTLASS can run")?;
     for (seed, mma_mode) in [(0, MmaMode::Fast), (1, MmaMode::Exact)] {
         let mut draws = Draws(seed + 1);
-        let mut a = Matrix::draw(Number::E2m1, m, k, &mut draws);
-        let mut b = Matrix::draw(Number::E2m1, n, k, &mut draws);
-        let [_, sfa] = a.scale(false, m, k, 16, &mut draws);
-        let [_, sfb] = b.scale(false, n, k, 16, &mut draws);
+        let mut a = Matrix::draw(number, m, k, &mut draws);
+        let mut b = Matrix::draw(number, n, k, &mut draws);
+        let mut scale = |matrix: &mut Matrix, rows| match hopper {
+            true => Vec::new(),
+            false => matrix.scale(false, rows, k, 16, &mut draws)[1].clone(),
+        };
+        let (sfa, sfb) = (scale(&mut a, m), scale(&mut b, n));
         let mut memory = Memory::new();
         let c = vec![0xff; m * n * 2];
         let mut places = Vec::new();
@@ -432,7 +443,7 @@ fn cutlass(ptx: &str, host: &str, size: [&str; 3]) -> Outcome {
                 mma_mode,
                 step_limit: 500_000_000,
                 scoreboard: true,
-                profile: Profile::B200,
+                profile,
                 ..Config::default()
             });
         let report = run(&launch, &module, &mut memory)?;

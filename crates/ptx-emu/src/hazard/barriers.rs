@@ -21,16 +21,19 @@ impl Watcher<'_> {
         let Ledger {
             warps, named, all, ..
         } = &mut self.ledger;
+        let reach = if id.is_some() { 1 } else { 2 };
         let meeting = match id {
             Some(id) => named.entry((from.cta, id)).or_default(),
             None => all,
         };
-        let known = &mut warps[warp as usize].known;
+        let w = &mut warps[warp as usize];
         match step {
-            Step::Arrive { order, .. } if releases(order) => meeting.arrive(over, known),
+            Step::Arrive { order, .. } if releases(order) => meeting.arrive(over, &w.known),
+            Step::Arrive { .. } => meeting.arrive(over, &w.told_relaxed(reach)),
             Step::Pass { order, .. } if acquires(order) => {
-                Arc::make_mut(known).join(meeting.passed(over));
+                Arc::make_mut(&mut w.known).join(meeting.passed(over));
             }
+            Step::Pass { .. } => w.heard.join(meeting.passed(over)),
             _ => {}
         }
         self.ledger.step(warp);
@@ -80,11 +83,15 @@ impl Watcher<'_> {
             }
             Step::Arrive { order, .. } => {
                 self.settled(from, at, over);
-                let known = self.ledger.warps[warp as usize].known.clone();
-                if let Some(barrier) = self.ledger.barriers.get_mut(&key) {
+                let reach = if at.cta == from.cta { 1 } else { 2 };
+                let Ledger {
+                    warps, barriers, ..
+                } = &mut self.ledger;
+                let w = &warps[warp as usize];
+                if let Some(barrier) = barriers.get_mut(&key) {
                     match releases(order) {
-                        true => barrier.meeting.arrive(over, &known),
-                        false => barrier.meeting.arrive(over, &Knowledge::default()),
+                        true => barrier.meeting.arrive(over, &w.known),
+                        false => barrier.meeting.arrive(over, &w.told_relaxed(reach)),
                     }
                 }
                 self.ledger.step(warp);
@@ -124,10 +131,10 @@ impl Watcher<'_> {
         let Some(barrier) = self.ledger.barriers.get(&(at.cta, at.offset)) else {
             return;
         };
-        let (maker, step) = barrier.maker;
         let known = self.ledger.knowledge(self.ledger.actor(from));
         let unaware =
-            known.is_some_and(|known| !known.hearsay && known.own.generic.at(maker) < step);
+            known.is_some_and(|known| !known.hearsay && known.own.generic.at(barrier.made) == 0);
+        let maker = self.ledger.strand(barrier.made_at);
         let own = from.work == 0 && self.ledger.strand(from) == maker;
         let away = from.work != 0 || from.cta != barrier.made_at.cta;
         let unfenced = self.detector.strict && away && !barrier.fenced;
@@ -151,9 +158,14 @@ impl Watcher<'_> {
         if !tells {
             return;
         }
-        for key in std::mem::take(&mut self.ledger.warps[warp as usize].unfenced) {
-            if let Some(barrier) = self.ledger.barriers.get_mut(&key) {
+        let Ledger {
+            warps, barriers, ..
+        } = &mut self.ledger;
+        let w = &mut warps[warp as usize];
+        for key in std::mem::take(&mut w.unfenced) {
+            if let Some(barrier) = barriers.get_mut(&key) {
                 barrier.fenced = true;
+                w.announced.own.generic.raise(barrier.made, 1);
             }
         }
     }
@@ -203,8 +215,9 @@ impl Watcher<'_> {
             let detail = format!("phase {over} is over, and {before} when it last looked");
             self.at_barrier(Hazard::ParityLap, from, at, detail);
         }
-        if acquires(order) {
-            self.ledger.learn(warp, key, over);
+        match acquires(order) {
+            true => self.ledger.learn(warp, key, over),
+            false => self.ledger.hears(warp, key, over),
         }
     }
 

@@ -31,7 +31,7 @@ impl Clock {
 }
 
 /// What is known of one cluster.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct View {
     /// What ordinary accesses may rely on.
     pub(super) generic: Clock,
@@ -51,7 +51,7 @@ impl View {
 }
 
 /// What a warp knows of its own cluster and of others.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Knowledge {
     pub(super) own: View,
     pub(super) others: BTreeMap<u64, View>,

@@ -35,6 +35,21 @@ pub(super) struct Warp {
     pub(super) moves: [u32; 2],
     /// Barriers it has initialised since its last fence.
     pub(super) unfenced: Vec<(u32, u32)>,
+    /// Barriers that a fence for them has been executed for: whatever it does next that others
+    /// see tells them.
+    pub(super) announced: Knowledge,
+}
+
+impl Warp {
+    /// What others learn from an access or arrival that releases nothing by itself, and reaches
+    /// them by so much.
+    pub(super) fn told_relaxed(&self, reach: u8) -> Knowledge {
+        let mut told = self.announced.clone();
+        if let Some(fenced) = self.fenced.as_ref().filter(|fenced| fenced.reach >= reach) {
+            told.join(&fenced.known);
+        }
+        told
+    }
 }
 
 /// What somebody knew at a fence, and how far that reaches.
@@ -133,8 +148,8 @@ impl Meeting {
 #[derive(Debug)]
 pub(super) struct Barrier {
     pub(super) strand: u32,
-    /// Who initialised it, in which step.
-    pub(super) maker: (u32, u32),
+    /// The strand of its initialisation, at 1 for all who know of it.
+    pub(super) made: u32,
     pub(super) made_at: Origin,
     /// A fence has told copies and other CTAs.
     pub(super) fenced: bool,
@@ -433,11 +448,11 @@ impl Ledger {
     /// A new barrier.
     pub(super) fn init(&mut self, from: Origin, at: SharedAt) {
         let maker = self.strand(from);
-        let strand = self.next_strand;
-        self.next_strand += 1;
+        let (strand, made) = (self.next_strand, self.next_strand + 1);
+        self.next_strand += 2;
         let barrier = Barrier {
             strand,
-            maker: (maker, self.warps[maker as usize].step),
+            made,
             made_at: from,
             fenced: false,
             meeting: Meeting::default(),
@@ -448,7 +463,7 @@ impl Ledger {
         let key = (at.cta, at.offset);
         self.barriers.insert(key, barrier);
         self.warps[maker as usize].unfenced.push(key);
-        self.step(maker);
+        self.teach(maker, |known| known.own.generic.raise(made, 1));
     }
 
     /// Whether a warp knows that an access of its cluster is over; `cta` is where the memory is.
@@ -501,6 +516,15 @@ impl Ledger {
         known.join(barrier.meeting.passed(over));
         known.own.generic.raise(strand, over as u32);
         self.step(warp);
+    }
+
+    /// A warp will know it at its next fence that acquires.
+    pub(super) fn hears(&mut self, warp: u32, key: (u32, u32), over: u64) {
+        if let Some(barrier) = self.barriers.get_mut(&key) {
+            let heard = &mut self.warps[warp as usize].heard;
+            heard.join(barrier.meeting.passed(over));
+            heard.own.generic.raise(barrier.strand, over as u32);
+        }
     }
 
     /// The ticket by which others know that a work on global memory is over.

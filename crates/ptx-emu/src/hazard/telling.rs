@@ -1,5 +1,7 @@
 //! What threads tell each other: by accesses that are more than that, and by fences.
 
+use std::sync::Arc;
+
 use super::Sighting;
 use super::clock::Knowledge;
 use super::finding::{Hazard, Spot};
@@ -64,6 +66,9 @@ impl Watcher<'_> {
                         reach: fenced.reach,
                         at: fenced.at,
                     });
+                }
+                None if w.announced != Knowledge::default() => {
+                    leaves = Some(Arc::new(w.announced.clone()));
                 }
                 None => {}
             }

@@ -112,24 +112,58 @@ impl Registers {
     }
 }
 
-/// The registers an instruction reads and writes, by numbers; constants are left out.
-fn each_register(program: &Program, pc: Pc, mut see: impl FnMut(bool, usize)) {
-    let number = |register: Register| match register {
-        Register::W32(r) => (r.0, 0),
-        Register::W64(r) => (r.0, 1),
-        Register::Pred(p) => (p.0.into(), 2),
-    };
-    let mut pass = |role: Role, register: Register| {
-        let (id, kind) = number(register);
-        if id < SURVEY_CONSTANTS && (role.writes() || role == Role::Read) {
-            see(role.writes(), 3 * id as usize + kind);
+/// The registers of an instruction that nothing gives a value, and those it gives one.
+#[derive(Default)]
+struct Passage {
+    missing: Vec<usize>,
+    writes: Vec<usize>,
+}
+
+impl Passage {
+    /// Registers go by numbers; constants are left out.
+    fn pass(&mut self, program: &Program, pc: Pc, written: &mut Registers) {
+        self.missing.clear();
+        self.writes.clear();
+        let number = |register: Register| match register {
+            Register::W32(r) => (r.0, 0),
+            Register::W64(r) => (r.0, 1),
+            Register::Pred(p) => (p.0.into(), 2),
+        };
+        let mut see = |role: Role, register: Register| {
+            let (id, kind) = number(register);
+            let register = 3 * id as usize + kind;
+            if id >= SURVEY_CONSTANTS {
+                return;
+            }
+            if role.writes() {
+                self.writes.push(register);
+            } else if role == Role::Read && !written.contains(register) {
+                self.missing.push(register);
+            }
+        };
+        let inst = &program.insts[pc as usize];
+        inst.op.registers(&program.slot_pool, &mut see);
+        let copies = matches!(
+            inst.op,
+            Op::Mov32 { .. } | Op::Mov64 { .. } | Op::PMov { .. }
+        );
+        let nothing = copies && !self.missing.is_empty();
+        if nothing {
+            // A copy of nothing holds nothing, and is told of where it is used.
+            self.missing.clear();
+            self.writes.clear();
         }
-    };
-    let inst = &program.insts[pc as usize];
-    if let Some(guard) = inst.guard.pred {
-        pass(Role::Read, Register::Pred(guard));
+        if let Some(guard) = inst.guard.pred {
+            let (id, kind) = number(Register::Pred(guard));
+            let register = 3 * id as usize + kind;
+            if id < SURVEY_CONSTANTS && !written.contains(register) {
+                self.missing.push(register);
+            }
+        }
+        for register in &self.writes {
+            written.insert(*register);
+        }
     }
-    inst.op.registers(&program.slot_pool, &mut pass);
 }
 
 /// Reads of registers that no instruction on any way to them writes. What another body of the
@@ -144,6 +178,7 @@ fn uninitialised(
     if blocks.ranges.is_empty() || !entry(0) {
         return;
     }
+    let mut passage = Passage::default();
     let mut entering = vec![None; blocks.ranges.len()];
     entering[0] = Some(Registers::default());
     let mut work = BTreeSet::from([0]);
@@ -152,11 +187,7 @@ fn uninitialised(
             continue;
         };
         for pc in insts(survey, program, blocks, block) {
-            each_register(program, pc, |writes, register| {
-                if writes {
-                    written.insert(register);
-                }
-            });
+            passage.pass(program, pc, &mut written);
         }
         for &next in &blocks.successors[block] {
             let news = match &mut entering[next] {
@@ -175,23 +206,16 @@ fn uninitialised(
     for (block, written) in entering.iter_mut().enumerate() {
         let Some(written) = written else { continue };
         for pc in insts(survey, program, blocks, block) {
-            let mut writes = Vec::new();
-            each_register(program, pc, |write, register| match write {
-                true => writes.push(register),
-                false if written.contains(register) => {}
-                // Its first read is enough.
-                false if named.insert(register) => {
-                    found.insert(RegisterHazard {
-                        trouble: RegisterTrouble::Uninitialised,
-                        at: pc,
-                        other: None,
-                    });
-                }
-                false => {}
-            });
-            writes
-                .into_iter()
-                .for_each(|register| written.insert(register));
+            passage.pass(program, pc, written);
+            // Its first read is enough.
+            let news = passage.missing.iter().filter(|r| named.insert(**r));
+            if news.count() > 0 {
+                found.insert(RegisterHazard {
+                    trouble: RegisterTrouble::Uninitialised,
+                    at: pc,
+                    other: None,
+                });
+            }
         }
     }
 }
@@ -492,6 +516,12 @@ mod tests {
         let looped = "LOOP: setp.ne.u32 %p, %r4, 0;\n@%p bra NEXT;\nst.global.f32 [%rd1], %f4;\n\
                       NEXT: mov.f32 %f4, %f0;\n@%p bra LOOP;\n";
         assert_eq!(found(looped), []);
+        // Only copied: a load that some lanes do not take part in begins so.
+        let copied = "setp.ne.u32 %p, %r4, 0;\nmov.f32 %f4, %f5;\n@%p ld.global.f32 %f4, [%rd1];\n\
+                      st.global.f32 [%rd1], %f4;\n";
+        assert_eq!(found(copied), []);
+        let used = "mov.f32 %f4, %f5;\nst.global.f32 [%rd1], %f4;\n";
+        assert_eq!(found(used), [(RegisterTrouble::Uninitialised, 2, None)]);
     }
 
     #[test]

@@ -16,6 +16,44 @@ fn a_barrier_is_used_before_it_is_known_to_be_there() {
     .check();
 }
 
+fn pair() -> Launch {
+    let launch = Launch::new("k").grid([2, 1, 1]).cluster([2, 1, 1]);
+    launch.block([32, 1, 1])
+}
+
+#[test]
+fn a_fence_for_barriers_is_enough_before_an_arrival_that_releases_nothing() {
+    // Each CTA arrives at the barrier of the other.
+    Planted::new(
+        Hazard::BarrierInit,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [%r5], 1; //there
+         <<fence.mbarrier_init.release.cluster;>>
+         READY: barrier.cluster.arrive.relaxed; barrier.cluster.wait.acquire;
+         mov.u32 %r6, %cluster_ctarank; xor.b32 %r6, %r6, 1; mapa.shared::cluster.u32 %r7, %r5, %r6;
+         @%p1 bra END;
+         mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7]; //here
+         END: barrier.cluster.arrive; barrier.cluster.wait;",
+    )
+    .on(pair())
+    .check();
+}
+
+#[test]
+fn an_arrival_that_releases_nothing_needs_a_fence_before_it() {
+    Planted::new(
+        Hazard::Race,
+        "st.shared.u32 [%r2], %r1; //there
+         <<fence.acq_rel.cluster;||fence.mbarrier_init.release.cluster;>>
+         barrier.cluster.arrive.relaxed; barrier.cluster.wait.acquire;
+         mov.u32 %r6, %cluster_ctarank; xor.b32 %r6, %r6, 1; mapa.shared::cluster.u32 %r7, %r2, %r6;
+         ld.shared::cluster.u32 %r8, [%r7]; //here
+         barrier.cluster.arrive; barrier.cluster.wait;",
+    )
+    .on(pair())
+    .check();
+}
+
 #[test]
 fn a_barrier_is_made_anew_while_others_use_it() {
     Planted::new(
