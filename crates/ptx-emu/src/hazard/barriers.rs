@@ -3,7 +3,6 @@
 use super::Sighting;
 use std::sync::Arc;
 
-use super::clock::Knowledge;
 use super::finding::{Hazard, Spot};
 use super::ledger::Ledger;
 use super::telling::{acquires, releases};
