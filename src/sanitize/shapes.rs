@@ -1,6 +1,7 @@
 //! Which small shapes reach every path of a contender: one tile, ragged
-//! groups, a K that goes round its ring more than once and ends in a tail, and
-//! more tiles than CTAs, which a device of few multiprocessors has at once.
+//! groups, a K that goes round its ring more than once and ends in a tail, few
+//! tokens whose K a cluster may share, and many tiles for each CTA, which a
+//! device of few multiprocessors has at once.
 
 use crate::catalog::{Catalog, Contender};
 use crate::config::{Baseline, Round, Selection};
@@ -8,9 +9,12 @@ use crate::diagnostic::InputError;
 use crate::domain::{Device, Group, Shape};
 use crate::plan::{Machine, OperatorCall, Plan, Work};
 
-/// Multiprocessors of a device that a few tiles keep busy. A cluster of the
-/// largest usual size still finds room.
-const FEW_SMS: u32 = 8;
+/// Multiprocessors of a device that a few tiles keep busy: so few that every
+/// CTA has several, or room for a cluster of the largest usual size.
+const FEW_SMS: [u32; 2] = [2, 8];
+/// Tiles for each CTA that go round whatever it keeps for the next ones:
+/// accumulators of two tiles, three teams.
+const LAPS: u64 = 6;
 
 /// A shape to run on, and what for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,14 +30,15 @@ pub(crate) struct Course {
 /// first has gets one of the others.
 struct Purpose {
     reaches: &'static str,
-    few_sms: bool,
+    /// Many tiles for each CTA of a device of few multiprocessors.
+    laps: bool,
     sizes: &'static [&'static [(u32, u32, u32)]],
 }
 
-const PURPOSES: [Purpose; 4] = [
+const PURPOSES: [Purpose; 6] = [
     Purpose {
         reaches: "a single tile",
-        few_sms: false,
+        laps: false,
         sizes: &[
             &[(5, 128, 256)],
             &[(133, 128, 256)],
@@ -43,7 +48,7 @@ const PURPOSES: [Purpose; 4] = [
     },
     Purpose {
         reaches: "ragged groups",
-        few_sms: false,
+        laps: false,
         sizes: &[
             &[(40, 128, 512), (1, 256, 256), (129, 128, 768)],
             &[(40, 128, 512), (1, 256, 256), (13, 128, 768)],
@@ -52,19 +57,35 @@ const PURPOSES: [Purpose; 4] = [
     },
     Purpose {
         reaches: "a long K with a tail",
-        few_sms: false,
+        laps: false,
         sizes: &[&[(37, 128, 2816)], &[(5, 128, 2816)], &[(133, 128, 2816)]],
     },
     Purpose {
-        reaches: "more tiles than CTAs",
-        few_sms: true,
+        reaches: "a token and a long K",
+        laps: false,
+        sizes: &[&[(1, 128, 4096)]],
+    },
+    Purpose {
+        reaches: "many tiles for each CTA",
+        laps: true,
         sizes: &[
             &[(37, 768, 512)],
             &[(300, 768, 512)],
             &[(300, 128, 512), (65, 512, 256), (290, 256, 512)],
             &[(5, 768, 512)],
             &[(5, 4096, 512)],
+            &[(9, 768, 512), (1, 768, 512), (8, 768, 512)],
             &[(1300, 256, 512)],
+        ],
+    },
+    Purpose {
+        reaches: "many tiles of a long K",
+        laps: true,
+        sizes: &[
+            &[(8, 512, 4096)],
+            &[(9, 768, 2048), (1, 768, 2048)],
+            &[(133, 512, 2048)],
+            &[(390, 256, 2048)],
         ],
     },
 ];
@@ -102,12 +123,15 @@ pub(super) fn chosen(
 ) -> Result<Vec<Course>, InputError> {
     let mut courses = Vec::new();
     for purpose in &PURPOSES {
-        let sms = match purpose.few_sms {
-            true => FEW_SMS.min(device.limits.sms),
-            false => device.limits.sms,
+        let sms = match purpose.laps {
+            true => FEW_SMS.map(|few| few.min(device.limits.sms)).to_vec(),
+            false => vec![device.limits.sms],
         };
-        let mut first = None;
-        for sizes in purpose.sizes {
+        let sizes = purpose.sizes.iter();
+        let tries = sizes.flat_map(|sizes| sms.iter().map(move |&sms| (sizes, sms)));
+        // The first that does, or comes nearest.
+        let mut best: Option<(u64, Course)> = None;
+        for (sizes, sms) in tries {
             let course = Course {
                 shape: shape(sizes),
                 sms,
@@ -117,24 +141,27 @@ pub(super) fn chosen(
             let Work::Run { call, .. } = &planned.cells[0].work else {
                 continue;
             };
-            let reached = !purpose.few_sms || strides(call);
-            if reached {
-                first = Some(course);
+            let reached = match purpose.laps {
+                true => tiles_each(call).min(LAPS),
+                false => LAPS,
+            };
+            if best.as_ref().is_none_or(|(before, _)| *before < reached) {
+                best = Some((reached, course));
+            }
+            if reached == LAPS {
                 break;
             }
-            // Who gives every tile a CTA never strides: then any shape will do.
-            first.get_or_insert(course);
         }
-        courses.extend(first);
+        courses.extend(best.map(|(_, course)| course));
     }
     Ok(courses)
 }
 
-/// Whether CTAs of the last launch take more than one tile each.
-fn strides(call: &OperatorCall) -> bool {
+/// Tiles that a CTA of the last launch takes.
+fn tiles_each(call: &OperatorCall) -> u64 {
     let last = call.launches.last();
-    let ctas = last.map_or(0, |l| l.grid.iter().map(|&side| u64::from(side)).product());
-    u64::from(call.tile_count) > ctas
+    let ctas: u64 = last.map_or(1, |l| l.grid.iter().map(|&side| u64::from(side)).product());
+    u64::from(call.tile_count) / ctas.max(1)
 }
 
 fn shape(sizes: &[(u32, u32, u32)]) -> Shape {
@@ -233,26 +260,26 @@ mod tests {
             courses.iter().map(|course| course.reaches).collect()
         };
         let all: Vec<&str> = PURPOSES.iter().map(|p| p.reaches).collect();
-        for name in [
-            "sequential",
-            "swap-ab",
-            "decode",
-            "token-major",
-            "grouped-scheduler",
-        ] {
+        for name in ["sequential", "swap-ab", "decode", "grouped-scheduler"] {
             assert_eq!(reached(name), all, "{name}");
         }
+        // It takes no single token.
+        let several = [all[0], all[1], all[2], all[4], all[5]];
+        assert_eq!(reached("token-major"), several);
         // It takes no groups.
-        assert_eq!(reached("stream"), [all[0], all[2], all[3]]);
-        let persistent = catalog
-            .variant_on("grouped-scheduler", device.chip)
-            .unwrap();
-        let contender = &persistent.contenders(&Default::default())[0];
-        let courses = chosen(&round, contender, &catalog, device).unwrap();
-        let last = plan(&round, contender, &courses[3], &catalog, device).unwrap();
-        let Work::Run { call, .. } = &last.cells[0].work else {
-            panic!("{:?}", last.cells[0].work);
-        };
-        assert!(strides(call));
+        assert_eq!(reached("stream"), [all[0], all[2], all[3], all[4], all[5]]);
+        // It takes nothing else.
+        assert_eq!(reached("experts"), [all[1], all[4], all[5]]);
+        for name in ["grouped-scheduler", "ping-pong", "decode", "experts"] {
+            let variant = catalog.variant_on(name, device.chip).unwrap();
+            let contender = &variant.contenders(&Default::default())[0];
+            let courses = chosen(&round, contender, &catalog, device).unwrap();
+            let many = courses.iter().find(|course| course.reaches == all[4]);
+            let many = plan(&round, contender, many.unwrap(), &catalog, device).unwrap();
+            let Work::Run { call, .. } = &many.cells[0].work else {
+                panic!("{:?}", many.cells[0].work);
+            };
+            assert!(tiles_each(call) >= LAPS, "{name}: {}", tiles_each(call));
+        }
     }
 }
