@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(reached("stream"), [all[0], all[2], all[3], all[4], all[5]]);
         // It takes nothing else.
         assert_eq!(reached("experts"), [all[1], all[4], all[5]]);
-        for name in ["grouped-scheduler", "ping-pong", "decode", "experts"] {
+        for name in ["grouped-scheduler", "swap-ab", "decode", "experts"] {
             let variant = catalog.variant_on(name, device.chip).unwrap();
             let contender = &variant.contenders(&Default::default())[0];
             let courses = chosen(&round, contender, &catalog, device).unwrap();
