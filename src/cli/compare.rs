@@ -221,7 +221,7 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
             ))
         };
         if let Some(sentence) = present::belief(run).or_else(foreign) {
-            say!("   {}", style.fold(&sentence, 3));
+            say!("   {}", style.joined(&[sentence], 3));
         }
     }
     for (name, (run, ranking)) in ["A", "B"].iter().zip(sides) {

@@ -14,7 +14,7 @@ use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{ContenderId, Exit, Pattern, Shape, Status, Watch};
 use crate::interrupt::{self, Words};
 use crate::plan::{Plan, Work};
-use crate::present::Style;
+use crate::present::{Met, Style};
 use crate::record::Run;
 use crate::sweep::{BackendChoice, Booth, LoneCell, Trial, choose};
 use crate::validate::Tolerance;
@@ -78,7 +78,7 @@ const DEBUGGING: Words = Words {
 /// Judges one cell and tells everything that is known of it.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let (round, run) = subject(args.of.as_deref())?;
-    let case = Case::new(&args, round, run.as_ref())?;
+    let case = Case::new(&args, globals, round, run.as_ref())?;
     let kinds = kinds(&args)?;
     let catalog = Catalog::open(&globals.variants)?;
     let compiler = runs::compiler(
@@ -152,10 +152,19 @@ struct Case {
     trial: Trial,
     /// As a command names it.
     of: String,
+    /// Folders of variants that were named.
+    folders: Vec<String>,
 }
 
 impl Case {
-    fn new(args: &Args, mut round: Round, run: Option<&Run>) -> Result<Self, CommandError> {
+    fn new(
+        args: &Args,
+        globals: &Globals,
+        mut round: Round,
+        run: Option<&Run>,
+    ) -> Result<Self, CommandError> {
+        let folders = globals.variants.iter();
+        let folders = folders.map(|folder| folder.display().to_string());
         let of = match (run, &args.of) {
             (Some(run), _) => run.path.clone(),
             (None, Some(path)) => path.clone(),
@@ -191,6 +200,7 @@ impl Case {
             round,
             trial,
             of: of.display().to_string(),
+            folders: folders.collect(),
         })
     }
 }
@@ -324,7 +334,11 @@ fn tell(account: &Account, case: &Case, plan: &Plan, shape: &Shape, style: &Styl
         shape,
         tolerance: case.trial.tolerance,
         tile: (constant("BM"), constant("BN")),
-        of: &case.of,
+        met: Met {
+            of: &case.of,
+            round: &case.of,
+            folders: &case.folders,
+        },
     };
     say!("{}\n", account.text(&telling, style));
 }

@@ -111,6 +111,10 @@ pub(super) fn subject(of: Option<&Path>) -> Result<(Round, Option<Run>), Command
         },
     };
     let run = runs::load(Some(&path))?;
+    if let Some(tool) = &run.tool {
+        let message = format!("{} was timed by {tool}: it has no round", path.display());
+        return Err(InputError::new(message, "name a round, or a run file of `dgx sweep`").into());
+    }
     let config = &run.header.config;
     let round = Round::from_source(SourceFile {
         path: PathBuf::from(&config.path),

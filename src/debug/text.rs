@@ -4,8 +4,8 @@ use half::f16;
 
 use super::{Account, Call};
 use crate::backend::POISON;
-use crate::domain::{BackendKind, Hazard, Shape, Status, typed};
-use crate::present::{Align, Column, Grid, Style, next_step, percent};
+use crate::domain::{BackendKind, Hazard, Shape, Status};
+use crate::present::{Align, Column, Grid, Met, Style, next_step, percent};
 use crate::validate::{Chart, Patch, Story, Tolerance, significant};
 
 /// Lines shown of what kernels printed; all of it is in the run file of a sweep.
@@ -20,8 +20,8 @@ pub(crate) struct Telling<'a> {
     pub tolerance: Tolerance,
     /// Rows and columns of a tile, where the variant says so.
     pub tile: (Option<usize>, Option<usize>),
-    /// What the command that helps next is about: round or run file.
-    pub of: &'a str,
+    /// What the command that helps next is about.
+    pub met: Met<'a>,
 }
 
 impl Account {
@@ -126,11 +126,8 @@ impl Account {
     fn next(&self, telling: &Telling<'_>, style: &Style) -> Option<String> {
         let verdict = &self.verdict;
         let again = || {
-            let (contender, shape) = (typed(verdict.contender.as_str()), typed(&verdict.shape));
-            format!(
-                "dgx debug {contender} {} --shape {shape}",
-                typed(telling.of)
-            )
+            let cell = telling.met.cell(&verdict.contender, &verdict.shape);
+            format!("dgx debug {cell}")
         };
         let step = match verdict.status {
             Status::Ok | Status::Unsupported | Status::NotValidated => return None,
@@ -143,7 +140,7 @@ impl Account {
             Status::Hung => format!("{} --schedule 1", again()),
             Status::LaunchError | Status::Racy => {
                 let (contender, shape) = (&verdict.contender, &verdict.shape);
-                next_step(contender, shape, verdict.status, telling.of, telling.of)?
+                next_step(contender, shape, verdict.status, &telling.met)?
             }
         };
         Some(style.dim(format!("next: {step}")))
@@ -389,7 +386,11 @@ mod tests {
                 atol: 1e-3,
             },
             tile: (Some(16), Some(128)),
-            of: "round.toml",
+            met: Met {
+                of: "round.toml",
+                round: "round.toml",
+                folders: &[],
+            },
         };
         let text = drawn(&chart, &telling);
         let told = "group 1, a field is 8 rows by 64 columns: # all wrong, + some, . none\n      \

@@ -92,9 +92,12 @@ fn line(
     }
     // A design that fails as it said it would needs no help.
     let surprising = status != row.expect && !status.may_be_timed();
-    let of = run.path.display().to_string();
-    let round = &run.header.config.path;
-    let step = surprising.then(|| next_step(&row.contender, shapes[0], status, &of, round));
+    let met = Met {
+        of: &run.path.display().to_string(),
+        round: &run.header.config.path,
+        folders: &run.header.folders(),
+    };
+    let step = surprising.then(|| next_step(&row.contender, shapes[0], status, &met));
     if let Some(step) = step.flatten() {
         out.push_str(&format!("   {}\n", style.dim(format!("next: {step}"))));
     }
@@ -121,28 +124,46 @@ fn quoted(words: &str) -> String {
     }
 }
 
-/// The command that helps with a failure, ready to be pasted; `of` is the run
-/// or round it was met in, `round` the file of that round. None where nothing is
-/// to be done.
+/// Where a failure was met.
+pub(crate) struct Met<'a> {
+    /// The run, or the round.
+    pub of: &'a str,
+    /// The file of that round.
+    pub round: &'a str,
+    /// Folders of variants that were named; none for the usual one.
+    pub folders: &'a [String],
+}
+
+impl Met<'_> {
+    /// One cell as the words of a command.
+    pub(crate) fn cell(&self, contender: &ContenderId, shape: &str) -> String {
+        let (contender, of) = (contender.typed(), typed(self.of));
+        format!("{contender} {of} --shape {}{}", typed(shape), self.flags())
+    }
+
+    fn flags(&self) -> String {
+        let flag = |folder: &String| format!(" --variants {}", typed(folder));
+        self.folders.iter().map(flag).collect()
+    }
+}
+
+/// The command that helps with a failure, ready to be pasted. None where
+/// nothing is to be done.
 pub(crate) fn next_step(
     contender: &ContenderId,
     shape: &str,
     status: Status,
-    of: &str,
-    round: &str,
+    met: &Met<'_>,
 ) -> Option<String> {
-    let cell = || {
-        let (contender, of) = (typed(contender.as_str()), typed(of));
-        format!("{contender} {of} --shape {}", typed(shape))
-    };
+    let (cell, flags) = (met.cell(contender, shape), met.flags());
     Some(match status {
         Status::Ok | Status::NotValidated => return None,
         // What the shape or the machine lacks; the reason says it.
         Status::Unsupported => return None,
-        Status::Wrong | Status::Crashed | Status::Hung => format!("dgx debug {}", cell()),
-        Status::Racy => format!("dgx sanitize {}", typed(contender.as_str())),
-        Status::CompileError => format!("dgx check {}", typed(round)),
-        Status::LaunchError => format!("dgx explain {}", cell()),
+        Status::Wrong | Status::Crashed | Status::Hung => format!("dgx debug {cell}"),
+        Status::Racy => format!("dgx sanitize {}{flags}", contender.typed()),
+        Status::CompileError => format!("dgx check {}{flags}", typed(met.round)),
+        Status::LaunchError => format!("dgx explain {cell}"),
     })
 }
 
@@ -153,18 +174,26 @@ mod tests {
     #[test]
     fn the_next_command_is_the_one_for_that_failure_and_can_be_pasted() {
         let id = ContenderId::from_text("x[STAGES=2]");
-        let step = |status| next_step(&id, "a b", status, "results/r.jsonl", "r.toml");
-        let wrong = step(Status::Wrong).unwrap();
+        let folders = ["my variants".to_owned()];
+        let met = |folders| Met {
+            of: "results/r.jsonl",
+            round: "r.toml",
+            folders,
+        };
+        let elsewhere = next_step(&id, "s", Status::Racy, &met(&folders)).unwrap();
         assert_eq!(
-            wrong,
-            "dgx debug 'x[STAGES=2]' results/r.jsonl --shape 'a b'"
+            elsewhere,
+            "dgx sanitize x:STAGES=2 --variants 'my variants'"
         );
+        let step = |status| next_step(&id, "a b", status, &met(&[]));
+        let wrong = step(Status::Wrong).unwrap();
+        assert_eq!(wrong, "dgx debug x:STAGES=2 results/r.jsonl --shape 'a b'");
         assert!(
             step(Status::LaunchError)
                 .unwrap()
-                .starts_with("dgx explain 'x")
+                .starts_with("dgx explain x:")
         );
-        assert_eq!(step(Status::Racy).unwrap(), "dgx sanitize 'x[STAGES=2]'");
+        assert_eq!(step(Status::Racy).unwrap(), "dgx sanitize x:STAGES=2");
         assert_eq!(step(Status::CompileError).unwrap(), "dgx check r.toml");
         for status in Status::ALL {
             let harmless = matches!(

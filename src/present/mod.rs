@@ -20,7 +20,7 @@ mod summary;
 pub(crate) use belief::{belief, belief_in, micros_title, model_error};
 pub(crate) use comparison::comparison_table;
 pub(crate) use counters::{Counted, counters_of_run, counters_table};
-pub(crate) use failures::{failures, next_step};
+pub(crate) use failures::{Met, failures, next_step};
 pub(crate) use gate::{
     foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, lacks, reason,
     ruling_word, wanted,

@@ -228,6 +228,23 @@ pub(crate) struct ContenderRecord {
     pub arch: String,
 }
 
+impl Header {
+    /// Folders of variants that its command named, as far as they are known
+    /// still: of one outside of the project only the last part is.
+    pub(crate) fn folders(&self) -> Vec<String> {
+        let next = self.argv.iter().skip(1).map(Some).chain([None]);
+        let named = self.argv.iter().zip(next).filter_map(|(word, next)| {
+            match word.strip_prefix("--variants") {
+                Some("") => next.map(String::as_str),
+                Some(rest) => rest.strip_prefix('='),
+                None => None,
+            }
+        });
+        let known = named.filter(|folder| !folder.starts_with('…'));
+        known.map(str::to_owned).collect()
+    }
+}
+
 /// How the run was asked to validate and measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

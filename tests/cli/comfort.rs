@@ -62,7 +62,7 @@ shapes = [{ m = 256, n = 128, k = 512 }, { name = \"a-name-of-many-groups\", m =
 }
 
 /// Every command that prints a table, and words that must be in it at any width.
-const TABLES: [(&str, &[&str]); 19] = [
+const TABLES: [(&str, &[&str]); 20] = [
     ("list", &["variant", "what it is"]),
     ("list -v", &["variant", "parent", "claim", "what it is"]),
     ("list wide", &["contender", "baseline", "GFLOP"]),
@@ -85,6 +85,7 @@ const TABLES: [(&str, &[&str]); 19] = [
         "compare measured of-a-round-with-a-long-name-2",
         &["B over A", "differs", "rank in B"],
     ),
+    ("compare modelled modelled", &["All times are modelled"]),
     (
         "gate measured --min-geomean 1.2 --min-shape 0.5",
         &["wanted", "found", "ruling"],

@@ -40,6 +40,15 @@ fn runs_of_nvbench_are_compared_and_gated() {
     assert!(said.contains("in one process"), "{said}");
     let said = workspace.run(&["gate", "slow.json", "--baseline", "old.json"]);
     assert!(said.contains("[exit 1]"), "{said}");
+    // Neither has anything to run.
+    for command in ["explain", "debug"] {
+        let said = workspace.run(&[command, "one:STAGES=1", "old.json"]);
+        assert!(
+            said.contains("was timed by NVBench 0.2.0: it has no round"),
+            "{said}"
+        );
+        assert!(said.ends_with("[exit 2]"), "{said}");
+    }
     let said = workspace.run(&["compare", "old.json", "gone.json"]);
     assert!(
         said.contains("[exit 2]") && said.contains("gone.json"),
