@@ -352,4 +352,20 @@ fn everything_that_a_b200_can_tell_is_asked_for() {
     }
     assert!(!root.join("here").exists(), "a dry run writes nothing");
     assert_eq!(script(&["--wet"]).0, Some(2));
+    let refused = Command::new(root.join("scripts/b200"))
+        .env("DGX", env!("CARGO_BIN_EXE_dgx"))
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .arg("here")
+        .output()
+        .expect("bash");
+    assert_eq!(refused.status.code(), Some(4));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_told(
+        &said,
+        &[
+            "this machine has no GPU of compute capability 10.0",
+            "to emulate: scripts/dgx sweep configs/blackwell.toml --target b200",
+        ],
+    );
+    assert!(!root.join("here").exists(), "it stops before it writes");
 }

@@ -275,7 +275,7 @@ const MIXED: [Number; 2] = [Number::E4m3, Number::E2m1];
 
 const KERNELS: &[Kernel] = &[
     Kernel {
-        entry: "dot",
+        entry: "matmul",
         result: Number::F16,
         ..plain("dot_f16", Number::F16, [128, 128, 64])
     },

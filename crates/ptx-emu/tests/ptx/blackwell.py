@@ -4,24 +4,9 @@
 
 import sys
 
+import products
 import triton
 import triton.language as tl
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
-
-
-@triton.jit
-def dot(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    a_map = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
-    b_map = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
-    c_map = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
-    columns = tl.cdiv(N, BN)
-    row = tl.program_id(0) // columns * BM
-    column = tl.program_id(0) % columns * BN
-    sum = tl.zeros((BM, BN), tl.float32)
-    for k in range(0, K, BK):
-        sum = tl.dot(a_map.load([row, k]), b_map.load([column, k]).T, sum)
-    c_map.store([row, column], sum.to(tl.float16))
 
 
 @triton.jit
@@ -89,14 +74,10 @@ def dot_scaled_tma(a, sa, b, sb, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr,
 
 
 def write(name, kernel, signature, constants, warps=4):
-    signature = signature | {constant: "constexpr" for constant in constants}
-    source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
-    options = {"num_warps": warps, "num_stages": 3}
-    built = triton.compile(source, target=GPUTarget("cuda", 100, 32), options=options)
-    with open(f"{sys.argv[1]}/{name}.ptx", "w") as file:
-        file.write(built.asm["ptx"])
-    with open(f"{sys.argv[1]}/{name}.shared", "w") as file:
-        file.write(str(built.metadata.shared))
+    path = f"{sys.argv[1]}/{name}"
+    shared = products.write(path, kernel, signature, constants, capability=100, warps=warps)
+    with open(f"{path}.shared", "w") as file:
+        file.write(str(shared))
 
 
 EXTENTS = {name: "i32" for name in "MNK"}
@@ -118,7 +99,7 @@ def write_scaled(name, types, block, scale, depth):
     write(f"scaled_tma_{name}", dot_scaled_tma, signature, constants)
 
 
-write_dot("dot_f16", dot, "*fp16", "*fp16", (128, 128, 64))
+write_dot("dot_f16", products.matmul, "*fp16", "*fp16", (128, 128, 64))
 write_dot("dot_ptr_f16", dot_pointers, "*fp16", "*fp32", (128, 64, 64))
 write_dot("dot_ptr_f8", dot_pointers, "*fp8e4nv", "*fp32", (128, 64, 128))
 write_dot("dot_ptr_bf16_m64", dot_pointers, "*bf16", "*fp32", (64, 64, 64))
