@@ -39,11 +39,19 @@ pub(super) struct View {
     /// a proxy fence has passed, of shared and of global memory; and what `tcgen05` may rely on,
     /// strictly: the part that `tcgen05.fence::after_thread_sync` has passed.
     pub(super) proxied: [Clock; 3],
+    /// The part of it that a sequentially consistent fence has passed, whoever's: what anybody does
+    /// afterwards may tell of it.
+    sealed: Clock,
+    /// What was sealed before something that was seen was done: the next sequentially consistent
+    /// fence makes it known, since it can only come after the one that sealed it.
+    seen: Clock,
 }
 
 impl View {
     fn join(&mut self, other: &Self) {
         self.generic.join(&other.generic);
+        self.sealed.join(&other.sealed);
+        self.seen.join(&other.seen);
         for (mine, theirs) in self.proxied.iter_mut().zip(&other.proxied) {
             mine.join(theirs);
         }
@@ -99,7 +107,10 @@ impl Knowledge {
     /// A proxy fence: from here on copies and tensor cores may rely on what ordinary accesses may.
     pub(super) fn pass_proxy_fence(&mut self, shared: bool, global: bool) {
         let views = self.others.values_mut().chain([&mut self.own]);
-        for View { generic, proxied } in views {
+        for View {
+            generic, proxied, ..
+        } in views
+        {
             for (clock, fenced) in proxied.iter_mut().zip([shared, global, false]) {
                 if fenced {
                     clock.join(generic);
@@ -112,8 +123,44 @@ impl Knowledge {
 impl Knowledge {
     /// `tcgen05.fence::after_thread_sync`
     pub(super) fn pass_tensor_fence(&mut self) {
-        let View { generic, proxied } = &mut self.own;
+        let View {
+            generic, proxied, ..
+        } = &mut self.own;
         proxied[2].join(generic);
+    }
+
+    /// `fence.sc`
+    pub(super) fn pass_consistent_fence(&mut self) {
+        for view in self.others.values_mut().chain([&mut self.own]) {
+            view.generic.join(&view.seen);
+            view.sealed.join(&view.generic);
+        }
+    }
+
+    /// What somebody sees of it who reads what is written now, with a release or without.
+    pub(super) fn shown(&self) -> Option<Self> {
+        self.as_seen(|view| &view.sealed)
+    }
+
+    /// The part of what was left at a place that counts as soon as it is read.
+    pub(super) fn seen(&self) -> Option<Self> {
+        self.as_seen(|view| &view.seen)
+    }
+
+    fn as_seen(&self, of: impl Fn(&View) -> &Clock) -> Option<Self> {
+        let view = |view: &View| View {
+            seen: of(view).clone(),
+            ..View::default()
+        };
+        let others = self.others.iter().map(|(cluster, of)| (*cluster, view(of)));
+        let seen = Self {
+            own: view(&self.own),
+            others: others
+                .filter(|(_, view)| *view != View::default())
+                .collect(),
+            hearsay: false,
+        };
+        (seen != Self::default()).then_some(seen)
     }
 }
 
@@ -139,6 +186,25 @@ mod tests {
         mine.pass_proxy_fence(true, false);
         let reached = mine.own.proxied.each_ref().map(|clock| clock.at(0));
         assert_eq!(reached, [4, 0, 0]);
+    }
+
+    #[test]
+    fn what_a_consistent_fence_has_sealed_anybody_may_tell_and_another_makes_it_known() {
+        let (mut writer, mut teller) = (Knowledge::default(), Knowledge::default());
+        writer.own.generic.raise(2, 9);
+        assert_eq!(writer.shown(), None);
+        writer.pass_consistent_fence();
+        writer.own.generic.raise(2, 10);
+        // A barrier.
+        teller.join(&writer);
+        let mut place = BTreeMap::new();
+        teller.shown().expect("sealed").leave(1, &mut place);
+        let mut reader = Knowledge::default();
+        reader.learn(5, &place);
+        let reached = |reader: &Knowledge| reader.of(5, 1).expect("seen").generic.at(2);
+        assert_eq!(reached(&reader), 0);
+        reader.pass_consistent_fence();
+        assert_eq!(reached(&reader), 9);
     }
 
     #[test]

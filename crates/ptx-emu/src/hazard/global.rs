@@ -128,7 +128,14 @@ impl Global {
         // Reads that are not kept only meet what was written before.
         let cell = self.cell(region, word, writes || kept)?;
         let touches = |old: &Trace| old.bytes & new.bytes != 0;
-        let write = cell.write.filter(|old| touches(old) && !over(old, true));
+        // What was written to be seen is over for those who saw it.
+        let seen = |old: &Trace| {
+            let by = |read: &Trace| read.strength > 0 && read.bytes & old.bytes != 0;
+            let mut reads = cell.reads.iter().flatten();
+            old.strength > 0 && reads.any(|read| by(read) && over(read, false))
+        };
+        let unseen = |old: &Trace| touches(old) && !over(old, true) && !seen(old);
+        let write = cell.write.filter(unseen);
         let met = |old: Trace, wrote: bool| Met { old, wrote };
         if !writes {
             if kept {

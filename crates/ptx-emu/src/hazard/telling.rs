@@ -72,6 +72,9 @@ impl Watcher<'_> {
                 }
                 None => {}
             }
+            if let Some(shown) = w.known.shown() {
+                Arc::make_mut(leaves.get_or_insert_default()).join(&shown);
+            }
         }
         let mut learnt = Knowledge {
             hearsay: self.detector.gaps && matches!(visit.room, Room::Global { .. }),
@@ -133,6 +136,9 @@ impl Watcher<'_> {
             return;
         }
         if reads {
+            if let Some(seen) = learnt.seen() {
+                self.ledger.teach(warp, |known| known.join(&seen));
+            }
             self.ledger.warps[warp as usize].heard.join(&learnt);
         }
         self.ledger.step(warp);
@@ -157,6 +163,11 @@ impl Watcher<'_> {
                 if fence.order != FenceOrder::Release {
                     let heard = std::mem::take(&mut w.heard);
                     self.ledger.teach(warp, |known| known.join(&heard));
+                }
+                if fence.order == FenceOrder::Sc
+                    && fence.scope.map_or(4, reach) >= reach(Scope::Gpu)
+                {
+                    self.ledger.teach(warp, Knowledge::pass_consistent_fence);
                 }
                 if fence.order != FenceOrder::Acquire {
                     let w = &mut self.ledger.warps[warp as usize];

@@ -157,3 +157,49 @@ fn a_sample_does_not_take_the_chain_for_broken() {
         assert!(found.all.is_empty(), "{:#?}", found.all);
     }
 }
+
+/// Everybody writes and fences, one thread counts the CTA in; the last CTA reads what all wrote.
+fn last_cta(fences: [&'static str; 2]) -> Planted {
+    // Leaked, because what is planted lives as long as the test.
+    let body = format!(
+        "mov.u32 %r6, %ctaid.x; shl.b32 %r8, %r6, 8; cvt.u64.u32 %rd4, %r8; add.s64 %rd4, %rd4, %rd3;
+         st.global.u32 [%rd4+4096], %r1; //there
+         {}; bar.sync 0;
+         setp.ne.u32 %p1, %r1, 0; @%p1 bra TOLD;
+         atom.relaxed.gpu.global.add.u32 %r7, [%rd1], 1; st.shared.u32 [%r4], %r7;
+         TOLD: bar.sync 0; ld.shared.u32 %r7, [%r4];
+         setp.ne.u32 %p2, %r7, 1; @%p2 bra END;
+         {}; xor.b32 %r8, %r8, 256; cvt.u64.u32 %rd4, %r8; add.s64 %rd4, %rd4, %rd3;
+         ld.global.u32 %r9, [%rd4+4096]; //here
+         END:",
+        fences[0], fences[1]
+    );
+    let launch = Launch::new("k").grid([2, 1, 1]).block([64, 1, 1]);
+    Planted::new(Hazard::Race, Box::leak(body.into_boxed_str())).on(launch)
+}
+
+#[test]
+fn a_consistent_fence_of_all_and_a_count_of_one() {
+    // The fence before the barrier is everybody's own: only sequential consistency joins them.
+    let before = "<<fence.sc.gpu||fence.acq_rel.gpu>>";
+    last_cta([before, "fence.sc.gpu"]).check();
+    last_cta(["membar.gl", "<<fence.sc.gpu||fence.acq_rel.gpu>>"]).check();
+    last_cta(["<<membar.gl||membar.cta>>", "membar.gl"]).check();
+}
+
+#[test]
+fn a_flag_is_taken_back_by_the_one_who_saw_it() {
+    let launch = Launch::new("k").grid([2, 1, 1]).block([32, 1, 1]);
+    Planted::new(
+        Hazard::Race,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra END; mov.u32 %r6, %ctaid.x; mov.u32 %r8, 1;
+         setp.ne.u32 %p2, %r6, 0; @%p2 bra WAIT;
+         st.relaxed.gpu.global.u32 [%rd1], %r8; //there
+         bra END;
+         WAIT: <<ld.relaxed.gpu.global.u32 %r7, [%rd1]; setp.eq.u32 %p3, %r7, 0; @%p3 bra WAIT;>>
+         st.global.u32 [%rd1], 0; //here
+         END:",
+    )
+    .on(launch)
+    .check();
+}
