@@ -351,7 +351,7 @@ impl Place {
         let untraced = |report| (report, Trace::default());
         let (ran, hazards, wake, unwatched) = match listening {
             Some(Listening::Time(how)) => {
-                let watch = model::watch(geometry, how == Watching::Alone);
+                let watch = model::watch(geometry, &self.groups, how == Watching::Alone);
                 let ran = launch.run_traced(module, memory, &watch);
                 (ran, Vec::new(), Wake::default(), 0)
             }

@@ -1,6 +1,8 @@
 //! How long a call would take on the device: what its warps did, replayed by
 //! `ptx-time` on the numbers of the target. docs/emulator.md says what that sees.
 
+use std::collections::HashSet;
+
 use ptx_emu::trace::{Trace, Watch};
 use ptx_emu::{Report, Wake};
 use ptx_time::{Call, Cause, Code, Launched, Machine};
@@ -8,11 +10,13 @@ use ptx_time::{Call, Cause, Code, Launched, Machine};
 use super::role::{Laid, roles};
 use crate::backend::Modelled;
 use crate::compile::{Footprint, Image};
-use crate::domain::{Bytes, Device, Hazard, KernelTime, Micros};
+use crate::domain::{Bytes, Device, Group, Hazard, KernelTime, Micros};
 use crate::plan::LaunchGeometry;
 
-/// CTAs watched of every launch.
+/// CTAs watched of every launch, where all groups are of one K.
 const WATCHED: u64 = 6;
+/// Times as many are watched where there are so many different ones.
+const UNLIKE: u64 = 4;
 
 /// A launch that ended.
 pub(super) struct Ended<'a> {
@@ -28,10 +32,13 @@ pub(super) struct Ended<'a> {
     pub unwatched: Bytes,
 }
 
-/// A sample of a launch's CTAs: evenly spread, the first and the last of them.
-pub(super) fn watch(geometry: &LaunchGeometry, only: bool) -> Watch {
+/// A sample of a launch's CTAs: evenly spread, the first and the last of them. How long a CTA takes
+/// goes with K: where that differs, few may be the longest, and a call takes as long as these.
+pub(super) fn watch(geometry: &LaunchGeometry, groups: &[Group], only: bool) -> Watch {
     let last = ctas(geometry).saturating_sub(1);
-    let count = WATCHED.min(last + 1);
+    let depths: HashSet<u32> = groups.iter().map(|group| group.k).collect();
+    let unlike = (depths.len() as u64).clamp(1, UNLIKE);
+    let count = (WATCHED * unlike).min(last + 1);
     let spread = |i: u64| i * last / (count - 1).max(1);
     Watch {
         ctas: (0..count).map(spread).collect(),
@@ -219,11 +226,25 @@ mod tests {
 
     #[test]
     fn the_first_and_the_last_cta_are_watched_and_some_between() {
-        let watched = |blocks| watch(&geometry(blocks), true).ctas;
+        let groups = [7, 9].map(|m| Group { m, n: 128, k: 256 });
+        let watched = |blocks| watch(&geometry(blocks), &groups, true).ctas;
         assert_eq!(watched(1), [0]);
         assert_eq!(watched(2), [0, 1]);
         assert_eq!(watched(6), [0, 1, 2, 3, 4, 5]);
         assert_eq!(watched(132), [0, 26, 52, 78, 104, 131]);
+    }
+
+    #[test]
+    fn more_are_watched_where_some_take_longer_than_others() {
+        let watched = |depths: &[u32]| {
+            let groups = depths.iter().map(|&k| Group { m: 1, n: 128, k });
+            watch(&geometry(132), &groups.collect::<Vec<_>>(), true)
+                .ctas
+                .len()
+        };
+        assert_eq!(watched(&[256, 256]), 6);
+        assert_eq!(watched(&[256, 512, 256]), 12);
+        assert_eq!(watched(&[256, 512, 768, 1024, 1280, 1536]), 24);
     }
 
     #[test]

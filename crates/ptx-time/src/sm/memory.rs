@@ -45,8 +45,10 @@ impl Sim<'_> {
         let cold = self.work.coldness(at);
         let rate = self.work.l2_rate(at, m);
         let state = &mut self.sms[sm];
-        if cached && !state.lines.insert((at.region, at.first / LINE)) {
-            return (now + ticks(m.l1_latency), Cause::Latency);
+        let line = (at.region, at.first / LINE);
+        if cached && let Some(&there) = state.lines.get(&line) {
+            // Who asks for what is under way waits as long as who asked first.
+            return (there.max(now + ticks(m.l1_latency)), Cause::Latency);
         }
         let bytes = f64::from(at.sectors) * SECTOR;
         let sectors = f64::from(at.sectors) / m.sectors_per_cycle;
@@ -56,6 +58,9 @@ impl Sim<'_> {
         if cold > 0.0 {
             state.draw(now, bytes * cold, self.work);
             done = done.max(state.memory + ticks(m.l2_latency)) + ticks(m.memory_latency);
+        }
+        if cached {
+            state.lines.insert(line, done);
         }
         let queued = [
             (state.memory.saturating_sub(now), Cause::Memory),
@@ -72,8 +77,9 @@ impl Sim<'_> {
     pub(super) fn map_read(&mut self, sm: usize, now: Ticks, op: Option<u32>) -> Ticks {
         let tensor = |op: &u32| self.work.code.instructions[*op as usize].kind == Kind::Tensor;
         match op.filter(tensor) {
-            Some(op) if self.work.cold_maps && self.sms[sm].maps.insert(op) => {
-                now + ticks(self.machine.map_latency)
+            Some(op) if self.work.cold_maps => {
+                let known = now + ticks(self.machine.map_latency);
+                *self.sms[sm].maps.entry(op).or_insert(known)
             }
             _ => now,
         }
@@ -123,12 +129,16 @@ impl Sim<'_> {
         let (mut reached, mut queue) = (last.max(sent), Cause::L2);
         if let (Way::Load | Way::Prefetch, Some(at)) = (way, at) {
             let cold = self.work.coldness(&at);
-            if cold > 0.0 && state.seen.insert((at.region, at.first)) {
+            let place = (at.region, at.first);
+            if let Some(&there) = state.seen.get(&place) {
+                done = done.max(there);
+            } else if cold > 0.0 {
                 state.draw(engine, size * cold, self.work);
                 if state.memory > state.l2.max(sent) {
                     (reached, queue) = (state.memory, Cause::Memory);
                 }
                 done = done.max(state.memory + ticks(m.bulk_latency)) + ticks(m.memory_latency);
+                state.seen.insert(place, done);
             }
         }
         let reached = reached.clamp(now, done);

@@ -11,7 +11,7 @@ mod way;
 mod work;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use ptx_emu::trace::{BarrierAt, Event};
 
@@ -101,12 +101,12 @@ struct Sm {
     remote: Ticks,
     /// Warps it has been given.
     started: usize,
-    /// Bulk copies of regions this SM has asked for, by their first byte.
-    seen: HashSet<(u32, u64)>,
-    /// Instructions that have read their tensor maps.
-    maps: HashSet<u32>,
-    /// Lines of regions its threads have read.
-    lines: HashSet<(u32, u64)>,
+    /// When bulk copies of regions are there that this SM has asked for, by their first byte.
+    seen: HashMap<(u32, u64), Ticks>,
+    /// When instructions know their tensor maps.
+    maps: HashMap<u32, Ticks>,
+    /// When lines of regions are there that its threads have asked for.
+    lines: HashMap<(u32, u64), Ticks>,
     /// When each line of the code is there, of those that were asked for.
     fetched: Vec<Option<Ticks>>,
 }
