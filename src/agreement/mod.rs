@@ -84,6 +84,10 @@ pub(crate) struct Order {
     pub(crate) fastest: ContenderId,
     /// What picking the former costs, as a share of the latter's time.
     pub(crate) regret: f64,
+    /// Pairs that the model tells apart: by more than its median error on the run, as tables do.
+    pub(crate) apart: usize,
+    /// How many of them it has in the right order.
+    pub(crate) apart_right: usize,
 }
 
 /// What makes two contenders neighbours.
@@ -159,12 +163,17 @@ fn fields(cells: &[Cell]) -> Vec<Field<'_>> {
 
 /// How the cells of one run are ordered.
 fn orders(cells: &[Cell]) -> Vec<Order> {
+    let error = Errors::of(cells).map_or(0.0, |errors| errors.median);
     let fields = fields(cells);
-    fields.iter().filter_map(Field::order).collect()
+    fields
+        .iter()
+        .filter_map(|field| field.order(error))
+        .collect()
 }
 
 impl Field<'_> {
-    fn order(&self) -> Option<Order> {
+    /// Times that are closer than this error of the model are ties.
+    fn order(&self, error: f64) -> Option<Order> {
         let least = |time: fn(&(&ContenderId, f64, f64)) -> f64| {
             let entrants = self.entrants.iter();
             entrants.min_by(|a, b| time(a).total_cmp(&time(b)))
@@ -173,9 +182,15 @@ impl Field<'_> {
         let picked = least(|entrant| entrant.2)?;
         let (measured, modelled): (Vec<f64>, Vec<f64>) =
             self.entrants.iter().map(|e| (e.1, e.2)).unzip();
+        let pairs = (self.entrants.iter().enumerate())
+            .flat_map(|(index, a)| self.entrants[index + 1..].iter().map(move |b| (a, b)));
+        let apart = pairs.filter(|(a, b)| (b.2 / a.2).ln().abs() > error.ln_1p());
+        let apart: Vec<bool> = apart.map(|(a, b)| (b.2 > a.2) == (b.1 > a.1)).collect();
         Some(Order {
             shape: self.shape.map(str::to_owned),
             contenders: self.entrants.len(),
+            apart: apart.len(),
+            apart_right: apart.iter().filter(|&&right| right).count(),
             tau: kendall_tau(&measured, &modelled),
             picked: picked.0.clone(),
             fastest: fastest.0.clone(),
@@ -268,6 +283,8 @@ mod tests {
         let orders = orders(&cells);
         assert_eq!(orders.len(), 3);
         near(orders[0].tau.unwrap(), 1.0 / 3.0);
+        // Off by 10 % in the median: 10.0 and 9.0 are apart, and the wrong way round.
+        assert_eq!((orders[0].apart, orders[0].apart_right), (3, 2));
         assert_eq!(orders[0].picked, ContenderId::from_text("b"));
         assert_eq!(orders[0].fastest, ContenderId::from_text("a"));
         near(orders[0].regret, 0.1);

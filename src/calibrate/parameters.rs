@@ -76,8 +76,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         (0.0, 500.0),
         &["clock/six-bits/99", "clock/six-bits/132"],
     ),
-    clock("rest_micros", (0.1, 5.0), &["clock/rest/*"]),
-    clock("resume_micros", (0.0, 2.0), &["clock/rest/*"]),
+    clock("rest_micros", (0.1, 5.0), &["clock/rest/8/*"]),
+    clock("resume_micros", (0.0, 2.0), &["clock/rest/8/*"]),
     // Instructions: rates where four warps share a partition, then latencies.
     time(
         "branch_cycles",
@@ -274,7 +274,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     time("map_latency", (1.0, 8000.0), &["bulk/tensor/first/cold"]),
     time(
         "bulk_store_latency",
-        (50.0, 4000.0),
+        (1.0, 4000.0),
         &["store/plain/done/1x*", "store/tensor/done/*"],
     ),
     // Tensor cores.
@@ -302,6 +302,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         (0.5, 400.0),
         &["wgmma/*s/n*/*-then-wait", "wgmma/*s/n*/alone"],
     ),
+    time("wgmma_settled_latency", (1.0, 400.0), &["sync/wgmma_empty"]),
     time(
         "wgmma_steal",
         (0.01, 64.0),

@@ -41,6 +41,7 @@ impl Removal {
                 "wgmma_least",
                 "wgmma_latency",
                 "wgmma_wait_latency",
+                "wgmma_settled_latency",
                 "wgmma_steal",
                 "wgmma_steal_column",
                 "mma_interval",

@@ -117,17 +117,21 @@ fn another_machine_is_called_by_its_changes_and_makes_other_times() {
         &sweep.round(),
         "--time-only",
         "--target",
-        "h200,clock_mhz=925",
+        "h200,sms=66,clock=0.9",
     ];
     let said = sweep.run(&asked, 0);
-    assert!(said.contains("NVIDIA H200 with clock_mhz=925"), "{said}");
+    assert!(
+        said.contains("NVIDIA H200 with sms=66, clock=0.9"),
+        "{said}"
+    );
     assert!(said.contains("uncalibrated"), "{said}");
     let text = fs::read_to_string(sweep.run_file().expect("a run file")).expect("its text");
     let header: serde_json::Value =
         serde_json::from_str(text.lines().next().expect("a header")).expect("JSON");
-    assert_eq!(header["device"]["name"], "NVIDIA H200 with clock_mhz=925");
-    assert_eq!(header["settings"]["target"], "h200,clock_mhz=925");
-    let departures = serde_json::json!(["--time-only", "--target h200,clock_mhz=925"]);
+    let name = &header["device"]["name"];
+    assert_eq!(name, "NVIDIA H200 with sms=66, clock=0.9");
+    assert_eq!(header["settings"]["target"], "h200,sms=66,clock=0.9");
+    let departures = serde_json::json!(["--time-only", "--target h200,sms=66,clock=0.9"]);
     assert_eq!(header["departures"], departures);
 }
 
@@ -135,7 +139,7 @@ fn another_machine_is_called_by_its_changes_and_makes_other_times() {
 fn a_machine_nobody_can_mean_is_refused_before_anything_is_written() {
     let sweep = Sweep::new(ROUND);
     let cases = [
-        ("h200,clock=1.5", "did you mean `clock_mhz`?"),
+        ("h200,clok=1.5", "did you mean `clock`?"),
         ("h200,sms=0", "sms = 0 is out of range"),
         ("h300", "h200, h100, b200"),
     ];

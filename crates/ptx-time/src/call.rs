@@ -116,9 +116,9 @@ pub struct LaunchTimes {
     pub homeless: f64,
 }
 
-/// CTAs that come one after another in one place before the rest is told from them: what is cold
-/// or dirty in the beginning has then worn off.
-const ROUNDS: u64 = 8;
+/// CTAs that come one after another in one place before the rest is told from the second half of
+/// them: what is dirty in the beginning has then worn off, and all classes have had their turn.
+const ROUNDS: std::ops::RangeInclusive<u64> = 2..=8;
 
 /// The part of a rest's least length within which it is a matter of chance whether it is one.
 const CHANCE: f64 = 0.1;
@@ -420,7 +420,16 @@ fn replay(
     // A timeline has all of them; for a time some rounds are enough, the rest take as long each.
     let replayed = match keep_spans {
         true => rounds,
-        false => rounds.min(ROUNDS * resident),
+        false => {
+            let each = read.values().sum::<f64>() / traced;
+            let dirty = machine.dirty_bytes / active_sms as f64;
+            let worn = 2.0 * (dirty / each.max(1.0)).ceil();
+            let enough = match classes.len() {
+                1 => (worn as u64).clamp(*ROUNDS.start(), *ROUNDS.end()),
+                _ => *ROUNDS.end(),
+            };
+            rounds.min(enough * resident)
+        }
     };
     let lots: Vec<Vec<Vec<usize>>> = match rounds {
         1 => classes.iter().map(|class| vec![class.0.clone()]).collect(),

@@ -236,6 +236,8 @@ machine! {
     wgmma_steal_column,
     /// Cycles of `wgmma.wait_group` beyond the wait itself.
     wgmma_wait_latency,
+    /// Cycles such a wait takes at least, also where all products are done.
+    wgmma_settled_latency,
     /// Tensor cycles of an `mma.sync` m16n8k16 of 16-bit elements.
     mma_interval,
     /// Its latency.

@@ -1,4 +1,4 @@
-//! `h200,sms=144,clock_mhz=1500`: a target with some of its numbers changed.
+//! `h200,sms=144,clock=1.5`: a target with some of its numbers changed.
 
 use ptx_time::Machine;
 
@@ -7,8 +7,11 @@ use super::reader::{SMS, range};
 use crate::diagnostic::{InputError, nearest};
 use crate::domain::{Device, printable_line};
 
-const EXAMPLE: &str = "write e.g. h200,sms=144,clock_mhz=1500";
+const EXAMPLE: &str = "write e.g. h200,sms=144,clock=1.5";
 const MOST_SMS: f64 = 1e4;
+/// One clock in GHz, whether products are under way or not.
+const CLOCK: &str = "clock";
+const CLOCKS: [&str; 2] = ["clock_mhz", "rested_clock_mhz"];
 
 /// The device with these changes, which its name tells from then on.
 pub(super) fn changed(mut device: Device, changes: &str) -> Result<Device, InputError> {
@@ -26,7 +29,13 @@ pub(super) fn changed(mut device: Device, changes: &str) -> Result<Device, Input
         {
             return Err(InputError::new(format!("`{key}` is given twice"), EXAMPLE));
         }
-        set(&mut device, key, number(key, value)?)?;
+        let number = number(key, value)?;
+        match key {
+            CLOCK => CLOCKS
+                .into_iter()
+                .try_for_each(|clock| set(&mut device, clock, 1000.0 * number))?,
+            _ => set(&mut device, key, number)?,
+        }
         told.push(format!("{key}={value}"));
     }
     device.name = format!("{} with {}", device.name, told.join(", "));
@@ -49,7 +58,8 @@ fn set(device: &mut Device, key: &str, value: f64) -> Result<(), InputError> {
         let given = |name: &&str| model.is_some_and(|model| model.number(name).is_some());
         let names = || Machine::NAMES.iter().copied().filter(given);
         let longer = |name: &&str| !key.is_empty() && name.starts_with(key);
-        let remedy = match nearest(key, names()).or_else(|| names().find(longer)) {
+        let words = || [CLOCK].into_iter().chain(names());
+        let remedy = match nearest(key, words()).or_else(|| words().find(longer)) {
             Some(close) => format!("did you mean `{close}`? ({GUIDE})"),
             None => format!("sms and the keys of [model] can be changed here; {GUIDE}"),
         };
@@ -87,6 +97,10 @@ mod tests {
         assert_eq!(model.clock_mhz, 1500.0);
         assert_eq!(device.name, "NVIDIA H200 with sms=144, clock_mhz=1500");
         assert_eq!(device.calibration.unwrap().device, "NVIDIA H200");
+        let device = find("h200,clock=1.5").unwrap();
+        let model = device.model.unwrap();
+        assert_eq!((model.clock_mhz, model.rested_clock_mhz), (1500.0, 1500.0));
+        assert_eq!(device.name, "NVIDIA H200 with clock=1.5");
         let file = find("configs/targets/b200.toml,sms=74").unwrap();
         assert_eq!(file.name, "NVIDIA B200 with sms=74");
     }
@@ -96,11 +110,8 @@ mod tests {
         let cases = [
             ("h200,", "`` changes nothing", "h200,sms=144"),
             ("h200,sms", "`sms` changes nothing", "h200,sms=144"),
-            (
-                "h200,clock=1.5",
-                "called `clock`",
-                "did you mean `clock_mhz`?",
-            ),
+            ("h200,clok=1.5", "called `clok`", "did you mean `clock`?"),
+            ("h200,clock=0", "clock_mhz = 0 is out of range", "between"),
             ("h200,sm=1", "called `sm`", "did you mean `sms`?"),
             ("h200,sms=x", "`x` is no number for `sms`", "h200,sms=144"),
             ("h200,sms=0", "sms = 0 is out of range", "a whole number"),

@@ -264,12 +264,9 @@ impl Sim<'_> {
                 while warp.wgmma_groups.len() > groups as usize {
                     until = until.max(warp.wgmma_groups.pop_front().unwrap_or(0));
                 }
-                self.hold(
-                    index,
-                    now,
-                    until + ticks(m.wgmma_wait_latency),
-                    Spent::Wgmma,
-                );
+                let until = until + ticks(m.wgmma_wait_latency);
+                let least = now + ticks(m.wgmma_settled_latency);
+                self.hold(index, now, until.max(least), Spent::Wgmma);
             }
             Deed::AllowLaunch => {
                 self.ctas[cta].allowed.get_or_insert(now);
