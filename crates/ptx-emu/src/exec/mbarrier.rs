@@ -141,7 +141,10 @@ impl Mbarriers {
     pub(crate) fn get(&mut self, shared: &mut [u8], address: u32) -> Checked<&mut Mbarrier> {
         let bytes = word(shared, address)?;
         let Some(barrier) = self.live.get_mut(&address) else {
-            return Err(wrong(address, "used before mbarrier.init"));
+            return Err(wrong(
+                address,
+                "used before mbarrier.init: is there a barrier of the threads behind it?",
+            ));
         };
         if *bytes != barrier.digest().to_le_bytes() {
             return Err(wrong(

@@ -63,7 +63,7 @@ pub(super) fn advice(
         ),
         Hazard::UninitialisedShared => (
             "nobody has written these bytes",
-            "fill them, or do not read what lies beyond the tile",
+            "fill them, wait for the copy that does, or do not read what lies beyond the tile",
         ),
         Hazard::UninitialisedTensor => (
             "nobody has written these columns and lanes since they were allocated",
@@ -92,7 +92,7 @@ pub(super) fn advice(
         ),
         Hazard::BarrierCount => (
             "the arrivals of a phase are not those it was initialised for",
-            "mbarrier.init with the number of arrivals of a phase",
+            "wait until the phase before is over (a producer: for `empty`) before arriving again; mbarrier.init with the arrivals of a phase",
         ),
         Hazard::BarrierInit => (
             "its initialisation is not ordered before this use",
