@@ -375,6 +375,11 @@ impl<'l> Detector<'l> {
     }
 }
 
+/// Clusters of a launch, evenly spread, that are held to their barriers, their tensors and what was
+/// written where no books are kept of who used which bytes: all of them would cost a third of the
+/// launch.
+const GLANCES: u64 = 32;
+
 /// Whether one of so many is among the `wanted` of them: evenly spread, the first and the last too,
 /// since ragged ends lie there.
 fn spread(all: u64, wanted: u64, one: u64) -> bool {
@@ -390,6 +395,9 @@ fn spread(all: u64, wanted: u64, one: u64) -> bool {
 impl Listener for Detector<'_> {
     fn attend(&self, cluster: u64) -> Option<Box<dyn Ear + '_>> {
         let wanted = spread(self.clusters, self.wanted, cluster);
+        if !wanted && !cluster.is_multiple_of(self.clusters.div_ceil(GLANCES)) {
+            return None;
+        }
         self.heard.fetch_add(wanted.into(), Ordering::Relaxed);
         Some(Box::new(Watcher::new(self, cluster, wanted)))
     }
