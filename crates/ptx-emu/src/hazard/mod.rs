@@ -378,7 +378,7 @@ impl<'l> Detector<'l> {
 /// Clusters of a launch, evenly spread, that are held to their barriers, their tensors and what was
 /// written where no books are kept of who used which bytes: all of them would cost a third of the
 /// launch.
-const GLANCES: u64 = 32;
+const GLANCES: u64 = 8;
 
 /// Whether one of so many is among the `wanted` of them: evenly spread, the first and the last too,
 /// since ragged ends lie there.
