@@ -13,7 +13,7 @@ use std::process::Command;
 use support::cpu_time_of;
 
 const CONTENDERS: [&str; 3] = ["sequential", "interleaved", "warp-specialized"];
-const SHAPE: &str = "{ m = 256, n = 4096, k = 4096 }";
+const SHAPE: &str = "{ m = 512, n = 4096, k = 4096 }";
 const LEAST: &str = "{ m = 64, n = 128, k = 512 }";
 
 /// Seconds of CPU of one contender on one shape.
