@@ -70,7 +70,7 @@ DONE:"
     }
     Planted {
         target: "sm_100a",
-        ..Planted::new(hazard, Box::leak(body.into_boxed_str()))
+        ..Planted::new(hazard, body)
     }
 }
 

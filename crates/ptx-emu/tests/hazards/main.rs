@@ -20,18 +20,18 @@ struct Planted {
     target: &'static str,
     /// What comes before the body: variables of the module.
     module: &'static str,
-    body: &'static str,
+    body: String,
     launch: Launch,
     sanitize: Sanitize,
 }
 
 impl Planted {
-    fn new(hazard: Hazard, body: &'static str) -> Self {
+    fn new(hazard: Hazard, body: impl Into<String>) -> Self {
         Self {
             hazard,
             target: "sm_90a",
             module: "",
-            body,
+            body: body.into(),
             launch: Launch::new("k").block([128, 1, 1]),
             sanitize: Sanitize::default(),
         }
@@ -40,7 +40,7 @@ impl Planted {
     /// The text of one of the twins.
     fn text(&self, correct: bool) -> String {
         let mut body = String::new();
-        let mut rest = self.body;
+        let mut rest = self.body.as_str();
         while let Some((before, after)) = rest.split_once("<<") {
             let (choice, after) = after.split_once(">>").expect("`>>` follows `<<`");
             let (good, bad) = choice.split_once("||").unwrap_or((choice, ""));

@@ -159,8 +159,7 @@ fn a_sample_does_not_take_the_chain_for_broken() {
 }
 
 /// Everybody writes and fences, one thread counts the CTA in; the last CTA reads what all wrote.
-fn last_cta(fences: [&'static str; 2]) -> Planted {
-    // Leaked, because what is planted lives as long as the test.
+fn last_cta(fences: [&str; 2]) -> Planted {
     let body = format!(
         "mov.u32 %r6, %ctaid.x; shl.b32 %r8, %r6, 8; cvt.u64.u32 %rd4, %r8; add.s64 %rd4, %rd4, %rd3;
          st.global.u32 [%rd4+4096], %r1; //there
@@ -175,7 +174,7 @@ fn last_cta(fences: [&'static str; 2]) -> Planted {
         fences[0], fences[1]
     );
     let launch = Launch::new("k").grid([2, 1, 1]).block([64, 1, 1]);
-    Planted::new(Hazard::Race, Box::leak(body.into_boxed_str())).on(launch)
+    Planted::new(Hazard::Race, body).on(launch)
 }
 
 #[test]

@@ -8,12 +8,11 @@ const TILE: &str = "mov.u32 %r7, 0; mov.u32 %r8, 0; shl.b32 %r6, %r1, 4; add.u32
          add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 8; @%p1 bra FILL;
          fence.proxy.async.shared::cta; bar.sync 0;";
 
-fn product(body: &str) -> &'static str {
-    let text = body.replace("TILE", TILE).replace(
+fn product(body: &str) -> String {
+    body.replace("TILE", TILE).replace(
         "WGMMA",
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, %rd4, %rd4,",
-    );
-    Box::leak(text.into_boxed_str())
+    )
 }
 
 const PLAIN: &str = "cvt.u64.u32 %rd4, %r4; shr.u64 %rd4, %rd4, 4;
@@ -31,31 +30,27 @@ fn an_accumulator_is_read_while_the_product_is_under_way() {
     Planted::new(Hazard::HeldRegister, product(&body)).check();
 }
 
-#[test]
-fn an_accumulator_is_changed_without_a_fence() {
+/// An accumulator is changed, and no fence lies between that and the product.
+fn unfenced(change: &str) -> Planted {
     let body = format!(
         "TILE {PLAIN} mov.f32 %f0, 0f00000000; mov.f32 %f2, %f0; mov.f32 %f3, %f0;
-         <<||wgmma.fence.sync.aligned;>>
-         mul.f32 %f1, %f0, %f0; //there
+         {change} //there
          <<wgmma.fence.sync.aligned;>>
          WGMMA 1, 1, 1, 0, 0; //here
          wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
          cvt.rzi.u32.f32 %r7, %f3; st.global.u32 [%rd3], %r7;"
     );
-    Planted::new(Hazard::WgmmaFence, product(&body)).check();
+    Planted::new(Hazard::WgmmaFence, product(&body))
+}
+
+#[test]
+fn an_accumulator_is_changed_without_a_fence() {
+    unfenced("<<||wgmma.fence.sync.aligned;>>\nmul.f32 %f1, %f0, %f0;").check();
 }
 
 #[test]
 fn accumulators_are_cleared_and_there_is_no_fence_at_all() {
-    let body = format!(
-        "TILE {PLAIN} mov.f32 %f0, 0f00000000; mov.f32 %f2, %f0; mov.f32 %f3, %f0;
-         mov.f32 %f1, 0f00000000; //there
-         <<wgmma.fence.sync.aligned;>>
-         WGMMA 1, 1, 1, 0, 0; //here
-         wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
-         cvt.rzi.u32.f32 %r7, %f3; st.global.u32 [%rd3], %r7;"
-    );
-    Planted::new(Hazard::WgmmaFence, product(&body)).check();
+    unfenced("mov.f32 %f1, 0f00000000;").check();
 }
 
 #[test]
