@@ -303,7 +303,7 @@ impl Judging {
                 let mut reason = format!("{reason} ({distribution} data)");
                 let mut story = detail;
                 if let Some(cause) = cause {
-                    let cause = format!("read too early: {cause}");
+                    let cause = format!("cause: {cause}");
                     reason = format!("{reason}; {cause}");
                     story = Some(story.map_or(cause.clone(), |s| format!("{cause}\n{s}")));
                 }

@@ -156,7 +156,7 @@ seed = 1
     // told with either.
     let failed = ["wrong", "crashed"].iter().any(|s| text.contains(s));
     assert!(failed, "{text}");
-    for told in ["read too early", ".cuh:", "before the copy issued at"] {
+    for told in ["cause: ", ".cuh:", "before the copy issued at"] {
         assert!(text.contains(told), "no {told}: {text}");
     }
 }

@@ -126,12 +126,12 @@ pub enum FaultKind {
     },
 }
 
-/// Something read before it was there: the read got poison, so results are wrong.
+/// What explains a wrong result: mostly a read of what was not there yet, which got poison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EarlyRead {
-    /// The reader.
+    /// Who did it.
     pub place: Place,
-    /// What was read, and what it should have waited for.
+    /// What was done, and what it should have waited for.
     pub what: String,
 }
 
@@ -319,7 +319,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} [seed {}]: {}", self.place, self.seed, self.kind)?;
         match &self.early {
-            Some(early) => write!(f, "\n  read too early: {early}"),
+            Some(early) => write!(f, "\n  cause: {early}"),
             None => Ok(()),
         }
     }

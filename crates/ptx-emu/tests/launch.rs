@@ -256,7 +256,7 @@ fn a_fault_names_what_was_read_too_early_before_it() {
     let fault_of = |module| fault(&module, warp());
     let early = fault_of(trapped(""));
     assert_eq!(early.kind, FaultKind::Trap);
-    let told = "read too early: PTX line";
+    let told = "cause: PTX line";
     assert!(early.to_string().contains(told), "{early}");
     assert!(early.early.is_some());
     let wait = "W: mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0; @!%p2 bra W;";

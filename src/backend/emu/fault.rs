@@ -32,7 +32,7 @@ pub(super) fn failure(error: &LaunchError) -> RunFailure {
         message += &format!("; here for {}", wait.on);
     }
     if let Some(early) = &fault.early {
-        message += &format!("; read too early: {early}");
+        message += &format!("; cause: {early}");
     }
     RunFailure {
         status,
