@@ -11,6 +11,7 @@ mod front_matter;
 mod headers;
 mod includes;
 mod library;
+mod maps;
 mod picks;
 mod variant;
 mod vocabulary;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ptx_emu::{Touches, Watchpoint};
 
-use super::{Cell, config, pieces, registers, tables};
-use crate::backend::{Data, Trespass, Whereabouts};
+use super::{Cell, config, registers, tables};
+use crate::backend::{Data, Trespass, Whereabouts, pieces};
 
 /// Trespasses whose doer is looked for.
 const SOUGHT: usize = 8;
