@@ -1,7 +1,7 @@
 //! Bitwise logic, shifts and bit fields.
 
 use super::Form;
-use super::integer::{unary_op, width};
+use super::integer::{binary_op, unary_op, width};
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
@@ -65,18 +65,7 @@ fn logic<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
         "or" => IBin::Or,
         _ => IBin::Xor,
     };
-    let [d, a, b] = exactly(form.operands)?;
-    if ty == Num::B64 {
-        let (a, b) = (emitter.s64(a, ty)?, emitter.s64(b, ty)?);
-        let d = emitter.d64(d)?;
-        emitter.emit(Op::Bin64 { op, d, a, b });
-        return Ok(());
-    }
-    let w = width(ty)?;
-    let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
-    let d = emitter.d32(d, ty.bits())?;
-    emitter.emit(Op::Bin32 { w, op, d, a, b });
-    Ok(())
+    binary_op(emitter, form.operands, ty, op)
 }
 
 fn predicate_logic<'a>(emitter: &mut Emitter<'_, 'a>, form: Form<'_, 'a>) -> Lowered<()> {

@@ -1,6 +1,7 @@
 //! Arithmetic whose opcode integers and floats share.
 
 use super::{Form, float};
+use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
 use crate::lower::operands::exactly;
@@ -65,18 +66,7 @@ fn binary<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<
         _ => return illegal(".sat and .relu go with .s32 only"),
     };
     form.words.finish()?;
-    let [d, a, b] = exactly(form.operands)?;
-    if ty.bits() == 64 {
-        let (a, b) = (emitter.s64(a, ty)?, emitter.s64(b, ty)?);
-        let d = emitter.d64(d)?;
-        emitter.emit(Op::Bin64 { op, d, a, b });
-        return Ok(());
-    }
-    let w = width(ty)?;
-    let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
-    let d = emitter.d32(d, ty.bits())?;
-    emitter.emit(Op::Bin32 { w, op, d, a, b });
-    Ok(())
+    binary_op(emitter, form.operands, ty, op)
 }
 
 fn pair<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>, signed: bool) -> Lowered<()> {
@@ -113,9 +103,30 @@ fn unary<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
 }
 
 /// One-operand integer operation of any width.
+/// `d = a op b` on integers of one type.
+pub(super) fn binary_op<'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    operands: &[Operand<'a>],
+    ty: Num,
+    op: IBin,
+) -> Lowered<()> {
+    let [d, a, b] = exactly(operands)?;
+    if ty.bits() == 64 {
+        let (a, b) = (emitter.s64(a, ty)?, emitter.s64(b, ty)?);
+        let d = emitter.d64(d)?;
+        emitter.emit(Op::Bin64 { op, d, a, b });
+        return Ok(());
+    }
+    let w = width(ty)?;
+    let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
+    let d = emitter.d32(d, ty.bits())?;
+    emitter.emit(Op::Bin32 { w, op, d, a, b });
+    Ok(())
+}
+
 pub(super) fn unary_op<'a>(
     emitter: &mut Emitter<'_, 'a>,
-    operands: &[crate::front::ast::Operand<'a>],
+    operands: &[Operand<'a>],
     ty: Num,
     op: IUn,
 ) -> Lowered<()> {
@@ -164,18 +175,7 @@ fn mul<'a>(emitter: &mut Emitter<'_, 'a>, form: &Form<'_, 'a>, ty: Num, half: Ha
         (Half::Hi, false) => IBin::MulHiU,
         _ => IBin::MulLo,
     };
-    let [d, a, b] = exactly(form.operands)?;
-    if ty.bits() == 64 {
-        let (a, b) = (emitter.s64(a, ty)?, emitter.s64(b, ty)?);
-        let d = emitter.d64(d)?;
-        emitter.emit(Op::Bin64 { op, d, a, b });
-        return Ok(());
-    }
-    let w = width(ty)?;
-    let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
-    let d = emitter.d32(d, ty.bits())?;
-    emitter.emit(Op::Bin32 { w, op, d, a, b });
-    Ok(())
+    binary_op(emitter, form.operands, ty, op)
 }
 
 fn mul_wide<'a>(emitter: &mut Emitter<'_, 'a>, form: &Form<'_, 'a>, ty: Num) -> Lowered<()> {
