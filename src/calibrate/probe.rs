@@ -17,9 +17,11 @@ const CLOSE: &str = "*/";
 const ARCH: &str = "sm_90a";
 
 /// By name, in the order in which they are put to a card.
-const SOURCES: [(&str, &str); 13] = [
+const SOURCES: [(&str, &str); 15] = [
     ("pipes", include_str!("probes/pipes.cu")),
+    ("operands", include_str!("probes/operands.cu")),
     ("shared", include_str!("probes/shared.cu")),
+    ("behind", include_str!("probes/behind.cu")),
     ("global", include_str!("probes/global.cu")),
     ("stream", include_str!("probes/stream.cu")),
     ("bulk", include_str!("probes/bulk.cu")),
