@@ -5,10 +5,13 @@ round   = 7
 claim   = { geomean = 1.5, over = "cublas", why = "each region has its own design" }
 arch    = "sm_90a"
 
-# A single wave that is over before a ring pays.
+# A single wave that is over before a ring pays, or whose tiles decode could not spread over the SMs.
 [[pick]]
 contender = "stream"
-when      = "groups == 1 && most(m) <= 8 && most(n) >= 1024 && (most(n) <= 2560 || most(n) <= 3072 && most(k) >= 16384)"
+when      = """
+  groups == 1 && most(m) <= 8 && most(n) >= 1024 && most(n) <= 2560
+  && (most(n) < 1536 || most(n) > 2048 || most(k) >= 16384)
+"""
 
 # Few tokens for each of many experts, and tiles enough for all SMs.
 [[pick]]

@@ -21,13 +21,13 @@ minimise = """
 """
 
 [const]
-TEAMS      = "NT == 1 ? 4 : NT == 2 ? 3 : 2"  # of four warps; more registers where sums are many
+TEAMS      = "NT == 1 ? 4 : NT <= 3 ? 3 : 2"  # of four warps; more registers where sums are many
 ONE_M      = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
 ONE_K      = "groups == 1 ? most(k) : 0"
 TOKENS     = "8 * NT"
 FEATURES   = "8 * OCTETS"
 ALL_TILES  = "sum(cdiv(m, TOKENS) * cdiv(n, FEATURES))"
-THREADS    = "128 * TEAMS + 32"
+THREADS    = "128 * TEAMS + (NT == 3 ? 128 : 64)"
 GRID       = "SPLIT > 1 ? ALL_TILES * SPLIT : min(ALL_TILES, sms)"
 # Octets whose sums meet at once.
 SUM_OCTETS = "NT == 1 && OCTETS % 4 == 0 ? 4 : NT == 1 && OCTETS % 3 == 0 ? 3 : NT <= 2 && OCTETS % 2 == 0 ? 2 : 1"
@@ -42,19 +42,25 @@ SLOTS      = "TEAMS * min(ROUNDS, cdiv(cdiv(ALL_TILES * SPLIT, GRID) * cdiv(most
 [[map]]
 name    = "A"
 tensor  = "a"
-box     = ["128", "TOKENS"]
+dims    = ["128", "m", "k / 256"]
+strides = ["k / 2", "128"]
+box     = ["128", "TOKENS", "2"]
 swizzle = "128B"
 
 [[map]]
 name    = "B1"
 tensor  = "b1"
-box     = ["128", "FEATURES"]
+dims    = ["128", "n", "k / 256"]
+strides = ["k / 2", "128"]
+box     = ["128", "FEATURES", "2"]
 swizzle = "128B"
 
 [[map]]
 name    = "B2"
 tensor  = "b2"
-box     = ["128", "FEATURES"]
+dims    = ["128", "n", "k / 256"]
+strides = ["k / 2", "128"]
+box     = ["128", "FEATURES", "2"]
 swizzle = "128B"
 
 [[map]]
@@ -119,7 +125,8 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
 
 constexpr u32 TILES_APART = GRID / SPLIT;
 
-// One thread asks for all stages of all tiles, in the order they are consumed.
+// Two threads ask for all stages of all tiles, in the order they are consumed, each
+// for its half of every stage.
 struct Producer {
   const Args& args;
   Shared& shared;
@@ -133,8 +140,13 @@ struct Producer {
 
   __device__ __forceinline__ bool done() const { return tile >= args.tile_count; }
 
-  __device__ __forceinline__ void load() {
-    load_stage(shared.ring[slot], shared.scales[slot], shared.full[slot], args.maps + work.group * MAPS, work, stage);
+  __device__ __forceinline__ void load(bool gate, bool up) {
+    const TensorMap* maps = args.maps + work.group * MAPS;
+    if (gate) {
+      ptx::mbarrier_arrive_expect_tx(shared.full[slot], SLOT_BYTES);
+      load_gate(shared.ring[slot], shared.scales[slot], shared.full[slot], maps, work, stage);
+    }
+    if (up) load_up(shared.ring[slot], shared.scales[slot], shared.full[slot], maps, work, stage);
     slot = slot + 1 == SLOTS ? 0 : slot + 1;
     if (++stage == work.end) {
       tile += TILES_APART;
@@ -221,8 +233,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
   DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
   if (threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);  // at once, not one after the other
-  const bool produces = threadIdx.x == CONSUMERS;
-  if (produces) {
+  const bool first = threadIdx.x == CONSUMERS, second = threadIdx.x == CONSUMERS + 32;
+  if (first) {
     for (u32 i = 0; i < SLOTS; ++i) {
       ptx::mbarrier_init(shared.full[i], 1);
       ptx::mbarrier_init(shared.empty[i], TEAM_WARPS);
@@ -233,18 +245,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
       ptx::mbarrier_arrive_expect_tx(shared.arrived, (SPLIT - 1) * PASSES * OWN_SUMS * sizeof(float4));
   }
   Producer producer(args, shared);
-  if (produces)  // before anybody is told that there are barriers
-    for (u32 i = 0; i < SLOTS && !producer.done(); ++i) producer.load();
+  if (first || second)  // the first fills the ring before anybody is told that there are barriers
+    for (u32 i = 0; i < SLOTS && !producer.done(); ++i) producer.load(first, first);
   __syncthreads();
   if constexpr (SPLIT > 1) ptx::cluster_arrive();
   if (threadIdx.x < CONSUMERS) {
+    if constexpr (NT == 3) ptx::registers_grow<152>();
     consume(shared, args);
     return;
   }
-  if (produces) {
+  if constexpr (NT == 3) ptx::registers_shrink<56>();
+  if (first || second) {
     for (u32 phase = 0; !producer.done();) {
       ptx::mbarrier_wait(shared.empty[producer.slot], phase);
-      producer.load();
+      producer.load(first, second);
       if (producer.slot == 0) phase ^= 1;
     }
   }

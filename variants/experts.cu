@@ -89,7 +89,10 @@ struct Producer {
   }
 
   __device__ __forceinline__ void load() {
-    load_stage(shared.ring[slot], shared.scales[slot], shared.full[slot], args.maps + work.group * MAPS, work, stage);
+    const TensorMap* maps = args.maps + work.group * MAPS;
+    ptx::mbarrier_arrive_expect_tx(shared.full[slot], SLOT_BYTES);
+    load_gate(shared.ring[slot], shared.scales[slot], shared.full[slot], maps, work, stage);
+    load_up(shared.ring[slot], shared.scales[slot], shared.full[slot], maps, work, stage);
     slot = slot + TEAMS >= SLOTS ? team : slot + TEAMS;
     stage += TURNS;
     if (stage < work.end) return;

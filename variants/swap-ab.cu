@@ -284,8 +284,8 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
         const u32 x = band * (BAND / 2), scale_x = band * (BAND / 16), y = work.column;
         ptx::tma_load_2d(ptx::shared_address(stage.gate), maps + MAP_B1, x, y, full, ptx::EVICT_FIRST);
         ptx::tma_load_2d(ptx::shared_address(stage.up), maps + MAP_B2, x, y, full, ptx::EVICT_FIRST);
-        ptx::tma_load_2d(ptx::shared_address(stage.gate_scales), maps + MAP_SFB1, scale_x, y, full, ptx::EVICT_FIRST);
-        ptx::tma_load_2d(ptx::shared_address(stage.up_scales), maps + MAP_SFB2, scale_x, y, full, ptx::EVICT_FIRST);
+        ptx::tma_load_2d(ptx::shared_address(stage.gate_scales), maps + MAP_SFB1, scale_x, y, full, ptx::EVICT_LAST);
+        ptx::tma_load_2d(ptx::shared_address(stage.up_scales), maps + MAP_SFB2, scale_x, y, full, ptx::EVICT_LAST);
         if (++slot == WEIGHT_STAGES) slot = 0, parity ^= 1;
       }
     }

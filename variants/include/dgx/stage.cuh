@@ -36,21 +36,23 @@ struct Work {
   u32 begin, end;    // stages of K, this CTA's share
 };
 
-// What lies past M, N or K arrives as zeros.
-__device__ __forceinline__ void load_stage(Stage& to, StageScales& scales, u64& full, const TensorMap* maps,
-                                           const Work& work, u32 stage) {
-  ptx::mbarrier_arrive_expect_tx(full, SLOT_BYTES);
-#pragma unroll
-  for (u32 half = 0; half < 2; ++half) {
-    const u32 x = stage * (STAGE_K / 2) + half * SPAN;
-    ptx::tma_load_2d(ptx::shared_address(to.gate[half]), maps + MAP_B1, x, work.feature, full, ptx::EVICT_FIRST);
-    ptx::tma_load_2d(ptx::shared_address(to.up[half]), maps + MAP_B2, x, work.feature, full, ptx::EVICT_FIRST);
-    ptx::tma_load_2d(ptx::shared_address(to.tokens[half]), maps + MAP_A, x, work.row, full);
-  }
+// What lies past M, N or K arrives as zeros. Both spans of an operand are one copy:
+// what a copy costs the thread that asks for it does not depend on its size. A line
+// of scales is four stages', so it is kept in L2 until then; one of weights is not.
+__device__ __forceinline__ void load_gate(Stage& to, StageScales& scales, u64& full, const TensorMap* maps,
+                                          const Work& work, u32 stage) {
   const u32 x = stage * SCALE_BYTES;
-  ptx::tma_load_2d(ptx::shared_address(scales.gate), maps + MAP_SFB1, x, work.feature, full, ptx::EVICT_FIRST);
-  ptx::tma_load_2d(ptx::shared_address(scales.up), maps + MAP_SFB2, x, work.feature, full, ptx::EVICT_FIRST);
-  ptx::tma_load_2d(ptx::shared_address(scales.tokens), maps + MAP_SFA, x, work.row, full);
+  ptx::tma_load_3d(ptx::shared_address(to.gate), maps + MAP_B1, 0, work.feature, 2 * stage, full, ptx::EVICT_FIRST);
+  ptx::tma_load_2d(ptx::shared_address(scales.gate), maps + MAP_SFB1, x, work.feature, full, ptx::EVICT_LAST);
+  ptx::tma_load_3d(ptx::shared_address(to.tokens), maps + MAP_A, 0, work.row, 2 * stage, full, ptx::EVICT_LAST);
+}
+
+__device__ __forceinline__ void load_up(Stage& to, StageScales& scales, u64& full, const TensorMap* maps,
+                                        const Work& work, u32 stage) {
+  const u32 x = stage * SCALE_BYTES;
+  ptx::tma_load_3d(ptx::shared_address(to.up), maps + MAP_B2, 0, work.feature, 2 * stage, full, ptx::EVICT_FIRST);
+  ptx::tma_load_2d(ptx::shared_address(scales.up), maps + MAP_SFB2, x, work.feature, full, ptx::EVICT_LAST);
+  ptx::tma_load_2d(ptx::shared_address(scales.tokens), maps + MAP_SFA, x, work.row, full, ptx::EVICT_LAST);
 }
 
 // Which of the eight rows of an octet (or tokens) lane group g has: such that a
