@@ -105,6 +105,8 @@ pub(super) fn plan(
         span: 0..0,
     };
     round.contenders = vec![selection.clone()];
+    // Whom the command line asks for has been picked by now.
+    round.only.clear();
     round.baseline = Baseline::Contender(selection);
     round.shapes = vec![course.shape.clone()];
     round.shape_spans = std::iter::once(0..0).collect();

@@ -295,6 +295,35 @@ fn a_slip_that_nobody_declares_is_exit_3_and_a_schedule_can_be_had_again() {
     assert!(text.contains("did you mean `tiny`?"), "{text}");
 }
 
+/// Each is examined by its own code, however many are named.
+#[test]
+fn several_names_are_each_asked_about_themselves() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("found.json");
+    let round = format!("{FOLDER}/round.toml");
+    let asked = [
+        round.as_str(),
+        "--round-shapes",
+        "--only",
+        "multiplied,no-sync,copied",
+        "--variants",
+        "variants",
+        "--variants",
+        VARIANTS,
+        "--export-json",
+        json.to_str().expect("a path"),
+    ];
+    let output = sanitize(&asked);
+    let text = fs::read_to_string(&json).unwrap_or_else(|_| panic!("{}", said(&output)));
+    let found: Value = serde_json::from_str(&text).expect("JSON");
+    for cell in found["cells"].as_array().expect("cells") {
+        let contender = cell["contender"].as_str().expect("a name");
+        let flagged = !cell["hazards"].as_array().expect("hazards").is_empty();
+        assert_eq!(flagged, contender == "no-sync", "{cell}");
+        assert_ne!(cell["status"], "crashed", "{cell}");
+    }
+}
+
 #[test]
 fn bad_input_is_told_with_a_remedy() {
     for (args, code, words) in [
