@@ -82,6 +82,9 @@ impl Watcher<'_> {
             }
             Step::Arrive { order, .. } => {
                 self.settled(from, at, over);
+                let inst = self.detector.program.insts.get(from.pc as usize);
+                let commits = inst.is_some_and(|inst| matches!(inst.op, Op::TmemCommit { .. }));
+                let done = commits.then(|| self.ledger.done(warp));
                 let reach = if at.cta == from.cta { 1 } else { 2 };
                 let Ledger {
                     warps, barriers, ..
@@ -91,6 +94,9 @@ impl Watcher<'_> {
                     match releases(order) {
                         true => barrier.meeting.arrive(over, &w.known),
                         false => barrier.meeting.arrive(over, &w.told_relaxed(reach)),
+                    }
+                    if let Some(done) = &done {
+                        barrier.meeting.tells_all(done);
                     }
                 }
                 self.ledger.step(warp);
@@ -109,7 +115,10 @@ impl Watcher<'_> {
     fn at_barrier(&self, hazard: Hazard, from: Origin, at: SharedAt, detail: String) {
         let here = match from.work {
             0 => Side::new(Agent::Thread, Act::Update, from),
-            _ => Side::new(Agent::BulkCopy, Act::Write, from),
+            work => match self.ledger.agent_of(work as u32) {
+                Agent::TensorCore => Side::new(Agent::TensorCore, Act::Update, from),
+                agent => Side::new(agent, Act::Write, from),
+            },
         };
         let barrier = self.ledger.barriers.get(&(at.cta, at.offset));
         let there = barrier.map(|barrier| match (hazard, barrier.expecting) {
@@ -176,8 +185,15 @@ impl Watcher<'_> {
             return;
         };
         let known = self.ledger.knowledge(self.ledger.actor(from));
-        let known = known.map_or(u32::MAX, |known| known.own.generic.at(barrier.strand));
-        if self.detector.strict && u64::from(known) < over {
+        let Some(clock) = known.map(|known| &known.own.generic) else {
+            return;
+        };
+        let known = clock.at(barrier.strand);
+        let implied = || {
+            let mut others = self.ledger.barriers.values();
+            others.any(|other| u64::from(other.implies(clock, barrier.strand)) >= over)
+        };
+        if self.detector.strict && u64::from(known) < over && !implied() {
             let detail = format!("an arrival in phase {over}, by one who knew of {known}");
             self.at_barrier(Hazard::BarrierCount, from, at, detail);
         }
@@ -191,6 +207,9 @@ impl Watcher<'_> {
         };
         let strand = barrier.strand;
         self.ledger.signals(work, strand, over);
+        if self.detector.strict {
+            self.ledger.sends(work, at, over);
+        }
         let awaited = self.ledger.works.get(work).and_then(|work| work.awaited);
         if let Some((barrier, issued)) = awaited
             && barrier == at

@@ -2,6 +2,8 @@
 //! since. What a warp loads or stores is under way until it waits for it; what it gives the tensor
 //! core is taken in order and over with a commit.
 
+use std::cell::RefCell;
+
 use super::Sighting;
 use super::finding::Hazard;
 use super::judge::{asked_once, judge};
@@ -48,15 +50,19 @@ impl Watcher<'_> {
         let (actor, step) = match (issuer, visit.act) {
             (Actor::Warp(warp), Act::Free) => (issuer, ledger.warps[warp as usize].step),
             (Actor::Warp(warp), act) => {
-                let waits = ledger.warps[warp as usize].moves[usize::from(act.writes())];
-                (Actor::Warp(ledger.moves(warp, act.writes())), waits + 1)
+                let number = ledger.moves_on(warp, visit.from.pc, act.writes());
+                (Actor::Warp(ledger.moves(warp, act.writes())), number)
             }
             (Actor::Work(_), _) => (issuer, 0),
         };
         let strict = detector.strict;
+        let behind = RefCell::new(Vec::new());
         let judged = |old: &Trace, write: bool| match (old.actor, actor) {
             (old, new) if old == new => true,
-            (Actor::Work(old), Actor::Work(new)) if ledger.queued_before(old, new) => true,
+            (Actor::Work(old), Actor::Work(new)) if ledger.queued_before(old, new) => {
+                behind.borrow_mut().push(old);
+                true
+            }
             (Actor::Warp(strand), _)
                 if ledger.strands.place(strand) == ledger.strands.place(own) =>
             {
@@ -93,6 +99,10 @@ impl Watcher<'_> {
                     met = Some((what, column, block * LANES));
                 }
             }
+        }
+        drop(over);
+        if let Actor::Work(work) = issuer {
+            ledger.relies(work, &behind.take());
         }
         let Some((met, column, lane)) = met else {
             return;

@@ -60,23 +60,47 @@ pub(super) fn judge(
     };
     let there = side_of(ledger, &old, wrote)?;
     let hazard = kind(&old, wrote);
-    Some(match there_came_later(ledger, &old, &here) {
-        true => Sighting::two(hazard, there, here),
-        false => Sighting::two(hazard, here, there),
+    let (there_later, begun) = order_of(ledger, &old, &here);
+    let (later, earlier) = match there_later {
+        true => (there, here),
+        false => (here, there),
+    };
+    Some(Sighting {
+        begun,
+        ..Sighting::two(hazard, later, earlier)
     })
 }
 
-/// Works reach memory some time after they were issued: what they meet may have come later.
-fn there_came_later(ledger: &Ledger, old: &Trace, here: &Side) -> bool {
+/// Whether what was met came later, since works reach memory some time after they were issued; and
+/// whether the later one knew that the earlier had begun.
+fn order_of(ledger: &Ledger, old: &Trace, here: &Side) -> (bool, bool) {
     let Some(work) = ledger.works.get(here.from.work as u32) else {
-        return false;
+        let known = &ledger.warps[ledger.strand(here.from) as usize].known;
+        let begun = match old.actor {
+            Actor::Work(other) => (ledger.works.get(other))
+                .is_some_and(|other| ledger.knows_issue(&known.own.generic, other)),
+            Actor::Warp(_) => false,
+        };
+        return (false, begun);
     };
     match old.actor {
-        Actor::Work(other) => u64::from(other) > here.from.work,
+        Actor::Work(other) => (u64::from(other) > here.from.work, false),
         Actor::Warp(warp) if warp == ledger.strand(work.from) => {
-            old.step > work.known.own.generic.at(warp)
+            (old.step > work.known.own.generic.at(warp), true)
         }
-        // Nothing says which came first: more often a wait is missing than a barrier before.
-        Actor::Warp(_) => here.act.writes(),
+        Actor::Warp(strand) => match ledger.move_of(old, strand) {
+            Some(moved) => {
+                let (cta, warp) = ledger.strands.place(strand);
+                let warp = ledger.strands.warp(cta, warp);
+                let known = &ledger.warps[warp as usize].known;
+                match work.known.own.generic.at(warp) >= moved.step {
+                    true => (false, true),
+                    false if u64::from(moved.after) < here.from.work => (false, false),
+                    false => (true, ledger.knows_issue(&known.own.generic, work)),
+                }
+            }
+            // Nothing says which came first: more often a wait is missing than a barrier before.
+            None => (here.act.writes(), false),
+        },
     }
 }

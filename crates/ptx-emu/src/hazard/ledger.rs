@@ -28,11 +28,16 @@ pub(super) struct Warp {
     products: u64,
     /// Works given to the tensor core of the CTA.
     piped: u32,
+    /// Works of other warps that the tensor core took before those of this one which rely on them:
+    /// over when these are.
+    carried: Clock,
     /// Copies of lanes under way, and how many there were before them.
     lanes: VecDeque<u32>,
     lanes_done: u32,
     /// Waits for loads and for stores of tensor memory.
     pub(super) moves: [u32; 2],
+    /// The last of them, loads and stores apart.
+    moved: [VecDeque<Move>; 2],
     /// Barriers it has initialised since its last fence.
     pub(super) unfenced: Vec<(u32, u32)>,
     /// Barriers that a fence for them has been executed for: whatever it does next that others
@@ -51,6 +56,21 @@ impl Warp {
         told
     }
 }
+
+/// A load or store of tensor memory, and when it was executed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Move {
+    /// Waits up to the one it is over with.
+    number: u32,
+    pc: u32,
+    /// The warp's step.
+    pub(super) step: u32,
+    /// The last work that had been issued by then.
+    pub(super) after: u32,
+}
+
+/// Loads or stores of a warp that are remembered.
+const MOVES: usize = 16;
 
 /// What somebody knew at a fence, and how far that reaches.
 #[derive(Debug, Clone)]
@@ -91,6 +111,11 @@ pub(super) struct Works {
 impl Works {
     pub(super) fn get(&self, number: u32) -> Option<&Work> {
         self.kept.get(number.checked_sub(self.first)? as usize)
+    }
+
+    /// The number of the last one.
+    fn last(&self) -> u32 {
+        (self.first + self.kept.len() as u32).saturating_sub(1)
     }
 
     fn get_mut(&mut self, number: u32) -> Option<&mut Work> {
@@ -137,6 +162,11 @@ impl Meeting {
         self.open.own.generic.raise(strand, number);
     }
 
+    /// … and what tensor cores have done.
+    pub(super) fn tells_all(&mut self, done: &Clock) {
+        self.open.own.generic.join(done);
+    }
+
     /// What somebody knows who has waited until so many phases were over.
     pub(super) fn passed(&mut self, over: u64) -> &Knowledge {
         self.advance(over);
@@ -160,6 +190,8 @@ pub(super) struct Barrier {
     pub(super) expecting: Option<Origin>,
     /// By whom each of the last phases was ended, and in which step; nobody's step where bytes did.
     ended: VecDeque<(u64, Option<(u32, u32)>)>,
+    /// What those knew who sent the bytes of each of the last phases and of those before it.
+    senders: VecDeque<(u64, Clock)>,
 }
 
 /// Phases of which it is remembered who ended them.
@@ -177,6 +209,32 @@ impl Barrier {
                 }
             }
         }
+    }
+
+    /// Bytes come to a phase that were sent by somebody who knew this.
+    pub(super) fn sent(&mut self, over: u64, known: &Clock) {
+        let mut all = self
+            .senders
+            .back()
+            .map_or_else(Clock::default, |last| last.1.clone());
+        all.join(known);
+        match self.senders.back_mut() {
+            Some(last) if last.0 == over => last.1 = all,
+            _ => {
+                self.senders.push_back((over, all));
+                if self.senders.len() > PHASES {
+                    self.senders.pop_front();
+                }
+            }
+        }
+    }
+
+    /// How far a strand must be for whoever knows that phases of this barrier are over: bytes that
+    /// ended one were sent by somebody who knew.
+    pub(super) fn implies(&self, known: &Clock, strand: u32) -> u32 {
+        let phases = u64::from(known.at(self.strand));
+        let sent = self.senders.iter().rev().find(|(phase, _)| *phase < phases);
+        sent.map_or(0, |(_, known)| known.at(strand))
     }
 
     /// How many phases are over as far as somebody knows: he waited for one, or knows what its
@@ -412,6 +470,30 @@ impl Ledger {
         work.phases.extend(known);
     }
 
+    /// Bytes of a work come to a barrier: what its warp knew when it was issued was so before.
+    pub(super) fn sends(&mut self, work: u32, at: SharedAt, over: u64) {
+        let Self {
+            works, barriers, ..
+        } = self;
+        if let (Some(work), Some(barrier)) =
+            (works.get(work), barriers.get_mut(&(at.cta, at.offset)))
+        {
+            barrier.sent(over, &work.known.own.generic);
+        }
+    }
+
+    /// Who performs a work.
+    pub(super) fn agent_of(&self, work: u32) -> Agent {
+        match self.works.get(work) {
+            Some(Work {
+                agent: Some(agent), ..
+            }) => *agent,
+            Some(Work { lanes: true, .. }) => Agent::LaneCopy,
+            Some(Work { place: Some(_), .. }) => Agent::TensorCore,
+            _ => Agent::BulkCopy,
+        }
+    }
+
     /// A work arrives at a barrier for its warp: `cp.async.mbarrier.arrive`, carried out by the last
     /// copy, or `tcgen05.commit`. What its warp gave away before is over then.
     pub(super) fn arrives(&mut self, number: u32, key: (u32, u32), over: u64, release: bool) {
@@ -429,8 +511,44 @@ impl Ledger {
                 let done = self.warps[warp as usize].lanes_done;
                 barrier.meeting.tells((strand, done));
             }
-            Some(place) => barrier.meeting.tells(place),
+            Some(place) => {
+                barrier.meeting.tells(place);
+                barrier
+                    .meeting
+                    .tells_all(&self.warps[warp as usize].carried);
+            }
             None => {}
+        }
+    }
+
+    /// Everything a warp gave the tensor core is done: a commit that comes to a barrier at once.
+    pub(super) fn done(&self, warp: u32) -> Clock {
+        let w = &self.warps[warp as usize];
+        let mut done = w.carried.clone();
+        done.raise(self.strands.groups(warp, Groups::Pipe), w.piped);
+        done
+    }
+
+    /// A work of the tensor core relies on others that it took before, whoever gave them: they are
+    /// over when it is.
+    pub(super) fn relies(&mut self, work: u32, on: &[u32]) {
+        let Some(warp) = self.works.get(work).map(|work| self.strand(work.from)) else {
+            return;
+        };
+        for &other in on {
+            let Some(before) = self.works.get(other) else {
+                continue;
+            };
+            let (place, giver) = (before.place, self.strand(before.from));
+            if giver == warp {
+                continue;
+            }
+            let known = self.warps[giver as usize].carried.clone();
+            let carried = &mut self.warps[warp as usize].carried;
+            carried.join(&known);
+            if let Some((strand, number)) = place {
+                carried.raise(strand, number);
+            }
         }
     }
 
@@ -440,9 +558,8 @@ impl Ledger {
         let (Some(first), Some(second)) = (self.works.get(first), self.works.get(second)) else {
             return true;
         };
-        let warp = self.strand(first.from);
-        let issued = first.known.own.generic.at(warp);
-        warp == self.strand(second.from) || second.known.own.generic.at(warp) > issued
+        self.strand(first.from) == self.strand(second.from)
+            || self.knows_issue(&second.known.own.generic, first)
     }
 
     /// A new barrier.
@@ -459,6 +576,7 @@ impl Ledger {
             users: HashMap::new(),
             expecting: None,
             ended: VecDeque::new(),
+            senders: VecDeque::new(),
         };
         let key = (at.cta, at.offset);
         self.barriers.insert(key, barrier);
@@ -495,6 +613,44 @@ impl Ledger {
         *number += 1;
         let (number, strand) = (*number, self.moves(warp, store));
         self.teach(warp, |known| known.own.generic.raise(strand, number));
+    }
+
+    /// A warp loads from tensor memory, or stores there: the number of the wait it is over with.
+    pub(super) fn moves_on(&mut self, warp: u32, pc: u32, store: bool) -> u32 {
+        let after = self.works.last();
+        let w = &mut self.warps[warp as usize];
+        let number = w.moves[usize::from(store)] + 1;
+        let moved = &mut w.moved[usize::from(store)];
+        moved.push_back(Move {
+            number,
+            pc,
+            step: w.step,
+            after,
+        });
+        if moved.len() > MOVES {
+            moved.pop_front();
+        }
+        number
+    }
+
+    /// A load or store of tensor memory by its trace.
+    pub(super) fn move_of(&self, old: &Trace, strand: u32) -> Option<Move> {
+        let (cta, warp) = self.strands.place(strand);
+        let warp = self.strands.warp(cta, warp);
+        let store = match strand {
+            strand if strand == self.moves(warp, true) => true,
+            strand if strand == self.moves(warp, false) => false,
+            _ => return None,
+        };
+        let mut moved = self.warps[warp as usize].moved[usize::from(store)].iter();
+        let same = |moved: &&Move| (moved.number, moved.pc) == (old.step, old.pc);
+        moved.rfind(same).copied()
+    }
+
+    /// Whether somebody knows that a work was issued.
+    pub(super) fn knows_issue(&self, known: &Clock, work: &Work) -> bool {
+        let warp = self.strand(work.from);
+        known.at(warp) > work.known.own.generic.at(warp)
     }
 
     /// The strand of a warp's loads or stores of tensor memory.

@@ -45,12 +45,13 @@ use crate::exec::door::{Act, Agent, Ear, Listener};
 use crate::exec::env::cta_id;
 use crate::fault::Place;
 use crate::memory::Memory;
-use crate::op::{Program, RegisterTrouble};
+use crate::op::{Op, Program, RegisterTrouble};
 use global::Global;
 use strands::Strands;
 use tensors::Tensors;
 use wake::Past;
 use watcher::Watcher;
+use words::Case;
 pub(crate) use words::Side;
 
 /// What to look at, and how strictly.
@@ -105,6 +106,8 @@ struct Sighting {
     hazard: Hazard,
     here: Side,
     there: Option<Side>,
+    /// The later one knew that the other had begun.
+    begun: bool,
     /// The other one, where it was in the launch before: its instruction and what it did.
     before: Option<(u32, Site)>,
     at: Spot,
@@ -116,6 +119,7 @@ impl Sighting {
             hazard,
             here,
             there: None,
+            begun: false,
             before: None,
             at: Spot::default(),
         }
@@ -277,6 +281,7 @@ impl<'l> Detector<'l> {
             hazard,
             here,
             there,
+            begun,
             before,
             at,
         } = sighting;
@@ -292,7 +297,18 @@ impl<'l> Detector<'l> {
             Some((_, later)) => later.times,
             None => 0,
         };
-        let (missing, remedy) = words::advice(hazard, &here, there.as_ref(), at.space);
+        let wgmma = |side: &Side| {
+            let inst = self.program.insts.get(side.from.pc as usize);
+            inst.is_some_and(|inst| matches!(inst.op, Op::Wgmma(_)))
+        };
+        let case = Case {
+            here: &here,
+            there: there.as_ref(),
+            begun,
+            space: at.space,
+            wgmma: wgmma(&here) || there.as_ref().is_some_and(wgmma),
+        };
+        let (missing, remedy) = words::advice(hazard, &case);
         let finding = Finding {
             hazard,
             here: self.site(cluster, &here),
@@ -338,6 +354,7 @@ impl<'l> Detector<'l> {
                 hazard: kind,
                 here: side(hazard.at, here, Act::Read),
                 there: hazard.other.map(|pc| side(pc, there, Act::Write)),
+                begun: true,
                 before: None,
                 at: Spot {
                     space: "register",

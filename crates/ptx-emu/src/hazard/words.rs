@@ -43,16 +43,24 @@ impl Side {
     }
 }
 
-/// What is missing between two accesses (the later one first), and the usual remedy.
-pub(super) fn advice(
-    hazard: Hazard,
-    here: &Side,
-    there: Option<&Side>,
-    space: &str,
-) -> (&'static str, &'static str) {
+/// What was seen, as far as words depend on it: the later access first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Case<'s> {
+    pub(super) here: &'s Side,
+    pub(super) there: Option<&'s Side>,
+    /// The later one knew that the other had begun.
+    pub(super) begun: bool,
+    pub(super) space: &'static str,
+    /// One of them is Hopper's product.
+    pub(super) wgmma: bool,
+}
+
+/// What is missing between two accesses, and the usual remedy.
+pub(super) fn advice(hazard: Hazard, case: &Case<'_>) -> (&'static str, &'static str) {
+    let space = case.space;
     match hazard {
-        Hazard::Race if space == "tensor" => tensor_race(here, there),
-        Hazard::Race => race(here, there, space == "shared"),
+        Hazard::Race if space == "tensor" => tensor_race(case),
+        Hazard::Race => race(case),
         Hazard::ProxyFence => (
             "threads are ordered, but no proxy fence lies between the write and the copy or product",
             "the writers execute fence.proxy.async before the barrier that the issuer waits at",
@@ -70,9 +78,13 @@ pub(super) fn advice(
             "enable-input-d must be false the first time; write all lanes before they are read",
         ),
         Hazard::UninitialisedRegister => ("no path gives it a value", "initialise the variable"),
+        Hazard::HeldRegister if case.wgmma => (
+            "the product is still in flight",
+            "wgmma.commit_group and wgmma.wait_group before its registers are touched",
+        ),
         Hazard::HeldRegister => (
-            "the product or the load of tensor memory is still in flight",
-            "wgmma.commit_group and wgmma.wait_group (tcgen05.wait::ld) before its registers are touched",
+            "the load of tensor memory is still in flight",
+            "tcgen05.wait::ld before its registers are touched",
         ),
         Hazard::WgmmaFence => (
             "no wgmma.fence between the change of the register and the product that uses it",
@@ -133,17 +145,30 @@ pub(super) fn advice(
     }
 }
 
-fn tensor_race(here: &Side, there: Option<&Side>) -> (&'static str, &'static str) {
-    match (there.map(|there| (there.agent, there.act)), here.act) {
-        (_, Act::Free) => (
+fn tensor_race(case: &Case<'_>) -> (&'static str, &'static str) {
+    let Some(there) = case.there else {
+        return ("nothing orders them", "put a barrier between them");
+    };
+    let (first, second) = ((there.agent, there.act), (case.here.agent, case.here.act));
+    match (first, second, case.begun) {
+        (_, (_, Act::Free), _) => (
             "others may still be using what is freed",
             "wait for tcgen05.commit, tcgen05.wait::ld, then a barrier of all users before dealloc",
         ),
-        (Some((Agent::TensorCore, _)), _) => (
+        ((Agent::TensorCore, _), (Agent::TensorCore, _), _) => (
+            "two warps gave the tensor core work on these columns, and nothing says whose comes first",
+            "let one thread issue both, or a barrier between them (tcgen05.fence::before_thread_sync before it, ::after_thread_sync behind it)",
+        ),
+        ((Agent::TensorCore, _), (_, Act::Write), false)
+        | ((_, Act::Write), (Agent::TensorCore, _), false) => (
+            "nothing orders the store and the tensor core",
+            "before the product: tcgen05.wait::st, then a barrier with its issuer; behind it: tcgen05.commit to an mbarrier, and a wait for its phase",
+        ),
+        ((Agent::TensorCore, _), _, _) => (
             "nobody waited for the tensor core",
             "tcgen05.commit to an mbarrier, and a wait for its phase, before tensor memory is used",
         ),
-        (Some((_, Act::Read)), _) => (
+        ((_, Act::Read), _, _) => (
             "a load may still be reading these columns",
             "tcgen05.wait::ld, then a barrier with the issuer, before they are written again",
         ),
@@ -154,11 +179,12 @@ fn tensor_race(here: &Side, there: Option<&Side>) -> (&'static str, &'static str
     }
 }
 
-fn race(here: &Side, there: Option<&Side>, shared: bool) -> (&'static str, &'static str) {
+fn race(case: &Case<'_>) -> (&'static str, &'static str) {
     use Agent::{BulkCopy, LaneCopy, TensorCore, Thread};
-    let Some(there) = there else {
+    let Some(there) = case.there else {
         return ("nothing orders them", "put a barrier between them");
     };
+    let (here, shared) = (case.here, case.space == "shared");
     let wrote = there.act != Act::Read;
     match (there.agent, wrote, here.agent) {
         (BulkCopy, true, _) if shared => (
@@ -177,6 +203,10 @@ fn race(here: &Side, there: Option<&Side>, shared: bool) -> (&'static str, &'sta
             "nobody waited for the copy",
             "cp.async.wait_group and __syncthreads() before others use the bytes",
         ),
+        (TensorCore, _, _) if !case.wgmma => (
+            "the tensor core may still be reading its tile",
+            "tcgen05.commit behind the product to the tile's empty barrier, and a wait there before it is filled again",
+        ),
         (TensorCore, _, _) => (
             "the product may still be reading its tile",
             "wgmma.wait_group before the tile is released (arrive at its empty barrier after it)",
@@ -188,6 +218,10 @@ fn race(here: &Side, there: Option<&Side>, shared: bool) -> (&'static str, &'sta
         (_, _, BulkCopy) if shared => (
             "no barrier between the warp and the issuer of the copy",
             "fence.proxy.async by the warp, then a barrier with the issuer, before the copy is issued",
+        ),
+        (_, _, TensorCore) if !case.wgmma => (
+            "no barrier between the warp and the issuer of the product",
+            "fence.proxy.async by the warp, then a barrier with the issuer, before the product",
         ),
         (_, _, TensorCore) => (
             "no barrier between the warp and those that issue the product",

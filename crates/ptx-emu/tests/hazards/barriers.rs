@@ -190,3 +190,33 @@ fn a_barrier_is_reached_by_a_part_of_a_warp() {
     assert_eq!(found.at.name, "1");
     assert!(found.at.detail.contains("0xffff0000"), "{found}");
 }
+
+#[test]
+fn strictly_bytes_tell_that_their_sender_saw_a_phase() {
+    // CTA 0 arrives at a barrier of CTA 1, which answers with a copy, and arrives again.
+    let found = Planted::new(
+        Hazard::BarrierCount,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [full], 1; mbarrier.init.shared.b64 [empty], 1; //there
+         st.shared.v4.u32 [%r4], {%r1,%r1,%r1,%r1}; fence.mbarrier_init.release.cluster; fence.proxy.async;
+         READY: barrier.cluster.arrive; barrier.cluster.wait;
+         @%p1 bra END;
+         mov.u32 %r6, %cluster_ctarank; xor.b32 %r7, %r6, 1;
+         mov.u32 %r8, empty; mapa.shared::cluster.u32 %r9, %r8, %r7;
+         setp.ne.u32 %p2, %r6, 0; @%p2 bra SENDER;
+         mbarrier.arrive.expect_tx.shared.b64 %rd5, [full], 16;
+         mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r9];
+         <<WAIT: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p3, [full], 0; @!%p3 bra WAIT;||nanosleep.u32 100000;>>
+         mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r9]; //here
+         bra END;
+         SENDER: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p3, [empty], 0; @!%p3 bra SENDER;
+         mapa.shared::cluster.u32 %r10, %r5, %r7; add.u32 %r11, %r4, 16;
+         mapa.shared::cluster.u32 %r11, %r11, %r7;
+         cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r11], [%r4], 16, [%r10];
+         AGAIN: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p3, [empty], 1; @!%p3 bra AGAIN;
+         END: barrier.cluster.arrive; barrier.cluster.wait;",
+    )
+    .on(pair())
+    .strict();
+    found.check();
+}

@@ -218,3 +218,124 @@ fn strictly_tensor_memory_needs_its_own_fence() {
     planted(true).check();
     assert!(planted(false).run(false, 0).0.all.is_empty());
 }
+
+const PASS: &str = "tcgen05.fence::before_thread_sync; bar.sync 0; \
+                    tcgen05.fence::after_thread_sync;";
+
+/// A of the product lies in columns 32 to 39, where somebody puts it before.
+fn from_columns(put: &str) -> Planted {
+    columns(
+        Hazard::Race,
+        &[
+            ("BEFORE", put),
+            (
+                "MMA",
+                "tcgen05.mma.cta_group::1.kind::f16 [%r6], [%r6+32], %rd4, %r10, %p0; //here",
+            ),
+        ],
+    )
+}
+
+#[test]
+fn a_product_speaks_for_the_copy_of_another_warp_that_it_reads() {
+    let copy = |pass: &str| {
+        from_columns(&format!(
+            "setp.ne.u32 %p3, %r1, 32; @%p3 bra COPIED;
+tcgen05.cp.cta_group::1.128x256b [%r6+32], %rd4; //there
+COPIED: {pass}"
+        ))
+    };
+    let found = copy(
+        "<<tcgen05.fence::before_thread_sync; bar.sync 0;>> tcgen05.fence::after_thread_sync;",
+    )
+    .check();
+    assert!(found.missing.contains("two warps"), "{found}");
+}
+
+#[test]
+fn a_commit_does_not_speak_for_another_warp_that_nothing_of_it_relies_on() {
+    // The copy goes where no product reads, and somebody else does once that is over.
+    let found = columns(
+        Hazard::Race,
+        &[
+            (
+                "BEFORE",
+                &format!(
+                    "setp.ne.u32 %p3, %r1, <<0||32>>; @%p3 bra COPIED;
+tcgen05.cp.cta_group::1.128x256b [%r6+40], %rd4; //there
+COPIED: {PASS}"
+                ),
+            ),
+            (
+                "LOADED",
+                "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r21}, [%r9+40]; //here
+tcgen05.wait::ld.sync.aligned; tcgen05.fence::before_thread_sync;",
+            ),
+        ],
+    )
+    .check();
+    assert!(found.missing.contains("nobody waited"), "{found}");
+}
+
+const STORE: &str = "tcgen05.st.sync.aligned.32x32b.x8.b32 [%r9+32], \
+                     {%r7,%r7,%r7,%r7,%r7,%r7,%r7,%r7}; //there";
+
+#[test]
+fn a_store_that_is_not_waited_for_is_what_is_missing() {
+    let found = from_columns(&format!(
+        "{STORE}\n<<tcgen05.wait::st.sync.aligned;>> {PASS}"
+    ))
+    .check();
+    assert!(found.missing.contains("a store may still"), "{found}");
+    assert!(found.remedy.starts_with("tcgen05.wait::st"), "{found}");
+    // What the product adds to.
+    let found = columns(
+        Hazard::Race,
+        &[
+            (
+                "BEFORE",
+                &format!(
+                    "tcgen05.st.sync.aligned.32x32b.x8.b32 [%r9], \
+                     {{%r7,%r7,%r7,%r7,%r7,%r7,%r7,%r7}}; //there
+<<tcgen05.wait::st.sync.aligned;>> {PASS} setp.eq.b32 %p0, 0, 0;"
+                ),
+            ),
+            ("MMA", &format!("{MMA} //here")),
+        ],
+    )
+    .check();
+    assert!(found.missing.contains("a store may still"), "{found}");
+}
+
+#[test]
+fn a_store_and_a_product_that_nothing_orders() {
+    let planted = from_columns(&format!(
+        "{STORE}\ntcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync; \
+         <<bar.sync 0;>> tcgen05.fence::after_thread_sync;"
+    ));
+    planted.check();
+    for seed in 0..6 {
+        for found in planted.run(false, seed).0.all {
+            assert!(!found.missing.contains("nobody waited"), "{found}");
+        }
+    }
+}
+
+#[test]
+fn a_tile_is_released_by_a_commit() {
+    let found = columns(
+        Hazard::Race,
+        &[
+            ("MMA", &format!("{MMA} //there")),
+            (
+                "WAIT",
+                "<<W: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r5], 0; @!%p4 bra W;>>
+st.shared.u32 [%r2], %r7; //here
+V: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r5], 0; @!%p4 bra V;",
+            ),
+        ],
+    )
+    .check();
+    assert!(!found.remedy.contains("wgmma"), "{found}");
+    assert!(found.remedy.contains("tcgen05.commit"), "{found}");
+}

@@ -166,6 +166,20 @@ fn operands_that_do_not_exist() {
             "D in columns 0 to 63 and B's scales in 60 to 61 overlap",
         ),
         (
+            mma(
+                0x0810_0480,
+                "mxf4nvf4.block_scale.block16 [%r6], %rd9, %rd9, %r18, [%r6+0x100080], [%r6+136], %p0;",
+            ),
+            "A's scales begin in lane 16",
+        ),
+        (
+            mma(
+                0x0810_0480,
+                "mxf4nvf4.block_scale.block16 [%r6], %rd9, %rd9, %r18, [%r6+128], [%r6+0x010088], %p0;",
+            ),
+            "B's scales begin in lane 1",
+        ),
+        (
             mma(ok | 1 << 7, "tf32 [%r6], %rd9, %rd9, %r18, %p0;"),
             "Tf32 does not multiply types 1 and 0",
         ),

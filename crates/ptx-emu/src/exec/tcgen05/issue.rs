@@ -203,7 +203,13 @@ impl Cluster<'_> {
             let names = ["A's scales", "B's scales"];
             for (i, at) in [sfa, sfb].into_iter().enumerate() {
                 // The scale's number may be in the address, too, as CUTLASS has it.
-                let (_, column) = split(self.address(w, at, lane) as u32);
+                let (first, column) = split(self.address(w, at, lane) as u32);
+                if first % 32 != 0 {
+                    return Err(wrong(format!(
+                        "{} begin in lane {first}: scales lie in every quarter from its first lane on",
+                        names[i]
+                    )));
+                }
                 scales[i] = column;
                 let what = format!("{} of tcgen05.mma", names[i]);
                 others.push((names[i], self.columns_at(ctas, column, counts[i], &what)?));

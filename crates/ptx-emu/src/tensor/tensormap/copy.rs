@@ -173,11 +173,11 @@ impl TensorMap {
             let reason = "are copied from whole 128 elements on";
             return Err(TensorMapError::Padded(reason));
         }
-        let bytes = i64::from(coords[0]) * self.element.bits() as i64 / 8;
-        if bytes % 16 != 0 {
+        let bits = i64::from(coords[0]) * self.element.bits() as i64;
+        if bits % 128 != 0 {
             return Err(TensorMapError::Unaligned {
                 coordinate: coords[0],
-                bytes,
+                bits,
             });
         }
         let mut all = [0; 5];

@@ -199,9 +199,9 @@ pub enum TensorMapError {
     #[error("{0}")]
     Im2col(&'static str),
     #[error(
-        "the innermost coordinate {coordinate} begins {bytes} bytes into a row, which is not a multiple of 16"
+        "the innermost coordinate {coordinate} begins {bits} bits into a row, which is not a multiple of 16 bytes"
     )]
-    Unaligned { coordinate: i32, bytes: i64 },
+    Unaligned { coordinate: i32, bits: i64 },
     #[error(
         "a box is stored at {coordinate} in dimension {dimension}: stores take no negative coordinates"
     )]

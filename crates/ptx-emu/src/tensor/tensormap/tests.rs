@@ -110,8 +110,20 @@ fn places_the_hardware_refuses_are_refused() {
     assert!(map.rows(&[-8, -3]).is_ok());
     assert!(matches!(
         map.rows(&[3, 0]),
-        Err(TensorMapError::Unaligned { bytes: 6, .. })
+        Err(TensorMapError::Unaligned { bits: 48, .. })
     ));
+    let codes = TensorMap::tiled(Tiled {
+        element: MapElement::U4,
+        ..plain(&[256, 64], &[128], &[256, 8])
+    })
+    .expect("legal");
+    assert!(codes.rows(&[32, 0]).is_ok());
+    for coordinate in [1, -1, 2, 31, 33] {
+        assert!(matches!(
+            codes.rows(&[coordinate, 0]),
+            Err(TensorMapError::Unaligned { .. })
+        ));
+    }
     assert!(map.check_store(&[8, 60]).is_ok());
     assert!(matches!(
         map.check_store(&[-8, 0]),
