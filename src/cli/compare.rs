@@ -269,7 +269,10 @@ fn print_agreement(
             say!("{}", style.fold(&said, 2));
         }
     };
-    say_spread("Times", Spread::of(unedited.map(|(_, c)| c.geomean)));
+    say_spread(
+        "Times",
+        Spread::of(unedited.map(|(_, c)| (c.geomean, c.slack))),
+    );
     let Some(repeat) = Repeat::of(sides[0], sides[1]).filter(|_| only.is_none()) else {
         return;
     };
@@ -323,14 +326,14 @@ fn overview(compared: &[(&ContenderId, Comparison)], ranking: &Ranking, style: &
             })
         };
         let row = ranking.row(contender);
-        let half = comparison.geomean.half_width(crate::stats::CONFIDENCE);
+        let judgement = comparison.judgement();
         grid.push(vec![
             contender.to_string(),
             present::interval(&comparison.geomean.ratio(crate::stats::CONFIDENCE)),
-            match half.map(|half| comparison.geomean.mean.abs() > half) {
+            match judgement.differs() {
                 Some(true) => style.doubtful("yes"),
                 Some(false) => "no".to_owned(),
-                None => String::new(),
+                None => judgement.to_string(),
             },
             told(comparison.shapes.iter().min_by(by_mean)),
             told(comparison.shapes.iter().max_by(by_mean)),

@@ -120,9 +120,17 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     let Sides { run, base, alone } = sides(&args, file.as_deref())?;
     let ranking = Ranking::of(&run);
-    let written = meant(&args, &run, base.is_some())?;
-    let rules = rules(&args, written, contenders(&args, &run), base.is_some());
-    let mut report = judge(&args, &run, &ranking, &rules, base)?;
+    let mut report = match (&run.tool, &alone) {
+        (Some(_), Some(_)) => gate::unheld(&run),
+        (Some(tool), None) if base.is_none() && args.baseline.is_none() => {
+            return Err(without_rules(&run, tool));
+        }
+        _ => {
+            let written = meant(&args, &run, base.is_some())?;
+            let rules = rules(&args, written, &run, base.is_some());
+            judge(&args, &run, &ranking, &rules, base)?
+        }
+    };
     report.findings.extend(alone);
     // The files first: whoever reads the words may be gone by then.
     let written = write(&args, &report);
@@ -199,7 +207,10 @@ fn unheld(run: &Run) -> Finding {
         wanted: Wanted::AnotherRun,
         found: Found::Itself,
         speedup: None,
-        reason: Some(Reason::Alone),
+        reason: Some(match run.tool {
+            None => Reason::Alone,
+            Some(_) => Reason::Said("whatever is held against itself passes".to_owned()),
+        }),
     }
 }
 
@@ -245,10 +256,12 @@ fn contenders(args: &Args, run: &Run) -> Vec<String> {
 /// The rules with what the command line says on top. Where none are written
 /// they are "right, and not slower"; over an earlier run, what was right is
 /// right, and nobody is slower by more than both runs can tell.
-fn rules(args: &Args, written: Option<Gate>, contenders: Vec<String>, over_run: bool) -> Gate {
+fn rules(args: &Args, written: Option<Gate>, run: &Run, over_run: bool) -> Gate {
     let none = written.is_none() && !over_run;
+    let contenders = contenders(args, run);
     let mut gate = written.unwrap_or(Gate {
-        correct: true,
+        // Nobody looked at what another tool ran.
+        correct: run.tool.is_none(),
         not_slower: over_run,
         ..Gate::default()
     });
@@ -309,6 +322,18 @@ fn judge(
     };
     let over = Over::Contender(&id);
     Ok(gate::judge(run, ranking, rules, over, args.across_devices)?)
+}
+
+fn without_rules(run: &Run, tool: &str) -> CommandError {
+    let message = format!(
+        "{} was timed by {tool}: no round says what it is held against",
+        run.path.display()
+    );
+    InputError::new(
+        message,
+        "name an earlier run with --baseline FILE, or one of its benchmarks",
+    )
+    .into()
 }
 
 fn unvalidated(run: &Run) -> CommandError {

@@ -40,8 +40,10 @@ pub(crate) struct Change {
     pub contender: String,
     pub shape: Option<String>,
     pub speedup: Quantity,
-    /// By more than both intervals allow; null without intervals.
+    /// By more than both runs can tell; null where that is not known.
     pub differs: Option<bool>,
+    /// What it says: `faster`, `slower`, `cannot tell`, …
+    pub finding: &'static str,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -220,19 +222,17 @@ impl Document {
             both.cells.retain(|cell| cell.contender == only.as_str());
         }
         for (contender, comparison) in compared {
-            let shapes = comparison.shapes.iter();
-            let mean = std::iter::once((None, &comparison.geomean));
-            let each = mean.chain(shapes.map(|(shape, e)| (Some(shape.clone()), e)));
-            both.changes.extend(each.map(|(shape, estimate)| {
-                Change {
+            let mean = (None, &comparison.geomean, comparison.judgement());
+            let shapes = comparison.judged();
+            let each = std::iter::once(mean).chain(shapes.map(|(s, e, j)| (Some(s), e, j)));
+            both.changes
+                .extend(each.map(|(shape, estimate, judgement)| Change {
                     contender: contender.to_string(),
-                    shape,
+                    shape: shape.map(str::to_owned),
                     speedup: Quantity::ratio(estimate),
-                    differs: estimate
-                        .half_width(CONFIDENCE)
-                        .map(|half| estimate.mean.abs() > half),
-                }
-            }));
+                    differs: judgement.differs(),
+                    finding: judgement.as_str(),
+                }));
         }
         both
     }
@@ -240,10 +240,7 @@ impl Document {
     /// Two contenders of one run, the second over the first.
     pub(crate) fn of_comparison(base: Side, candidate: Side, comparison: &Comparison) -> Self {
         let geomean = Quantity::ratio(&comparison.geomean);
-        let tied = match (geomean.lower, geomean.upper) {
-            (Some(lower), Some(upper)) => lower <= 1.0 && upper >= 1.0,
-            _ => geomean.estimate == 1.0,
-        };
+        let tied = comparison.judgement().differs() != Some(true);
         let base_first = tied || geomean.estimate < 1.0;
         let mut ranking = Vec::new();
         let mut cells = Vec::new();

@@ -194,7 +194,7 @@ fn changes(a: &RunOrigin, b: &RunOrigin, changes: &[Change]) -> String {
         let differs = match change.differs {
             Some(true) => "yes",
             Some(false) => "no",
-            None => "",
+            None => change.finding,
         };
         text.push_str(&format!(
             "| {} | {shape} | {} | {differs} |\n",

@@ -5,12 +5,12 @@ use thiserror::Error;
 
 use super::gap::Gap;
 use super::ruling::{Finding, Found, GateReport, Note, Reason, Rule, Ruling, Wanted, Whose};
-use super::speed::{Doubt, Judged};
+use super::speed::Judged;
 use super::{completeness, counters, resources, speed};
 use crate::claims::{self, ClaimVerdict};
 use crate::config::Gate;
 use crate::domain::{ContenderId, Status, Timing};
-use crate::rank::{Comparison, Ranking, Side, compare_runs, mismatch};
+use crate::rank::{Comparison, Doubt, Ranking, Side, Slack, compare_runs, limit, mismatch};
 use crate::record::Run;
 use crate::record::schema::ContenderRecord;
 use crate::stats::{Detectable, LogEstimate};
@@ -51,6 +51,20 @@ impl GateError {
     }
 }
 
+/// A run of another tool beside itself: it has no rules of its own to be judged
+/// by, and whatever is held against itself passes.
+pub(crate) fn unheld(run: &Run) -> GateReport {
+    let path = run.path.display().to_string();
+    GateReport {
+        over: path.clone(),
+        run: path,
+        across_devices: None,
+        incomplete: Vec::new(),
+        findings: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
 /// One contender under judgement.
 pub(super) struct Case<'a> {
     pub run: &'a Run,
@@ -83,12 +97,7 @@ pub(crate) fn judge(
             error: device.model_error(),
         });
     }
-    if let Some(tool) = &run.tool {
-        report.notes.push(Note::Foreign {
-            tool: tool.clone(),
-            processes: run.tally.process_count(),
-        });
-    }
+    report.notes.extend(foreign(Whose::Run, run));
     if let Over::Run(base, base_ranking) = over {
         if let Some(difference) = mismatch(base, run) {
             if !across_devices {
@@ -96,13 +105,16 @@ pub(crate) fn judge(
             }
             report.across_devices = Some(difference);
         }
+        if (&base.tool, base.tally.process_count()) != (&run.tool, run.tally.process_count()) {
+            report.notes.extend(foreign(Whose::Baseline, base));
+        }
         report
             .incomplete
             .extend(gaps(Whose::Baseline, base, base_ranking));
         report
             .findings
             .extend(completeness::lacking(run, base, base_ranking, gate)?);
-        if other_card(over, run) {
+        if Slack::between((base, base_ranking), (run, ranking), None).other_card {
             report.notes.push(Note::OtherCard);
         }
     }
@@ -129,20 +141,19 @@ fn gaps(whose: Whose, run: &Run, ranking: &Ranking) -> impl Iterator<Item = (Who
     gaps.map(move |gap| (whose, gap))
 }
 
+fn foreign(whose: Whose, run: &Run) -> Option<Note> {
+    Some(Note::Foreign {
+        whose,
+        tool: run.tool.clone()?,
+        processes: run.tally.process_count(),
+    })
+}
+
 fn describe(over: Over) -> String {
     match over {
         Over::Contender(id) => id.to_string(),
         Over::Run(run, _) => run.path.display().to_string(),
     }
-}
-
-/// Whether an earlier run is from another card of the same kind.
-fn other_card(over: Over, run: &Run) -> bool {
-    let Over::Run(base, _) = over else {
-        return false;
-    };
-    let (one, other) = (base.cards(), run.cards());
-    !one.is_empty() && !other.is_empty() && one != other
 }
 
 /// The contenders the rules are about.
@@ -392,7 +403,7 @@ impl Case<'_> {
         let mut worst: Option<(&str, f64)> = None;
         let compared = beside.comparison.iter().flat_map(|c| &c.shapes);
         for (shape, estimate) in compared {
-            let limit = shape_limit(self.run, self.ranking, shape);
+            let limit = limit(self.run, self.ranking, Some(shape));
             let judged = self.at_least(estimate, floor, limit);
             if worst.is_none_or(|(_, least)| estimate.mean < least) {
                 worst = Some((shape, estimate.mean));
@@ -421,34 +432,35 @@ impl Case<'_> {
         }
         let mut findings = Vec::new();
         let whole = |c: &&Comparison| c.shapes.len() == beside.asked.len();
-        let slack = match self.over {
-            Over::Contender(_) => [self.ranking.detectable.as_ref(), None],
-            Over::Run(_, base) => [&self.ranking.detectable, &base.detectable].map(Option::as_ref),
-        };
-        let slack = self.slack(slack);
+        let slack = self.slack(None);
         findings.push(match beside.comparison.as_ref().filter(whole) {
             Some(comparison) => {
-                let judged = speed::not_slower(&comparison.geomean, &slack, self.run.timing());
-                self.judged(Rule::NotSlower, None, slack.wanted(), judged)
+                let judged = speed::not_slower(&comparison.geomean, &slack);
+                self.judged(Rule::NotSlower, None, speed::wanted(&slack), judged)
             }
-            None => self.no_ratio(Rule::NotSlower, slack.wanted(), beside),
+            None => self.no_ratio(Rule::NotSlower, speed::wanted(&slack), beside),
         });
         for (shape, estimate) in beside.comparison.iter().flat_map(|c| &c.shapes) {
-            let own = shape_limit(self.run, self.ranking, shape);
-            let slack = self.slack(match self.over {
-                Over::Contender(_) => [own, None],
-                Over::Run(base, ranking) => [own, shape_limit(base, ranking, shape)],
-            });
-            let judged = speed::not_slower(estimate, &slack, self.run.timing());
+            let slack = self.slack(Some(shape));
+            let judged = speed::not_slower(estimate, &slack);
             if judged.ruling != Ruling::Passed {
-                findings.push(self.judged(Rule::NotSlower, Some(shape), slack.wanted(), judged));
+                let wanted = speed::wanted(&slack);
+                findings.push(self.judged(Rule::NotSlower, Some(shape), wanted, judged));
             }
         }
         findings
     }
 
-    fn slack(&self, limits: [Option<&Detectable>; 2]) -> speed::Slack {
-        speed::Slack::of(limits, other_card(self.over, self.run), self.doubt())
+    fn slack(&self, shape: Option<&str>) -> Slack {
+        match self.over {
+            Over::Contender(_) => {
+                let own = limit(self.run, self.ranking, shape);
+                Slack::of([own, None], self.doubt(), self.run.timing())
+            }
+            Over::Run(base, ranking) => {
+                Slack::between((base, ranking), (self.run, self.ranking), shape)
+            }
+        }
     }
 
     fn at_least(&self, estimate: &LogEstimate, least: f64, limit: Option<&Detectable>) -> Judged {
@@ -457,23 +469,9 @@ impl Case<'_> {
 
     /// Over an earlier run the same model speaks of the same design twice.
     fn doubt(&self) -> Doubt {
-        match (self.run.timing(), self.over) {
-            (Timing::Modelled, Over::Contender(_)) => {
-                let error = self.run.header.device.model_error();
-                error.map_or(Doubt::Uncalibrated, Doubt::Model)
-            }
-            (Timing::Recorded, over) => {
-                let base = match over {
-                    Over::Run(base, _) => Some(base),
-                    Over::Contender(_) => None,
-                };
-                let lone = |run: &Run| run.tally.process_count() == 1;
-                match lone(self.run) || base.is_some_and(lone) {
-                    true => Doubt::OneProcess,
-                    false => Doubt::No,
-                }
-            }
-            _ => Doubt::No,
+        match self.over {
+            Over::Contender(_) => Doubt::within(self.run),
+            Over::Run(base, _) => Doubt::between(base, self.run),
         }
     }
 
@@ -513,9 +511,4 @@ impl Case<'_> {
             ..self.plain(Rule::ClaimsMet, None)
         })
     }
-}
-
-fn shape_limit<'a>(run: &Run, ranking: &'a Ranking, shape: &str) -> Option<&'a Detectable> {
-    let index = run.header.shapes.iter().position(|s| s.name == shape)?;
-    ranking.shape_detectable.get(index)?.as_ref()
 }

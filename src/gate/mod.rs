@@ -14,6 +14,5 @@ mod tests;
 
 pub(crate) use completeness::gaps;
 pub(crate) use gap::Gap;
-pub(crate) use judge::{GateError, Over, judge};
+pub(crate) use judge::{GateError, Over, judge, unheld};
 pub(crate) use ruling::{Finding, Found, GateReport, Note, Reason, Rule, Ruling, Wanted, Whose};
-pub(crate) use speed::GRAVE;

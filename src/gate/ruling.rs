@@ -204,7 +204,11 @@ pub(crate) enum Note {
     Modelled { device: String, error: Option<f64> },
     /// Another tool timed it, in so many processes; none where it kept no
     /// samples.
-    Foreign { tool: String, processes: usize },
+    Foreign {
+        whose: Whose,
+        tool: String,
+        processes: usize,
+    },
 }
 
 /// Which run lacks something.

@@ -2,6 +2,7 @@
 
 use super::ruling::{Reason, Ruling, Wanted};
 use crate::domain::{Interval, Timing};
+use crate::rank::{Doubt, GRAVE, Judgement, Slack};
 use crate::stats::{CONFIDENCE, Detectable, LogEstimate};
 
 pub(super) struct Judged {
@@ -17,31 +18,15 @@ pub(super) fn lone(estimate: &LogEstimate, timing: Timing) -> Option<Reason> {
     few.then_some(Reason::OneProcess)
 }
 
-/// How far a ratio of two designs can be off, besides its interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Doubt {
-    /// Measured; or one design by one model, which errs alike on both sides.
-    No,
-    /// Modelled: so much of it in the median of those compared with a card.
-    Model(f64),
-    /// Modelled for what nobody compared.
-    Uncalibrated,
-    /// Sampled by another tool in one process: what differs from process to
-    /// process is not in the interval, and no second entry of a baseline says
-    /// how much that is.
-    OneProcess,
-}
-
-impl Doubt {
-    /// Why a ratio so far from a threshold, as a logarithm, decides nothing.
-    fn within(self, distance: f64) -> Option<Reason> {
-        match self {
-            Self::Model(error) if distance.abs() < error.ln_1p() => Some(Reason::Model(error)),
-            Self::Uncalibrated => Some(Reason::Uncalibrated),
-            Self::OneProcess if distance.abs() < GRAVE.ln_1p() => Some(Reason::OneProcess),
-            Self::No | Self::Model(_) | Self::OneProcess => None,
-        }
-    }
+/// Why a ratio so far from a threshold, as a logarithm, decides nothing.
+fn doubted(doubt: Doubt, distance: f64) -> Option<Reason> {
+    let reason = match doubt {
+        Doubt::No => return None,
+        Doubt::Model(error) => Reason::Model(error),
+        Doubt::Uncalibrated => Reason::Uncalibrated,
+        Doubt::OneProcess => Reason::OneProcess,
+    };
+    (distance.abs() < doubt.share().ln_1p()).then_some(reason)
 }
 
 /// Holds an estimated speedup against a threshold.
@@ -61,7 +46,7 @@ pub(super) fn judge(
     if let Some(why) = lone(estimate, timing) {
         return judged(Ruling::Undecided, Some(why));
     }
-    if let Some(why) = doubt.within(estimate.mean - threshold.ln()) {
+    if let Some(why) = doubted(doubt, estimate.mean - threshold.ln()) {
         return judged(Ruling::Undecided, Some(why));
     }
     // A threshold of exactly 1 asks which side of equal a design is on, which
@@ -89,80 +74,38 @@ pub(super) fn judge(
     }
 }
 
-/// A loss nobody would call noise: where an interval cannot rule it out, it is
-/// too wide to pass; and cards of one kind differ by less.
-pub(crate) const GRAVE: f64 = 0.05;
-
-/// Modelled times repeat but for rounding.
-const ROUNDING: f64 = 1e-9;
-
-/// How much slower is not slower.
-pub(super) struct Slack {
-    /// What the runs can tell apart together, as a share.
-    share: f64,
-    other_card: bool,
-    doubt: Doubt,
-}
-
-impl Slack {
-    /// Two runs each see so much: what lies within both is nothing.
-    pub(super) fn of(limits: [Option<&Detectable>; 2], other_card: bool, doubt: Doubt) -> Self {
-        let seen = limits.iter().flatten().map(|limit| limit.effect.ln_1p());
-        let error = match doubt {
-            Doubt::Model(error) => error.ln_1p(),
-            Doubt::OneProcess => GRAVE.ln_1p(),
-            Doubt::No | Doubt::Uncalibrated => 0.0,
-        };
-        Self {
-            share: (seen.sum::<f64>() + error).exp_m1(),
-            other_card,
-            doubt,
-        }
-    }
-
-    fn floor(&self) -> f64 {
-        1.0 / (1.0 + self.share)
-    }
-
-    pub(super) fn wanted(&self) -> Wanted {
-        Wanted::Within(self.share)
-    }
-}
-
-/// Slower only where the whole interval lies below what can be told from equal.
-pub(super) fn not_slower(estimate: &LogEstimate, slack: &Slack, timing: Timing) -> Judged {
+/// Slower only where the whole interval lies below what can be told from equal;
+/// an interval that cannot rule out a grave loss is too wide to pass.
+pub(super) fn not_slower(estimate: &LogEstimate, slack: &Slack) -> Judged {
     let ratio = estimate.ratio(CONFIDENCE);
-    let judged = |ruling, reason: Option<Reason>| Judged {
-        ruling,
-        ratio,
-        reason,
-    };
-    if let Some(why) = lone(estimate, timing) {
-        return judged(Ruling::Undecided, Some(why));
-    }
-    if slack.doubt == Doubt::Uncalibrated {
-        return judged(Ruling::Undecided, Some(Reason::Uncalibrated));
-    }
     let slower = |other_card| Reason::Slower {
         loss: 1.0 / ratio.estimate - 1.0,
         other_card,
     };
-    let grave = 1.0 / (1.0 + GRAVE);
-    match (ratio.lower, ratio.upper) {
-        (Some(_), Some(upper)) if upper < slack.floor() && slack.other_card && upper >= grave => {
-            judged(Ruling::Undecided, Some(slower(true)))
-        }
-        (Some(_), Some(upper)) if upper < slack.floor() => {
-            judged(Ruling::Failed, Some(slower(false)))
-        }
-        (Some(lower), Some(_)) if lower < grave => {
-            judged(Ruling::Undecided, Some(Reason::Open(GRAVE)))
-        }
-        (Some(_), Some(_)) => judged(Ruling::Passed, None),
-        _ if timing.sampled() => judged(Ruling::Undecided, Some(Reason::OneBlock)),
-        _ if ratio.estimate >= slack.floor() - ROUNDING => judged(Ruling::Passed, None),
-        _ => judged(Ruling::Failed, Some(slower(false))),
+    let judgement = slack.judge(estimate);
+    let grave = ratio.lower.is_some_and(|lower| lower < 1.0 / (1.0 + GRAVE));
+    let (ruling, reason) = match judgement {
+        Judgement::OneProcess => (Ruling::Undecided, Some(Reason::OneProcess)),
+        Judgement::OneBlock => (Ruling::Undecided, Some(Reason::OneBlock)),
+        Judgement::Uncalibrated => (Ruling::Undecided, Some(Reason::Uncalibrated)),
+        Judgement::OtherCard if estimate.mean < 0.0 => (Ruling::Undecided, Some(slower(true))),
+        Judgement::Slower => (Ruling::Failed, Some(slower(false))),
+        _ if grave => (Ruling::Undecided, Some(Reason::Open(GRAVE))),
+        _ => (Ruling::Passed, None),
+    };
+    Judged {
+        ruling,
+        ratio,
+        reason,
     }
+}
+
+pub(super) fn wanted(slack: &Slack) -> Wanted {
+    Wanted::Within(if slack.share.is_finite() {
+        slack.share
+    } else {
+        0.0
+    })
 }
 
 #[cfg(test)]
@@ -242,8 +185,9 @@ mod tests {
     fn slower_is_what_the_whole_interval_says() {
         let seen = detectable(estimate(1.0, 0.001)).unwrap();
         let ruling = |ratio, se, other_card| {
-            let slack = Slack::of([Some(&seen), Some(&seen)], other_card, Doubt::No);
-            not_slower(&estimate(ratio, se), &slack, Timing::Measured).ruling
+            let mut slack = Slack::of([Some(&seen), Some(&seen)], Doubt::No, Timing::Measured);
+            slack.other_card = other_card;
+            not_slower(&estimate(ratio, se), &slack).ruling
         };
         for (ratio, se, same, other) in [
             (1.2, 0.001, Ruling::Passed, Ruling::Passed),
@@ -262,8 +206,7 @@ mod tests {
         }
         let exact = |ratio: f64, timing| {
             let point = LogEstimate::point(ratio.ln());
-            let slack = Slack::of([None, None], false, Doubt::No);
-            not_slower(&point, &slack, timing).ruling
+            not_slower(&point, &Slack::of([None, None], Doubt::No, timing)).ruling
         };
         assert_eq!(exact(1.0, Timing::Modelled), Ruling::Passed);
         assert_eq!(exact(0.9999, Timing::Modelled), Ruling::Failed);
@@ -290,10 +233,10 @@ mod tests {
         use Ruling::{Failed, Passed, Undecided};
         let rulings = |ratio: f64| {
             let sure = estimate(ratio, 0.001);
-            let slack = Slack::of([None, None], false, Doubt::OneProcess);
+            let slack = Slack::of([None, None], Doubt::OneProcess, Timing::Recorded);
             [
                 judge(&sure, 1.4, None, Timing::Recorded, Doubt::OneProcess).ruling,
-                not_slower(&sure, &slack, Timing::Recorded).ruling,
+                not_slower(&sure, &slack).ruling,
             ]
         };
         assert_eq!(rulings(1.5), [Passed, Passed]);
@@ -307,10 +250,10 @@ mod tests {
     fn two_designs_are_told_apart_by_a_model_only_beyond_its_error() {
         let rulings = |ratio: f64, doubt: Doubt| {
             let point = LogEstimate::point(ratio.ln());
-            let slack = Slack::of([None, None], false, doubt);
+            let slack = Slack::of([None, None], doubt, Timing::Modelled);
             [
                 judge(&point, 1.4, None, Timing::Modelled, doubt).ruling,
-                not_slower(&point, &slack, Timing::Modelled).ruling,
+                not_slower(&point, &slack).ruling,
             ]
         };
         use Ruling::{Failed, Passed, Undecided};

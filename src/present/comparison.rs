@@ -1,6 +1,6 @@
 use super::{Align, Column, Grid, Style, interval, signed_percent};
 use crate::domain::Micros;
-use crate::rank::Comparison;
+use crate::rank::{Comparison, Judgement};
 use crate::stats::{CONFIDENCE, LogEstimate};
 
 /// One line per shape and one for the geometric mean: both times, the ratio,
@@ -20,33 +20,27 @@ pub(crate) fn comparison_table(
         Column::new("finding", Align::Left, 8),
     ]);
     let micros = |t: Option<Micros>| t.map_or(String::new(), |t| t.to_string());
-    for (shape, estimate) in &comparison.shapes {
+    for (shape, estimate, judgement) in comparison.judged() {
         let (base, candidate) = times(shape);
-        let mut row = vec![shape.clone(), micros(base), micros(candidate)];
-        row.extend(verdict(estimate, style));
+        let mut row = vec![shape.to_owned(), micros(base), micros(candidate)];
+        row.extend(verdict(estimate, judgement, style));
         grid.push(row);
     }
     let mut row = vec!["geometric mean".to_owned(), String::new(), String::new()];
-    row.extend(verdict(&comparison.geomean, style));
+    row.extend(verdict(&comparison.geomean, comparison.judgement(), style));
     grid.push(row.iter().map(|c| style.bold(c)).collect());
     grid
 }
 
-fn verdict(estimate: &LogEstimate, style: &Style) -> [String; 3] {
-    let ratio = estimate.ratio(CONFIDENCE);
-    let finding = match (ratio.lower, ratio.upper) {
-        (Some(lower), _) if lower > 1.0 => style.good("faster"),
-        (_, Some(upper)) if upper < 1.0 => style.bad("slower"),
-        (Some(_), Some(_)) => "cannot tell".to_owned(),
-        // Measured, but once: whatever it shows may be chance.
-        _ if estimate.blocks > 0 => "one block".to_owned(),
-        _ if ratio.estimate > 1.0 => style.good("faster"),
-        _ if ratio.estimate < 1.0 => style.bad("slower"),
-        _ => "equal".to_owned(),
-    };
+fn verdict(estimate: &LogEstimate, judgement: Judgement, style: &Style) -> [String; 3] {
+    let finding = judgement.as_str();
     [
-        interval(&ratio),
+        interval(&estimate.ratio(CONFIDENCE)),
         signed_percent((-estimate.mean).exp_m1()),
-        finding,
+        match judgement {
+            Judgement::Faster => style.good(finding),
+            Judgement::Slower => style.bad(finding),
+            _ => finding.to_owned(),
+        },
     ]
 }

@@ -1,10 +1,8 @@
 //! A gate's findings in words, for a terminal and for every export of them.
 
 use super::{Align, Column, Grid, Style, count, interval, percent, speedup, threshold};
-use crate::gate::{
-    self, Finding, Found, GRAVE, Gap, GateReport, Note, Reason, Ruling, Wanted, Whose,
-};
-use crate::rank::Ranking;
+use crate::gate::{self, Finding, Found, Gap, GateReport, Note, Reason, Ruling, Wanted, Whose};
+use crate::rank::{GRAVE, Ranking};
 use crate::record::Run;
 
 /// The report as a table and a last line that says the outcome.
@@ -171,24 +169,35 @@ pub(crate) fn gate_notes(report: &GateReport) -> Vec<String> {
                  known, so designs are not told apart by them."
             ),
         },
-        Note::Foreign { tool, processes } => foreign(tool, *processes),
+        Note::Foreign {
+            whose,
+            tool,
+            processes,
+        } => match whose {
+            Whose::Run => foreign(tool, *processes),
+            Whose::Baseline => format!("The baseline run: {}", foreign(tool, *processes)),
+        },
     };
     report.notes.iter().map(word).collect()
 }
 
 /// What a run of another tool lacks.
 pub(crate) fn foreign(tool: &str, processes: usize) -> String {
-    let lacks = match processes {
-        0 => "without samples, so there are no intervals and any difference counts".to_owned(),
-        1 => format!(
-            "in one process, whose intervals do not hold what differs between processes: \
-             differences below {} decide nothing. Give a folder with the files of several",
-            percent(GRAVE)
-        ),
+    let timed = match processes {
+        0 => "without samples, so without intervals".to_owned(),
+        1 => "in one process".to_owned(),
         n => format!("in {n} processes, over which intervals are made"),
     };
+    let lone = match processes {
+        0 | 1 => format!(
+            " What differs between processes is in no interval, so differences below {} decide \
+             nothing; a folder with the files of several processes has one.",
+            percent(GRAVE)
+        ),
+        _ => String::new(),
+    };
     format!(
-        "Timed by {tool}, {lacks}. Nothing was checked against an oracle, no block pairs \
+        "Timed by {tool}, {timed}.{lone} Nothing was checked against an oracle, no block pairs \
          contenders, and no second entry of a baseline says what can be told apart."
     )
 }

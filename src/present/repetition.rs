@@ -58,7 +58,7 @@ pub(crate) fn spread(what: &str, spread: &Spread, same_card: Option<bool>) -> St
     };
     let text = format!(
         "{what} differ by {} in the median of {contenders} contenders and by {} at most{cards}; \
-         for {beyond} of {contenders} that is more than both intervals allow.",
+         for {beyond} of {contenders} that is more than both runs can tell.",
         percent(median),
         percent(most)
     );

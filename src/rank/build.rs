@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rayon::prelude::*;
 
 use super::cell::cells;
-use super::{Index, Kind, Pair, Ranking, Row};
+use super::{Doubt, Index, Kind, Pair, Ranking, Row};
 use crate::domain::{ContenderId, Status};
 use crate::record::Run;
 use crate::stats::{CONFIDENCE, Contrast, Estimates, detectable, holm, places};
@@ -220,12 +220,17 @@ impl Ranking {
     }
 }
 
-/// Modelled times within the error of the model are a tie; what was taken down
-/// elsewhere only where it is equal.
+/// Modelled times within the error of the model are a tie, and so is what
+/// another tool timed in one process; what was taken down elsewhere only where
+/// it is equal, and what is modelled for a device that nobody compared.
 fn blur(run: &Run) -> f64 {
     const EQUAL: f64 = 1e-9;
     let known = run.header.device.calibration.as_ref();
-    known.map_or(EQUAL, |known| known.median.ln_1p().max(EQUAL))
+    let error = known.map_or_else(|| Doubt::within(run).share(), |known| known.median);
+    match error.is_finite() {
+        true => error.ln_1p().max(EQUAL),
+        false => EQUAL,
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Two contenders side by side: within one run (paired by block) or across two.
 
-use super::Ranking;
+use super::{Judgement, Ranking, Slack};
 use crate::domain::ContenderId;
 use crate::record::Run;
 use crate::stats::{Contrast, Estimates, LogEstimate, unpaired};
@@ -10,9 +10,23 @@ use crate::stats::{Contrast, Estimates, LogEstimate, unpaired};
 pub(crate) struct Comparison {
     pub shapes: Vec<(String, LogEstimate)>,
     pub geomean: LogEstimate,
+    /// What it takes to tell the sides apart in the mean, and on each shape.
+    pub slack: Slack,
+    slacks: Vec<Slack>,
 }
 
 impl Comparison {
+    /// What the mean says.
+    pub(crate) fn judgement(&self) -> Judgement {
+        self.slack.judge(&self.geomean)
+    }
+
+    /// Each shape, its ratio, and what that says.
+    pub(crate) fn judged(&self) -> impl Iterator<Item = (&str, &LogEstimate, Judgement)> {
+        let each = self.shapes.iter().zip(&self.slacks);
+        each.map(|((shape, estimate), slack)| (shape.as_str(), estimate, slack.judge(estimate)))
+    }
+
     pub(crate) fn shape(&self, name: &str) -> Option<&LogEstimate> {
         self.shapes.iter().find(|(s, _)| s == name).map(|(_, e)| e)
     }
@@ -36,9 +50,12 @@ impl Ranking {
             return compare_runs(side(base), side(candidate));
         }
         let (shapes, estimates) = self.paired(run, base, candidate)?;
-        let name = |s: usize| run.header.shapes[s].name.clone();
+        let names = || shapes.iter().map(|s| run.header.shapes[*s].name.clone());
+        let slack = |shape: Option<&str>| Slack::within(run, self, shape);
         Some(Comparison {
-            shapes: shapes.into_iter().map(name).zip(estimates.shapes).collect(),
+            slack: slack(None),
+            slacks: names().map(|name| slack(Some(&name))).collect(),
+            shapes: names().zip(estimates.shapes).collect(),
             geomean: estimates.geomean,
         })
     }
@@ -104,10 +121,21 @@ pub(crate) fn compare_runs(base: Side, candidate: Side) -> Option<Comparison> {
         after.push((candidate.run.times(candidate.contender, &shape.name), c));
     }
     let geomean = unpaired(&overall(&before)?, &overall(&after)?);
-    Some(Comparison { shapes, geomean })
+    let slack = |shape: Option<&str>| Slack::between(base.side(), candidate.side(), shape);
+    let slacks = shapes.iter().map(|(name, _)| slack(Some(name))).collect();
+    Some(Comparison {
+        slack: slack(None),
+        slacks,
+        shapes,
+        geomean,
+    })
 }
 
-impl Side<'_> {
+impl<'a> Side<'a> {
+    fn side(&self) -> (&'a Run, &'a Ranking) {
+        (self.run, self.ranking)
+    }
+
     fn time(&self, shape: &str) -> Option<LogEstimate> {
         let cell = self.ranking.cell(self.contender, shape)?;
         Some(cell.time.as_ref()?.log)

@@ -9,6 +9,7 @@ mod comparison;
 mod repeat;
 #[cfg(test)]
 mod simulation;
+mod slack;
 
 use std::collections::HashMap;
 
@@ -20,6 +21,7 @@ pub(crate) use cell::{Cell, Timed};
 pub(crate) use comparable::{Mismatch, describe, mismatch, same_card};
 pub(crate) use comparison::{Comparison, Side, compare_runs};
 pub(crate) use repeat::{Dispute, Repeat, Repeated, Spread};
+pub(crate) use slack::{Doubt, GRAVE, Judgement, Slack, limit};
 
 /// One run, judged.
 #[derive(Clone, Debug)]

@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use super::{Kind, Ranking, Row};
+use super::{Doubt, Kind, Ranking, Row, Slack};
 use crate::domain::ContenderId;
 use crate::record::Run;
-use crate::stats::{CONFIDENCE, LogEstimate, Place, unpaired};
+use crate::stats::{LogEstimate, Place, unpaired};
 
 /// Two runs with the same reference and the same shapes.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct Repeated {
     pub speedups: [LogEstimate; 2],
     /// The second speedup over the first.
     pub change: LogEstimate,
+    /// What it takes to tell that from none, besides its interval.
+    slack: Slack,
     /// Its source is not the same in both.
     pub edited: bool,
 }
@@ -48,25 +50,25 @@ pub(crate) struct Spread {
     /// Half of them differ by more than this, as a share.
     pub median: f64,
     pub most: f64,
-    /// How many differ by more than the interval of their difference.
+    /// How many differ by more than the runs can tell from none.
     pub beyond: usize,
 }
 
 impl Spread {
-    /// `None` without intervals.
-    pub(crate) fn of(changes: impl IntoIterator<Item = LogEstimate>) -> Option<Self> {
-        let judged = changes.into_iter().filter_map(|change| {
-            let half = change.half_width(CONFIDENCE)?;
-            Some((change.mean.abs(), half))
-        });
-        let judged: Vec<(f64, f64)> = judged.collect();
+    /// Of differences, each with what it takes to tell it; `None` without
+    /// intervals.
+    pub(crate) fn of(changes: impl IntoIterator<Item = (LogEstimate, Slack)>) -> Option<Self> {
+        let judged = changes
+            .into_iter()
+            .filter_map(|(change, slack)| Some((change.mean.abs(), slack.holds(&change)?)));
+        let judged: Vec<(f64, bool)> = judged.collect();
         let mut sizes: Vec<f64> = judged.iter().map(|(size, _)| size.exp_m1()).collect();
         sizes.sort_by(f64::total_cmp);
         Some(Self {
             contenders: sizes.len(),
             median: *sizes.get(sizes.len() / 2)?,
             most: *sizes.last()?,
-            beyond: judged.iter().filter(|(size, half)| size > half).count(),
+            beyond: judged.iter().filter(|(_, held)| !held).count(),
         })
     }
 }
@@ -75,7 +77,7 @@ impl Repeated {
     /// The two speedups differ by no more than the interval of their
     /// difference allows; `None` without an interval.
     pub(crate) fn agrees(&self) -> Option<bool> {
-        Some(self.change.mean.abs() <= self.change.half_width(CONFIDENCE)?)
+        self.slack.holds(&self.change)
     }
 }
 
@@ -89,6 +91,8 @@ impl Repeat {
         {
             return None;
         }
+        let doubt = Doubt::between(first.0, second.0);
+        let slack = Slack::of([None, None], doubt, second.0.timing());
         let rows = second.1.rows.iter().filter(|r| r.kind != Kind::Yardstick);
         let entries: Vec<Repeated> = rows
             .filter_map(|row| {
@@ -104,6 +108,7 @@ impl Repeat {
                     contender: id.clone(),
                     places: [before.place?, row.place?],
                     change: unpaired(&speedups[1], &speedups[0]),
+                    slack,
                     speedups,
                     edited: hash(first.0) != hash(second.0),
                 })
@@ -125,7 +130,7 @@ impl Repeat {
     /// How far the speedups lie apart, of contenders that are the same in both.
     pub(crate) fn spread(&self) -> Option<Spread> {
         let same = self.challengers().filter(|e| !e.edited);
-        Spread::of(same.map(|e| e.change))
+        Spread::of(same.map(|e| (e.change, e.slack)))
     }
 
     /// Pairs whose order was compared.
@@ -153,6 +158,7 @@ fn disputes(entries: &[Repeated]) -> Vec<Dispute> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::Timing;
     use crate::record::synthetic::Synthetic;
 
     fn repeat(first: &Synthetic, second: &Synthetic) -> Option<Repeat> {
@@ -196,6 +202,8 @@ mod tests {
             blocks: 30,
             processes: 5,
         };
+        let slack = Slack::of([None, None], Doubt::No, Timing::Measured);
+        let change = |mean: f64| (change(mean), slack);
         let quiet = Spread::of([0.001, -0.0005, 0.0].map(change)).unwrap();
         assert_eq!((quiet.contenders, quiet.beyond), (3, 0));
         let other = Spread::of([0.01, -0.02, 0.001, 0.004].map(change)).unwrap();
@@ -204,7 +212,7 @@ mod tests {
             (other.most - 0.0202).abs() < 1e-4 && other.median > 0.004,
             "{other:?}"
         );
-        assert_eq!(Spread::of([LogEstimate::point(0.1)]), None);
+        assert_eq!(Spread::of([(LogEstimate::point(0.1), slack)]), None);
     }
 
     #[test]

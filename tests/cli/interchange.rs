@@ -55,3 +55,125 @@ fn runs_of_nvbench_are_compared_and_gated() {
         "{said}"
     );
 }
+
+/// What Google Benchmark writes: each benchmark with one set of arguments, in
+/// so many repetitions.
+fn google(workspace: &Workspace, name: &str, repetitions: usize, nanos: f64) {
+    let entry = |benchmark: &str, nanos: f64, i: usize| {
+        let time = nanos * (1.0 + 0.001 * ((i * 7 % 11) as f64 - 5.0));
+        format!(
+            r#"{{"name": "{benchmark}", "run_type": "iteration", "real_time": {time}, "time_unit": "ns"}}"#
+        )
+    };
+    let each = (0..repetitions).flat_map(|i| {
+        [
+            entry("BM_x/64", nanos, i),
+            entry("BM_y/128", 20.0 * nanos, i),
+        ]
+    });
+    let entries: Vec<String> = each.collect();
+    let text = format!(
+        r#"{{"context": {{"date": "2026-01-01", "host_name": "h"}}, "benchmarks": [{}]}}"#,
+        entries.join(",")
+    );
+    workspace.write(&format!("{name}.json"), &text);
+}
+
+/// Whatever `gate` rules, `compare` says, in words and in files: slower where
+/// it fails, and that it cannot be told where it passes what is less than can
+/// be told.
+#[test]
+fn compare_and_gate_are_of_one_mind_about_another_tools_runs() {
+    let workspace = Workspace::new();
+    for (name, factor) in [("old", 1.0), ("near", 1.03), ("fast", 0.97), ("slow", 1.15)] {
+        nvbench(&workspace, &format!("n-{name}"), 20e-6 * factor);
+        google(
+            &workspace,
+            &format!("g-{name}"),
+            12,
+            100.0 * f64::from(factor),
+        );
+        google(
+            &workspace,
+            &format!("one-{name}"),
+            1,
+            100.0 * f64::from(factor),
+        );
+    }
+    for (tool, base) in [("n", "n"), ("g", "g"), ("one", "one"), ("one", "g")] {
+        for name in ["near", "fast", "slow"] {
+            let files = [format!("{tool}-{name}.json"), format!("{base}-old.json")];
+            let ruled = workspace.run(&["gate", &files[0], "--baseline", &files[1]]);
+            let said = workspace.run(&[
+                "compare",
+                &files[1],
+                &files[0],
+                "--export-json",
+                "changes.json",
+                "--export-markdown",
+                "changes.md",
+            ]);
+            let slow = name == "slow";
+            assert!(
+                ruled.ends_with(if slow { "[exit 1]" } else { "[exit 0]" }),
+                "{ruled}"
+            );
+            assert!(said.ends_with("[exit 0]"), "{said}");
+            let written = workspace.read("changes.json") + &workspace.read("changes.md");
+            for words in [&said, &written] {
+                assert_eq!(words.contains("cannot tell"), !slow, "{words}");
+                assert_eq!(
+                    words.contains("slower") || words.contains("yes"),
+                    slow,
+                    "{words}"
+                );
+            }
+            // Both say where they draw the line, and draw it there.
+            for words in [&said, &ruled] {
+                let unfolded = words.split_whitespace().collect::<Vec<_>>().join(" ");
+                assert!(
+                    unfolded.contains("differences below 5.0 % decide nothing"),
+                    "{words}"
+                );
+            }
+            assert!(!said.contains("any difference counts"), "{said}");
+            assert!(ruled.contains("within 5.0 %"), "{ruled}");
+        }
+    }
+}
+
+/// A file beside itself is no comparison, whoever wrote it; and without
+/// anything to be held against there is no gate.
+#[test]
+fn another_tools_run_held_against_itself_is_told_so_in_one_line() {
+    let workspace = Workspace::new();
+    nvbench(&workspace, "n", 20e-6);
+    google(&workspace, "g", 12, 100.0);
+    google(&workspace, "one", 1, 100.0);
+    for name in ["n", "g", "one"] {
+        let file = format!("{name}.json");
+        let said = workspace.run(&["gate", &file, "--baseline", &file]);
+        assert!(said.ends_with("[exit 5]"), "{said}");
+        assert!(
+            said.contains("whatever is held against itself passes"),
+            "{said}"
+        );
+        assert!(
+            !said.contains("FAILED") && !said.contains("unsupported"),
+            "{said}"
+        );
+        std::fs::copy(
+            workspace.path().join(&file),
+            workspace.path().join("copy.json"),
+        )
+        .unwrap();
+        let said = workspace.run(&["gate", "copy.json", "--baseline", &file]);
+        assert!(said.ends_with("[exit 0]"), "{said}");
+        let said = workspace.run(&["gate", &file]);
+        assert!(said.ends_with("[exit 2]"), "{said}");
+        assert!(
+            said.contains("no round says what it is held against"),
+            "{said}"
+        );
+    }
+}

@@ -77,6 +77,10 @@ impl Workspace {
         fs::write(path, text).expect("a file");
     }
 
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path().join(name)).expect("it was written")
+    }
+
     /// Replaces `from`, which must be there, in a file.
     pub(crate) fn edit(&self, name: &str, from: &str, to: &str) {
         let path = self.path().join(name);
