@@ -10,7 +10,7 @@ arch    = "sm_90a"
 contender = "stream"
 when      = """
   groups == 1 && most(m) <= 8 && most(n) >= 1024 && most(n) <= 2560
-  && (most(n) < 1536 || most(n) > 2048 || most(k) >= 16384)
+  && (most(n) < 1792 || most(n) > 2048 || most(k) >= 16384)
 """
 
 # Few tokens for each of many experts, and tiles enough for all SMs.

@@ -26,6 +26,7 @@ ONE_M      = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the g
 ONE_K      = "groups == 1 ? most(k) : 0"
 TOKENS     = "8 * NT"
 FEATURES   = "8 * OCTETS"
+OCTET_ROWS = "OCTETS == 4 && NT <= 2 ? 32 : 8"  # from one to the next: side by side, or as the atoms of scales have them
 ALL_TILES  = "sum(cdiv(m, TOKENS) * cdiv(n, FEATURES))"
 THREADS    = "128 * TEAMS + (NT == 3 ? 128 : 64)"
 GRID       = "SPLIT > 1 ? ALL_TILES * SPLIT : min(ALL_TILES, sms)"
@@ -50,17 +51,17 @@ swizzle = "128B"
 [[map]]
 name    = "B1"
 tensor  = "b1"
-dims    = ["128", "n", "k / 256"]
-strides = ["k / 2", "128"]
-box     = ["128", "FEATURES", "2"]
+dims    = ["128", "OCTET_ROWS", "n / OCTET_ROWS", "k / 256"]
+strides = ["k / 2", "OCTET_ROWS * k / 2", "128"]
+box     = ["128", "8", "OCTETS", "2"]
 swizzle = "128B"
 
 [[map]]
 name    = "B2"
 tensor  = "b2"
-dims    = ["128", "n", "k / 256"]
-strides = ["k / 2", "128"]
-box     = ["128", "FEATURES", "2"]
+dims    = ["128", "OCTET_ROWS", "n / OCTET_ROWS", "k / 256"]
+strides = ["k / 2", "OCTET_ROWS * k / 2", "128"]
+box     = ["128", "8", "OCTETS", "2"]
 swizzle = "128B"
 
 [[map]]
@@ -76,9 +77,23 @@ box     = ["32", "FEATURES"]
 swizzle = "none"
 
 [[map]]
+name    = "ATOMS1"
+tensor  = "sfb1_atoms"
+type    = "u8"
+box     = ["128", "8", "1"]
+swizzle = "none"
+
+[[map]]
 name    = "SFB2"
 tensor  = "sfb2"
 box     = ["32", "FEATURES"]
+swizzle = "none"
+
+[[map]]
+name    = "ATOMS2"
+tensor  = "sfb2_atoms"
+type    = "u8"
+box     = ["128", "8", "1"]
 swizzle = "none"
 
 [[launch]]
@@ -119,7 +134,7 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   const u32 m = ONE_M ? ONE_M : group.m, k = ONE_K ? ONE_K : group.k;
   const u32 token_tiles = (m + TOKENS - 1) / TOKENS, local = tile - group.tile_begin;
   const u32 stages = (k + STAGE_K - 1) / STAGE_K, rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
-  return {index, local % token_tiles * TOKENS, local / token_tiles * FEATURES, stages * rank / SPLIT,
+  return {index, local % token_tiles * TOKENS, first_feature(local / token_tiles), stages * rank / SPLIT,
           stages * (rank + 1) / SPLIT};
 }
 
@@ -232,7 +247,7 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
   DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
-  if (threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);  // at once, not one after the other
+  if (threadIdx.x < MAPS && uses_map(threadIdx.x)) ptx::tma_prefetch_map(args.maps + threadIdx.x);  // at once, not one after the other
   const bool first = threadIdx.x == CONSUMERS, second = threadIdx.x == CONSUMERS + 32;
   if (first) {
     for (u32 i = 0; i < SLOTS; ++i) {

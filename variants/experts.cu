@@ -50,7 +50,7 @@ struct Shared {
   StageScales scales[SLOTS];
   float4 sums[TEAM_TILES][TILE_WARPS][SUMS];
   u64 full[SLOTS], empty[SLOTS];
-  u64 written[TEAM_TILES], read[TEAM_TILES];  // the sums of a tile
+  u64 written[TEAM_TILES], read[TEAM_TILES];  // the sums of a tile, by every thread: racecheck follows no other
 };
 static_assert(sizeof(Shared) <= SLOTS * SLOT_BYTES + FIXED);
 
@@ -58,7 +58,7 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   const u32 index = find_group(args, tile);
   const Group group = group_at(args, index);
   const u32 token_tiles = (group.m + TOKENS - 1) / TOKENS, local = tile - group.tile_begin;
-  return {index, local % token_tiles * TOKENS, local / token_tiles * FEATURES, 0, (group.k + STAGE_K - 1) / STAGE_K};
+  return {index, local % token_tiles * TOKENS, first_feature(local / token_tiles), 0, (group.k + STAGE_K - 1) / STAGE_K};
 }
 
 __device__ __forceinline__ u32 first_tile(u32 team) { return blockIdx.x * TEAM_TILES + team % TEAM_TILES; }
@@ -120,7 +120,7 @@ struct Sums {
     for (u32 octet = 0; octet < OCTETS; ++octet)
 #pragma unroll
       for (u32 t = 0; t < NT; ++t) shared.sums[at][warp][(octet * NT + t) * 32 + lane] = d[octet][t];
-    release(shared.written[at]);
+    ptx::mbarrier_arrive(shared.written[at]);
     ++tiles, wait = true, work = of;
   }
 
@@ -136,7 +136,7 @@ struct Sums {
       for (u32 other = 1; other < TILE_WARPS; ++other) sum = plus(sum, shared.sums[at][other][i]);
       store_sum(group, work, i, sum);
     }
-    release(shared.read[at]);
+    ptx::mbarrier_arrive(shared.read[at]);
   }
 };
 
@@ -180,15 +180,15 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
   DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
-  if (threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
+  if (threadIdx.x < MAPS && uses_map(threadIdx.x)) ptx::tma_prefetch_map(args.maps + threadIdx.x);
   if (threadIdx.x == 0) {
     for (u32 i = 0; i < SLOTS; ++i) {
       ptx::mbarrier_init(shared.full[i], 1);
       ptx::mbarrier_init(shared.empty[i], TEAM_WARPS);
     }
     for (u32 i = 0; i < TEAM_TILES; ++i) {
-      ptx::mbarrier_init(shared.written[i], TILE_WARPS);
-      ptx::mbarrier_init(shared.read[i], TEAM_WARPS);
+      ptx::mbarrier_init(shared.written[i], 32 * TILE_WARPS);
+      ptx::mbarrier_init(shared.read[i], 32 * TEAM_WARPS);
     }
     ptx::mbarrier_init_fence();
   }

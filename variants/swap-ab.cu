@@ -45,7 +45,8 @@ TOKEN_SIZES   = "bits(width / 8 - 1)"
 THREADS       = "128 * WARPGROUPS + 128"
 ALL_TILES     = "sum(cdiv(m, CAP) * (n / FEATURES))"
 PERSISTENT    = "ALL_TILES * SPLIT > sms"
-WEIGHT_BYTES  = "FEATURES * 288"
+SCALE_BLOCKS  = "FEATURES == 96 ? 2 : 1"  # of 128 rows, that a tile may lie in
+WEIGHT_BYTES  = "FEATURES * 256 + SCALE_BLOCKS * 4096"
 OUT_BYTES     = "TOKENS / SPLIT * FEATURES * 2"
 INBOX_BYTES   = "(SPLIT - 1) * 128 * WARPGROUPS * TOKENS"  # the other half's sums
 LIMIT         = "232448 - 1024 - INBOX_BYTES"
@@ -78,18 +79,6 @@ name    = "B2"
 tensor  = "b2"
 box     = ["128", "FEATURES"]
 swizzle = "128B"
-
-[[map]]
-name    = "SFB1"
-tensor  = "sfb1"
-box     = ["16", "FEATURES"]
-swizzle = "none"
-
-[[map]]
-name    = "SFB2"
-tensor  = "sfb2"
-box     = ["16", "FEATURES"]
-swizzle = "none"
 
 [[map]]
 name    = "C"
@@ -142,9 +131,13 @@ static_assert(SLOT >= TOKENS && WEIGHT_STAGES >= 2);
 // the waiting, as with slots of one step.
 __device__ constexpr u32 steps_per_slot(u32 tokens) { return 2 * tokens <= SLOT ? 2 : 1; }
 
+constexpr u32 SCALE_BYTES = SCALE_BLOCKS * BLOCK_BYTES;  // of gate, and of up
+using Weights = WeightStage<FEATURES, 2 * SCALE_BYTES>;
+using Reader = WeightReader<FEATURES, WEIGHT_STAGES, 2 * SCALE_BYTES>;
+
 struct Shared {
   alignas(1024) u8 tokens[TOKEN_STAGES][SLOT_BYTES];
-  WeightStage<FEATURES> weights[WEIGHT_STAGES];
+  Weights weights[WEIGHT_STAGES];
   u8 out[WARPGROUPS][TOKENS / SPLIT * 64];
   alignas(16) u8 inbox[SPLIT == 1 ? 16 : INBOX_BYTES];
   u64 tokens_full[TOKEN_STAGES], tokens_empty[TOKEN_STAGES];
@@ -153,7 +146,7 @@ struct Shared {
   alignas(16) u32 next[NEXT_SLOTS][8];
   SplitBarriers split;
 };
-static_assert(sizeof(Shared) <= SMEM && sizeof(WeightStage<FEATURES>) == WEIGHT_BYTES);
+static_assert(sizeof(Shared) <= SMEM && sizeof(Weights) == WEIGHT_BYTES);
 
 // A tile and what its loops need to know of the group; rounds = 0 is the end.
 struct Work {
@@ -273,27 +266,31 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
   u32 slot = 0, parity = 1;
   for (Work work = first_work(args); work.rounds > 0; work = hand.next(shared)) {
     if (leader) {
+      const u32 y = work.column, blocks = blocks_of(y, FEATURES);
+      const Group group = group_at(args, work.group);
+      const u32 k = ONE_K ? ONE_K : group.k;
+      const u64 atoms = u64(y / BLOCK_ROWS) * (k / BAND) * BLOCK_BYTES;
+      const TensorMap* maps = work.map(args, 0);
       const u32 first = work.first_round * BANDS, end = first + work.rounds * BANDS;
 #pragma unroll 1  // the producers have few registers
       for (u32 band = first; band < end; ++band) {
         auto& stage = shared.weights[slot];
         u64& full = shared.weights_full[slot];
         ptx::mbarrier_wait(shared.weights_empty[slot], parity);
-        ptx::mbarrier_arrive_expect_tx(full, WEIGHT_BYTES);
-        const TensorMap* maps = work.map(args, 0);
-        const u32 x = band * (BAND / 2), scale_x = band * (BAND / 16), y = work.column;
-        ptx::tma_load_2d(ptx::shared_address(stage.gate), maps + MAP_B1, x, y, full, ptx::EVICT_FIRST);
-        ptx::tma_load_2d(ptx::shared_address(stage.up), maps + MAP_B2, x, y, full, ptx::EVICT_FIRST);
-        ptx::tma_load_2d(ptx::shared_address(stage.gate_scales), maps + MAP_SFB1, scale_x, y, full, ptx::EVICT_LAST);
-        ptx::tma_load_2d(ptx::shared_address(stage.up_scales), maps + MAP_SFB2, scale_x, y, full, ptx::EVICT_LAST);
+        ptx::mbarrier_arrive_expect_tx(full, FEATURES * BAND + 2 * blocks * BLOCK_BYTES);
+        ptx::tma_load_2d(ptx::shared_address(stage.gate), maps + MAP_B1, band * (BAND / 2), y, full, ptx::EVICT_FIRST);
+        ptx::tma_load_2d(ptx::shared_address(stage.up), maps + MAP_B2, band * (BAND / 2), y, full, ptx::EVICT_FIRST);
+        // Past K the weights are zeros, whatever their scales.
+        const u32 scaled = band < k / BAND ? band : k / BAND - 1;
+        const u32 scales = ptx::shared_address(stage.scales);
+        load_blocks(scales, group.sfb1_atoms + atoms, blocks, scaled, k, full);
+        load_blocks(scales + SCALE_BYTES, group.sfb2_atoms + atoms, blocks, scaled, k, full);
         if (++slot == WEIGHT_STAGES) slot = 0, parity ^= 1;
       }
     }
     __syncwarp();
   }
 }
-
-using Reader = WeightReader<FEATURES, WEIGHT_STAGES>;
 
 // d = weights (64 rows) times tokens^T over all of K, in units of 1 / UNSCALE.
 template <int Tokens>
@@ -413,6 +410,8 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader
   if constexpr ((TOKEN_SIZES >> (Tokens / 8 - 1)) & 1) {
     while (work.rounds > 0 && work.tokens == Tokens) {
       float d[Tokens / 2];
+      reader.gate_scales_at = scales_in_blocks(work.column % BLOCK_ROWS + reader.row, reader.lane);
+      reader.up_scales_at = SCALE_BYTES + reader.gate_scales_at;
       multiply_tile<Tokens>(d, shared, reader, pass, work.rounds);
       if constexpr (SPLIT == 1) {
         store_tile<Tokens>(d, shared, args, work);

@@ -109,8 +109,9 @@ static_assert(FEATURES / SPLIT % 16 == 0);
 
 // A band of tokens is what the reader takes for gate and up: the first and the
 // second half of the tile's rows.
-using Rows = WeightStage<ROWS / 2>;
-using Reader = WeightReader<ROWS / 2, ROW_STAGES>;
+constexpr u32 SCALE_BYTES = ROWS * BAND / 16;
+using Rows = WeightStage<ROWS / 2, SCALE_BYTES>;
+using Reader = WeightReader<ROWS / 2, ROW_STAGES, SCALE_BYTES>;
 
 struct Shared {
   alignas(1024) u8 weights[STEPS][SLOT_BYTES];
@@ -155,7 +156,7 @@ __device__ __forceinline__ void produce_rows(Shared& shared, const Args& args) {
       ptx::mbarrier_wait(shared.rows_empty[slot], parity);
       ptx::mbarrier_arrive_expect_tx(full, ROW_BYTES);
       ptx::tma_load_2d(ptx::shared_address(stage.gate), work.maps + MAP_A, band * (BAND / 2), work.row, full);
-      ptx::tma_load_2d(ptx::shared_address(stage.gate_scales), work.maps + MAP_SFA, band * (BAND / 16), work.row, full);
+      ptx::tma_load_2d(ptx::shared_address(stage.scales), work.maps + MAP_SFA, band * (BAND / 16), work.row, full);
       if (++slot == ROW_STAGES) slot = 0, parity ^= 1;
     }
   }
@@ -288,6 +289,8 @@ __device__ __forceinline__ void store_half(const float (&d)[COLUMNS / 2], Shared
 __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   Reader reader(shared.rows, warp * 8 + lane / 4, lane % 4);
+  reader.gate_scales_at = scales_in_rows(reader.row, reader.lane);
+  reader.up_scales_at = scales_in_rows(ROWS / 2 + reader.row, reader.lane);
   u32 pass = 0;
   for (u32 tile = blockIdx.x / SPLIT; tile < args.tile_count; tile += gridDim.x / SPLIT) {
     const Work work = work_of(args, tile);

@@ -7,18 +7,42 @@
 #include <dgx/dequant.cuh>
 #include <dgx/korder.cuh>
 #include <dgx/ptx/mbarrier.cuh>
+#include <dgx/ptx/tma.cuh>
 
 namespace dgx {
 
 // K256 of the weights of one tile, as TMA brings them: packed rows of 128
-// bytes under the 128B swizzle, scales of 16 bytes a row.
-template <int Features>
+// bytes under the 128B swizzle, and their scales.
+template <int Features, int ScaleBytes>
 struct alignas(1024) WeightStage {
   u8 gate[Features * BAND / 2];
   u8 up[Features * BAND / 2];
-  u8 gate_scales[Features * BAND / 16];
-  u8 up_scales[Features * BAND / 16];
+  u8 scales[ScaleBytes];
 };
+
+// Scales come as rows of 16 bytes, or as the atoms of blocks of 128 rows. A block's
+// are one piece of memory; rows are as many requests as the weights themselves, which
+// few tokens wait for.
+constexpr u32 BLOCK_ROWS = 128;
+constexpr u32 ATOM_BYTES = 512;  // of a block's K64
+constexpr u32 BLOCK_BYTES = BAND / 64 * ATOM_BYTES;
+
+// Blocks that `rows` rows from `first` on lie in.
+__device__ constexpr u32 blocks_of(u32 first, u32 rows) { return (first % BLOCK_ROWS + rows + BLOCK_ROWS - 1) / BLOCK_ROWS; }
+
+// Asks for a band of them: `atoms` are those of the first block.
+__device__ __forceinline__ void load_blocks(u32 to, const u8* atoms, u32 blocks, u32 band, u32 k, u64& full) {
+#pragma unroll 1
+  for (u32 block = 0; block < blocks; ++block)
+    ptx::bulk_load(to + block * BLOCK_BYTES, atoms + (block * (k / BAND) + band) * BLOCK_BYTES, BLOCK_BYTES, full);
+}
+
+// Where the scales of a row are for lane `lane` of a quad.
+__device__ __forceinline__ u32 scales_in_rows(u32 row, u32 lane) { return row * (BAND / 16) + lane * 4; }
+
+__device__ __forceinline__ u32 scales_in_blocks(u32 row, u32 lane) {
+  return row / BLOCK_ROWS * BLOCK_BYTES + lane * ATOM_BYTES + row % 32 * 16 + row % BLOCK_ROWS / 32 * 4;
+}
 
 // Fragments of one K64 step, not yet scaled, with their two scales.
 struct RawFragments {
@@ -27,12 +51,13 @@ struct RawFragments {
 };
 
 // One thread's way through the ring of weight stages.
-template <int Features, int Stages>
+template <int Features, int Stages, int ScaleBytes>
 struct WeightReader {
-  using Stage = WeightStage<Features>;
+  using Stage = WeightStage<Features, ScaleBytes>;
   u32 ring;             // shared address of stage 0
   u32 slot, parity;     // of the next stage
   u32 row, lane;        // of the tile's features; within the quad
+  u32 gate_scales_at, up_scales_at;  // in a stage's scales
   uint4 gate, up;       // the words of one chunk: two steps
   u32 gate_scales, up_scales;  // one e4m3 for each of the four steps
 
@@ -46,9 +71,9 @@ struct WeightReader {
   }
 
   __device__ __forceinline__ void load_scales() {
-    const u32 at = ring + slot * u32(sizeof(Stage)) + Features * BAND + row * (BAND / 16) + lane * 4;
-    gate_scales = ptx::load_shared_u32(at);
-    up_scales = ptx::load_shared_u32(at + Features * BAND / 16);
+    const u32 at = ring + slot * u32(sizeof(Stage)) + Features * BAND;
+    gate_scales = ptx::load_shared_u32(at + gate_scales_at);
+    up_scales = ptx::load_shared_u32(at + up_scales_at);
   }
 
   // Step 0..3 of a stage. Step 0 waits for it, step 2 hands it back.

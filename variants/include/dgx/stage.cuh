@@ -23,8 +23,8 @@ struct alignas(1024) Stage {
 };
 
 struct alignas(256) StageScales {
-  u8 gate[FEATURES * SCALE_BYTES];
-  u8 up[FEATURES * SCALE_BYTES];
+  u8 gate[FEATURES * SCALE_BYTES];  // a row of 32 bytes a feature; or, of octets in step with the atoms, one
+  u8 up[FEATURES * SCALE_BYTES];    // of 128 bytes for each K64: 16 a lane group, 4 an octet
   u8 tokens[TOKENS * SCALE_BYTES];
 };
 static_assert(sizeof(Stage) + sizeof(StageScales) == SLOT_BYTES);
@@ -36,23 +36,47 @@ struct Work {
   u32 begin, end;    // stages of K, this CTA's share
 };
 
+// Octets of a tile lie OCTET_ROWS rows apart. If that is 32, an atom of the blocked
+// layout has the scales of four of them side by side.
+constexpr bool BY_ATOMS = OCTET_ROWS == 32;
+static_assert(!BY_ATOMS || OCTETS == 4);
+constexpr u32 ATOM_SPAN = 128;
+
+__device__ __forceinline__ bool uses_map(u32 map) {
+  return BY_ATOMS ? map != MAP_SFB1 && map != MAP_SFB2 : map != MAP_ATOMS1 && map != MAP_ATOMS2;
+}
+
+// First feature of a tile.
+__device__ __forceinline__ u32 first_feature(u32 tile) {
+  return BY_ATOMS ? tile / OCTETS * 128 + tile % OCTETS * 8 : tile * FEATURES;
+}
+
+__device__ __forceinline__ void load_weights(u32 to, u32 scales_to, const TensorMap* map, const TensorMap* scales,
+                                             const TensorMap* atoms, u32 feature, u32 stage, u64& full) {
+  ptx::tma_load_4d(to, map, 0, feature % OCTET_ROWS, feature / OCTET_ROWS, 2 * stage, full, ptx::EVICT_FIRST);
+  if constexpr (BY_ATOMS) {
+    ptx::tma_load_3d(scales_to, atoms, feature % 32 * 16, stage * (STAGE_K / 64), feature / 128, full, ptx::EVICT_FIRST);
+  } else {
+    ptx::tma_load_2d(scales_to, scales, stage * SCALE_BYTES, feature, full, ptx::EVICT_LAST);
+  }
+}
+
 // What lies past M, N or K arrives as zeros. Both spans of an operand are one copy:
 // what a copy costs the thread that asks for it does not depend on its size. A line
 // of scales is four stages', so it is kept in L2 until then; one of weights is not.
 __device__ __forceinline__ void load_gate(Stage& to, StageScales& scales, u64& full, const TensorMap* maps,
                                           const Work& work, u32 stage) {
-  const u32 x = stage * SCALE_BYTES;
-  ptx::tma_load_3d(ptx::shared_address(to.gate), maps + MAP_B1, 0, work.feature, 2 * stage, full, ptx::EVICT_FIRST);
-  ptx::tma_load_2d(ptx::shared_address(scales.gate), maps + MAP_SFB1, x, work.feature, full, ptx::EVICT_LAST);
+  load_weights(ptx::shared_address(to.gate), ptx::shared_address(scales.gate), maps + MAP_B1, maps + MAP_SFB1,
+               maps + MAP_ATOMS1, work.feature, stage, full);
   ptx::tma_load_3d(ptx::shared_address(to.tokens), maps + MAP_A, 0, work.row, 2 * stage, full, ptx::EVICT_LAST);
 }
 
 __device__ __forceinline__ void load_up(Stage& to, StageScales& scales, u64& full, const TensorMap* maps,
                                         const Work& work, u32 stage) {
-  const u32 x = stage * SCALE_BYTES;
-  ptx::tma_load_3d(ptx::shared_address(to.up), maps + MAP_B2, 0, work.feature, 2 * stage, full, ptx::EVICT_FIRST);
-  ptx::tma_load_2d(ptx::shared_address(scales.up), maps + MAP_SFB2, x, work.feature, full, ptx::EVICT_LAST);
-  ptx::tma_load_2d(ptx::shared_address(scales.tokens), maps + MAP_SFA, x, work.row, full, ptx::EVICT_LAST);
+  load_weights(ptx::shared_address(to.up), ptx::shared_address(scales.up), maps + MAP_B2, maps + MAP_SFB2,
+               maps + MAP_ATOMS2, work.feature, stage, full);
+  ptx::tma_load_2d(ptx::shared_address(scales.tokens), maps + MAP_SFA, stage * SCALE_BYTES, work.row, full,
+                   ptx::EVICT_LAST);
 }
 
 // Which of the eight rows of an octet (or tokens) lane group g has: such that a
@@ -61,12 +85,13 @@ __device__ __forceinline__ u32 row_of(u32 g) { return g % 2 * 4 + g / 2; }
 
 // Where a lane's pieces are: quarter lane % 4 of the warp's K128.
 struct Place {
-  u32 bytes, scale;
+  u32 bytes, scale, weight_scale;
 
   __device__ __forceinline__ Place() {
     const u32 lane = threadIdx.x % 32, row = row_of(lane / 4), warp = threadIdx.x / 32 % TEAM_WARPS;
     bytes = row * SPAN + ((warp % 2 * 4 + lane % 4) ^ row) * 16;
     scale = row * SCALE_BYTES + warp * 8 + lane % 4 * 2;
+    weight_scale = BY_ATOMS ? (warp * 2 + lane % 4 / 2) * ATOM_SPAN + row * 16 + lane % 2 * 2 : scale;
   }
 };
 
@@ -89,11 +114,12 @@ __device__ __forceinline__ void multiply(float4 (&d)[OCTETS][NT], const Stage& s
   const u32 half = threadIdx.x / 32 % TEAM_WARPS / 2;
   const u32 gate_at = ptx::shared_address(stage.gate[half]) + place.bytes;
   const u32 up_at = ptx::shared_address(stage.up[half]) + place.bytes;
-  const u32 gate_scales_at = ptx::shared_address(scales.gate) + place.scale;
-  const u32 up_scales_at = ptx::shared_address(scales.up) + place.scale;
+  const u32 gate_scales_at = ptx::shared_address(scales.gate) + place.weight_scale;
+  const u32 up_scales_at = ptx::shared_address(scales.up) + place.weight_scale;
+  constexpr u32 OCTET_SCALES = BY_ATOMS ? 4 : 8 * SCALE_BYTES;
   const auto load = [&](u32 octet) -> Weights {
-    return {load_piece(gate_at + octet * 8 * SPAN, gate_scales_at + octet * 8 * SCALE_BYTES),
-            load_piece(up_at + octet * 8 * SPAN, up_scales_at + octet * 8 * SCALE_BYTES)};
+    return {load_piece(gate_at + octet * 8 * SPAN, gate_scales_at + octet * OCTET_SCALES),
+            load_piece(up_at + octet * 8 * SPAN, up_scales_at + octet * OCTET_SCALES)};
   };
   Weights raw[AHEAD];
 #pragma unroll
@@ -121,7 +147,7 @@ __device__ __forceinline__ float4 plus(const float4& a, const float4& b) {
 // Sum `at` of the tile: octet, token tile and lane as the MMA has them.
 __device__ __forceinline__ void store_sum(const Group& group, const Work& work, u32 at, const float4& sum) {
   const u32 lane = at % 32, first = work.row + at / 32 % NT * 8;
-  const u32 feature = work.feature + at / (32 * NT) * 8 + row_of(lane / 4);
+  const u32 feature = work.feature + at / (32 * NT) * OCTET_ROWS + row_of(lane / 4);
   const u32 token = first + row_of(lane % 4 * 2), next = first + row_of(lane % 4 * 2 + 1);
   const u32 pair = ptx::f32x2_to_f16x2(gated(sum.x, sum.z), gated(sum.y, sum.w));
   if (feature >= group.n) return;

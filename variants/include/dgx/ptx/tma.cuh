@@ -39,6 +39,15 @@ __device__ __forceinline__ void tma_load_3d(u32 to, const TensorMap* map, u32 x,
       : "memory");
 }
 
+__device__ __forceinline__ void tma_load_4d(u32 to, const TensorMap* map, u32 x, u32 y, u32 z, u32 w, u64& full,
+                                            u64 policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(shared_address(&full)), "l"(policy)
+      : "memory");
+}
+
 // For both CTAs of a pair: the box lands here, its bytes are counted by the
 // barrier at that place in the even CTA.
 __device__ __forceinline__ u32 even_cta(u32 address) { return address & 0xFEFFFFFF; }
