@@ -1,5 +1,6 @@
 //! `ptx-conformance`: list the cases, print one's PTX, or record goldens on a GPU.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,6 +16,15 @@ usage: ptx-conformance list                 the cases, one a line, with their fo
        ptx-conformance check [PART]         replay the goldens in the emulator (names with PART)
        ptx-conformance check --goldens DIR  … those that `record` has left there
        ptx-conformance explain NAME         a case's PTX and its first differing elements";
+
+/// Writes a line; whoever reads may have enough of them, as `head` has.
+macro_rules! say {
+    ($($line:tt)*) => {
+        if writeln!(std::io::stdout(), $($line)*).is_err() {
+            std::process::exit(0);
+        }
+    };
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -46,7 +56,7 @@ fn list() -> Result<ExitCode, String> {
     let mut forms = std::collections::BTreeSet::new();
     for family in families::FAMILIES {
         for case in (family.cases)() {
-            println!("{}\t{}\t{}", family.name, case.name, case.forms.join(" "));
+            say!("{}\t{}\t{}", family.name, case.name, case.forms.join(" "));
             forms.extend(case.forms);
         }
     }
@@ -100,7 +110,7 @@ fn tell(verdicts: &[(Case, Verdict)]) -> ExitCode {
         unanswered += usize::from(matches!(verdict, Verdict::Unanswered));
         if verdict.fails() {
             bad += 1;
-            println!("{}: {verdict}", case.name);
+            say!("{}: {verdict}", case.name);
         }
     }
     eprintln!(
@@ -119,9 +129,9 @@ fn explain(name: &str) -> Result<ExitCode, String> {
         .find(|case| case.name == name)
         .ok_or_else(|| format!("no case is called `{name}`; `ptx-conformance list` shows them"))?;
     let goldens = replay::read_goldens(&goldens_folder()).map_err(|e| e.to_string())?;
-    println!("{}", case.ptx);
+    say!("{}", case.ptx);
     for line in replay::explain(&case, goldens.get(name)) {
-        println!("{line}");
+        say!("{line}");
     }
     Ok(ExitCode::SUCCESS)
 }

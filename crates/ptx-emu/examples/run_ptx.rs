@@ -3,11 +3,11 @@
 //! `cargo run -p ptx-emu --example run_ptx -- kernel.ptx saxpy 8 128 f32:2 in:1024 out:1024 u32:1024`
 //!
 //! Parameters in order: `in:N` is a buffer of N floats 0, 1, 2, …, `out:N` one of N zeros that is
-//! printed afterwards, `u32:V` and `f32:V` are numbers.
+//! printed afterwards, `u32:V` and `f32:V` are numbers. The device is the one the PTX is made for.
 
 use std::error::Error;
 
-use ptx_emu::{Class, DevicePtr, Launch, Memory, Module, Params};
+use ptx_emu::{Class, Config, DevicePtr, Launch, Memory, Module, Params, Profile};
 
 fn buffer(memory: &mut Memory, name: &str, values: &[f32]) -> Result<DevicePtr, Box<dyn Error>> {
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -48,7 +48,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let launch = Launch::new(kernel)
         .grid([grid.parse()?, 1, 1])
         .block([block.parse()?, 1, 1])
-        .params(params);
+        .params(params)
+        .config(Config {
+            profile: Profile::of_target(module.target()).unwrap_or_default(),
+            ..Config::default()
+        });
     let report = launch.run(&module, &mut memory)?;
     for (ptr, count) in outputs {
         let bytes = memory.read_vec(ptr, count as u64 * 4)?;

@@ -1,34 +1,32 @@
 //! Faults in words: which warp, at which line, and what it waited for.
 
 use super::cluster::Cluster;
-use super::copy::Origin;
+use super::copy::{Origin, SharedAt};
+use super::mbarrier::helper;
 use super::signal::{Signal, Stuck};
 use super::warp::{State, Wait, WaitPhase, Warp};
 use crate::fault::{Fault, FaultKind, Place, Wait as WaitReport};
 
 impl Cluster<'_> {
     pub(super) fn deadlock(&mut self) -> Box<Fault> {
-        self.tell_stuck();
-        let mut waits = Vec::new();
-        for (c, cta) in self.ctas.iter().enumerate() {
-            for w in &cta.warps {
-                let on = match &w.state {
-                    State::Waiting(wait) => self.describe(c, wait),
-                    State::Ready => match self.suspended_on(w) {
-                        Some(wait) => self.describe(c, &wait),
-                        None => continue,
-                    },
-                    State::Done => continue,
-                };
-                // Most waits have moved on to the next instruction.
-                let pc = match w.state {
-                    State::Waiting(_) => w.stopped.pc,
-                    State::Ready | State::Done => w.pc,
-                };
-                let place = Place::of(self.env.program, pc, cta.id, w.index, w.active);
-                waits.push(WaitReport { place, on });
+        let stuck = self.all_stuck();
+        for (from, wait) in &stuck {
+            if let Some(on) = self.stuck(from.cta as usize, wait) {
+                self.signal(*from, Signal::Stuck(on));
             }
         }
+        let mut ranked: Vec<(u32, WaitReport)> = Vec::new();
+        for (from, wait) in &stuck {
+            let cta = self.ctas[from.cta as usize].id;
+            let place = Place::of(self.env.program, from.pc, cta, from.warp, from.lanes);
+            let on = self.describe(&stuck, from.cta as usize, wait);
+            ranked.push((
+                self.remoteness(&stuck, *from, wait),
+                WaitReport { place, on },
+            ));
+        }
+        ranked.sort_by_key(|(remoteness, _)| *remoteness);
+        let waits: Vec<WaitReport> = ranked.into_iter().map(|(_, wait)| wait).collect();
         let place = waits.first().map(|w| w.place.clone()).unwrap_or_default();
         Box::new(Fault {
             kind: FaultKind::Deadlock { waits },
@@ -39,35 +37,63 @@ impl Cluster<'_> {
         })
     }
 
-    /// Tells whoever listens what each warp waits for.
-    fn tell_stuck(&mut self) {
-        if self.ear.is_none() {
-            return;
-        }
+    /// Every warp that waits, and for what.
+    fn all_stuck(&self) -> Vec<(Origin, Wait)> {
         let mut stuck = Vec::new();
-        for (c, cta) in self.ctas.iter().enumerate() {
-            for w in &cta.warps {
-                let (wait, pc) = match &w.state {
-                    State::Waiting(wait) => (*wait, w.stopped.pc),
-                    State::Ready => match self.suspended_on(w) {
-                        Some(wait) => (wait, w.pc),
-                        None => continue,
-                    },
-                    State::Done => continue,
-                };
-                if let Some(on) = self.stuck(c, &wait) {
-                    stuck.push((
-                        Origin {
-                            pc,
-                            ..w.origin(w.active)
-                        },
-                        on,
-                    ));
-                }
-            }
+        for w in self.ctas.iter().flat_map(|cta| &cta.warps) {
+            // Most waits have moved on to the next instruction.
+            let (wait, pc) = match &w.state {
+                State::Waiting(wait) => (*wait, w.stopped.pc),
+                State::Ready => match self.suspended_on(w) {
+                    Some(wait) => (wait, w.pc),
+                    None => continue,
+                },
+                State::Done => continue,
+            };
+            let from = w.origin(w.active);
+            stuck.push((Origin { pc, ..from }, wait));
         }
-        for (from, on) in stuck {
-            self.signal(from, Signal::Stuck(on));
+        stuck
+    }
+
+    /// Somebody has arrived at a barrier, or sent bytes there.
+    pub(super) fn helped(&mut self, from: Origin, at: SharedAt) {
+        let by = self.helper(from);
+        self.ctas[at.cta as usize].mbarriers.helped(at.offset, by);
+    }
+
+    pub(super) fn helper(&self, from: Origin) -> u64 {
+        let warps = self.ctas[from.cta as usize].warps.len() as u32;
+        helper(from.cta * warps + from.warp)
+    }
+
+    /// How far from the cause of a deadlock a wait seems: who waits where others are stuck that
+    /// came there before, or would be needed by nobody, is a victim.
+    fn remoteness(&self, stuck: &[(Origin, Wait)], from: Origin, wait: &Wait) -> u32 {
+        let barrier_of = |wait: &Wait| match *wait {
+            Wait::Mbar { at, .. } => self.ctas[at.cta as usize].mbarriers.peek(at.offset),
+            _ => None,
+        };
+        let own = self.helper(from);
+        let mut others = stuck.iter().filter(|(other, _)| self.helper(*other) != own);
+        let all = others
+            .clone()
+            .fold(0, |all, (other, _)| all | self.helper(*other));
+        let issues = self.ctas.iter().filter_map(|cta| cta.tmem.issuer());
+        let issues = issues.into_iter().any(|issuer| self.helper(issuer) == own);
+        let needed = others.any(|(_, wait)| {
+            let helpers = barrier_of(wait).map(|barrier| barrier.helpers);
+            helpers.is_some_and(|helpers| helpers & own != 0 || (helpers == 0 && issues))
+        });
+        let barrier = barrier_of(wait);
+        let alone = barrier.is_some_and(|barrier| barrier.helpers & all == 0);
+        let begun = barrier.is_some_and(|barrier| barrier.begun());
+        match (begun, alone, needed) {
+            (true, true, _) => 0,
+            (_, true, true) => 1,
+            (true, _, _) => 2,
+            (_, _, true) => 3,
+            _ => 4,
         }
     }
 
@@ -99,7 +125,7 @@ impl Cluster<'_> {
     }
 
     /// What a wait is for and what it lacks, in words.
-    fn describe(&self, cta: usize, wait: &Wait) -> String {
+    fn describe(&self, stuck: &[(Origin, Wait)], cta: usize, wait: &Wait) -> String {
         match *wait {
             Wait::Bar { id, .. } => {
                 let bar = &self.ctas[cta].named[id as usize];
@@ -126,9 +152,17 @@ impl Cluster<'_> {
                 });
                 let fresh =
                     barrier.is_some_and(|b| b.phase == 0 && b.pending == i64::from(b.expected));
-                let products = self.ctas[owner as usize].tmem.uncommitted(address);
-                let uncommitted = products.filter(|_| fresh).map_or(String::new(), |pc| {
-                    let line = Place::of(self.env.program, pc, [0; 3], 0, 0).line();
+                let product = self.ctas[owner as usize].tmem.uncommitted(address);
+                // An issuer that is held up elsewhere may have meant to commit later.
+                let held = |issuer: &Origin| {
+                    stuck.iter().any(|(other, on)| {
+                        let same = (other.cta, other.warp) == (issuer.cta, issuer.warp);
+                        same && !matches!(on, Wait::Mbar { at: there, .. } if *there == at)
+                    })
+                };
+                let product = product.filter(|issuer| fresh && !held(issuer));
+                let uncommitted = product.map_or(String::new(), |issuer| {
+                    let line = Place::of(self.env.program, issuer.pc, [0; 3], 0, 0).line();
                     format!("; no tcgen05.commit names it (the last tcgen05.mma is at {line})")
                 });
                 let remote = match owner as usize == cta {

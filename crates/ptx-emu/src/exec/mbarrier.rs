@@ -26,6 +26,13 @@ pub(crate) struct Mbarrier {
     pub(crate) tx: i64,
     /// Instruction that initialised it.
     pub(crate) creator: u32,
+    /// Warps that ever arrived here or sent bytes, a bit for each ([`helper`]); for reports.
+    pub(crate) helpers: u64,
+}
+
+/// The bit of a warp, by its number in the cluster. Clusters of more share bits.
+pub(crate) fn helper(warp: u32) -> u64 {
+    1 << (warp % 64)
 }
 
 impl Mbarrier {
@@ -51,16 +58,20 @@ impl Mbarrier {
 
     /// What the current phase lacks, in words.
     pub(crate) fn missing(&self) -> String {
+        let arrivals = format!("{} of {} arrivals", self.pending, self.expected);
+        let more = format!("{} bytes more than were expected", -self.tx);
         match (self.pending, self.tx) {
+            (0, ..0) => more,
             (0, tx) => format!("{tx} bytes missing"),
-            (arrivals, 0) => format!("{arrivals} of {} arrivals missing", self.expected),
-            (arrivals, tx) => {
-                format!(
-                    "{arrivals} of {} arrivals and {tx} bytes missing",
-                    self.expected
-                )
-            }
+            (_, 0) => format!("{arrivals} missing"),
+            (_, ..0) => format!("{arrivals} missing, and {more}"),
+            (_, tx) => format!("{arrivals} and {tx} bytes missing"),
         }
+    }
+
+    /// Whether something has come to this phase, but not all of it.
+    pub(crate) fn begun(&self) -> bool {
+        self.tx != 0 || self.pending < i64::from(self.expected)
     }
 }
 
@@ -124,10 +135,18 @@ impl Mbarriers {
             pending: i64::from(count),
             tx: 0,
             creator: pc,
+            helpers: 0,
         };
         word(shared, address)?.copy_from_slice(&barrier.digest().to_le_bytes());
         self.live.insert(address, barrier);
         Ok(())
+    }
+
+    /// Somebody arrives at a barrier, or sends bytes there.
+    pub(crate) fn helped(&mut self, address: u32, by: u64) {
+        if let Some(barrier) = self.live.get_mut(&address) {
+            barrier.helpers |= by;
+        }
     }
 
     pub(crate) fn inval(&mut self, shared: &mut [u8], address: u32) -> Checked<()> {
@@ -254,6 +273,12 @@ mod tests {
         assert_eq!(receive(&mut set, &mut shared, 40), 0);
         assert_eq!(set.peek(8).unwrap().phase, 1);
         assert_eq!(set.peek(8).unwrap().pending, 2);
+        assert_eq!(receive(&mut set, &mut shared, 30), 1);
+        let missing = set.peek(8).unwrap().missing();
+        assert_eq!(
+            missing,
+            "2 of 2 arrivals missing, and 30 bytes more than were expected"
+        );
     }
 
     #[test]

@@ -181,9 +181,11 @@ impl Cluster<'_> {
         step: Step,
         change: impl FnOnce(&mut Mbarrier),
     ) -> Result<(), Box<FaultKind>> {
+        let by = self.helper(from);
         let cta = &mut self.ctas[at.cta as usize];
         let over = cta.mbarriers.update(&mut cta.shared, at.offset, |b| {
             change(b);
+            b.helpers |= by;
             Ok(())
         })?;
         self.signal(from, Signal::Mbarrier { at, over, step });

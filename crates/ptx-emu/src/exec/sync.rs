@@ -267,6 +267,7 @@ impl Cluster<'_> {
                 }
                 let cta = &mut self.ctas[at.cta as usize];
                 let token = cta.mbarriers.arrive(&mut cta.shared, at.offset, arrival)?;
+                self.helped(from, at);
                 let (over, count, order) = (token_phase(token), arrival.count, mbar.order);
                 if expect_tx.is_some() {
                     let bytes = arrival.expect_tx;

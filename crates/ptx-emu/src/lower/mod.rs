@@ -20,6 +20,7 @@ mod registers;
 mod special;
 mod target;
 mod unit;
+mod version;
 mod words;
 
 pub use error::{LowerError, Problem, WrongTarget};

@@ -111,6 +111,12 @@ const RULES: &[Rule] = &[
     rule("ldmatrix", &["m16n16"], BLACKWELL),
     rule("ldmatrix", &["m8n16"], BLACKWELL),
     rule("multimem", &[], Needs::From(90)),
+    rule("multimem", &["e4m3"], BLACKWELL),
+    rule("multimem", &["e5m2"], BLACKWELL),
+    rule("multimem", &["e4m3x2"], BLACKWELL),
+    rule("multimem", &["e5m2x2"], BLACKWELL),
+    rule("multimem", &["e4m3x4"], BLACKWELL),
+    rule("multimem", &["e5m2x4"], BLACKWELL),
     rule("barrier", &["cluster"], Needs::From(90)),
     rule("mbarrier", &["try_wait"], Needs::From(90)),
     rule("mbarrier", &["expect_tx"], Needs::From(90)),
@@ -191,6 +197,11 @@ impl Target {
         Some(Self { number, reach })
     }
 
+    /// Of Blackwell, or later.
+    pub(crate) fn from_blackwell(self) -> bool {
+        self.number >= 100
+    }
+
     fn meets(self, needs: Needs) -> bool {
         match needs {
             Needs::From(first) => self.number >= first,
@@ -215,6 +226,9 @@ impl Target {
             }
             None if of_three(instruction) && !self.meets(Needs::From(100)) => {
                 (&["three sources"][..], Needs::From(100))
+            }
+            None if scales_d(instruction) && matches!(self.number, 101 | 110) => {
+                (&["scale-input-d"][..], Needs::Families(&[100, 103]))
             }
             None => return Ok(()),
         };
@@ -254,6 +268,16 @@ fn wide(instruction: &Instruction<'_>) -> bool {
     matches!(instruction.opcode, "ld" | "st") && (has(&["v8"]) || of_64)
 }
 
+/// A product of tensor memory whose D is scaled first: a number behind the predicate.
+fn scales_d(instruction: &Instruction<'_>) -> bool {
+    let has = |word: &str| instruction.modifiers.contains(&word);
+    let single = |operand: &&Operand<'_>| !matches!(operand, Operand::Vector(_));
+    let kind = has("kind::f16") || has("kind::tf32");
+    instruction.opcode == "tcgen05"
+        && (has("mma") && kind && !has("sp") && !has("ws"))
+        && instruction.operands.iter().filter(single).count() > 5
+}
+
 /// `min` or `max` of three.
 fn of_three(instruction: &Instruction<'_>) -> bool {
     let guard = |operand: &&Operand<'_>| !matches!(operand, Operand::Pair(..));
@@ -286,7 +310,7 @@ mod tests {
     /// Why the kernel cannot run when it is made for `target`, if it cannot.
     fn refusal(target: &str, line: &str) -> Option<String> {
         let text = format!(
-            ".version 9.0\n.target {target}\n.address_size 64\n.visible .entry k()\n{{\n\
+            ".version 9.2\n.target {target}\n.address_size 64\n.visible .entry k()\n{{\n\
              .reg .pred %p<4>; .reg .b32 %r<20>; .reg .f32 %f<20>; .reg .b64 %rd<9>;\n\
              .reg .b16 %rs<9>; .reg .b8 %c<4>;\n{line}\nret;\n}}\n"
         );
@@ -324,6 +348,14 @@ mod tests {
                 "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [%r1], %rd1, \
                  %rd2, %r2, [%r3], [%r4], %p1;",
                 "100a 103a 110a",
+            ),
+            (
+                "tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1, 3;",
+                "100a 100f 103a 103f",
+            ),
+            (
+                "multimem.ld_reduce.relaxed.gpu.global.add.e4m3x4 %r1, [%rd1];",
+                blackwell,
             ),
             ("elect.sync _|%p1, -1;", from_90),
             ("add.rn.f32x2 %rd1, %rd2, %rd3;", from_100),

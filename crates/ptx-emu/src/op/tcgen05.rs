@@ -44,8 +44,37 @@ pub(crate) struct TmemMma {
     pub scale_d: u8,
     /// `.ashift`: each row of A is that of the lane above it.
     pub shifted: bool,
-    /// `.collector::a::use` and `::lastuse`: the tensor core has A already. A hint for time alone.
-    pub kept: bool,
+    /// What the tensor core keeps of A, or of B where that is stationary.
+    pub collector: Collector,
+}
+
+/// `.collector::BUFFER::USAGE`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Collector {
+    /// 0 for A; of four for B.
+    pub buffer: u8,
+    pub usage: Usage,
+}
+
+/// What a product does with a collector's buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Usage {
+    Fill,
+    Use,
+    LastUse,
+    Discard,
+}
+
+impl Usage {
+    /// The operand is taken from the buffer.
+    pub(crate) fn takes(self) -> bool {
+        matches!(self, Self::Use | Self::LastUse)
+    }
+
+    /// The buffer holds the operand afterwards.
+    pub(crate) fn keeps(self) -> bool {
+        matches!(self, Self::Fill | Self::Use)
+    }
 }
 
 /// A operand of a [`TmemMma`].

@@ -15,8 +15,8 @@ use crate::numeric::Lanes;
 pub(crate) enum Tile {
     /// m8n8 of 16-bit elements.
     Halves { trans: bool },
-    /// m16n16 of bytes, loaded transposed.
-    SquareBytes,
+    /// m16n16, loaded as bytes and transposed; of elements of so many bits as below, or bytes.
+    Square { bits: u32 },
     /// m8n16 of elements of so many bits, packed in the first bytes of each 16 and loaded as bytes.
     Packed { bits: u32 },
     /// m16n8 of bytes, stored transposed.
@@ -27,7 +27,7 @@ impl Tile {
     /// Rows of 16 bytes in shared memory, each of which a lane gives the address of.
     pub(crate) fn rows(self) -> usize {
         match self {
-            Self::SquareBytes => 16,
+            Self::Square { .. } => 16,
             Self::Halves { .. } | Self::Packed { .. } | Self::TallBytes => 8,
         }
     }
@@ -41,12 +41,13 @@ impl Tile {
     fn bytes_of(self, rows: &[[u8; 16]], register: usize) -> Lanes {
         std::array::from_fn(|lane| {
             let (g, t) = (lane / 4, lane % 4);
+            let element = |row: usize, index: usize, bits: u32| {
+                let row = u128::from_le_bytes(rows[row]) >> (index as u32 * bits);
+                row as u8 & (0xff >> (8 - bits))
+            };
             u32::from_le_bytes(std::array::from_fn(|e| match self {
-                Self::Packed { bits } => {
-                    let at = (4 * t + e) as u32 * bits;
-                    let row = u128::from_le_bytes(rows[g]);
-                    (row >> at) as u8 & ((1 << bits) - 1)
-                }
+                Self::Packed { bits } => element(g, 4 * t + e, bits),
+                Self::Square { bits } => element(4 * t + e, g + 8 * register, bits),
                 _ => rows[4 * t + e][g + 8 * register],
             }))
         })

@@ -14,7 +14,7 @@ const WORDS: u64 = 1 << 14;
 /// its thread in `%r1` and the place of its own output word in `%rd3`.
 fn kernel(target: &str, body: &str) -> Module {
     let text = format!(
-        ".version 9.0\n.target {target}\n.address_size 64\n\
+        ".version 9.2\n.target {target}\n.address_size 64\n\
          .visible .entry k(.param .u64 out, .param .u64 in, .param .align 64 .b8 map[128]) {{
             .reg .pred %p<9>; .reg .b8 %c<9>; .reg .b16 %rs<9>; .reg .b32 %r<60>;
             .reg .b64 %rd<20>; .reg .f32 %f<40>; .reg .b128 %q<3>;

@@ -26,6 +26,28 @@ fn bytes_are_loaded_transposed() {
 }
 
 #[test]
+fn packed_elements_are_spread_and_transposed() {
+    let body = format!(
+        "{TILE} ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b4x16_p64 {{%r10, %r11}}, [%r6];
+         ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b6x16_p32 {{%r12, %r13}}, [%r6];
+         st.global.u32 [%rd3], %r10; st.global.u32 [%rd3+128], %r11;
+         st.global.u32 [%rd3+256], %r12; st.global.u32 [%rd3+384], %r13;"
+    );
+    let found = warp("sm_100a", &body, &[]);
+    for (register, lane) in (0..4).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
+        let bytes = found[32 * register + lane].to_le_bytes();
+        let bits = if register < 2 { 4 } else { 6 };
+        for (e, byte) in bytes.into_iter().enumerate() {
+            let (row, element) = (4 * (lane % 4) + e, lane / 4 + 8 * (register % 2));
+            let first = 16 * row + element * bits / 8;
+            let two = first | (first + 1) << 8;
+            let want = two >> (element * bits % 8) & ((1 << bits) - 1);
+            assert_eq!(usize::from(byte), want, "register {register} lane {lane}");
+        }
+    }
+}
+
+#[test]
 fn nibbles_are_spread_to_bytes() {
     let body = format!(
         "{TILE} ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.b4x16_p64 {{%r10, %r11}}, [%r6];

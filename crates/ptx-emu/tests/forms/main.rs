@@ -24,7 +24,7 @@ fn target(lines: &str) -> &'static str {
 pub(crate) fn kernel(lines: &str) -> String {
     let target = target(lines);
     format!(
-        ".version 9.0\n.target {target}\n.address_size 64\n\
+        ".version 9.2\n.target {target}\n.address_size 64\n\
          .extern .shared .align 1024 .b8 dynamic[];\n\
          .global .align 8 .b8 table[64];\n\
          .const .align 4 .f32 factor = 0f3F800000;\n\

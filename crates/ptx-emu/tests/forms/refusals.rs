@@ -17,6 +17,34 @@ fn refusals_name_the_cause() {
             "m16n16 has .x1 and .x2 only",
         ),
         (
+            "tcgen05.ld.sync.aligned.32x32b.x1.b32 %r20, [%r1];",
+            "expected registers in braces, found `%r20`",
+        ),
+        (
+            "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16.ashift [%r1], [%r2], %rd1, %r3, [%r4], [%r5], %p1;",
+            ".ashift does not go with block_scale",
+        ),
+        (
+            "tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r1], 16;",
+            "this field holds 0 to 15",
+        ),
+        (
+            "tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r1], 4;",
+            "this field holds 0 to 3",
+        ),
+        (
+            "tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%r1], 2;",
+            "this field holds 0 to 1",
+        ),
+        (
+            "multimem.ld_reduce.relaxed.gpu.global.add.v8.e4m3x4 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%rd1];",
+            "multimem has no such operation for this type",
+        ),
+        (
+            "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16 {%r1, %r2}, [%r3];",
+            "missing modifier: b4x16_p64 or b6x16_p32",
+        ),
+        (
             "ldmatrix.sync.aligned.m16n16.x1.shared.b8 {%r1, %r2}, [%r3];",
             "m16n16 is loaded, with .trans",
         ),
@@ -200,4 +228,23 @@ fn recursion_in_registers_and_missing_bodies_are_refused() {
     let problem = |text: &str| refusal(text).expect("refused").problem;
     assert_eq!(problem(recursive), Problem::Recursion("f".into()));
     assert_eq!(problem(missing), Problem::NoBody("g".into()));
+}
+
+#[test]
+fn what_is_younger_than_the_module_is_refused() {
+    let text = |line: &str, version: &str| kernel(line).replace("version 9.2", version);
+    let line = "cvt.rn.satfinite.e2m1x2.f16x2 %c1, %r1;";
+    let error = refusal(&text(line, "version 9.0")).expect("it is younger");
+    assert_eq!(
+        error.problem.to_string(),
+        "this conversion needs .version 9.1 or later, and the module has 9.0"
+    );
+    assert_eq!(refusal(&text(line, "version 9.1")), None);
+    let hopper = text(
+        "tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r1], 13;",
+        "version 9.2",
+    );
+    assert_eq!(refusal(&hopper), None);
+    let error = refusal(&hopper.replace("sm_100a", "sm_90a")).expect("a type of Blackwell");
+    assert_eq!(error.problem.to_string(), "this field holds 0 to 12");
 }

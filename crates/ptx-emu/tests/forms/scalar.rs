@@ -377,6 +377,11 @@ fn blackwell_forms() {
          cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4 [%rd1, {%r2, %r3, %r4, %r5, %r6}];
          cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r1], %r2, %rs1;
          ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {%r1, %r2, %r3, %r4}, [%r5];
+         ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8x16.b4x16_p64 {%r1, %r2, %r3, %r4}, [%r5];
+         ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b6x16_p32 {%r1, %r2}, [%r5];
+         multimem.ld_reduce.relaxed.gpu.global.add.acc::f16.v4.e4m3x4 {%r1, %r2, %r3, %r4}, [%rd1];
+         multimem.ld_reduce.relaxed.gpu.global.min.v2.e5m2x2 {%rs1, %rs2}, [%rd1];
+         multimem.st.relaxed.gpu.global.e4m3x4 [%rd1], %r1;
          ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.b6x16_p32 {%r1, %r2, %r3, %r4}, [%r5];
          stmatrix.sync.aligned.m16n8.x4.trans.shared.b8 [%r5], {%r1, %r2, %r3, %r4};
          fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;

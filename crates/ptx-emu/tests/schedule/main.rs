@@ -5,6 +5,7 @@ mod copies;
 mod flags;
 mod repeats;
 mod residency;
+mod stuck;
 
 use ptx_emu::{
     Config, DevicePtr, Finding, Launch, LaunchError, Memory, Module, Params, Report, Sanitize,

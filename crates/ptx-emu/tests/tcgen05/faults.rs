@@ -237,6 +237,16 @@ fn a_missing_commit_hangs() {
                    tcgen05.mma.cta_group::1.kind::f16 [%r6], %rd9, %rd9, %r18, %p0; bra ISSUED;";
     let fault = issuing(product).fault(0);
     assert!(fault.contains(named), "{fault}");
+    // Who is held up elsewhere may have meant to commit later: the barrier it waits at is to blame.
+    let held = product.replace(
+        "bra ISSUED;",
+        "mov.u32 %r16, spare; HELD: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r16], 0; \
+         @!%p4 bra HELD;",
+    );
+    let fault = issuing(&held).fault(0);
+    assert_eq!(fault.matches(named).count(), 1, "{fault}");
+    let first = fault.lines().nth(1).expect("a warp that waits");
+    assert!(first.contains("spare") && first.contains(named), "{fault}");
 }
 
 #[test]

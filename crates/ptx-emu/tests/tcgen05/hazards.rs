@@ -216,3 +216,64 @@ fn a_commit_speaks_for_its_own_thread_only() {
     };
     assert!(told.contains("before the tcgen05.mma"), "{told}");
 }
+
+/// A product that takes A from the collector's buffer needs one before it that has put it there.
+#[test]
+fn an_operand_the_collector_does_not_hold() {
+    let f16 = "tcgen05.mma.cta_group::1.kind::f16";
+    let plain = format!("{f16} [%r6], %rd9, %rd10, %r18, %p0;");
+    let with = |first: &str, second: &str| {
+        let mut bench = ones();
+        assert!(bench.issue.contains(&plain));
+        let pair = format!(
+            "{f16}{first} [%r6], %rd9, %rd10, %r18, %p0;\n{f16}{second} [%r6], %rd11, %rd10, %r18, %p0;"
+        );
+        bench.issue = bench.issue.replace(&plain, &pair);
+        bench
+    };
+    let same = |first: &str, second: &str| {
+        let mut bench = with(first, second);
+        bench.issue = bench.issue.replace("%rd11", "%rd9");
+        bench
+    };
+    let (fill, take, last) = (
+        ".collector::a::fill",
+        ".collector::a::use",
+        ".collector::a::lastuse",
+    );
+    for (first, second) in [(fill, take), (fill, last), (fill, ""), ("", "")] {
+        let words = same(first, second).words(MmaMode::Fast);
+        assert!(words.iter().all(|word| f32::from_bits(*word) == 16.0));
+    }
+    let mut other = with(fill, last);
+    other.issue = format!("{}\n{}", Tile::plain(8192).descriptor("%rd11"), other.issue);
+    for (bench, holds) in [
+        (same(last, last), "which holds nothing"),
+        (same("", take), "which holds nothing"),
+        (same(".collector::a::discard", last), "which holds nothing"),
+        (other, "which holds another operand"),
+    ] {
+        for seed in 0..2 {
+            let remark = bench.remark(seed);
+            assert!(remark.contains(holds), "{remark}");
+            let (words, _) = bench.run(seed, MmaMode::Fast).expect("it runs");
+            assert!(words.iter().all(|word| f32::from_bits(*word).is_nan()));
+        }
+    }
+    let stationary = |second: &str| {
+        let mut bench = ones();
+        let ws = "tcgen05.mma.ws.cta_group::1.kind::f16";
+        let pair = format!(
+            "mov.b32 %r18, 0x8100010;\n{ws}.collector::b1::fill [%r6], %rd9, %rd10, %r18, %p0;\n\
+             {ws}.collector::{second} [%r6], %rd9, %rd10, %r18, %p0;"
+        );
+        bench.issue = bench.issue.replace(&plain, &pair);
+        bench
+    };
+    let ran = stationary("b1::lastuse")
+        .run(0, MmaMode::Fast)
+        .expect("it runs");
+    assert!(ran.1.early_read.is_none(), "{:?}", ran.1.early_read);
+    let remark = stationary("b2::use").remark(0);
+    assert!(remark.contains("collector::b2::use"), "{remark}");
+}

@@ -402,11 +402,18 @@ impl Multiply {
             });
             mask = format!(", {{{}}}", words.collect::<Vec<_>>().join(", "));
         }
-        issue += &format!(
-            "setp.ne.u32 %p5, {add}, 0;\n\
-             {form} [%base], {source}, %l9, %r20{operands}{mask}, %p5{};\n",
+        let product = format!(
+            "{form} [%base], {source}, %l9, %r20{operands}{mask}, %p5{};\n",
             self.tail
         );
+        issue += &format!("setp.ne.u32 %p5, {add}, 0;\n");
+        // What is taken from the collector must be there.
+        for taken in ["::use", "::lastuse"] {
+            if self.words.ends_with(taken) {
+                issue += &product.replace(self.words, ".collector::a::fill");
+            }
+        }
+        issue += &product;
         let columns = match (g, self.m) {
             (1, 32) => self.n / 4,
             (1, 64) if self.stationary => self.n / 2,

@@ -72,7 +72,7 @@ fn product(w: &Warp, lane: usize, op: &TmemMma) -> Option<Deed> {
         columns: form.columns(),
         a: match op.a {
             TmemA::Tmem(_) => trace::TmemA::Tmem,
-            TmemA::Desc(_) if op.kept => trace::TmemA::Kept,
+            TmemA::Desc(_) if !op.stationary && op.collector.usage.takes() => trace::TmemA::Kept,
             TmemA::Desc(_) => trace::TmemA::Shared,
         },
     })

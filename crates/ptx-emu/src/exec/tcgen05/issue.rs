@@ -13,9 +13,45 @@ use super::super::warp::Warp;
 use super::tmem::{Reach, split};
 use super::{Checked, Ctas};
 use crate::fault::Place as FaultPlace;
-use crate::op::{Accumulate, Addr, CtaGroup, R32, Slot, TmemA, TmemCopy, TmemMma};
+use crate::op::{Accumulate, Addr, Collector, CtaGroup, R32, Slot, TmemA, TmemCopy, TmemMma};
 use crate::tensor::descriptor::{Major, Matrix};
 use crate::tensor::tcgen05::{COLUMNS, CopyShape, Form, Place, Product, Unpacked};
+
+/// What a buffer of the collector holds: an operand, as its product named it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Collected {
+    operand: OperandA,
+    form: Form,
+}
+
+impl Multiply {
+    /// The operand that its collector may keep: A, or B if that is stationary.
+    pub(super) fn collected(&self) -> Collected {
+        let form = self.product.form;
+        match form.stationary {
+            // Whatever A is multiplied with it.
+            true => Collected {
+                operand: OperandA::Shared(self.b),
+                form: Form {
+                    a: form.b,
+                    m: 0,
+                    transpose_a: false,
+                    ..form
+                },
+            },
+            false => Collected {
+                operand: self.a,
+                form: Form {
+                    b: form.a,
+                    n: 0,
+                    transpose_b: false,
+                    scaling: None,
+                    ..form
+                },
+            },
+        }
+    }
+}
 
 /// Something in the queue of a CTA or pair.
 pub(crate) struct Issued {
@@ -51,8 +87,10 @@ pub(super) struct Multiply {
     pub disabled: [u128; 2],
     /// An operand had yet to arrive when it was issued.
     pub early: bool,
+    pub collector: Collector,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum OperandA {
     Shared(Matrix),
     Tmem {
@@ -173,7 +211,7 @@ impl Cluster<'_> {
             self.queue(w, lane, ctas, Work::Mma(Box::new(multiply)), writes);
         }
         for cta in ctas.all() {
-            self.ctas[cta].tmem.multiplied = Some(w.origin(mask).pc);
+            self.ctas[cta].tmem.multiplied = Some(w.origin(mask));
         }
         Ok(Flow::Next)
     }
@@ -267,6 +305,7 @@ impl Cluster<'_> {
             },
             disabled: self.disabled(w, lane, op),
             early: self.operands_in_flight(w, ctas, &form, (&a, &b)),
+            collector: op.collector,
             a,
             b,
         };

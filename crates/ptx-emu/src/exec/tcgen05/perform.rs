@@ -11,7 +11,7 @@ use super::issue::{Issued, Multiply, OperandA, Work};
 use super::tmem::{POISON, Reach};
 use crate::fault::{EarlyRead, Fault, FaultKind, Place};
 use crate::numeric::NAN_F32;
-use crate::op::{Order, Scope};
+use crate::op::{Collector, Order, Scope};
 use crate::tensor::descriptor::Matrix;
 use crate::tensor::tcgen05::{CopyShape, LANES, Operands, Source, Unpacked};
 
@@ -92,6 +92,7 @@ impl Cluster<'_> {
             no_complete: false,
         };
         let token = cta.mbarriers.arrive(&mut cta.shared, at.offset, one)?;
+        self.helped(from, at);
         let step = Step::Arrive {
             count: 1,
             order: Order::Release(Scope::Cluster),
@@ -110,6 +111,7 @@ impl Cluster<'_> {
     ) -> Checked<()> {
         let product = &multiply.product;
         let form = &product.form;
+        let uncollected = self.collector_lacks(from, ctas.start, multiply);
         for cta in ctas.clone() {
             if let OperandA::Shared(matrix) = &multiply.a {
                 self.pass_operand(from, cta, matrix, form.rows());
@@ -152,8 +154,8 @@ impl Cluster<'_> {
             let disabled = multiply.disabled[number];
             let kept = kept_lanes(&tmem.words, writes, disabled);
             let same = product.run(&operands, number, &mut tmem.words, multiply.at);
-            if multiply.early {
-                // The tile may have come meanwhile; what the tensor core read was not there.
+            if multiply.early || uncollected {
+                // The tile may be there by now; what the tensor core took was not.
                 fill(&mut tmem.words, writes, NAN_F32);
             }
             restore_lanes(&mut tmem.words, writes, disabled, &kept);
@@ -212,6 +214,33 @@ impl Cluster<'_> {
                 lanes: reach.lanes,
             },
         });
+    }
+
+    /// What the collector keeps with a product; whether this one takes an operand from it that is
+    /// not there.
+    fn collector_lacks(&mut self, from: Origin, pipe: usize, multiply: &Multiply) -> bool {
+        let Collector { buffer, usage } = multiply.collector;
+        let operand = multiply.collected();
+        let held = &mut self.ctas[pipe].tmem.collected[usize::from(buffer)];
+        let before = std::mem::replace(held, usage.keeps().then_some(operand));
+        if !usage.takes() || before == Some(operand) {
+            return false;
+        }
+        let holds = match before {
+            None => "nothing",
+            Some(_) => "another operand",
+        };
+        let which = match multiply.product.form.stationary {
+            true => format!("b{buffer}"),
+            false => "a".to_owned(),
+        };
+        let what = format!(
+            "tcgen05.mma takes its operand from the collector's buffer (collector::{which}::use or \
+             ::lastuse), which holds {holds}: a product with ::fill of the same operand must come \
+             before it, and none with ::lastuse, ::discard or no hint between"
+        );
+        self.remark(from, what);
+        true
     }
 
     /// Remarks on what a product reads that nobody has written.

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::issue::Issued;
+use super::super::copy::Origin;
+use super::issue::{Collected, Issued};
 use crate::op::CtaGroup;
 use crate::tensor::tcgen05::{COLUMNS, LANES};
 
@@ -60,10 +61,12 @@ pub(crate) struct Tmem {
     pub(super) relinquished: bool,
     pub(super) group: Option<CtaGroup>,
     pub(super) ask: Option<Ask>,
+    /// What the collector's buffers hold.
+    pub(super) collected: [Option<Collected>; 4],
     /// What has been issued and not performed.
     pub(super) queue: VecDeque<Issued>,
-    /// The last product, by its instruction.
-    pub(super) multiplied: Option<u32>,
+    /// The last product.
+    pub(super) multiplied: Option<Origin>,
     /// Barriers in this CTA's shared memory that a `commit` has named.
     pub(super) committed: Vec<u32>,
     /// The multiprocessor, where its columns are shared with other CTAs.
@@ -94,9 +97,14 @@ impl Tmem {
     }
 
     /// The last product, if no `commit` has named this barrier.
-    pub(crate) fn uncommitted(&self, barrier: u32) -> Option<u32> {
+    pub(crate) fn uncommitted(&self, barrier: u32) -> Option<Origin> {
         self.multiplied
             .filter(|_| !self.committed.contains(&barrier))
+    }
+
+    /// Who issued the last product.
+    pub(crate) fn issuer(&self) -> Option<Origin> {
+        self.multiplied
     }
 
     /// Columns nobody has.

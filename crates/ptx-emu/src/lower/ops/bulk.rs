@@ -435,6 +435,23 @@ fn replace<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered
     if given != ty {
         return illegal("the field has another width");
     }
+    if let Operand::Constant(_) = value {
+        let small = !emitter
+            .unit
+            .target
+            .is_none_or(|target| target.from_blackwell());
+        let most = match field {
+            MapField::ElementType if small => 12,
+            MapField::ElementType => 15,
+            MapField::InterleaveLayout => 2,
+            MapField::SwizzleMode | MapField::SwizzleAtomicity => 3,
+            MapField::FillMode => 1,
+            _ => u32::MAX,
+        };
+        if ty == Num::B32 && immediate_u32(value)? > most {
+            return illegal(format!("this field holds 0 to {most}"));
+        }
+    }
     let addr = emitter.addr(address, space)?;
     let value = emitter.source(value, ty)?;
     emitter.emit(Op::TensormapReplace {

@@ -271,12 +271,10 @@ pub(super) fn fragment<'a>(
     asynchronous: bool,
 ) -> Lowered<SlotList> {
     let items = match operand {
-        Operand::Vector(items) => items.as_slice(),
-        single => std::slice::from_ref(single),
+        Operand::Vector(items) if items.len() == registers => items.as_slice(),
+        Operand::Vector(_) => return wrong(format!("{registers} registers"), operand),
+        _ => return wrong("registers in braces".to_owned(), operand),
     };
-    if items.len() != registers {
-        return wrong(format!("{registers} registers"), operand);
-    }
     let mut slots = Vec::new();
     for item in items {
         if let (Some(register), true) = (emitter.register(item)?, asynchronous) {
@@ -305,7 +303,7 @@ fn matrix_move<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Low
     };
     let tile = tile(&mut form.words, trans, store)?;
     form.words.finish()?;
-    if tile == Tile::SquareBytes && count == 4 {
+    if matches!(tile, Tile::Square { .. }) && count == 4 {
         return illegal("m16n16 has .x1 and .x2 only");
     }
     let registers = usize::from(count) * tile.registers();
@@ -328,12 +326,18 @@ fn matrix_move<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Low
     Ok(())
 }
 
+/// Elements that are spread to bytes, by their bits.
+const PACKED: &[(&str, u32)] = &[("b4x16_p64", 4), ("b6x16_p32", 6)];
+
 /// Shape and elements of the matrices that are moved.
 fn tile(words: &mut Words<'_>, trans: bool, store: bool) -> Lowered<Tile> {
     if words.take("m16n16") {
-        words.exactly("b8")?;
+        let bits = match words.take("b8x16") {
+            true => words.need(PACKED, "b4x16_p64 or b6x16_p32")?,
+            false => words.exactly("b8").map(|()| 8)?,
+        };
         return match trans && !store {
-            true => Ok(Tile::SquareBytes),
+            true => Ok(Tile::Square { bits }),
             false => illegal("m16n16 is loaded, with .trans"),
         };
     }
@@ -346,8 +350,7 @@ fn tile(words: &mut Words<'_>, trans: bool, store: bool) -> Lowered<Tile> {
     }
     if words.take("m8n16") {
         words.exactly("b8x16")?;
-        let sources = &[("b4x16_p64", 4), ("b6x16_p32", 6)];
-        let bits = words.need(sources, "b4x16_p64 or b6x16_p32")?;
+        let bits = words.need(PACKED, "b4x16_p64 or b6x16_p32")?;
         return match trans || store {
             true => illegal("m8n16 is loaded, without .trans"),
             false => Ok(Tile::Packed { bits }),

@@ -23,6 +23,7 @@ mod wmma;
 
 use super::emit::Emitter;
 use super::error::{Lowered, Problem};
+use super::version;
 use super::words::Words;
 use crate::front::ast::{Instruction, Operand};
 
@@ -42,6 +43,7 @@ pub(crate) fn lower<'a>(
         let name = emitter.unit.ast.target.first().copied();
         target.check(name.unwrap_or_default(), instruction)?;
     }
+    version::check(emitter.unit.ast.version, instruction)?;
     let form = Form {
         opcode: instruction.opcode,
         words: Words::new(&instruction.modifiers),

@@ -5,12 +5,22 @@ use super::Form;
 use super::atomic::{self, OPERATIONS};
 use super::memory::{self, Access};
 use crate::lower::emit::Emitter;
-use crate::lower::error::{Lowered, Problem, illegal};
+use crate::lower::error::{Lowered, illegal};
 use crate::lower::operands::exactly;
 use crate::lower::words::ORDERS;
 use crate::op::*;
 
 const VECTORS: &[(&str, usize)] = &[("v2", 2), ("v4", 4), ("v8", 8)];
+
+/// Floats of a byte, alone or packed, as the words they are moved in.
+const SMALL: &[(&str, Num)] = &[
+    ("e4m3", Num::B8),
+    ("e5m2", Num::B8),
+    ("e4m3x2", Num::B16),
+    ("e5m2x2", Num::B16),
+    ("e4m3x4", Num::B32),
+    ("e5m2x4", Num::B32),
+];
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     let kinds = &[("ld_reduce", 0), ("st", 1), ("red", 2)];
@@ -27,11 +37,23 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         1 => None,
         _ => Some(form.words.need(OPERATIONS, "an operation")?),
     };
-    form.words.pick(&[("acc::f32", ()), ("acc::f16", ())]);
+    let sum = form
+        .words
+        .pick(&[("acc::f32", Num::F32), ("acc::f16", Num::F16)]);
     let vector = form.words.pick(VECTORS).unwrap_or(1);
-    let ty = form.words.ty()?;
+    let ty = match form.words.pick(SMALL) {
+        Some(_) if kind == 2 => return illegal("multimem.red has no such type"),
+        Some(ty) => {
+            check_small(op, sum, ty, vector)?;
+            ty
+        }
+        None => {
+            let ty = form.words.ty()?;
+            check(op, ty, vector)?;
+            ty
+        }
+    };
     form.words.finish()?;
-    check(op, ty, vector)?;
     let [first, second] = exactly(form.operands)?;
     if let (2, Some(op)) = (kind, op) {
         if !matches!(order, Order::Relaxed(_) | Order::Release(_)) {
@@ -58,6 +80,17 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     }
 }
 
+/// Small floats come by four to sixteen; what sums them is f16.
+fn check_small(op: Option<AtomOp>, sum: Option<Num>, ty: Num, vector: usize) -> Lowered<()> {
+    let operation = matches!(op, None | Some(AtomOp::Add | AtomOp::Min | AtomOp::Max));
+    let summed = sum.is_none() || (sum == Some(Num::F16) && op == Some(AtomOp::Add));
+    let sized = (32..=128).contains(&(vector as u32 * ty.bits()));
+    match operation && summed && sized {
+        true => Ok(()),
+        false => illegal("multimem has no such operation for this type"),
+    }
+}
+
 fn check(op: Option<AtomOp>, ty: Num, vector: usize) -> Lowered<()> {
     use AtomOp::*;
     use Num::*;
@@ -75,9 +108,6 @@ fn check(op: Option<AtomOp>, ty: Num, vector: usize) -> Lowered<()> {
     let sized = vector == 1 || (float && ty != F64 && vector as u32 * ty.bits() <= 128);
     match fits && sized {
         true => Ok(()),
-        false if matches!(ty, E4m3 | E5m2) => Err(Problem::UnknownInstruction(
-            "multimem of fp8, which needs sm_100a,".into(),
-        )),
         false => illegal("multimem has no such operation for this type"),
     }
 }

@@ -146,8 +146,11 @@ fn mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
     let kind = form.words.need(KINDS, "a kind")?;
     let vector = scale_vector(&mut form.words, kind)?;
     let shifted = form.words.take("ashift");
-    let kept = collector(&mut form.words, stationary, shifted)?;
+    let collector = collector(&mut form.words, stationary, shifted)?;
     form.words.finish()?;
+    if shifted && kind.scaled() {
+        return illegal(".ashift does not go with block_scale");
+    }
     if stationary && (group == CtaGroup::Pair || kind.scaled()) {
         return illegal(".ws goes with cta_group::1 and without block_scale");
     }
@@ -219,7 +222,7 @@ fn mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
         accumulate,
         scale_d,
         shifted,
-        kept,
+        collector,
     })));
     Ok(())
 }
@@ -267,24 +270,32 @@ fn fitting(kind: Kind, vector: Vector) -> Lowered<Option<Vector>> {
     }
 }
 
-/// A hint about what the tensor core keeps, which changes no result: whether it has A already.
-fn collector(words: &mut Words<'_>, stationary: bool, shifted: bool) -> Lowered<bool> {
-    const USES: [&str; 4] = ["fill", "use", "lastuse", "discard"];
+/// What the tensor core keeps of an operand, or takes from what it has kept.
+fn collector(words: &mut Words<'_>, stationary: bool, shifted: bool) -> Lowered<Collector> {
+    const USES: [(&str, Usage); 4] = [
+        ("fill", Usage::Fill),
+        ("use", Usage::Use),
+        ("lastuse", Usage::LastUse),
+        ("discard", Usage::Discard),
+    ];
     let buffers: &[&str] = match stationary {
         true => &["b0", "b1", "b2", "b3"],
         false => &["a"],
     };
-    for buffer in buffers {
-        for usage in USES {
-            if words.take(&format!("collector::{buffer}::{usage}")) {
-                if shifted && matches!(usage, "fill" | "use") {
+    for (buffer, name) in (0..).zip(buffers) {
+        for (word, usage) in USES {
+            if words.take(&format!("collector::{name}::{word}")) {
+                if shifted && usage.keeps() {
                     return illegal(".ashift goes with neither ::fill nor ::use");
                 }
-                return Ok(!stationary && matches!(usage, "use" | "lastuse"));
+                return Ok(Collector { buffer, usage });
             }
         }
     }
-    Ok(false)
+    Ok(Collector {
+        buffer: 0,
+        usage: Usage::Discard,
+    })
 }
 
 fn copy<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {

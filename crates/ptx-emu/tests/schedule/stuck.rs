@@ -1,0 +1,51 @@
+//! Whose wait is named first when nobody can go on: the cause, not its victims.
+
+use ptx_emu::{Launch, Memory, Module};
+
+/// A producer (warp 1) and a consumer (warp 2) with a ring of one slot, and warp 0, which waits
+/// until they are done.
+const RING: &str = ".version 8.8\n.target sm_90a\n.address_size 64
+.visible .entry k() {
+.reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+.shared .align 8 .b64 done; .shared .align 8 .b64 full; .shared .align 8 .b64 empty;
+mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+mbarrier.init.shared.b64 [done], 1; mbarrier.init.shared.b64 [full], 1; mbarrier.init.shared.b64 [empty], 1;
+READY: bar.sync 0;
+and.b32 %r3, %r1, 31; setp.ne.u32 %p1, %r3, 0;
+setp.eq.u32 %p2, %r2, 1; @%p2 bra PRODUCER; setp.eq.u32 %p2, %r2, 2; @%p2 bra CONSUMER;
+DONE: mbarrier.try_wait.parity.shared.b64 %p3, [done], 0; @!%p3 bra DONE; ret;
+PRODUCER: @%p1 bra END; mov.u32 %r4, 0;
+FILL: and.b32 %r5, %r4, 1; xor.b32 %r5, %r5, 1;
+EMPTY: mbarrier.try_wait.parity.shared.b64 %p3, [empty], %r5; @!%p3 bra EMPTY;
+mbarrier.arrive.shared.b64 %rd1, [full];
+add.u32 %r4, %r4, 1; setp.lt.u32 %p3, %r4, 4; @%p3 bra FILL; bra END;
+CONSUMER: @%p1 bra END; mov.u32 %r4, 0;
+TAKE: and.b32 %r5, %r4, 1;
+FULL: mbarrier.try_wait.parity.shared.b64 %p3, [full], %r5; @!%p3 bra FULL;
+RELEASE
+add.u32 %r4, %r4, 1; setp.lt.u32 %p3, %r4, 4; @%p3 bra TAKE;
+mbarrier.arrive.shared.b64 %rd1, [done];
+END: ret; }";
+
+fn run(text: &str, seed: u64) -> Result<(), String> {
+    let module = Module::load(text).expect("it lowers");
+    let config = ptx_emu::Config {
+        seed,
+        ..ptx_emu::Config::default()
+    };
+    let launch = Launch::new("k").block([96, 1, 1]).config(config);
+    let ran = launch.run(&module, &mut Memory::new());
+    ran.map(drop).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_barrier_that_nobody_comes_to_is_named_first() {
+    let release = "mbarrier.arrive.shared.b64 %rd1, [empty];";
+    for seed in 0..4 {
+        assert_eq!(run(&RING.replace("RELEASE", release), seed), Ok(()));
+        let fault = run(&RING.replace("RELEASE", ""), seed).expect_err("a deadlock");
+        let first = fault.lines().nth(1).expect("a warp that waits");
+        assert!(first.contains("(empty+0)"), "{fault}");
+        assert!(fault.contains("(done+0)"), "{fault}");
+    }
+}
