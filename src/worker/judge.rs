@@ -1,5 +1,5 @@
 use std::io::Write;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::keep::{Kept, keep};
 use super::problems::{Problem, Problems};
@@ -16,6 +16,10 @@ use crate::validate::{self, Element, Exhibit, Finding, Tolerance, Wrong};
 /// variables of its module or elsewhere, is there for the second to stumble
 /// over.
 const LEAST_CALLS: usize = 2;
+
+/// How long the call may take that looks for the cause of a failure: whoever is wrong on large
+/// shapes may be wrong on all of them.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Hazards of one cell that are recorded; its reason has their number.
 const MOST_HAZARDS: usize = 64;
@@ -55,6 +59,7 @@ pub(super) fn judge(
     };
     let mut state = Judging {
         verdict: Verdict::new(&job.contender, &job.shape.name, Status::Ok),
+        caused: false,
         modelled: None,
         fatal: false,
     };
@@ -106,11 +111,11 @@ fn call_all(
             distribution,
             seed: job.seed,
         });
-        let data = |watch: Watch| Data {
+        let data = |watch: Watch, time_limit: Duration| Data {
             operands: &problem.operands,
             key: &problem.name,
             salt: Salt::of_call(job.seed, place as u64),
-            time_limit: job.time_limit,
+            time_limit,
             emulation: Emulation {
                 // Every call in another order: what one hides, the next may show.
                 schedule: job.emulation.schedule.wrapping_add(place as u64),
@@ -118,9 +123,9 @@ fn call_all(
                 ..job.emulation
             },
         };
-        let call = |loaded: &mut dyn Loaded, watch: Watch, send: &mut dyn FnMut(&Reply)| {
+        let call = |loaded: &mut dyn Loaded, data: Data<'_>, send: &mut dyn FnMut(&Reply)| {
             send(&Reply::Running);
-            let ran = loaded.call(&data(watch));
+            let ran = loaded.call(&data);
             send(&Reply::Ran);
             ran
         };
@@ -129,7 +134,7 @@ fn call_all(
             0 => Watch::Off,
             _ => job.emulation.watch,
         };
-        let ran = call(loaded, watch, send);
+        let ran = call(loaded, data(watch, job.time_limit), send);
         let (said, returned) = match &ran {
             Ok(observation) => (observation.printed.clone(), true),
             Err(failure) => (failure.printed.to_string(), false),
@@ -139,7 +144,7 @@ fn call_all(
             // Searching calls it once more; one that does not return is not
             // asked again.
             send(&Reply::Running);
-            let data = data(Watch::Off);
+            let data = data(Watch::Off, job.time_limit);
             let element = first.map(|first| at(first, &problem));
             let note = Kept::new(place, distribution, data.salt, said);
             keep(wish, loaded, note, |loaded| match returned {
@@ -148,13 +153,16 @@ fn call_all(
             });
             send(&Reply::Ran);
         }
-        let failed = matches!(state.verdict.status, Status::Wrong | Status::Crashed);
-        if failed && watch != job.emulation.watch {
+        let closer = state.closer(job);
+        if closer.is_some_and(|closer| closer != watch) {
             // The same once more, to find out why.
-            state.blame(match call(loaded, job.emulation.watch, send) {
-                Ok(observation) => observation.hazards,
-                Err(failure) => failure.hazards,
-            });
+            let limit = job.time_limit.min(PATIENCE);
+            state.blame(
+                match call(loaded, data(closer.unwrap_or(watch), limit), send) {
+                    Ok(observation) => observation.hazards,
+                    Err(failure) => failure.hazards,
+                },
+            );
         }
         if state.verdict.status != Status::Ok {
             break;
@@ -210,6 +218,8 @@ fn unreadable(job: &ValidateJob, why: &str, send: &mut dyn FnMut(&Reply)) -> boo
 /// A verdict in the making.
 struct Judging {
     verdict: Verdict,
+    /// A wrong result's cause is known.
+    caused: bool,
     modelled: Option<Modelled>,
     fatal: bool,
 }
@@ -223,6 +233,22 @@ impl Judging {
         self.verdict.detail = failure.detail;
         self.fatal = failure.fatal;
         self.blame(failure.hazards);
+    }
+
+    /// How closely a failure is to be watched when it is called once more; not at all where that
+    /// would tell nothing. The CTAs of a sample may all be innocent of a wrong result.
+    fn closer(&self, job: &ValidateJob) -> Option<Watch> {
+        let watch = job.emulation.watch;
+        let unexplained = !self.caused && self.verdict.hazards.is_empty();
+        match self.verdict.status {
+            _ if watch == Watch::Off => None,
+            Status::Wrong if unexplained && job.expected != Status::Wrong => Some(match watch {
+                Watch::Some => Watch::All,
+                whole => whole,
+            }),
+            Status::Wrong | Status::Crashed => Some(watch),
+            _ => None,
+        }
     }
 
     /// Adds what was found to what is known already: as the reason of what is
@@ -303,6 +329,7 @@ impl Judging {
                 let mut reason = format!("{reason} ({distribution} data)");
                 let mut story = detail;
                 if let Some(cause) = cause {
+                    self.caused = true;
                     let cause = format!("cause: {cause}");
                     reason = format!("{reason}; {cause}");
                     story = Some(story.map_or(cause.clone(), |s| format!("{cause}\n{s}")));

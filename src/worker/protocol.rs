@@ -4,7 +4,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Emulation, Modelled, RunFailure};
-use crate::domain::{Block, ContenderId, Device, KernelTime, Shape, Tuning, Verdict};
+use crate::domain::{Block, ContenderId, Device, KernelTime, Shape, Status, Tuning, Verdict};
 use crate::operator::Distribution;
 use crate::plan::OperatorCall;
 use crate::validate::Tolerance;
@@ -66,6 +66,8 @@ pub(crate) struct ValidateJob {
     /// How long one call may take.
     pub time_limit: Duration,
     pub emulation: Emulation,
+    /// What the contender declares that it is.
+    pub expected: Status,
     /// What to keep of the last call that was made, for whoever looks into it.
     pub keep: Option<Keep>,
 }

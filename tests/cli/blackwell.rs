@@ -369,3 +369,32 @@ fn everything_that_a_b200_can_tell_is_asked_for() {
     );
     assert!(!root.join("here").exists(), "it stops before it writes");
 }
+
+/// The guilty CTAs are those of the middle group, which a sample of two leaves out.
+#[test]
+fn a_tile_filled_again_too_early_is_found_wherever_it_is() {
+    let wait = "  ptx::mbarrier_wait(shared.empty[slot], turn / Shared::SLOTS % 2 ^ 1);\n";
+    let commit = "  ptx::mma_commit(shared.empty[slot]);\n";
+    let arrive = "  ptx::mbarrier_arrive(shared.empty[slot]);\n";
+    for (from, to) in [(wait, ""), (commit, arrive)] {
+        let said = mistaken(
+            "pipelined:STAGES=3",
+            "include/dgx/sm100/mainloop.cuh",
+            from,
+            to,
+        );
+        assert_told(&said, &["race at shared", "tcgen05.cuh:"]);
+        assert!(!said.contains("wgmma"), "{said}");
+    }
+}
+
+#[test]
+fn a_collector_that_holds_nothing() {
+    let said = mistaken(
+        "two-cta",
+        "sm_100a/two-cta.cu",
+        "ptx::mma_nvfp4<PAIR, ptx::ReuseA::KEEP>",
+        "ptx::mma_nvfp4<PAIR, ptx::ReuseA::LAST>",
+    );
+    assert_told(&said, &["collector's buffer", "which holds nothing"]);
+}
