@@ -45,7 +45,7 @@ pub(crate) fn fit_answers(
     let machine = machine.ok_or_else(|| could_not_run("the target has no model"))?;
     let (known, foreign) = known(answers)?;
     let chosen: Vec<(&Probe, &Case)> = known.iter().map(|k| (k.0, k.1)).collect();
-    let images = compiled(&chosen, compiler)?;
+    let images = compiled(&chosen, device.chip, compiler)?;
     let progress = Progress::new();
     let bar = progress.stage("trace", known.len());
     let asked: Vec<_> = known.iter().zip(&images).collect();
@@ -62,7 +62,10 @@ pub(crate) fn fit_answers(
     Ok(Fitting {
         fit: fit(machine, &device.peaks, &questions?, &progress),
         foreign,
-        unanswered: cases().filter(|(_, case)| wanted(case)).count() - known.len(),
+        unanswered: cases()
+            .filter(|(_, case)| wanted(case) && case.suits(device.chip))
+            .count()
+            - known.len(),
     })
 }
 

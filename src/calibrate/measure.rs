@@ -18,11 +18,15 @@ const TIMES: u32 = 5;
 /// What probes read: any bits do, but the same in every run.
 const DATA_SEED: u64 = 0x0d67;
 
-/// What the GPU answers to the cases that are meant.
-pub(crate) fn measure(only: &Only, compiler: &Compiler) -> Result<Answers, CommandError> {
+/// What the GPU answers to the cases that are meant, and how many of them ask about what it does
+/// not have.
+pub(crate) fn measure(only: &Only, compiler: &Compiler) -> Result<(Answers, usize), CommandError> {
     let chip = present()?;
-    let chosen: Chosen = only.of(cases(), |(_, case)| &case.name)?;
-    let images = compiled(&chosen, compiler)?;
+    let meant: Chosen = only.of(cases(), |(_, case)| &case.name)?;
+    let all = meant.len();
+    let suit = meant.into_iter().filter(|(_, case)| case.suits(chip));
+    let chosen: Chosen = suit.collect();
+    let images = compiled(&chosen, chip, compiler)?;
     let tools = tools(chip, compiler)?;
     let (data, scratch) = memory(&chosen);
     let mut bench =
@@ -39,25 +43,31 @@ pub(crate) fn measure(only: &Only, compiler: &Compiler) -> Result<Answers, Comma
         times: TIMES,
         cases: Some(chosen.len()),
     };
+    let unasked = all - chosen.len();
     let mut answers = Vec::with_capacity(chosen.len());
     for ((_, case), image) in chosen.iter().zip(&images) {
         let readings = bench.run(&trial(case, image), TIMES);
         let readings = readings.map_err(|e| failed(case, &e.message))?;
         answers.push(answer(case, image, &readings)?);
     }
-    Ok(Answers { asked, answers })
+    Ok((Answers { asked, answers }, unasked))
 }
 
 /// The chip of the GPU here; there must be one that runs the probes.
 fn present() -> Result<Chip, CommandError> {
     match cuda::presence() {
-        Presence::Gpu { chip, .. } if (chip.major, chip.minor) == (9, 0) => Ok(chip),
+        Presence::Gpu { chip, .. } if is_asked(chip) => Ok(chip),
         Presence::Gpu { chip, .. } => Err(could_not_run(&format!(
-            "the probes are for sm_90a, and the GPU here is {chip}"
+            "the probes are for sm_90a and sm_100a, and the GPU here is {chip}"
         ))),
         Presence::NoDriver => Err(no_gpu("no NVIDIA driver is installed")),
         Presence::NoGpu(why) => Err(no_gpu(&why)),
     }
+}
+
+/// Whether probes are put to a chip.
+fn is_asked(chip: Chip) -> bool {
+    matches!((chip.major, chip.minor), (9 | 10, 0))
 }
 
 type Chosen = Vec<(&'static Probe, &'static Case)>;
@@ -65,6 +75,7 @@ type Chosen = Vec<(&'static Probe, &'static Case)>;
 /// An image for each case; those of one unit share it.
 pub(super) fn compiled(
     chosen: &[(&Probe, &Case)],
+    chip: Chip,
     compiler: &Compiler,
 ) -> Result<Vec<Image>, CommandError> {
     let mut units: Vec<Unit> = Vec::new();
@@ -74,7 +85,7 @@ pub(super) fn compiled(
         let place = *places
             .entry((probe.name, &case.defines))
             .or_insert_with(|| {
-                units.push(unit(probe, case));
+                units.push(unit(probe, case, chip));
                 units.len() - 1
             });
         of_case.push(place);

@@ -7,17 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Fill, Headers, Library, MapType, OperandRef, Swizzle};
 use crate::compile::Unit;
+use crate::domain::Chip;
 use crate::expr::{Expr, Scope, Steps};
 use crate::plan::MapGeometry;
 
 const OPEN: &str = "/*probe";
 const CLOSE: &str = "*/";
 
-/// What probes are compiled for: they ask what only Hopper can answer.
-const ARCH: &str = "sm_90a";
-
 /// By name, in the order in which they are put to a card.
-const SOURCES: [(&str, &str); 15] = [
+const SOURCES: [(&str, &str); 16] = [
     ("pipes", include_str!("probes/pipes.cu")),
     ("operands", include_str!("probes/operands.cu")),
     ("shared", include_str!("probes/shared.cu")),
@@ -29,6 +27,7 @@ const SOURCES: [(&str, &str); 15] = [
     ("sync", include_str!("probes/sync.cu")),
     ("cluster", include_str!("probes/cluster.cu")),
     ("wgmma", include_str!("probes/wgmma.cu")),
+    ("tensor", include_str!("probes/tensor.cu")),
     ("mma", include_str!("probes/mma.cu")),
     ("start", include_str!("probes/start.cu")),
     ("code", include_str!("probes/code.cu")),
@@ -53,7 +52,9 @@ const HEADERS: &[(&str, &str)] = carried!(
     "dgx/ptx/mbarrier.cuh",
     "dgx/ptx/memory.cuh",
     "dgx/ptx/mma.cuh",
+    "dgx/ptx/tcgen05.cuh",
     "dgx/ptx/tma.cuh",
+    "dgx/ptx/tmem.cuh",
     "dgx/ptx/wgmma.cuh",
     "dgx/ptx/wgmma_lists.cuh"
 );
@@ -107,6 +108,8 @@ pub(crate) struct Map {
 pub(crate) struct Case {
     /// With the probe's, e.g. `pipes/lop3/latency`.
     pub(crate) name: String,
+    /// The one target that has its instructions; any where none is named.
+    pub(crate) arch: Option<String>,
     pub(crate) defines: Vec<(String, String)>,
     pub(crate) grid: u32,
     pub(crate) block: u32,
@@ -145,12 +148,19 @@ pub(crate) fn cases() -> impl Iterator<Item = (&'static Probe, &'static Case)> {
     probes.flat_map(|probe| probe.cases.iter().map(move |case| (probe, case)))
 }
 
-/// What to compile for a case; equal for cases that only launch differently.
-pub(crate) fn unit(probe: &Probe, case: &Case) -> Unit {
+impl Case {
+    /// Whether a chip has its instructions.
+    pub(crate) fn suits(&self, chip: Chip) -> bool {
+        self.arch.as_ref().is_none_or(|arch| *arch == chip.target())
+    }
+}
+
+/// What to compile for a case on a chip; equal for cases that only launch differently.
+pub(crate) fn unit(probe: &Probe, case: &Case, chip: Chip) -> Unit {
     Unit {
         name: format!("src/calibrate/probes/{}.cu", probe.name),
         source: Arc::clone(&probe.source),
-        arch: ARCH.to_owned(),
+        arch: chip.target(),
         defines: case.defines.clone(),
         headers: Arc::clone(&probe.headers),
     }
@@ -164,7 +174,12 @@ impl Probe {
         let wire: Wire = toml::from_str(matter).map_err(|e| mistake(e.to_string()))?;
         let mut cases = Vec::new();
         for case in wire.case {
-            cases.extend(case.all(name, code).map_err(mistake)?);
+            let arch = case.arch.as_ref().or(wire.arch.as_ref()).cloned();
+            let all = case.all(name, code).map_err(mistake)?;
+            cases.extend(all.into_iter().map(|case| Case {
+                arch: arch.clone(),
+                ..case
+            }));
         }
         Ok(Self {
             name,
@@ -181,6 +196,8 @@ impl Probe {
 #[serde(deny_unknown_fields)]
 struct Wire {
     question: String,
+    /// The one target that has what all its cases ask about.
+    arch: Option<String>,
     case: Vec<WireCase>,
 }
 
@@ -188,6 +205,8 @@ struct Wire {
 #[serde(deny_unknown_fields)]
 struct WireCase {
     name: String,
+    /// The one target that has what it asks about.
+    arch: Option<String>,
     /// One case for every combination.
     #[serde(default)]
     each: BTreeMap<String, Vec<Value>>,
@@ -368,6 +387,7 @@ impl WireCase {
         }
         Ok(Case {
             name: format!("{probe}/{}", labels.filled(&self.name)),
+            arch: None,
             defines,
             grid: names.within(&self.grid)?,
             block,

@@ -16,6 +16,7 @@ use crate::backend::cuda::WARP_STAMPS;
 use crate::backend::emu::probing;
 use crate::compile::{Image, Nvrtc};
 use crate::config::target::usual;
+use crate::domain::Chip;
 use crate::sweep::Progress;
 
 #[test]
@@ -30,9 +31,49 @@ fn every_case_has_a_name_of_its_own_and_fits_a_card() {
     assert!(names.len() < 700, "{} cases", names.len());
 }
 
+/// What a case is tried on: Hopper, where that has its instructions.
+fn chip(case: &Case) -> Chip {
+    let arch = case.arch.as_deref().unwrap_or("sm_90a");
+    Chip::parse(arch).expect("a chip")
+}
+
+/// On a B200 nothing but wgmma is missing, and each probe compiles for it.
+#[test]
+fn most_can_be_put_to_a_b200() {
+    let blackwell = Chip::parse("sm_100a").expect("a chip");
+    let suits = |(_, case): &(&Probe, &Case)| case.suits(blackwell);
+    for (_, case) in cases().filter(|asked| !suits(asked)) {
+        assert_eq!(case.arch.as_deref(), Some("sm_90a"), "{}", case.name);
+    }
+    let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
+    let first = |probe: &'static Probe| {
+        let case = probe.cases.iter().find(|case| case.suits(blackwell))?;
+        Some((probe, case))
+    };
+    let asked: Vec<_> = probes().iter().filter_map(first).collect();
+    assert_eq!(asked.len(), probes().len() - 1, "all but wgmma");
+    let failed = each(&asked, |(probe, case)| {
+        let unit = unit(probe, case, blackwell);
+        let headers = unit
+            .headers
+            .texts()
+            .map(|(name, text)| (name.to_owned(), text));
+        let headers: Vec<(String, String)> = headers.collect();
+        let compiled = compiler.compile(&unit.name, &unit.source, &unit.flags(), &headers);
+        let why = match compiled {
+            Ok(compiled) if compiled.cubin.is_some() => return None,
+            Ok(compiled) => compiled.log,
+            Err(error) => error.to_string(),
+        };
+        Some(format!("{}: {why}", case.name))
+    });
+    let failed: Vec<String> = failed.into_iter().flatten().collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
 fn compiled(probe: &Probe, case: &Case) -> Result<Image, String> {
     let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
-    let unit = unit(probe, case);
+    let unit = unit(probe, case, chip(case));
     let headers: Vec<(String, String)> = unit
         .headers
         .texts()

@@ -1,7 +1,7 @@
 //! Calls kernels that read clocks as a card would call them.
 
 use ptx_emu::trace::{Trace, Watch};
-use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params};
+use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params, Profile};
 
 use super::tensor_map;
 use crate::backend::cuda::{REPORT_BYTES, SEED, Trial};
@@ -49,7 +49,8 @@ pub(crate) fn call(trial: &Trial<'_>, [data, scratch]: [u64; 2]) -> Result<Calle
         ctas: vec![0],
         only: true,
     };
-    let ran = launch(trial, places).run_traced(&module, &mut memory, &watch);
+    let profile = Profile::of_target(module.target()).unwrap_or_default();
+    let ran = launch(trial, places, profile).run_traced(&module, &mut memory, &watch);
     let (report, trace) = ran.map_err(|e| e.to_string())?;
     let stamps = memory.read_vec(out, REPORT_BYTES as u64);
     Ok(Called {
@@ -59,7 +60,7 @@ pub(crate) fn call(trial: &Trial<'_>, [data, scratch]: [u64; 2]) -> Result<Calle
     })
 }
 
-fn launch(trial: &Trial<'_>, [out, data, scratch]: [DevicePtr; 3]) -> Launch {
+fn launch(trial: &Trial<'_>, [out, data, scratch]: [DevicePtr; 3], profile: Profile) -> Launch {
     let params = Params::new().pointer(out).pointer(data).pointer(scratch);
     let mut launch = Launch::new("probe")
         .grid([trial.grid, 1, 1])
@@ -70,6 +71,7 @@ fn launch(trial: &Trial<'_>, [out, data, scratch]: [DevicePtr; 3]) -> Launch {
         // Many are called side by side.
         .config(Config {
             threads: 1,
+            profile,
             ..Config::default()
         });
     let kernel = trial.image.kernels.first();

@@ -4,6 +4,7 @@ question = "How fast does the SM clock run: idle, under tensor load, and where p
 # About 20 us, 200 us and 2 ms of wgmmas on all SMs; `spin` waits as long.
 [[case]]
 name = "wgmma/{STEPS}"
+arch = "sm_90a"
 each = { STEPS = [32, 320, 3200] }
 define = { FORM = "multiply" }
 grid = 132
@@ -13,6 +14,7 @@ data = 65536
 long = true
 [[case]]
 name = "zeros/{STEPS}"
+arch = "sm_90a"
 each = { STEPS = [320] }
 define = { FORM = "multiply", MASK = 0 }
 grid = 132
@@ -33,6 +35,7 @@ long = true
 # On some of the SMs; and of numbers with six significant bits, as dequantised ones have.
 [[case]]
 name = "some/{CTAS}"
+arch = "sm_90a"
 each = { CTAS = [1, 33, 66, 99] }
 define = { FORM = "multiply", STEPS = 320 }
 grid = "CTAS"
@@ -42,6 +45,7 @@ data = 65536
 long = true
 [[case]]
 name = "six-bits/{CTAS}"
+arch = "sm_90a"
 each = { CTAS = [1, 33, 66, 99, 132] }
 define = { FORM = "multiply", STEPS = 320, MASK = "0x83e083e0u", SET = "0x38003800u" }
 grid = "CTAS"
@@ -53,6 +57,7 @@ long = true
 # On one SM: products of 1024, 2048, 4096 cycles, and pauses, in units of 256, between them.
 [[case]]
 name = "rest/{MULTIPLIED}/{PAUSED}"
+arch = "sm_90a"
 each = { MULTIPLIED = [4, 8, 16], PAUSED = [2, 4, 6, 8, 10, 12, 16, 32] }
 define = { FORM = "bursts", STEPS = 40, MASK = "0x83e083e0u", SET = "0x38003800u" }
 block = 256
@@ -62,6 +67,7 @@ long = true
 # On all, which begin together.
 [[case]]
 name = "rest-all/{MULTIPLIED}/{PAUSED}"
+arch = "sm_90a"
 each = { MULTIPLIED = [4, 8], PAUSED = [4, 8, 10, 16] }
 define = { FORM = "bursts", STEPS = 40, MASK = "0x83e083e0u", SET = "0x38003800u" }
 grid = 132
@@ -129,7 +135,9 @@ PROBE __launch_bounds__(256) probe(ARGUMENTS) {
   const u64 start_nanos = nanos(), start = cycles();
 #pragma unroll 1
   for (int i = 0; i < STEPS; ++i) FORM(d, a, b);
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
   wgmma_wait<0>();
+#endif
   const u64 end_nanos = nanos(), end = cycles();
   u32 sum = 0;
   for (int i = 0; i < 128; ++i) sum ^= __float_as_uint(d[i]);

@@ -64,7 +64,12 @@ block = 512
 # Every warp by itself.
 [[case]]
 name = "{DEED}"
-each = { DEED = ["fence_proxy", "fence_cta", "syncwarp", "wgmma_fence", "wgmma_empty", "atomic_shared"] }
+each = { DEED = ["fence_proxy", "fence_cta", "syncwarp", "atomic_shared"] }
+block = 128
+[[case]]
+name = "{DEED}"
+arch = "sm_90a"
+each = { DEED = ["wgmma_fence", "wgmma_empty"] }
 block = 128
 [[case]]
 name = "registers"

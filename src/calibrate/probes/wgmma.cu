@@ -1,5 +1,6 @@
 /*probe
 question = "How long does a wgmma take, by width, source of A, warpgroups and groups under way; and what of its SM partition is left for others?"
+arch     = "sm_90a"
 
 # Four wgmmas a group (K64), one group under way while the next is issued.
 [[case]]

@@ -66,13 +66,16 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     if let Some(path) = &args.measure {
         export::probe(path)?;
         let compiler = runs::compiler(args.compile.limits(), NO_COMPILER)?;
-        let answers = calibrate::measure(only, &compiler)?;
+        let (answers, unasked) = calibrate::measure(only, &compiler)?;
         let text = answers.to_text().map_err(|error| {
             let message = format!("cannot write the answers down: {error}");
             CommandError::new(Exit::CouldNotRun, message, "ask again")
         })?;
         export::write(path, &text)?;
         say!("{} cases in {}", answers.answers.len(), path.display());
+        if unasked > 0 {
+            say!("{unasked} more ask about instructions that this GPU does not have");
+        }
         return Ok(Exit::Done);
     }
     if args.list {
