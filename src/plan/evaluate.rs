@@ -33,18 +33,19 @@ pub(super) struct Values {
     lets: BTreeMap<String, Vec<i64>>,
 }
 
-/// Who runs where `contender` is asked to: itself, the first of its picks that
-/// applies, or nobody.
+/// Who runs where `contender` is asked to: itself, or the first of its picks that
+/// applies and runs on the device; else why nobody does.
 pub(super) fn picked<'a>(
     contender: &'a Contender,
     shape: &Shape,
     machine: &Machine,
     steps: &Steps,
-) -> Result<Option<&'a Contender>, InputError> {
+) -> Result<Result<&'a Contender, String>, InputError> {
     let variant = &contender.variant;
     if variant.picks.is_empty() {
-        return Ok(Some(contender));
+        return Ok(Ok(contender));
     }
+    let mut refused = None;
     let none = Values::default();
     let evaluator = Evaluator::new(variant, shape, machine, &none, steps);
     for pick in &variant.picks {
@@ -52,11 +53,19 @@ pub(super) fn picked<'a>(
             Some(when) => evaluator.call_value(when)? != 0,
             None => true,
         };
-        if applies {
-            return Ok(Some(&pick.contender));
+        if !applies {
+            continue;
+        }
+        match machine.device.chip.refuses(&pick.contender.variant.arch) {
+            None => return Ok(Ok(&pick.contender)),
+            Some(why) => {
+                refused.get_or_insert_with(|| format!("it picks {}: {why}", pick.contender.id));
+            }
         }
     }
-    Ok(None)
+    Ok(Err(
+        refused.unwrap_or_else(|| "none of its picks applies".to_owned())
+    ))
 }
 
 /// What the names of `contender` mean on `shape`.

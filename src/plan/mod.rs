@@ -181,9 +181,9 @@ impl Plan {
         if let Some(why) = &entrant.variant.broken {
             return Err(why.clone());
         }
-        let Some(contender) = evaluate::picked(entrant, shape, machine, steps)? else {
-            let reason = "none of its picks applies".to_owned();
-            return Ok(Work::Unsupported { reason });
+        let contender = match evaluate::picked(entrant, shape, machine, steps)? {
+            Ok(contender) => contender,
+            Err(reason) => return Ok(Work::Unsupported { reason }),
         };
         if let Some(reason) = machine.device.chip.refuses(&contender.variant.arch) {
             return Ok(Work::Unsupported { reason });
@@ -191,6 +191,10 @@ impl Plan {
         let values = evaluate::values(contender, shape, machine, steps)?;
         let call = match evaluate::call(&contender.variant, shape, machine, &values, steps)? {
             Ok(call) => call,
+            Err(reason) if entrant.id != contender.id => {
+                let reason = format!("it picks {}: {reason}", contender.id);
+                return Ok(Work::Unsupported { reason });
+            }
             Err(reason) => return Ok(Work::Unsupported { reason }),
         };
         let scratch: u64 = call
