@@ -398,3 +398,20 @@ fn a_collector_that_holds_nothing() {
     );
     assert_told(&said, &["collector's buffer", "which holds nothing"]);
 }
+
+#[test]
+fn a_swizzle_that_is_not_the_maps() {
+    let said = mistaken(
+        "interleaved",
+        "include/dgx/ptx/tcgen05.cuh",
+        "SWIZZLE_128B = u64(2) << 61",
+        "SWIZZLE_128B = u64(4) << 61",
+    );
+    assert_told(
+        &said,
+        &[
+            "with a swizzle of 64 bytes (its descriptor",
+            "with a swizzle of 128 bytes (its tensor map)",
+        ],
+    );
+}

@@ -32,6 +32,15 @@ impl Swizzle {
         }
     }
 
+    /// In words, with an article.
+    pub(crate) fn described(self) -> String {
+        match (self, self.atom()) {
+            (Self::None, _) => "no swizzle".to_owned(),
+            (_, 16) => format!("a swizzle of {} bytes", self.span()),
+            (_, atom) => format!("a swizzle of {} bytes in atoms of {atom}", self.span()),
+        }
+    }
+
     /// Bytes that stay together.
     pub(crate) const fn atom(self) -> u32 {
         match self {

@@ -23,7 +23,7 @@ use crate::op::{CtaGroup, Op, R32};
 
 pub(crate) use moves::{Loaded, Stored};
 pub(crate) use multiprocessors::Multiprocessors;
-pub(crate) use tmem::Tmem;
+pub(crate) use tmem::{Laid, Tmem};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 

@@ -117,6 +117,7 @@ impl Cluster<'_> {
                 self.pass_operand(from, cta, matrix, form.rows());
             }
             self.pass_operand(from, cta, &multiply.b, form.n / form.ctas);
+            self.check_layout(from, cta, multiply);
             self.check_inputs(from, cta, multiply, writes);
             self.pass_product(from, cta, multiply, writes);
         }
@@ -214,6 +215,30 @@ impl Cluster<'_> {
                 lanes: reach.lanes,
             },
         });
+    }
+
+    /// Remarks on a tile that a copy has laid out with another swizzle than the product reads it.
+    fn check_layout(&mut self, from: Origin, cta: usize, multiply: &Multiply) {
+        let a = match &multiply.a {
+            OperandA::Shared(matrix) => Some(("A", *matrix)),
+            OperandA::Tmem { .. } => None,
+        };
+        for (name, matrix) in a.into_iter().chain([("B", multiply.b)]) {
+            let laid = &self.ctas[cta].tmem.laid;
+            let Some((_, laid)) = laid.range(..=matrix.start).next_back() else {
+                continue;
+            };
+            if laid.end > matrix.start && laid.swizzle != matrix.swizzle {
+                let line = Place::of(self.env.program, laid.pc, [0; 3], 0, 0).line();
+                let what = format!(
+                    "tcgen05.mma reads {name} with {} (its descriptor, bits 61 to 63), and the copy \
+                     issued at {line} has laid it out with {} (its tensor map)",
+                    matrix.swizzle.described(),
+                    laid.swizzle.described()
+                );
+                self.remark(from, what);
+            }
+        }
     }
 
     /// What the collector keeps with a product; whether this one takes an operand from it that is
