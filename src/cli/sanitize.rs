@@ -8,11 +8,11 @@ use crate::compile::Limits;
 use crate::config::{Round, Selection};
 use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{Device, Exit, Shape, typed};
-use crate::export::hazards;
+use crate::export::{self, hazards};
 use crate::plan;
 use crate::present::hazards_text;
 use crate::report::hazards_page;
-use crate::sanitize::{self, Course, Examined, Inquiry, Task};
+use crate::sanitize::{self, Course, Examined, Inquest, Inquiry, Task};
 use crate::sweep::Progress;
 
 /// Seconds that a call may take.
@@ -28,7 +28,7 @@ Examples:
   dgx sanitize smoke --round-shapes --export-junit hazards.xml
 
 Exits 3 where a contender is racy, wrong or does not end and its variant does
-not declare it. docs/races.md says what is found and what is not.")]
+not declare it. Ctrl-C stops it with what it has found so far (exit 4). docs/races.md says what is found and what is not.")]
 pub(super) struct Args {
     /// Contender (a variant, or one of its parameter choices), or a round
     #[arg(value_name = "CONTENDER|ROUND")]
@@ -123,30 +123,40 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     let progress = Progress::new();
     let bar = progress.stage("sanitize", tasks.len());
-    let examined = sanitize::examine_all(&tasks, &inquiry, &compiler, &bar)?;
-    bar.done("");
     let again = |cell: &Examined| again(cell, config.is_some(), &args, globals);
+    // What is no file takes all of it at once.
+    let file = |path: &&PathBuf| path.is_file() || !path.exists();
+    let kept = args.export_json.as_ref().filter(file);
+    let keep = |inquest: &Inquest| {
+        if let Some(path) = kept {
+            // It is written once more in the end, and then it must succeed.
+            let _ = export::write(path, &hazards::json(inquest, &inquiry, &again));
+        }
+    };
+    let inquest = sanitize::examine_all(&tasks, &inquiry, &compiler, &bar, &keep)?;
+    bar.done("");
     let written = runs::write_all([
         (&args.export_json, &|| {
-            hazards::json(&examined, &inquiry, &again)
+            hazards::json(&inquest, &inquiry, &again)
         }),
-        (&args.export_junit, &|| hazards::junit(&examined)),
+        (&args.export_junit, &|| hazards::junit(&inquest)),
         (&args.export_html, &|| {
             let asked = asked(&args, globals);
-            hazards_page(&asked, &examined, inquiry.schedules.len(), &again)
+            hazards_page(&asked, &inquest, inquiry.schedules.len(), &again)
         }),
     ]);
     say!(
         "{}",
         hazards_text(
-            &examined,
+            &inquest,
             inquiry.schedules.len(),
             &again,
             &runs::style(globals)
         )
     );
     written?;
-    Ok(match sanitize::surprises(&examined).is_empty() {
+    Ok(match inquest.surprises().is_empty() {
+        _ if !inquest.left.is_empty() => Exit::CouldNotRun,
         true => Exit::Done,
         false => Exit::Unexpected,
     })

@@ -35,6 +35,8 @@ enum Described {
     Export,
     /// What gate --export-json writes
     Gate,
+    /// What sanitize --export-json writes
+    Sanitize,
 }
 
 pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
@@ -54,6 +56,7 @@ fn schema(of: Described) -> Schema {
         Described::Variant => catalog::schema(settings.into_generator()),
         Described::Export => export::schema(settings.for_serialize().into_generator()),
         Described::Gate => export::gate::schema(settings.for_serialize().into_generator()),
+        Described::Sanitize => export::hazards::schema(settings.for_serialize().into_generator()),
     }
 }
 
@@ -281,6 +284,22 @@ mod tests {
         }
         let wrong: Value = serde_json::json!({ "version": 2 });
         assert!(!is_valid(Described::Export, &wrong));
+    }
+
+    #[test]
+    fn exports_of_inquests_fit() {
+        let (inquest, inquiry) = crate::sanitize::tests::half_done();
+        let text = export::hazards::json(&inquest, &inquiry, &|_| "dgx sanitize".to_owned());
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            value["cells"][0]["hazards"].as_array().map(Vec::len),
+            Some(1)
+        );
+        assert_eq!(value["left"].as_array().map(Vec::len), Some(1));
+        accepts(Described::Sanitize, &value, "an inquest's export");
+        let mut other = value;
+        other["cells"][0]["hazards"][0]["here"] = Value::Null;
+        assert!(!is_valid(Described::Sanitize, &other));
     }
 
     #[test]

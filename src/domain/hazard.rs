@@ -1,6 +1,9 @@
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::ContenderId;
 
 /// How closely a call of the emulator is watched for hazards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -31,7 +34,7 @@ impl fmt::Display for Watch {
 
 /// What a run that happens to be right does not show: two accesses that
 /// nothing orders, something used before anybody wrote it, ….
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Hazard {
     /// Its kind, by a short name: `race`, `proxy-fence`, ….
@@ -53,7 +56,7 @@ pub(crate) struct Hazard {
 }
 
 /// One side of a [`Hazard`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Access {
     /// Who did what: `a thread writes`, `a bulk copy reads`, ….
@@ -62,7 +65,9 @@ pub(crate) struct Access {
     pub lines: Vec<String>,
     pub ptx_line: u32,
     pub kernel: String,
-    pub cta: [u32; 3],
+    /// None where the code shows it by itself, whoever runs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cta: Option<[u32; 3]>,
     pub warp: u32,
     /// Lanes of the warp, a bit each.
     pub lanes: u32,
@@ -78,6 +83,43 @@ impl Hazard {
             there => (&self.kind, here, there),
         }
     }
+}
+
+/// Adds one that was met to those there were, each told once.
+pub(crate) fn add_hazard(all: &mut Vec<Hazard>, met: Hazard) {
+    match all.iter_mut().find(|known| known.key() == met.key()) {
+        Some(known) => known.times += met.times,
+        None => all.push(met),
+    }
+}
+
+/// A hazard of a contender, on all shapes it was met on.
+#[derive(Debug)]
+pub(crate) struct Found<'h> {
+    pub contender: &'h ContenderId,
+    pub hazard: &'h Hazard,
+    pub shapes: Vec<&'h str>,
+}
+
+/// What was met on which shapes, each hazard of a contender once, in the order
+/// they came.
+pub(crate) fn each_once<'h>(
+    met: impl Iterator<Item = (&'h ContenderId, &'h str, &'h Hazard)>,
+) -> Vec<Found<'h>> {
+    let mut all: Vec<Found<'h>> = Vec::new();
+    for (contender, shape, hazard) in met {
+        let same =
+            |f: &&mut Found<'_>| *f.contender == *contender && f.hazard.key() == hazard.key();
+        match all.iter_mut().find(same) {
+            Some(known) => known.shapes.push(shape),
+            None => all.push(Found {
+                contender,
+                hazard,
+                shapes: vec![shape],
+            }),
+        }
+    }
+    all
 }
 
 impl fmt::Display for Access {
@@ -135,12 +177,14 @@ impl Access {
         format!("{self} ({})", self.who())
     }
 
-    /// Kernel, CTA, warp and lanes.
+    /// Kernel, and CTA, warp and lanes if any have been there.
     pub(crate) fn who(&self) -> String {
         let Self {
             kernel, warp, cta, ..
         } = self;
-        let [x, y, z] = cta;
+        let Some([x, y, z]) = cta else {
+            return format!("kernel {kernel}");
+        };
         let lanes = match self.lanes {
             0 | u32::MAX => String::new(),
             lanes => format!(", {}", listed(lanes)),
@@ -183,7 +227,7 @@ mod tests {
             lines: vec![format!("x.cuh:{line}"), "mine.cu:40".to_owned()],
             ptx_line: 7,
             kernel: "k".to_owned(),
-            cta: [1, 0, 0],
+            cta: Some([1, 0, 0]),
             warp: 2,
             lanes,
         };

@@ -29,7 +29,7 @@ pub(crate) use counter::{Counter, PANELS};
 pub(crate) use device::{Calibration, Card, Device, Limits, Peaks};
 pub(crate) use exit::Exit;
 pub(crate) use hash::content_hash;
-pub(crate) use hazard::{Access, Hazard, Watch};
+pub(crate) use hazard::{Access, Found, Hazard, Watch, add_hazard, each_once};
 pub(crate) use pattern::Pattern;
 pub(crate) use shape::{Group, Shape};
 pub(crate) use status::Status;

@@ -1,16 +1,20 @@
 use super::{Align, Column, Grid, Style};
-use crate::domain::{Access, Status, counted};
-use crate::sanitize::{Examined, Found, found, surprises};
+use crate::domain::{Access, Found, Status, counted};
+use crate::sanitize::{Examined, Inquest};
 
 /// Who is right by luck, and why: a row for each cell, then every hazard once.
 pub(crate) fn hazards_text(
-    examined: &[Examined],
+    inquest: &Inquest,
     schedules: usize,
     again: &dyn Fn(&Examined) -> String,
     style: &Style,
 ) -> String {
-    let mut parts = vec![table(examined, style).render(style)];
-    let all = found(examined);
+    let examined = &inquest.examined;
+    let mut parts = match examined.is_empty() {
+        true => Vec::new(),
+        false => vec![table(examined, style).render(style)],
+    };
+    let all = inquest.found();
     parts.extend(all.iter().map(|found| told(found, style)));
     for cell in examined.iter().filter(|cell| cell.odd.is_some()) {
         parts.push(odd(cell, again, style));
@@ -21,7 +25,7 @@ pub(crate) fn hazards_text(
             cell.contender, cell.course.shape.name, cell.unwatched
         ));
     }
-    parts.push(hazards_summary(examined, all.len(), schedules));
+    parts.push(hazards_summary(inquest, all.len(), schedules));
     parts.join("\n\n")
 }
 
@@ -103,15 +107,27 @@ fn odd(cell: &Examined, again: &dyn Fn(&Examined) -> String, style: &Style) -> S
 }
 
 /// How many were found, and who does not do what it declares.
-pub(crate) fn hazards_summary(examined: &[Examined], hazards: usize, schedules: usize) -> String {
+pub(crate) fn hazards_summary(inquest: &Inquest, hazards: usize, schedules: usize) -> String {
+    let Inquest { examined, left } = inquest;
     let mut text = format!(
         "{} in {}, each in {}.",
         counted(hazards, "hazard"),
         counted(examined.len(), "cell"),
         counted(schedules, "schedule")
     );
-    let surprises = surprises(examined);
-    if surprises.is_empty() && examined.iter().any(|c| c.expect != Status::Ok) {
+    if !left.is_empty() {
+        let names = left
+            .iter()
+            .map(|(contender, course)| format!("{contender} on {}", course.shape.name));
+        let names: Vec<String> = names.collect();
+        let cells = counted(left.len(), "cell");
+        text.push_str(&format!(
+            "\nInterrupted: {cells} not examined: {}",
+            names.join(", ")
+        ));
+    }
+    let surprises = inquest.surprises();
+    if surprises.is_empty() && left.is_empty() && examined.iter().any(|c| c.expect != Status::Ok) {
         text.push_str(" Every contender does what it declares.");
     }
     for (contender, what) in surprises {

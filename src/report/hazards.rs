@@ -1,33 +1,37 @@
-use std::collections::BTreeMap;
-
 use maud::{Markup, html};
 
 use super::Subject;
 use super::page::document;
-use crate::domain::{Access, Hazard, Status};
+use crate::domain::{Access, Found, Status, each_once};
 use crate::present::hazards_summary;
-use crate::sanitize::{Examined, found};
+use crate::sanitize::{Examined, Inquest};
 
 /// What the emulator found that results do not show, each once.
 pub(super) fn section(subject: &Subject) -> Markup {
-    let found = in_run(subject);
+    let cells = subject.ranking.cells.iter();
+    let found = each_once(cells.flat_map(|cell| {
+        let verdict = subject.run.verdict(&cell.contender, &cell.shape);
+        let hazards = verdict.into_iter().flat_map(|verdict| &verdict.hazards);
+        hazards.map(|hazard| (&cell.contender, cell.shape.as_str(), hazard))
+    }));
     if found.is_empty() {
         return html! {};
     }
     html! {
         p { "Found by the emulator, whatever the results were: what makes one right by luck, or wrong." }
-        @for ((contender, _), (hazard, shapes)) in &found { (told(contender, hazard, shapes)) }
+        @for one in &found { (told(one)) }
     }
 }
 
 /// A page of its own about what `dgx sanitize` was asked and found.
 pub(crate) fn hazards_page(
     asked: &str,
-    examined: &[Examined],
+    inquest: &Inquest,
     schedules: usize,
     again: &dyn Fn(&Examined) -> String,
 ) -> String {
-    let found = found(examined);
+    let examined = &inquest.examined;
+    let found = inquest.found();
     let odd: Vec<_> = (examined.iter())
         .filter_map(|cell| Some((cell, cell.odd.as_ref()?)))
         .collect();
@@ -36,11 +40,11 @@ pub(crate) fn hazards_page(
             h1 { "Right by luck?" }
             p.faint { code { (asked) } }
         }
-        @for line in hazards_summary(examined, found.len(), schedules).lines() { p.lead { (line) } }
+        @for line in hazards_summary(inquest, found.len(), schedules).lines() { p.lead { (line) } }
         section { h2 id="cells" { "Cells" } (cells(examined)) }
         @if !found.is_empty() {
             section { h2 id="hazards" { "Races and hazards" }
-                @for one in &found { (told(one.contender.as_str(), one.hazard, &one.shapes)) }
+                @for one in &found { (told(one)) }
             }
         }
         @if !odd.is_empty() {
@@ -78,7 +82,12 @@ fn cells(examined: &[Examined]) -> Markup {
 }
 
 /// One hazard: both accesses, what is missing, and what is usually done.
-fn told(contender: &str, hazard: &Hazard, shapes: &[&str]) -> Markup {
+fn told(found: &Found<'_>) -> Markup {
+    let Found {
+        contender,
+        hazard,
+        shapes,
+    } = found;
     html! {
         details open data-c=(contender) {
             summary {
@@ -103,19 +112,4 @@ fn access(access: &Access) -> Markup {
             td.faint { (access.who()) }
         }
     }
-}
-
-type Key<'s> = (&'s str, (&'s str, String, Option<String>));
-
-fn in_run(subject: &Subject) -> BTreeMap<Key<'_>, (&Hazard, Vec<&str>)> {
-    let mut found: BTreeMap<Key<'_>, (&Hazard, Vec<&str>)> = BTreeMap::new();
-    for cell in &subject.ranking.cells {
-        let verdict = subject.run.verdict(&cell.contender, &cell.shape);
-        for hazard in verdict.iter().flat_map(|verdict| &verdict.hazards) {
-            let key = (cell.contender.as_str(), hazard.key());
-            let (_, shapes) = found.entry(key).or_insert((hazard, Vec::new()));
-            shapes.push(&cell.shape);
-        }
-    }
-    found
 }

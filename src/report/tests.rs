@@ -210,7 +210,7 @@ fn hazards_have_a_section() {
         lines: vec![format!("variants/x.cu:{line}")],
         ptx_line: 1,
         kernel: "k".to_owned(),
-        cta: [0; 3],
+        cta: Some([0; 3]),
         warp: 1,
         lanes: 1,
     };

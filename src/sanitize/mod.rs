@@ -5,8 +5,8 @@
 mod shapes;
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +18,10 @@ use crate::catalog::{Catalog, Contender};
 use crate::compile::{Compiler, Image};
 use crate::config::Round;
 use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{Bytes, ContenderId, Device, Exit, Hazard, Status, Watch};
+use crate::domain::{
+    Bytes, ContenderId, Device, Exit, Found, Hazard, Status, Watch, add_hazard, each_once,
+};
+use crate::interrupt::{self, Words};
 use crate::operator::{Distribution, Operands, Oracle};
 use crate::plan::{Plan, Work};
 use crate::sweep::{Bar, refusal_of, unit};
@@ -46,7 +49,7 @@ pub(crate) struct Task {
 }
 
 /// What became of one contender on one shape.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Examined {
     pub contender: ContenderId,
     /// What its variant declares.
@@ -61,6 +64,14 @@ pub(crate) struct Examined {
     pub odd: Option<Odd>,
     /// Global memory that was not watched, in the schedule with most of it.
     pub unwatched: Bytes,
+}
+
+/// What became of all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Inquest {
+    pub examined: Vec<Examined>,
+    /// Those that were not, because the user asked to stop.
+    pub left: Vec<(ContenderId, Course)>,
 }
 
 /// A schedule that shows what the first does not.
@@ -116,19 +127,28 @@ impl Task {
     }
 }
 
-/// Compiles and examines them all, in their order.
+const EXAMINING: Words = Words {
+    first: "stopping after the calls under way, with what was found; Ctrl-C again ends at once",
+    second: "ended at once; --export-json has the cells that were done",
+};
+
+/// Compiles and examines them all, in their order, or as many as the user waits
+/// for. What there is of it is `kept` whenever there is more, lest it be lost
+/// with the process.
 pub(crate) fn examine_all(
     tasks: &[Task],
     inquiry: &Inquiry,
     compiler: &Compiler,
     bar: &Bar<'_>,
-) -> Result<Vec<Examined>, CommandError> {
+    kept: &(dyn Fn(&Inquest) + Sync),
+) -> Result<Inquest, CommandError> {
+    interrupt::install(EXAMINING);
     let builds: Vec<_> = tasks
         .iter()
         .flat_map(|t| &t.plan.builds)
         .map(unit)
         .collect();
-    let compiled = compiler.compile_all(&builds, |_, _| {}, || false);
+    let compiled = compiler.compile_all(&builds, |_, _| {}, interrupt::requested);
     let compiled = compiled.map_err(|error| {
         let remedy = "`dgx doctor` shows what is here and what is missing";
         CommandError::new(Exit::CouldNotRun, error.to_string(), remedy)
@@ -144,14 +164,20 @@ pub(crate) fn examine_all(
         .collect();
     let ended: Vec<OnceLock<Examined>> = tasks.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
+    let keeping = Mutex::new(());
     // Threads of their own: one of rayon's that waits for the CTAs of a call
     // could take up another cell meanwhile, and the call's time would run out.
     let work = || {
         while let index = next.fetch_add(1, Ordering::Relaxed)
             && let Some(task) = tasks.get(index)
+            && !interrupt::requested()
         {
-            // Each index is taken once.
-            let _ = ended[index].set(examined(task, images[index].as_ref(), inquiry));
+            if let Some(examined) = examined(task, images[index].as_ref(), inquiry) {
+                // Each index is taken once.
+                let _ = ended[index].set(examined);
+                let _alone = keeping.lock().unwrap_or_else(PoisonError::into_inner);
+                kept(&Inquest::of(tasks, &ended));
+            }
             bar.step(1.0);
         }
     };
@@ -161,22 +187,28 @@ pub(crate) fn examine_all(
             scope.spawn(work);
         }
     });
-    Ok(ended.into_iter().filter_map(OnceLock::into_inner).collect())
+    Ok(Inquest::of(tasks, &ended))
 }
 
-fn examined(task: &Task, image: Option<&Result<Image, String>>, inquiry: &Inquiry) -> Examined {
+fn examined(
+    task: &Task,
+    image: Option<&Result<Image, String>>,
+    inquiry: &Inquiry,
+) -> Option<Examined> {
+    let ended = |status, why: &str| Some(task.ended(status, why));
     let call = match &task.plan.cells[0].work {
-        Work::Unsupported { reason } => return task.ended(Status::Unsupported, reason),
-        Work::Broken(why) => return task.ended(Status::CompileError, why.to_string()),
+        Work::Unsupported { reason } => return ended(Status::Unsupported, reason),
+        Work::Broken(why) => return ended(Status::CompileError, &why.to_string()),
         Work::Run { call, .. } => call,
     };
     let image = match image {
         Some(Ok(image)) => image,
-        Some(Err(message)) => return task.ended(Status::CompileError, message.as_str()),
-        None => return task.ended(Status::CompileError, "nobody compiled it"),
+        Some(Err(message)) => return ended(Status::CompileError, message),
+        // The user did not wait for it.
+        None => return None,
     };
     if let Some(why) = refusal_of(&task.plan.device.limits, &image.kernels, call) {
-        return task.ended(Status::LaunchError, why);
+        return ended(Status::LaunchError, &why);
     }
     let mut emulator = EmuBackend::new(task.plan.device.clone());
     let job = Job {
@@ -186,12 +218,12 @@ fn examined(task: &Task, image: Option<&Result<Image, String>>, inquiry: &Inquir
     };
     match emulator.load(job) {
         Ok(mut loaded) => explore(task, loaded.as_mut(), inquiry),
-        Err(failure) => task.ended(failure.status, failure.message),
+        Err(failure) => ended(failure.status, &failure.message),
     }
 }
 
-/// Calls it in every schedule.
-fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Examined {
+/// Calls it in every schedule, unless the user asks to stop.
+fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Option<Examined> {
     let shape = &task.course.shape;
     let operands = Operands::draw(shape, Distribution::Benchmark, SEED);
     let oracle = Oracle::compute(&operands);
@@ -202,6 +234,9 @@ fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Examined 
     };
     let mut log = Log::default();
     for &schedule in &inquiry.schedules {
+        if interrupt::requested() {
+            return None;
+        }
         let ran = loaded.call(&Data {
             operands: &operands,
             key: &shape.name,
@@ -234,7 +269,7 @@ fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Examined 
         };
         log.take(schedule, judged);
     }
-    log.ended(task)
+    Some(log.ended(task))
 }
 
 /// What the schedules of one cell showed so far.
@@ -284,10 +319,7 @@ impl Log {
             }
         };
         for hazard in hazards {
-            match self.hazards.iter_mut().find(|h| h.key() == hazard.key()) {
-                Some(known) => known.times += hazard.times,
-                None => self.hazards.push(hazard),
-            }
+            add_hazard(&mut self.hazards, hazard);
         }
         if let Some((status, why)) = failed.filter(|_| self.failure.is_none()) {
             let what = format!("{status}: {why}");
@@ -313,73 +345,72 @@ impl Log {
     }
 }
 
-/// A hazard of a contender, on all shapes it was met on.
-#[derive(Debug)]
-pub(crate) struct Found<'e> {
-    pub contender: &'e ContenderId,
-    pub hazard: &'e Hazard,
-    pub shapes: Vec<&'e str>,
-}
-
-/// Every hazard once for each contender, in the order of the cells.
-pub(crate) fn found(examined: &[Examined]) -> Vec<Found<'_>> {
-    let mut all: Vec<Found<'_>> = Vec::new();
-    for cell in examined {
-        for hazard in &cell.hazards {
-            let shape = cell.course.shape.name.as_str();
-            let same = |f: &&mut Found<'_>| {
-                *f.contender == cell.contender && f.hazard.key() == hazard.key()
-            };
-            match all.iter_mut().find(same) {
-                Some(known) => known.shapes.push(shape),
-                None => all.push(Found {
-                    contender: &cell.contender,
-                    hazard,
-                    shapes: vec![shape],
-                }),
+impl Inquest {
+    /// As far as they have ended.
+    fn of(tasks: &[Task], ended: &[OnceLock<Examined>]) -> Self {
+        let mut inquest = Self::default();
+        for (task, ended) in tasks.iter().zip(ended) {
+            match ended.get() {
+                Some(examined) => inquest.examined.push(examined.clone()),
+                None => {
+                    let left = (task.contender.id.clone(), task.course.clone());
+                    inquest.left.push(left);
+                }
             }
         }
+        inquest
     }
-    all
-}
 
-/// Contenders that did not do what their variants declare, with what they did
-/// instead. Who declares to be racy may be wrong as well, since luck runs out.
-pub(crate) fn surprises(examined: &[Examined]) -> BTreeMap<&ContenderId, String> {
-    let mut surprises = BTreeMap::new();
-    let mut shown: BTreeMap<&ContenderId, bool> = BTreeMap::new();
-    for cell in examined {
-        let racy = !cell.hazards.is_empty();
-        let harmless = matches!(cell.status, Status::Ok | Status::Unsupported);
-        let as_declared = match cell.expect {
-            Status::Racy => harmless || racy,
-            expect => (harmless || cell.status == expect) && !racy,
-        };
-        if !as_declared {
-            let what = cell
-                .reason
-                .clone()
-                .unwrap_or_else(|| cell.status.to_string());
-            surprises.entry(&cell.contender).or_insert(what);
+    /// Every hazard once for each contender, in the order of the cells.
+    pub(crate) fn found(&self) -> Vec<Found<'_>> {
+        each_once(self.examined.iter().flat_map(|cell| {
+            let shape = cell.course.shape.name.as_str();
+            let hazards = cell.hazards.iter();
+            hazards.map(move |hazard| (&cell.contender, shape, hazard))
+        }))
+    }
+
+    /// Contenders that did not do what their variants declare, with what they did
+    /// instead. Who declares to be racy may be wrong as well, since luck runs out;
+    /// who was not on all its shapes may yet show it.
+    pub(crate) fn surprises(&self) -> BTreeMap<&ContenderId, String> {
+        let mut surprises = BTreeMap::new();
+        let mut shown: BTreeMap<&ContenderId, bool> = BTreeMap::new();
+        for cell in &self.examined {
+            let racy = !cell.hazards.is_empty();
+            let harmless = matches!(cell.status, Status::Ok | Status::Unsupported);
+            let as_declared = match cell.expect {
+                Status::Racy => harmless || racy,
+                expect => (harmless || cell.status == expect) && !racy,
+            };
+            if !as_declared {
+                let what = cell
+                    .reason
+                    .clone()
+                    .unwrap_or_else(|| cell.status.to_string());
+                surprises.entry(&cell.contender).or_insert(what);
+            }
+            let declared = match cell.expect {
+                Status::Ok => true,
+                Status::Racy => racy,
+                expect => cell.status == expect,
+            };
+            *shown.entry(&cell.contender).or_default() |= declared;
         }
-        let declared = match cell.expect {
-            Status::Ok => true,
-            Status::Racy => racy,
-            expect => cell.status == expect,
-        };
-        *shown.entry(&cell.contender).or_default() |= declared;
+        let left = |contender: &ContenderId| self.left.iter().any(|(id, _)| id == contender);
+        for (contender, _) in shown.into_iter().filter(|(id, shown)| !shown && !left(id)) {
+            let mut cells = self.examined.iter();
+            let expect = cells.find(|cell| cell.contender == *contender);
+            let expect = expect.map_or(Status::Ok, |cell| cell.expect);
+            let what = format!("expect = \"{expect}\", and nothing of it was seen");
+            surprises.entry(contender).or_insert(what);
+        }
+        surprises
     }
-    for (contender, _) in shown.into_iter().filter(|(_, shown)| !shown) {
-        let expect = examined.iter().find(|cell| cell.contender == *contender);
-        let expect = expect.map_or(Status::Ok, |cell| cell.expect);
-        let what = format!("expect = \"{expect}\", and nothing of it was seen");
-        surprises.entry(contender).or_insert(what);
-    }
-    surprises
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::domain::{Access, Shape};
 
@@ -389,7 +420,7 @@ mod tests {
             lines: vec![format!("x.cu:{line}")],
             ptx_line: line,
             kernel: "k".to_owned(),
-            cta: [0; 3],
+            cta: Some([0; 3]),
             warp: 0,
             lanes: 1,
         };
@@ -424,13 +455,37 @@ mod tests {
         }
     }
 
+    /// One cell is done, the other is not.
+    pub(crate) fn half_done() -> (Inquest, Inquiry) {
+        let mut racy = cell("a", Status::Ok, Status::Racy, vec![hazard(1)]);
+        racy.odd = Some(Odd {
+            schedule: 1,
+            what: "wrong".to_owned(),
+        });
+        let left = vec![(racy.contender.clone(), racy.course.clone())];
+        let examined = vec![racy];
+        let inquiry = Inquiry {
+            schedules: vec![0, 1],
+            strict: false,
+            time_limit: Duration::from_secs(1),
+        };
+        (Inquest { examined, left }, inquiry)
+    }
+
     #[test]
     fn who_declares_to_be_racy_must_be_and_nobody_else_may() {
-        let names = |cells: &[Examined]| -> Vec<String> {
-            let names = surprises(cells);
-            names.keys().map(ToString::to_string).collect()
+        let names = |cells: Vec<Examined>| -> Vec<String> {
+            let inquest = Inquest {
+                examined: cells,
+                left: Vec::new(),
+            };
+            inquest
+                .surprises()
+                .keys()
+                .map(ToString::to_string)
+                .collect()
         };
-        let as_declared = [
+        let as_declared = vec![
             cell("right", Status::Ok, Status::Ok, vec![]),
             cell("right", Status::Ok, Status::Unsupported, vec![]),
             cell("lucky", Status::Racy, Status::Racy, vec![hazard(1)]),
@@ -438,14 +493,27 @@ mod tests {
             cell("unlucky", Status::Racy, Status::Hung, vec![hazard(1)]),
             cell("wrong", Status::Wrong, Status::Wrong, vec![]),
         ];
-        assert_eq!(names(&as_declared), Vec::<String>::new());
-        let surprising = [
+        assert_eq!(names(as_declared), Vec::<String>::new());
+        let surprising = vec![
             cell("a", Status::Ok, Status::Racy, vec![hazard(1)]),
             cell("b", Status::Racy, Status::Ok, vec![]),
             cell("c", Status::Wrong, Status::Wrong, vec![hazard(1)]),
             cell("d", Status::Racy, Status::Wrong, vec![]),
         ];
-        assert_eq!(names(&surprising), ["a", "b", "c", "d"]);
+        assert_eq!(names(surprising), ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn who_was_not_on_all_its_shapes_may_yet_show_what_it_declares() {
+        let lucky = cell("lucky", Status::Racy, Status::Ok, vec![]);
+        let left = vec![(lucky.contender.clone(), lucky.course.clone())];
+        let examined = vec![
+            lucky,
+            cell("bad", Status::Ok, Status::Racy, vec![hazard(1)]),
+        ];
+        let inquest = Inquest { examined, left };
+        let names: Vec<&str> = inquest.surprises().keys().map(|id| id.as_str()).collect();
+        assert_eq!(names, ["bad"]);
     }
 
     #[test]
@@ -481,11 +549,15 @@ mod tests {
         }
         let times: Vec<u64> = log.hazards.iter().map(|h| h.times).collect();
         assert_eq!(times, [3, 3]);
-        let cells = [
+        let examined = vec![
             cell("x", Status::Ok, Status::Racy, log.hazards.clone()),
             cell("x", Status::Ok, Status::Racy, log.hazards),
         ];
-        let shapes: Vec<usize> = found(&cells).iter().map(|f| f.shapes.len()).collect();
+        let inquest = Inquest {
+            examined,
+            left: Vec::new(),
+        };
+        let shapes: Vec<usize> = inquest.found().iter().map(|f| f.shapes.len()).collect();
         assert_eq!(shapes, [2, 2]);
     }
 }

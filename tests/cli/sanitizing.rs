@@ -4,11 +4,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::sweep::Sweep;
+use crate::sweep::{Sweep, send};
 
 const FOLDER: &str = "tests/fixtures/hazards";
 const VARIANTS: &str = "tests/fixtures/hazards/variants";
@@ -141,14 +144,14 @@ fn all_found(round: &str, args: &[&str], least: usize) -> String {
 
 #[test]
 fn every_slip_is_found_with_both_lines_and_no_twin_is_flagged() {
-    let text = all_found("round", &[], 28);
+    let text = all_found("round", &[], 31);
     let past = "b2 of group 0, K 768 of its last row, which ends at 768";
     assert!(text.contains(past), "{text}");
 }
 
 #[test]
 fn strictly_what_hardware_forgives_is_found_too() {
-    all_found("strict", &["--strict"], 1);
+    all_found("strict", &["--strict"], 2);
 }
 
 #[test]
@@ -322,6 +325,80 @@ fn several_names_are_each_asked_about_themselves() {
         assert_eq!(flagged, contender == "no-sync", "{cell}");
         assert_ne!(cell["status"], "crashed", "{cell}");
     }
+}
+
+/// An inquiry of many cells, of which the first is done.
+fn begun(folder: &Path) -> Child {
+    let many: Vec<String> = (8..38).map(|m| format!("{m}x128x1024")).collect();
+    let shapes = format!("1x128x256,{}", many.join(","));
+    let child = Command::new(env!("CARGO_BIN_EXE_dgx"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["sanitize", "no-sync", "--schedules", "8"])
+        .args(["--shape", &shapes])
+        .args(["--variants", "variants", "--variants", VARIANTS])
+        .args(
+            ["--export-json", "found.json", "--export-junit", "found.xml"].map(|word| {
+                match word.contains('.') {
+                    true => folder.join(word).into_os_string(),
+                    false => word.into(),
+                }
+            }),
+        )
+        .env("NO_COLOR", "1")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("dgx");
+    let limit = Instant::now() + Duration::from_secs(120);
+    while cells(folder).is_empty() {
+        assert!(Instant::now() < limit, "no cell was done");
+        thread::sleep(Duration::from_millis(20));
+    }
+    child
+}
+
+/// The cells that are done, as they are written.
+fn cells(folder: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(folder.join("found.json")).unwrap_or_default();
+    let found: Value = serde_json::from_str(&text).unwrap_or_default();
+    found["cells"].as_array().cloned().unwrap_or_default()
+}
+
+#[test]
+fn what_was_found_before_an_interruption_is_told_and_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let child = begun(folder.path());
+    send(Signal::SIGINT, child.id());
+    let output = child.wait_with_output().expect("dgx ends");
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(4), "{text}");
+    assert!(text.contains("Ctrl-C again ends at once"), "{text}");
+    assert!(text.contains("no-sync: race at shared nibbles"), "{text}");
+    let left = "37x128x1024";
+    assert!(
+        text.contains("Interrupted: ") && text.contains(left),
+        "{text}"
+    );
+    let done = cells(folder.path());
+    assert_eq!(done[0]["hazards"][0]["kind"], "race");
+    let junit = fs::read_to_string(folder.path().join("found.xml")).expect("JUnit");
+    assert!(junit.contains("skipped"), "{junit}");
+}
+
+#[test]
+fn what_was_found_before_a_kill_is_in_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut child = begun(folder.path());
+    child.kill().expect("it is alive");
+    child.wait().expect("it ends");
+    let text = fs::read_to_string(folder.path().join("found.json")).expect("JSON");
+    let found: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(found["cells"][0]["hazards"][0]["kind"], "race");
+    let left = found["left"].as_array().expect("a list");
+    assert!(
+        left.iter().any(|cell| cell["shape"] == "37x128x1024"),
+        "{left:?}"
+    );
 }
 
 #[test]

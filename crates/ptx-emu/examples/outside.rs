@@ -1,10 +1,10 @@
 //! Runs PTX that others' compilers made and compares it with a product on the host: Triton's of
-//! `tests/ptx/blackwell.py`, CUTLASS's NVFP4 GEMM for a B200 and its f16 GEMM for an H200. All of it
+//! `tests/ptx/blackwell.py`, CUTLASS's NVFP4 GEMM for a B200 and its f16 GEMMs for an H200. All of it
 //! is watched for hazards. docs/emulator.md tells how the files come about; none of them is kept
 //! here.
 //!
 //! ```text
-//! outside triton FOLDER [NAME]      the kernels that blackwell.py wrote there
+//! outside triton FOLDER [NAME]      the kernels that blackwell.py wrote there, for either card
 //! outside cutlass PTX HOST M N K    CUTLASS's kernel, launched as the host program HOST says
 //! ```
 
@@ -224,7 +224,7 @@ fn floats(
 }
 
 /// What blackwell.py wrote: file, kernel, operand types, scales (their block, and in atoms or not),
-/// the result's type, tile, warps and shared bytes.
+/// the result's type, tile and how many of them a CTA takes.
 struct Kernel {
     file: &'static str,
     entry: &'static str,
@@ -232,7 +232,8 @@ struct Kernel {
     scales: Option<(usize, bool)>,
     result: Number,
     tile: [usize; 3],
-    warps: u32,
+    /// Tiles of a CTA.
+    tiles: usize,
 }
 
 const fn plain(file: &'static str, types: Number, tile: [usize; 3]) -> Kernel {
@@ -243,7 +244,17 @@ const fn plain(file: &'static str, types: Number, tile: [usize; 3]) -> Kernel {
         scales: None,
         result: Number::F32,
         tile,
-        warps: 4,
+        tiles: 1,
+    }
+}
+
+/// Takes two tiles with each CTA.
+const fn persistent(file: &'static str) -> Kernel {
+    Kernel {
+        entry: "dot_persistent",
+        result: Number::F16,
+        tiles: 2,
+        ..plain(file, Number::F16, [128, 64, 64])
     }
 }
 
@@ -265,7 +276,7 @@ const fn scaled(
         scales: Some((block, atoms)),
         result: Number::F32,
         tile: [128, 128, k],
-        warps: 4,
+        tiles: 1,
     }
 }
 
@@ -283,10 +294,9 @@ const KERNELS: &[Kernel] = &[
     plain("dot_ptr_f8", Number::E4m3, [128, 64, 128]),
     plain("dot_ptr_bf16_m64", Number::Bf16, [64, 64, 64]),
     plain("dot_ptr_tf32", Number::F32, [128, 64, 32]),
-    Kernel {
-        warps: 8,
-        ..plain("dot_ptr_f16_8w", Number::F16, [128, 256, 64])
-    },
+    plain("dot_ptr_f16_8w", Number::F16, [128, 256, 64]),
+    persistent("persistent"),
+    persistent("specialized"),
     scaled("scaled_nvfp4", FOURS, 16, false, 256),
     scaled("scaled_tma_nvfp4", FOURS, 16, true, 256),
     scaled("scaled_mxfp4", FOURS, 32, false, 128),
@@ -299,7 +309,17 @@ const KERNELS: &[Kernel] = &[
 
 fn triton(folder: &Path, only: &str) -> Outcome {
     let mut failed = Vec::new();
-    for kernel in KERNELS.iter().filter(|k| only.is_empty() || k.file == only) {
+    // Not every card has all of them.
+    let here = |k: &&Kernel| folder.join(k.file).with_extension("ptx").exists();
+    let kernels: Vec<&Kernel> = KERNELS
+        .iter()
+        .filter(|k| only.is_empty() || k.file == only)
+        .filter(here)
+        .collect();
+    if kernels.is_empty() {
+        return Err(format!("{} has none of the kernels", folder.display()).into());
+    }
+    for kernel in kernels {
         for (seed, mma_mode) in [(0, MmaMode::Fast), (1, MmaMode::Exact)] {
             if let Err(error) = run_triton(folder, kernel, seed, mma_mode) {
                 eprintln!("{}: {error}", kernel.file);
@@ -337,7 +357,7 @@ fn run_triton(folder: &Path, kernel: &Kernel, seed: u64, mma_mode: MmaMode) -> O
     }
     let bytes = m * n * kernel.result.bits() / 8;
     let c = place(&mut memory, &vec![0xff; bytes])?;
-    let ctas = (m / bm * (n / bn)) as u32;
+    let ctas = (m / bm * (n / bn) / kernel.tiles) as u32;
     let scratch = memory.alloc(1024 * u64::from(ctas))?;
     let params = params
         .pointer(c)
@@ -349,20 +369,34 @@ fn run_triton(folder: &Path, kernel: &Kernel, seed: u64, mma_mode: MmaMode) -> O
     let began = Instant::now();
     let launch = Launch::new(kernel.entry)
         .grid([ctas, 1, 1])
-        .block([32 * kernel.warps, 1, 1])
+        .block([threads(&text)?, 1, 1])
         .shared_bytes(shared)
         .params(params)
         .config(Config {
             seed,
             mma_mode,
             scoreboard: true,
-            profile: Profile::B200,
+            profile: match hopper(&text) {
+                true => Profile::H200,
+                false => Profile::B200,
+            },
             ..Config::default()
         });
     run(&launch, &module, &mut memory)?;
     let found = floats(&memory, c, m * n, kernel.result)?;
     let what = format!("{} {m}x{n}x{k} {mma_mode:?}", kernel.file);
     compare(&what, &found, &product(&a, &b, [m, n, k]), 1e-3, began)
+}
+
+/// As many as the compiler says; more than it was asked for where warps have tasks of their own.
+fn threads(ptx: &str) -> Result<u32, Box<dyn Error>> {
+    let (_, after) = ptx.split_once(".reqntid ").ok_or("no .reqntid")?;
+    let digits = after.split(|c: char| !c.is_ascii_digit()).next();
+    Ok(digits.unwrap_or_default().parse()?)
+}
+
+fn hopper(ptx: &str) -> bool {
+    ptx.contains(".target sm_90a")
 }
 
 /// Runs a kernel, and says what it does that is right by luck.
@@ -383,7 +417,7 @@ fn cutlass(ptx: &str, host: &str, size: [&str; 3]) -> Outcome {
     let text = std::fs::read_to_string(ptx)?;
     let module = Module::load(&text)?;
     // Which operands it takes goes with the card.
-    let hopper = text.contains(".target sm_90a");
+    let hopper = hopper(&text);
     let (number, profile) = match hopper {
         true => (Number::F16, Profile::H200),
         false => (Number::E2m1, Profile::B200),
@@ -394,7 +428,7 @@ fn cutlass(ptx: &str, host: &str, size: [&str; 3]) -> Outcome {
     let kernel = module
         .kernels()
         .map(|kernel| kernel.name.to_owned())
-        .find(|name| name.contains("device_kernel"))
+        .find(|name| name.contains("device_kernel") || name.contains("cutlass6Kernel"))
         .ok_or("no kernel of CUTLASS can run")?;
     for (seed, mma_mode) in [(0, MmaMode::Fast), (1, MmaMode::Exact)] {
         let mut draws = Draws(seed + 1);
@@ -452,8 +486,8 @@ fn cutlass(ptx: &str, host: &str, size: [&str; 3]) -> Outcome {
         }
         let found = floats(&memory, places[5], m * n, Number::Bf16)?;
         let what = format!("{ptx} {m}x{n}x{k}, cluster {cx}x{cy}, {mma_mode:?}");
-        // bf16 results have eight bits.
-        compare(&what, &found, &product(&a, &b, [m, n, k]), 4e-3, began)?;
+        // bf16 results have eight bits, and parts of a sum may be rounded one by one.
+        compare(&what, &found, &product(&a, &b, [m, n, k]), 8e-3, began)?;
     }
     Ok(())
 }

@@ -119,7 +119,7 @@ fn access(site: &Site) -> Access {
         lines,
         ptx_line: place.ptx_line,
         kernel: place.kernel.clone(),
-        cta: place.cta,
+        cta: site.executed.then_some(place.cta),
         warp: place.warp,
         lanes: place.lanes,
     }

@@ -14,7 +14,7 @@ use super::pointers::{HostPtr, Pointers};
 use super::warp::{Wait, Warp, each};
 use crate::fault::FaultKind;
 use crate::op::{
-    Addr, Base, CLUSTER_RANK_SHIFT, Extend, LOCAL_WINDOW, Order, PARAM_WINDOW, SHARED_WINDOW,
+    Addr, Base, CLUSTER_RANK_SHIFT, Extend, LOCAL_WINDOW, Order, PARAM_WINDOW, SHARED_WINDOW, Slot,
     SlotList, Space, rank_of,
 };
 
@@ -569,12 +569,65 @@ impl Cluster<'_> {
         };
         let ptr = self.resolve(w, mask, space, addresses, access)?;
         self.progress += 1;
+        if self.is_wondered_about() {
+            // SAFETY: as in `load`.
+            unsafe { self.tell_if_unchanged(w, mask, slots, width, &ptr) };
+        }
         for (i, &slot) in slots.iter().enumerate() {
             // SAFETY: as in `load`.
             unsafe { scatter(w, mask, slot, &ptr, i * usize::from(width), width) };
         }
         Ok(Flow::Next)
     }
+
+    /// Whether somebody wants to know if a store changes anything.
+    #[inline(always)]
+    pub(super) fn is_wondered_about(&self) -> bool {
+        self.ear.as_ref().is_some_and(|ear| ear.wonders())
+    }
+
+    /// Tells him if it will not.
+    ///
+    /// # Safety
+    /// The bytes of every lane must be valid.
+    #[cold]
+    pub(super) unsafe fn tell_if_unchanged(
+        &mut self,
+        w: &Warp,
+        mask: u32,
+        slots: &[Slot],
+        width: u8,
+        pointers: &Pointers,
+    ) {
+        // SAFETY: by this function's contract.
+        let same = unsafe { holds(w, mask, slots, width, pointers) };
+        if let Some(ear) = self.ear.as_mut().filter(|_| same) {
+            ear.unchanged();
+        }
+    }
+}
+
+/// Whether memory holds what a store would write.
+///
+/// # Safety
+/// The bytes of every lane must be valid.
+unsafe fn holds(w: &Warp, mask: u32, slots: &[Slot], width: u8, pointers: &Pointers) -> bool {
+    let width = usize::from(width);
+    lanes(mask).all(|lane| {
+        slots.iter().enumerate().all(|(i, slot)| {
+            let new = match slot {
+                Slot::W32(r) => u64::from(w.get(*r)[lane]),
+                Slot::W64(r) => w.get64(*r)[lane],
+                Slot::Sink => return false,
+            };
+            let at = pointers.0[lane].offset(i * width);
+            // SAFETY: `width` bytes are valid by this function's contract.
+            let old: Vec<u8> = (0..width)
+                .map(|byte| unsafe { at.offset(byte).cast::<u8>().read() })
+                .collect();
+            old == new.to_le_bytes()[..width]
+        })
+    })
 }
 
 fn misaligned(place: Place, at: &[u64; 32], mask: u32, align: u64) -> Box<FaultKind> {

@@ -19,6 +19,7 @@ use super::env::Env;
 use super::mbarrier::Mbarriers;
 use super::print::Printed;
 use super::record::Recorder;
+use super::signal::Signal;
 use super::sync::NamedBarrier;
 use super::tcgen05::Tmem;
 use super::touched::Touched;
@@ -365,6 +366,9 @@ impl<'a> Cluster<'a> {
         if done {
             self.progress += 1;
             self.ctas[cta].running -= 1;
+            let from = self.ctas[cta].warps[warp].origin(u32::MAX);
+            let over = self.barrier.generation;
+            self.signal(from, Signal::Exit { over });
             self.thread_exit(cta);
             if self.ctas[cta].running == 0 {
                 self.check_columns(cta)?;

@@ -325,6 +325,10 @@ impl Cluster<'_> {
         };
         self.progress += 1;
         let slots = pool(self.env.program, s);
+        if self.is_wondered_about() {
+            // SAFETY: as in `load`.
+            unsafe { self.tell_if_unchanged(w, mask, slots, width, &span.pointers(&at)) };
+        }
         if let (&[Slot::W32(x), Slot::W32(y), Slot::W32(z), Slot::W32(last)], 4, u32::MAX) =
             (slots, width, mask)
         {

@@ -62,6 +62,9 @@ pub(crate) enum Act {
     Update,
     /// Given back: nobody may use it any more.
     Free,
+    /// The first and the last moment of a CTA, between which its shared memory may be used.
+    Begin,
+    End,
 }
 
 impl Act {
@@ -131,6 +134,14 @@ pub(crate) trait Listener: Sync {
 pub(crate) trait Ear: Send {
     fn hear(&mut self, visit: &Visit<'_>);
     fn order(&mut self, from: Origin, signal: Signal);
+
+    /// Whether it matters that the last access changed something.
+    fn wonders(&self) -> bool {
+        false
+    }
+
+    /// The last access wrote what was there before.
+    fn unchanged(&mut self) {}
 }
 
 impl Visit<'_> {

@@ -51,6 +51,8 @@ pub(crate) enum Signal {
     Mbarrier { at: SharedAt, over: u64, step: Step },
     /// `setmaxnreg`
     Registers,
+    /// The warp ends, when so many phases of the barrier of the cluster are over.
+    Exit { over: u64 },
     /// Nobody can go on, and this warp waits here.
     Stuck(Stuck),
 }
@@ -284,7 +286,7 @@ mod tests {
     }
 
     /// As the schedule of seed 0 has it: other warps' work is numbered between.
-    const HEARD: [&str; 35] = [
+    const HEARD: [&str; 36] = [
         "1: Mbarrier { at: bar, over: 0, step: Init { count: 1 } }",
         "1: Fence(Fence { order: Release, scope: Some(Cluster), between: Generic, over: InitialisedBarriers })",
         "1: Mbarrier { at: bar, over: 0, step: Expect { bytes: 2048 } }",
@@ -320,5 +322,6 @@ mod tests {
         "#7: BulkCopy Write",
         "1: Groups { agent: BulkCopy, below: 1, read: false }",
         "1: Mbarrier { at: bar, over: 1, step: Inval }",
+        "all: Exit { over: 1 }",
     ];
 }

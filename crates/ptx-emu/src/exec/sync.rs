@@ -372,7 +372,8 @@ impl Cluster<'_> {
                 "setmaxnreg {count}: must be a multiple of 8 from 24 to 256"
             )));
         }
-        let start = self.env.registers_per_thread();
+        // A warp is given registers in eights for each thread.
+        let start = self.env.registers_per_thread().next_multiple_of(8);
         self.signal(w.origin(w.active), Signal::Registers);
         let cta = &mut self.ctas[w.cta as usize];
         if w.registers == 0 {

@@ -32,7 +32,7 @@ impl Watcher<'_> {
             Step::Pass { order, .. } if acquires(order) => {
                 Arc::make_mut(&mut w.known).join(meeting.passed(over));
             }
-            Step::Pass { .. } => w.heard.join(meeting.passed(over)),
+            Step::Pass { .. } => w.hears(meeting.passed(over)),
             _ => {}
         }
         self.ledger.step(warp);
@@ -49,7 +49,7 @@ impl Watcher<'_> {
             }
             Step::Inval => {
                 self.ends(from, at);
-                self.ledger.barriers.remove(&key);
+                self.ledger.end(key);
                 return;
             }
             _ => {}
@@ -58,20 +58,21 @@ impl Watcher<'_> {
             return;
         }
         self.initialised(from, at);
-        if from.work == 0 {
-            let now = self.ledger.warps[warp as usize].step;
-            if let Some(barrier) = self.ledger.barriers.get_mut(&key) {
-                barrier.users.insert(warp, (now, from));
-            }
-        }
         let step_now = (warp, self.ledger.warps[warp as usize].step);
         if let Some(barrier) = self.ledger.barriers.get_mut(&key) {
+            if from.work == 0 {
+                barrier.users.insert(warp, (step_now.1, from));
+            }
             match step {
                 Step::Expect { .. } => barrier.expecting = Some(from),
                 Step::Arrive { .. } if from.work == 0 => barrier.comes(over, Some(step_now)),
                 Step::Arrive { .. } | Step::Complete { .. } => barrier.comes(over, None),
                 _ => {}
             }
+        }
+        if let Some(barrier) = self.ledger.barriers.get(&key) {
+            let phase = barrier.seat.phase(over + 1);
+            self.while_barrier_lives(from, at, phase);
         }
         match step {
             Step::Complete { .. } if from.work != 0 => self.completes(from, at, over),
@@ -140,8 +141,9 @@ impl Watcher<'_> {
             return;
         };
         let known = self.ledger.knowledge(self.ledger.actor(from));
+        let (made, turn) = barrier.seat.made();
         let unaware =
-            known.is_some_and(|known| !known.hearsay && known.own.generic.at(barrier.made) == 0);
+            known.is_some_and(|known| !known.hearsay && known.own.generic.at(made) < turn);
         let maker = self.ledger.strand(barrier.made_at);
         let own = from.work == 0 && self.ledger.strand(from) == maker;
         let away = from.work != 0 || from.cta != barrier.made_at.cta;
@@ -173,7 +175,8 @@ impl Watcher<'_> {
         for key in std::mem::take(&mut w.unfenced) {
             if let Some(barrier) = barriers.get_mut(&key) {
                 barrier.fenced = true;
-                w.announced.own.generic.raise(barrier.made, 1);
+                let (made, turn) = barrier.seat.made();
+                w.announced.own.generic.raise(made, turn);
             }
         }
     }
@@ -188,10 +191,10 @@ impl Watcher<'_> {
         let Some(clock) = known.map(|known| &known.own.generic) else {
             return;
         };
-        let known = clock.at(barrier.strand);
+        let known = barrier.seat.known_over(clock);
         let implied = || {
             let mut others = self.ledger.barriers.values();
-            others.any(|other| u64::from(other.implies(clock, barrier.strand)) >= over)
+            others.any(|other| u64::from(other.implies(clock, barrier.seat)) >= over)
         };
         if self.detector.strict && u64::from(known) < over && !implied() {
             let detail = format!("an arrival in phase {over}, by one who knew of {known}");
@@ -205,8 +208,8 @@ impl Watcher<'_> {
         let Some(barrier) = self.ledger.barriers.get(&(at.cta, at.offset)) else {
             return;
         };
-        let strand = barrier.strand;
-        self.ledger.signals(work, strand, over);
+        let phase = barrier.seat.phase(over + 1);
+        self.ledger.signals(work, phase);
         if self.detector.strict {
             self.ledger.sends(work, at, over);
         }
@@ -233,10 +236,7 @@ impl Watcher<'_> {
             let detail = format!("phase {over} is over, and {before} when it last looked");
             self.at_barrier(Hazard::ParityLap, from, at, detail);
         }
-        match acquires(order) {
-            true => self.ledger.learn(warp, key, over),
-            false => self.ledger.hears(warp, key, over),
-        }
+        self.ledger.learn(warp, key, over, acquires(order));
     }
 
     /// A barrier is initialised anew or invalidated: nobody may still use it.

@@ -40,18 +40,33 @@ pub(super) struct View {
     /// strictly: the part that `tcgen05.fence::after_thread_sync` has passed.
     pub(super) proxied: [Clock; 3],
     /// The part of it that a sequentially consistent fence has passed, whoever's: what anybody does
-    /// afterwards may tell of it.
-    sealed: Clock,
+    /// afterwards may tell of it. By how far the fence reaches, see [`Reach`].
+    sealed: [Clock; 2],
     /// What was sealed before something that was seen was done: the next sequentially consistent
     /// fence makes it known, since it can only come after the one that sealed it.
-    seen: Clock,
+    seen: [Clock; 2],
+    /// The steps of warps that have been executed, whether or not anybody may rely on what they
+    /// wrote: a CTA that has come to a barrier has begun, whatever the barrier orders.
+    pub(super) ran: Clock,
+}
+
+/// How far a sequentially consistent fence reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Within the cluster, at most.
+    Near,
+    Everywhere,
 }
 
 impl View {
     fn join(&mut self, other: &Self) {
         self.generic.join(&other.generic);
-        self.sealed.join(&other.sealed);
-        self.seen.join(&other.seen);
+        self.ran.join(&other.ran);
+        let mine = [&mut self.sealed, &mut self.seen].into_iter().flatten();
+        let theirs = [&other.sealed, &other.seen].into_iter().flatten();
+        for (mine, theirs) in mine.zip(theirs) {
+            mine.join(theirs);
+        }
         for (mine, theirs) in self.proxied.iter_mut().zip(&other.proxied) {
             mine.join(theirs);
         }
@@ -130,10 +145,24 @@ impl Knowledge {
     }
 
     /// `fence.sc`
-    pub(super) fn pass_consistent_fence(&mut self) {
-        for view in self.others.values_mut().chain([&mut self.own]) {
-            view.generic.join(&view.seen);
-            view.sealed.join(&view.generic);
+    pub(super) fn pass_consistent_fence(&mut self, reach: Reach) {
+        let others = self.others.values_mut();
+        for view in others.filter(|_| reach == Reach::Everywhere) {
+            view.generic.join(&view.seen[1]);
+            view.sealed[1].join(&view.generic);
+        }
+        let View {
+            generic,
+            sealed: [near, everywhere],
+            seen,
+            ..
+        } = &mut self.own;
+        for seen in seen {
+            generic.join(seen);
+        }
+        near.join(generic);
+        if reach == Reach::Everywhere {
+            everywhere.join(generic);
         }
     }
 
@@ -147,7 +176,7 @@ impl Knowledge {
         self.as_seen(|view| &view.seen)
     }
 
-    fn as_seen(&self, of: impl Fn(&View) -> &Clock) -> Option<Self> {
+    fn as_seen(&self, of: impl Fn(&View) -> &[Clock; 2]) -> Option<Self> {
         let view = |view: &View| View {
             seen: of(view).clone(),
             ..View::default()
@@ -193,7 +222,7 @@ mod tests {
         let (mut writer, mut teller) = (Knowledge::default(), Knowledge::default());
         writer.own.generic.raise(2, 9);
         assert_eq!(writer.shown(), None);
-        writer.pass_consistent_fence();
+        writer.pass_consistent_fence(Reach::Everywhere);
         writer.own.generic.raise(2, 10);
         // A barrier.
         teller.join(&writer);
@@ -203,8 +232,28 @@ mod tests {
         reader.learn(5, &place);
         let reached = |reader: &Knowledge| reader.of(5, 1).expect("seen").generic.at(2);
         assert_eq!(reached(&reader), 0);
-        reader.pass_consistent_fence();
+        reader.pass_consistent_fence(Reach::Near);
+        assert_eq!(reached(&reader), 0, "a cluster is not all");
+        reader.pass_consistent_fence(Reach::Everywhere);
         assert_eq!(reached(&reader), 9);
+    }
+
+    #[test]
+    fn a_consistent_fence_of_a_cluster_counts_within_it() {
+        let mut writer = Knowledge::default();
+        writer.own.generic.raise(2, 9);
+        writer.pass_consistent_fence(Reach::Near);
+        let mut place = BTreeMap::new();
+        writer.shown().expect("sealed").leave(1, &mut place);
+        let reached = |own: u64, reach| {
+            let mut reader = Knowledge::default();
+            reader.learn(own, &place);
+            reader.pass_consistent_fence(reach);
+            reader.of(own, 1).expect("seen").generic.at(2)
+        };
+        assert_eq!(reached(1, Reach::Near), 9);
+        assert_eq!(reached(1, Reach::Everywhere), 9);
+        assert_eq!(reached(5, Reach::Everywhere), 0);
     }
 
     #[test]

@@ -49,6 +49,10 @@ impl Watcher<'_> {
         let own = ledger.strand(visit.from);
         let (actor, step) = match (issuer, visit.act) {
             (Actor::Warp(warp), Act::Free) => (issuer, ledger.warps[warp as usize].step),
+            // Nobody waits by himself for what its readers wait for.
+            (Actor::Warp(warp), Act::Read) if detector.scoreboard && !detector.strict => {
+                (issuer, ledger.warps[warp as usize].step)
+            }
             (Actor::Warp(warp), act) => {
                 let number = ledger.moves_on(warp, visit.from.pc, act.writes());
                 (Actor::Warp(ledger.moves(warp, act.writes())), number)

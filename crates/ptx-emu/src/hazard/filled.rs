@@ -8,7 +8,7 @@ use super::pieces::pieces;
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
 use crate::exec::copy::Origin;
-use crate::exec::door::{Agent, Bytes, Visit};
+use crate::exec::door::{Bytes, Visit};
 
 /// What of a CTA's memories holds something.
 #[derive(Debug, Default)]
@@ -94,10 +94,10 @@ impl Watcher<'_> {
     }
 
     pub(super) fn glance_at_shared(&mut self, visit: &Visit<'_>, cta: u32) {
+        let read = visit.act.reads() && self.detector.doubts(visit.agent, visit.from.pc);
         let Some(Filled { shared, .. }) = self.filled(cta) else {
             return;
         };
-        let read = visit.act.reads() && visit.agent == Agent::Thread;
         let hole = read.then(|| shared.first_hole(visit)).flatten();
         if visit.act.writes() {
             match visit.bytes {

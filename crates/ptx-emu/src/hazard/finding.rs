@@ -67,6 +67,8 @@ hazards! {
     MisalignedAtom = "misaligned-atom",
     /// An access outside the tensor, though inside the allocation it lies in.
     OutsideTensor = "outside-tensor",
+    /// Shared memory used before its CTA is known to have begun, or when that may have ended.
+    Lifetime = "lifetime",
     /// Memory of the launch before read or written ahead of `griddepcontrol.wait`.
     DependentLaunch = "dependent-launch",
 }
@@ -82,13 +84,25 @@ impl fmt::Display for Hazard {
 pub struct Site {
     /// Who did what: `a thread writes`, `a bulk copy reads`, …
     pub deed: String,
-    /// Where.
+    /// Where; the CTA, warp and lanes of it only if it was `executed`.
     pub place: Place,
+    /// False for what the code shows by itself, whoever runs it.
+    pub executed: bool,
 }
 
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}", self.deed, self.place)
+        match self.executed {
+            true => write!(f, "{} at {}", self.deed, self.place),
+            false => write!(
+                f,
+                "{} at {}: kernel {} (PTX line {})",
+                self.deed,
+                self.place.line(),
+                self.place.kernel,
+                self.place.ptx_line
+            ),
+        }
     }
 }
 

@@ -187,17 +187,17 @@ impl Global {
         write.or_else(|| reads.find(|old| touches(old)).map(|old| (*old, false)))
     }
 
-    /// Leaves at a place what somebody knows.
+    /// Leaves at a place what somebody knows; `by` a fence that is new there, or none.
     pub(super) fn leave(
         &mut self,
         at: (usize, u64),
         cluster: u64,
         known: &Knowledge,
-        by: Option<Narrow>,
+        by: Option<Option<Narrow>>,
     ) {
         let (left, last) = self.places.entry(at).or_default();
         known.leave(cluster, left);
-        *last = by;
+        *last = by.unwrap_or(*last);
     }
 
     /// What was left there.

@@ -53,7 +53,17 @@ impl Warp {
         if let Some(fenced) = self.fenced.as_ref().filter(|fenced| fenced.reach >= reach) {
             told.join(&fenced.known);
         }
+        told.own.ran.join(&self.known.own.ran);
         told
+    }
+
+    /// Something is heard that will be known at the next fence that acquires.
+    pub(super) fn hears(&mut self, told: &Knowledge) {
+        if self.known.own.ran != told.own.ran {
+            let known = Arc::make_mut(&mut self.known);
+            known.own.ran.join(&told.own.ran);
+        }
+        self.heard.join(told);
     }
 }
 
@@ -94,11 +104,21 @@ pub(super) struct Work {
     phases: Vec<(u32, u32, u32)>,
     /// Shared memory it has written since it last signalled.
     unsignalled: Vec<u32>,
+    /// The CTAs whose shared memory it reads and writes, a bit each, and where it began.
+    pub(super) uses: [u32; 2],
+    pub(super) at: u32,
     /// The barrier it is to signal first, and the phase when it was issued.
     pub(super) awaited: Option<(SharedAt, u64)>,
     /// Its place in the queue of the tensor core, or among the copies of its warp's lanes.
-    place: Option<(u32, u32)>,
+    pub(super) place: Option<(u32, u32)>,
     lanes: bool,
+}
+
+impl Work {
+    /// Whether its warp waits for it by groups, and nobody by a barrier.
+    pub(super) fn is_grouped(&self) -> bool {
+        self.group.is_some()
+    }
 }
 
 /// The works of a cluster, which number them from 1 on; the oldest are forgotten.
@@ -116,6 +136,11 @@ impl Works {
     /// The number of the last one.
     fn last(&self) -> u32 {
         (self.first + self.kept.len() as u32).saturating_sub(1)
+    }
+
+    /// Those that are remembered, with their numbers.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &Work)> {
+        (self.first..).zip(&self.kept)
     }
 
     fn get_mut(&mut self, number: u32) -> Option<&mut Work> {
@@ -174,12 +199,39 @@ impl Meeting {
     }
 }
 
+/// A place for mbarriers, and the strands that tell of them. One that is initialised anew goes on
+/// where the one before it ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seat {
+    strand: u32,
+    /// Phases of those before it.
+    base: u32,
+    /// The strand of its initialisations, and how many there were.
+    made: u32,
+    turn: u32,
+}
+
+impl Seat {
+    /// Whoever knows this knows that so many phases are over.
+    pub(super) fn phase(self, over: u64) -> (u32, u32) {
+        (self.strand, self.base + over as u32)
+    }
+
+    /// How many phases are over as far as somebody knows.
+    pub(super) fn known_over(self, known: &Clock) -> u32 {
+        known.at(self.strand).saturating_sub(self.base)
+    }
+
+    /// Whoever knows this knows that the barrier was initialised.
+    pub(super) fn made(self) -> (u32, u32) {
+        (self.made, self.turn)
+    }
+}
+
 /// An mbarrier that was initialised.
 #[derive(Debug)]
 pub(super) struct Barrier {
-    pub(super) strand: u32,
-    /// The strand of its initialisation, at 1 for all who know of it.
-    pub(super) made: u32,
+    pub(super) seat: Seat,
     pub(super) made_at: Origin,
     /// A fence has told copies and other CTAs.
     pub(super) fenced: bool,
@@ -229,12 +281,12 @@ impl Barrier {
         }
     }
 
-    /// How far a strand must be for whoever knows that phases of this barrier are over: bytes that
+    /// How far another barrier must be for whoever knows that phases of this barrier are over: bytes that
     /// ended one were sent by somebody who knew.
-    pub(super) fn implies(&self, known: &Clock, strand: u32) -> u32 {
-        let phases = u64::from(known.at(self.strand));
+    pub(super) fn implies(&self, known: &Clock, of: Seat) -> u32 {
+        let phases = u64::from(self.seat.known_over(known));
         let sent = self.senders.iter().rev().find(|(phase, _)| *phase < phases);
-        sent.map_or(0, |(_, known)| known.at(strand))
+        sent.map_or(0, |(_, known)| of.known_over(known))
     }
 
     /// How many phases are over as far as somebody knows: he waited for one, or knows what its
@@ -245,7 +297,9 @@ impl Barrier {
             let (strand, step) = (*who)?;
             (known.at(strand) >= step).then_some(phase + 1)
         });
-        seen.max().unwrap_or(0).max(known.at(self.strand).into())
+        seen.max()
+            .unwrap_or(0)
+            .max(self.seat.known_over(known).into())
     }
 }
 
@@ -259,11 +313,11 @@ pub(super) struct Ledger {
     pub(super) named: HashMap<(u32, u32), Meeting>,
     pub(super) all: Meeting,
     pub(super) barriers: HashMap<(u32, u32), Barrier>,
-    next_strand: u32,
+    seats: HashMap<(u32, u32), Seat>,
     /// Where each warp last asked for registers or gave some back.
     pub(super) rationed: BTreeMap<u32, Origin>,
     /// What the four warps of a product knew when each of them issued it.
-    products: HashMap<(u32, u64), (Knowledge, u32)>,
+    products: HashMap<(u32, u64), Knowledge>,
     /// Which product a work is.
     product_of: HashMap<u32, (u32, u64)>,
 }
@@ -280,7 +334,7 @@ impl Ledger {
             named: HashMap::new(),
             all: Meeting::default(),
             barriers: HashMap::new(),
-            next_strand: strands.first_barrier(),
+            seats: HashMap::new(),
             rationed: BTreeMap::new(),
             products: HashMap::new(),
             product_of: HashMap::new(),
@@ -315,7 +369,11 @@ impl Ledger {
     pub(super) fn step(&mut self, warp: u32) {
         let w = &mut self.warps[warp as usize];
         w.step += 1;
-        Arc::make_mut(&mut w.known).own.generic.raise(warp, w.step);
+        let own = &mut Arc::make_mut(&mut w.known).own;
+        own.generic.raise(warp, w.step);
+        if self.strands.has_neighbours() {
+            own.ran.raise(warp, w.step);
+        }
     }
 
     /// A warp learns something.
@@ -355,9 +413,7 @@ impl Ledger {
                 let key = (strands.warpgroup(warp), w.products);
                 w.products += 1;
                 self.product_of.insert(work, key);
-                let (together, came) = self.products.entry(key).or_default();
-                together.join(&known);
-                *came += 1;
+                self.products.entry(key).or_default().join(&known);
             }
             Some(Groups::Pipe) => {
                 place = Some(ticket(w.piped, Groups::Pipe));
@@ -379,6 +435,8 @@ impl Ledger {
                 read,
                 phases: Vec::new(),
                 unsignalled: Vec::new(),
+                uses: [0; 2],
+                at: 0,
                 awaited,
                 place,
                 lanes,
@@ -391,19 +449,26 @@ impl Ledger {
         self.step(warp);
     }
 
-    /// A work reaches memory: shared memory of a CTA, if it writes there.
-    pub(super) fn acts(&mut self, work: u32, agent: Agent, writes_shared_of: Option<u32>) {
+    /// A work reaches memory: it reads or writes shared memory of a CTA from some address on, if
+    /// it is that.
+    pub(super) fn acts(&mut self, work: u32, agent: Agent, shared: Option<(bool, SharedAt)>) {
         // The four warps of a product have all come by now.
         let together = self.product_of.remove(&work);
         let together = together.and_then(|key| self.products.remove(&key));
         let Some(work) = self.works.get_mut(work) else {
             return;
         };
-        if let Some((together, _)) = together {
+        if let Some(together) = together {
             work.known = Arc::new(together);
         }
         work.agent = Some(agent);
-        work.unsignalled.extend(writes_shared_of);
+        if let Some((writes, at)) = shared {
+            if work.uses == [0; 2] {
+                work.at = at.offset;
+            }
+            work.uses[usize::from(writes)] |= 1 << at.cta;
+            work.unsignalled.extend(writes.then_some(at.cta));
+        }
         if !work.lanes {
             return;
         }
@@ -457,7 +522,7 @@ impl Ledger {
     }
 
     /// A work signals a barrier in a phase: what it wrote so far is known with that phase.
-    pub(super) fn signals(&mut self, work: u32, strand: u32, over: u64) {
+    pub(super) fn signals(&mut self, work: u32, (strand, phase): (u32, u32)) {
         let Some(work) = self.works.get_mut(work) else {
             return;
         };
@@ -465,7 +530,6 @@ impl Ledger {
         if written.is_empty() {
             written.push(u32::MAX);
         }
-        let phase = over as u32 + 1;
         let known = written.into_iter().map(|cta| (cta, strand, phase));
         work.phases.extend(known);
     }
@@ -565,11 +629,18 @@ impl Ledger {
     /// A new barrier.
     pub(super) fn init(&mut self, from: Origin, at: SharedAt) {
         let maker = self.strand(from);
-        let (strand, made) = (self.next_strand, self.next_strand + 1);
-        self.next_strand += 2;
-        let barrier = Barrier {
+        let key = (at.cta, at.offset);
+        self.end(key);
+        let strand = self.strands.first_barrier() + 2 * self.seats.len() as u32;
+        let seat = self.seats.entry(key).or_insert(Seat {
             strand,
-            made,
+            base: 0,
+            made: strand + 1,
+            turn: 0,
+        });
+        seat.turn += 1;
+        let barrier = Barrier {
+            seat: *seat,
             made_at: from,
             fenced: false,
             meeting: Meeting::default(),
@@ -578,10 +649,18 @@ impl Ledger {
             ended: VecDeque::new(),
             senders: VecDeque::new(),
         };
-        let key = (at.cta, at.offset);
+        let (made, turn) = barrier.seat.made();
         self.barriers.insert(key, barrier);
         self.warps[maker as usize].unfenced.push(key);
-        self.teach(maker, |known| known.own.generic.raise(made, 1));
+        self.teach(maker, |known| known.own.generic.raise(made, turn));
+    }
+
+    /// A barrier is no more.
+    pub(super) fn end(&mut self, key: (u32, u32)) {
+        if let (Some(old), Some(seat)) = (self.barriers.remove(&key), self.seats.get_mut(&key)) {
+            // The phase that was not over has a number as well.
+            seat.base += old.meeting.over as u32 + 2;
+        }
     }
 
     /// Whether a warp knows that an access of its cluster is over; `cta` is where the memory is.
@@ -662,25 +741,24 @@ impl Ledger {
         self.strands.groups(warp, kind)
     }
 
-    /// A warp learns what those knew who came to a barrier's phases that are over.
-    pub(super) fn learn(&mut self, warp: u32, key: (u32, u32), over: u64) {
+    /// A warp learns what those knew who came to a barrier's phases that are over, or will know it
+    /// at its next fence that acquires.
+    pub(super) fn learn(&mut self, warp: u32, key: (u32, u32), over: u64, acquires: bool) {
         let Some(barrier) = self.barriers.get_mut(&key) else {
             return;
         };
-        let strand = barrier.strand;
-        let known = Arc::make_mut(&mut self.warps[warp as usize].known);
-        known.join(barrier.meeting.passed(over));
-        known.own.generic.raise(strand, over as u32);
-        self.step(warp);
-    }
-
-    /// A warp will know it at its next fence that acquires.
-    pub(super) fn hears(&mut self, warp: u32, key: (u32, u32), over: u64) {
-        if let Some(barrier) = self.barriers.get_mut(&key) {
-            let heard = &mut self.warps[warp as usize].heard;
-            heard.join(barrier.meeting.passed(over));
-            heard.own.generic.raise(barrier.strand, over as u32);
+        let (strand, phase) = barrier.seat.phase(over);
+        let told = barrier.meeting.passed(over);
+        let w = &mut self.warps[warp as usize];
+        if !acquires {
+            w.hears(told);
+            w.heard.own.generic.raise(strand, phase);
+            return;
         }
+        let known = Arc::make_mut(&mut w.known);
+        known.join(told);
+        known.own.generic.raise(strand, phase);
+        self.step(warp);
     }
 
     /// The ticket by which others know that a work on global memory is over.

@@ -22,6 +22,7 @@ mod finding;
 mod global;
 mod judge;
 mod ledger;
+mod lifetime;
 mod pieces;
 mod shadow;
 mod shared;
@@ -45,7 +46,7 @@ use crate::exec::door::{Act, Agent, Ear, Listener};
 use crate::exec::env::cta_id;
 use crate::fault::Place;
 use crate::memory::Memory;
-use crate::op::{Op, Program, RegisterTrouble};
+use crate::op::{Op, Program, RegisterHazard, RegisterTrouble};
 use global::Global;
 use strands::Strands;
 use tensors::Tensors;
@@ -211,10 +212,13 @@ impl<'l> Detector<'l> {
         self.global.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a kind of hazard is told of an agent. A copy may take more out of shared memory
-    /// than will be stored, and a product may read rows whose results nobody uses.
-    fn reports(&self, hazard: Hazard, agent: Agent) -> bool {
-        hazard != Hazard::UninitialisedShared || agent == Agent::Thread || self.strict
+    /// Whether it is told that somebody read what nobody wrote. A copy may take more out of shared
+    /// memory than will be stored, a product may read rows whose results nobody uses, and the
+    /// fragments of one are loaded ahead, beyond the last that will be multiplied.
+    fn doubts(&self, agent: Agent, pc: u32) -> bool {
+        let inst = self.program.insts.get(pc as usize);
+        let ahead = inst.is_some_and(|inst| matches!(inst.op, Op::MatrixMove(_)));
+        self.strict || agent == Agent::Thread && !ahead
     }
 
     /// `%ctaid` of a CTA of a cluster.
@@ -272,6 +276,7 @@ impl<'l> Detector<'l> {
         let cta = self.cta_id(side.cluster.unwrap_or(cluster), from.cta);
         Site {
             deed: side.deed(),
+            executed: true,
             place: Place::of(self.program, from.pc, cta, from.warp, from.lanes),
         }
     }
@@ -297,18 +302,8 @@ impl<'l> Detector<'l> {
             Some((_, later)) => later.times,
             None => 0,
         };
-        let wgmma = |side: &Side| {
-            let inst = self.program.insts.get(side.from.pc as usize);
-            inst.is_some_and(|inst| matches!(inst.op, Op::Wgmma(_)))
-        };
-        let case = Case {
-            here: &here,
-            there: there.as_ref(),
-            begun,
-            space: at.space,
-            wgmma: wgmma(&here) || there.as_ref().is_some_and(wgmma),
-        };
-        let (missing, remedy) = words::advice(hazard, &case);
+        let sides = (&here, there.as_ref());
+        let (missing, remedy) = self.advice(hazard, sides, begun, at.space);
         let finding = Finding {
             hazard,
             here: self.site(cluster, &here),
@@ -324,62 +319,95 @@ impl<'l> Detector<'l> {
         found.insert(key, (cluster, finding));
     }
 
+    /// What is missing, and the usual remedy; `begun` if the later one knew that the other had.
+    fn advice(
+        &self,
+        hazard: Hazard,
+        (here, there): (&Side, Option<&Side>),
+        begun: bool,
+        space: &'static str,
+    ) -> (&'static str, &'static str) {
+        let wgmma = |side: &Side| {
+            let inst = self.program.insts.get(side.from.pc as usize);
+            inst.is_some_and(|inst| matches!(inst.op, Op::Wgmma(_)))
+        };
+        let case = Case {
+            here,
+            there,
+            begun,
+            space,
+            wgmma: wgmma(here) || there.is_some_and(wgmma),
+        };
+        words::advice(hazard, &case)
+    }
+
     /// What is wrong with the registers of the kernel, whoever runs it.
-    fn report_registers(&self) {
-        for hazard in &self.program.register_hazards {
-            // ptxas makes readers wait, though PTX does not say so.
-            let forgiven = self.scoreboard && !self.strict;
-            if hazard.trouble == RegisterTrouble::Loaded && forgiven {
-                continue;
+    fn register_findings(&self) -> Vec<(Key, Told)> {
+        // ptxas makes readers wait, though PTX does not say so.
+        let forgiven = self.scoreboard && !self.strict;
+        let hazards = self.program.register_hazards.iter();
+        hazards
+            .filter(|hazard| hazard.trouble != RegisterTrouble::Loaded || !forgiven)
+            .map(|found| {
+                let finding = self.register_finding(found);
+                ((finding.hazard, found.at, found.other), (0, finding))
+            })
+            .collect()
+    }
+
+    fn register_finding(&self, found: &RegisterHazard) -> Finding {
+        let (hazard, here, there) = match found.trouble {
+            RegisterTrouble::Held => (Hazard::HeldRegister, Agent::Thread, Agent::TensorCore),
+            RegisterTrouble::Loaded => (Hazard::HeldRegister, Agent::Thread, Agent::Thread),
+            RegisterTrouble::Unfenced => (Hazard::WgmmaFence, Agent::TensorCore, Agent::Thread),
+            RegisterTrouble::Uninitialised => {
+                let nobody = Agent::Thread;
+                (Hazard::UninitialisedRegister, Agent::Thread, nobody)
             }
-            let kind = match hazard.trouble {
-                RegisterTrouble::Held | RegisterTrouble::Loaded => Hazard::HeldRegister,
-                RegisterTrouble::Unfenced => Hazard::WgmmaFence,
-                RegisterTrouble::Uninitialised => Hazard::UninitialisedRegister,
+        };
+        let side = |pc, agent, act| {
+            let from = Origin {
+                pc,
+                ..Origin::default()
             };
-            let side = |pc, agent, act| {
-                let from = Origin {
-                    pc,
-                    lanes: u32::MAX,
-                    ..Origin::default()
-                };
-                Side::new(agent, act, from)
-            };
-            let (here, there) = match kind {
-                Hazard::WgmmaFence => (Agent::TensorCore, Agent::Thread),
-                _ if hazard.trouble == RegisterTrouble::Loaded => (Agent::Thread, Agent::Thread),
-                _ => (Agent::Thread, Agent::TensorCore),
-            };
-            let sighting = Sighting {
-                hazard: kind,
-                here: side(hazard.at, here, Act::Read),
-                there: hazard.other.map(|pc| side(pc, there, Act::Write)),
-                begun: true,
-                before: None,
-                at: Spot {
-                    space: "register",
-                    ..Spot::default()
-                },
-            };
-            self.report(0, sighting);
+            Side::new(agent, act, from)
+        };
+        let site = |side: &Side| Site {
+            deed: side.deed(),
+            executed: false,
+            place: Place::of(self.program, side.from.pc, [0; 3], 0, 0),
+        };
+        let here = side(found.at, here, Act::Read);
+        let there = found.other.map(|pc| side(pc, there, Act::Write));
+        let (missing, remedy) = self.advice(hazard, (&here, there.as_ref()), true, "register");
+        Finding {
+            hazard,
+            here: site(&here),
+            there: there.as_ref().map(site),
+            at: Spot {
+                space: "register",
+                name: found.register.clone(),
+                ..Spot::default()
+            },
+            missing: missing.to_owned(),
+            remedy: remedy.to_owned(),
+            times: 1,
         }
     }
 
     /// Everything found, with what the registers of the kernel gave away.
     pub(crate) fn findings(self) -> Findings {
-        self.report_registers();
+        let of_registers = self.register_findings();
         let found = self.found.into_inner();
+        let mut found = found.unwrap_or_else(PoisonError::into_inner);
+        found.extend(of_registers);
         let global = self.global.into_inner();
         let global = global.unwrap_or_else(PoisonError::into_inner);
         let program = self.program;
         let place = |pc: &u32| (*pc, Place::of(program, *pc, [0; 3], 0, 0));
         let places = global.seen.iter().map(place).collect();
         Findings {
-            all: found
-                .unwrap_or_else(PoisonError::into_inner)
-                .into_values()
-                .map(|(_, finding)| finding)
-                .collect(),
+            all: found.into_values().map(|(_, finding)| finding).collect(),
             clusters: self.heard.into_inner(),
             unwatched: global.unwatched,
             wake: Wake::new(Past {

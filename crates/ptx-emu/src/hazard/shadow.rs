@@ -27,6 +27,18 @@ pub(super) struct Trace {
 }
 
 impl Trace {
+    /// What a work does, wherever it does it.
+    pub(super) fn of_work(number: u32) -> Self {
+        Self {
+            actor: Actor::Work(number),
+            step: 0,
+            pc: 0,
+            lane: 0,
+            bytes: WHOLE,
+            strength: 0,
+        }
+    }
+
     /// Whether two are one access as far as order goes.
     fn alike(&self, other: &Self) -> bool {
         (self.actor, self.step, self.pc, self.strength)

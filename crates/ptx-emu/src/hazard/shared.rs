@@ -17,6 +17,7 @@ impl Watcher<'_> {
             detector,
             ledger,
             memory,
+            doubtful,
             ..
         } = self;
         let shadow = match memory {
@@ -88,8 +89,19 @@ impl Watcher<'_> {
                 () if ledger.over(&known.own.generic, old, wrote, cta) => Hazard::ProxyFence,
                 () => Hazard::Race,
             });
-            if let Some(sighting) = sighting.filter(|s| detector.reports(s.hazard, visit.agent)) {
-                detector.report(ledger.cluster, sighting.at(place(address)));
+            let told = |s: &Sighting| {
+                let doubtful = s.hazard == Hazard::UninitialisedShared;
+                !doubtful || detector.doubts(visit.agent, visit.from.pc)
+            };
+            if let Some(sighting) = sighting.filter(told) {
+                let sighting = sighting.at(place(address));
+                // Threads that write the same do not hurt each other, if only by luck.
+                let by_thread = |side: &Side| side.agent == Agent::Thread && side.act == Act::Write;
+                let alike = by_thread(&here) && sighting.there.as_ref().is_some_and(by_thread);
+                match alike && !detector.strict {
+                    true => *doubtful = Some(sighting),
+                    false => detector.report(ledger.cluster, sighting),
+                }
             }
         }
         if let (Some((old, word)), false, Agent::BulkCopy, Act::Write) =

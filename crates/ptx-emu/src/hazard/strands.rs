@@ -45,6 +45,16 @@ impl Strands {
         cta * self.warps_per_cta + warp
     }
 
+    /// The warps of a CTA.
+    pub(super) fn of_cta(self, cta: u32) -> std::ops::Range<u32> {
+        self.warp(cta, 0)..self.warp(cta + 1, 0)
+    }
+
+    /// Whether there are CTAs that share their memories.
+    pub(super) fn has_neighbours(self) -> bool {
+        self.warps > self.warps_per_cta
+    }
+
     /// The CTA of a warp (or of whom a strand of it is), and its number there.
     pub(super) fn place(self, strand: u32) -> (u32, u32) {
         let warp = strand % self.warps;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Sighting;
-use super::clock::Knowledge;
+use super::clock::{Knowledge, Reach};
 use super::finding::{Hazard, Spot};
 use super::global::Narrow;
 use super::ledger::Fenced;
@@ -76,6 +76,12 @@ impl Watcher<'_> {
                 Arc::make_mut(leaves.get_or_insert_default()).join(&shown);
             }
         }
+        // Whoever sees it knows at least that this was executed.
+        let told = leaves.is_some();
+        if visit.act.writes() && self.ledger.strands.has_neighbours() {
+            let left = Arc::make_mut(leaves.get_or_insert_default());
+            left.own.ran.join(&w.known.own.ran);
+        }
         let mut learnt = Knowledge {
             hearsay: self.detector.gaps && matches!(visit.room, Room::Global { .. }),
             ..Knowledge::default()
@@ -99,6 +105,8 @@ impl Watcher<'_> {
                     meets(by.as_ref());
                     if let Some(known) = &leaves {
                         left.join(known);
+                    }
+                    if told {
                         *by = narrow;
                     }
                 }
@@ -111,7 +119,7 @@ impl Watcher<'_> {
                         meets(by.as_ref());
                     }
                     if let Some(known) = &leaves {
-                        memory.leave((region, word), own, known, narrow);
+                        memory.leave((region, word), own, known, told.then_some(narrow));
                     }
                 }
             }
@@ -139,7 +147,7 @@ impl Watcher<'_> {
             if let Some(seen) = learnt.seen() {
                 self.ledger.teach(warp, |known| known.join(&seen));
             }
-            self.ledger.warps[warp as usize].heard.join(&learnt);
+            self.ledger.warps[warp as usize].hears(&learnt);
         }
         self.ledger.step(warp);
     }
@@ -164,10 +172,13 @@ impl Watcher<'_> {
                     let heard = std::mem::take(&mut w.heard);
                     self.ledger.teach(warp, |known| known.join(&heard));
                 }
-                if fence.order == FenceOrder::Sc
-                    && fence.scope.map_or(4, reach) >= reach(Scope::Gpu)
-                {
-                    self.ledger.teach(warp, Knowledge::pass_consistent_fence);
+                if fence.order == FenceOrder::Sc {
+                    let far = match fence.scope {
+                        Some(Scope::Cta | Scope::Cluster) => Reach::Near,
+                        Some(Scope::Gpu | Scope::Sys) | None => Reach::Everywhere,
+                    };
+                    self.ledger
+                        .teach(warp, |known| known.pass_consistent_fence(far));
                 }
                 if fence.order != FenceOrder::Acquire {
                     let w = &mut self.ledger.warps[warp as usize];

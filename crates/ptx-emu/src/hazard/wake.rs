@@ -47,6 +47,7 @@ impl Past {
         let place = self.places.get(&old.pc)?;
         Some(Site {
             deed: side.deed(),
+            executed: true,
             place: Place {
                 cta: cta_id(self.grid, self.cluster, old.cluster.into(), old.cta.into()),
                 warp: old.warp.into(),

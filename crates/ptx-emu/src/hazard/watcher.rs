@@ -6,10 +6,12 @@ use super::clock::Knowledge;
 use super::filled::Filled;
 use super::global::Narrow;
 use super::ledger::Ledger;
+use super::lifetime::Life;
+use super::pieces::words_at;
 use super::shadow::Shadow;
 use super::strands::Groups;
 use super::{Detector, Sighting};
-use crate::exec::copy::Origin;
+use crate::exec::copy::{Origin, SharedAt};
 use crate::exec::door::{Agent, Ear, Room, Visit};
 use crate::exec::signal::{Signal, Step};
 use crate::op::{Op, Order};
@@ -21,6 +23,10 @@ pub(super) struct Watcher<'d> {
     pub(super) memory: Remembered,
     /// What was left at places that tell others of the cluster something.
     pub(super) places: HashMap<(Room, u64), (Knowledge, Option<Narrow>)>,
+    /// The CTAs of the cluster.
+    pub(super) lives: Vec<Life>,
+    /// Two writes that met, and hurt each other only if they differ.
+    pub(super) doubtful: Option<Sighting>,
 }
 
 /// What is remembered of the memories of a cluster's CTAs.
@@ -46,26 +52,54 @@ impl<'d> Watcher<'d> {
                 false => Remembered::Filled(of_each(ctas)),
             },
             places: HashMap::new(),
+            lives: of_each(ctas),
+            doubtful: None,
         }
     }
 
     pub(super) fn report(&self, sighting: Sighting) {
         self.detector.report(self.ledger.cluster, sighting);
     }
+
+    /// The last write was not said to change nothing.
+    fn tell_doubtful(&mut self) {
+        if let Some(sighting) = self.doubtful.take() {
+            self.report(sighting);
+        }
+    }
+}
+
+impl Drop for Watcher<'_> {
+    fn drop(&mut self) {
+        self.tell_doubtful();
+    }
 }
 
 impl Ear for Watcher<'_> {
+    fn wonders(&self) -> bool {
+        self.doubtful.is_some()
+    }
+
+    fn unchanged(&mut self) {
+        self.doubtful = None;
+    }
+
     fn hear(&mut self, visit: &Visit<'_>) {
+        self.tell_doubtful();
         if visit.from.work != 0 {
-            let written = match visit.room {
-                Room::Shared { cta } if visit.act.writes() => Some(cta),
+            let shared = match visit.room {
+                Room::Shared { cta } => {
+                    let offset = words_at(visit) as u32;
+                    Some((visit.act.writes(), SharedAt { cta, offset }))
+                }
                 _ => None,
             };
             self.ledger
-                .acts(visit.from.work as u32, visit.agent, written);
+                .acts(visit.from.work as u32, visit.agent, shared);
         }
         match visit.room {
             Room::Shared { cta } => {
+                self.while_it_lives(visit, cta);
                 self.aligned_tile(visit, cta);
                 self.hear_shared(visit, cta);
             }
@@ -81,6 +115,7 @@ impl Ear for Watcher<'_> {
     }
 
     fn order(&mut self, from: Origin, signal: Signal) {
+        self.tell_doubtful();
         match signal {
             Signal::Issue { work, by, signals } => {
                 let inst = self.detector.program.insts.get(from.pc as usize);
@@ -122,6 +157,7 @@ impl Ear for Watcher<'_> {
             Signal::Registers => {
                 self.ledger.rationed.insert(self.ledger.strand(from), from);
             }
+            Signal::Exit { over } => self.exits(from, over),
             Signal::Stuck(on) => self.stuck(from, on),
             Signal::LaunchBefore => {
                 let (warp, launch) = (

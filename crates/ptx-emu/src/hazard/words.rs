@@ -25,6 +25,11 @@ impl Side {
     }
 
     pub(crate) fn deed(&self) -> String {
+        match self.act {
+            Act::Begin => return "the CTA begins".to_owned(),
+            Act::End => return "the CTA ends".to_owned(),
+            _ => {}
+        }
         let who = match self.agent {
             Agent::Thread => "a thread",
             Agent::LaneCopy => "an asynchronous copy of a thread",
@@ -38,6 +43,8 @@ impl Side {
             Act::Write => "writes",
             Act::Update => "updates",
             Act::Free => "frees",
+            Act::Begin => "begins",
+            Act::End => "ends",
         };
         format!("{who} {does}")
     }
@@ -138,9 +145,37 @@ pub(super) fn advice(hazard: Hazard, case: &Case<'_>) -> (&'static str, &'static
             "it lies outside the tensor, though inside its allocation",
             "check the loop's bounds and the last tile",
         ),
+        Hazard::Lifetime => lifetime(case),
         Hazard::DependentLaunch => (
             "the launch before may still be writing",
             "griddepcontrol.wait before the first use of what it makes",
+        ),
+    }
+}
+
+fn lifetime(case: &Case<'_>) -> (&'static str, &'static str) {
+    let (here, there) = (case.here, case.there);
+    let own = there.is_some_and(|there| there.from.cta == here.from.cta);
+    match (there.map(|there| there.act), here.agent) {
+        (Some(Act::Begin), _) => (
+            "nothing says that the CTA whose shared memory it is has begun",
+            "barrier.cluster.arrive and .wait in every CTA (cluster.sync()) before the first use of another's shared memory",
+        ),
+        (_, Agent::BulkCopy) if own && !here.act.writes() => (
+            "the copy may still be reading shared memory when its CTA ends",
+            "cp.async.bulk.commit_group and wait_group.read 0 by the thread that issued it, before it ends",
+        ),
+        (_, Agent::BulkCopy) => (
+            "the copy may come when the CTA whose shared memory it uses has ended",
+            "wait for the mbarrier of every copy before the CTA ends, or do not issue it",
+        ),
+        (_, Agent::TensorCore) => (
+            "the product may still be at work when the CTA whose shared memory it uses has ended",
+            "wait for the last product (or for the barrier its commit arrives at) before the CTA ends",
+        ),
+        _ => (
+            "the CTA whose shared memory it is may have ended by then",
+            "barrier.cluster.arrive and .wait in every CTA (cluster.sync()) behind the last use, before any ends",
         ),
     }
 }

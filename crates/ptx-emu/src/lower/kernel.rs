@@ -54,7 +54,8 @@ fn plan(emitter: &Emitter<'_, '_>) -> Result<Plan, Problem> {
         return Err(Problem::TooLarge("the number of predicates".into()));
     }
     allocate::allocate(survey, &emitter.program, &blocks, counts, &mut plan);
-    plan.register_hazards = registers::hazards(survey, &emitter.program, &blocks);
+    let (program, names) = (&emitter.program, &emitter.names);
+    plan.register_hazards = registers::hazards(survey, program, &blocks, names);
     plan.shared = shared_addresses(emitter)?;
     Ok(plan)
 }

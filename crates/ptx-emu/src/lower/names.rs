@@ -66,6 +66,14 @@ struct Family {
     declaration: u32,
 }
 
+/// How a declarator of `.reg` spells its registers.
+struct Declarator<'a> {
+    name: &'a str,
+    file: File,
+    vector: u32,
+    ranged: bool,
+}
+
 /// The names of one block. `a` and `a<2>` are different names (the latter is `a0` and `a1`), so
 /// single registers and ranges have tables of their own.
 #[derive(Default)]
@@ -81,7 +89,8 @@ struct Scope<'a> {
 #[derive(Default)]
 pub(crate) struct Names<'a> {
     scopes: Vec<Scope<'a>>,
-    declarations: u32,
+    /// Every declarator of registers, in the order of their numbers.
+    declarations: Vec<Declarator<'a>>,
     ids: HashMap<(u32, u32), u32>,
     next: [u32; 3],
 }
@@ -136,13 +145,19 @@ impl<'a> Names<'a> {
         let Some(scope) = self.scopes.last_mut() else {
             return Ok(());
         };
-        self.declarations += 1;
+        let bits = register_bits(decl.scalar);
         let family = Family {
-            bits: register_bits(decl.scalar),
+            bits,
             vector: decl.vector,
             count: decl.count.unwrap_or(1),
-            declaration: self.declarations,
+            declaration: self.declarations.len() as u32,
         };
+        self.declarations.push(Declarator {
+            name: decl.name,
+            file: Register { bits, id: 0 }.file(),
+            vector: decl.vector,
+            ranged: decl.count.is_some(),
+        });
         let taken = match decl.count {
             None => scope.declares(decl.name),
             Some(count) => scope.overlaps(decl.name, count),
@@ -205,6 +220,32 @@ impl<'a> Names<'a> {
         let register = self.temporary(bits);
         self.ids.insert((declaration, index), register.id);
         register
+    }
+
+    /// A register as the text has it; nothing for one that no name refers to.
+    pub(super) fn spelling(&self, file: File, id: u32) -> Option<String> {
+        let named = |((declaration, index), of): (&(u32, u32), &u32)| {
+            let declarator = &self.declarations[*declaration as usize];
+            (declarator.file == file && *of == id).then_some((declarator, *index))
+        };
+        let (declarator, index) = self.ids.iter().find_map(named)?;
+        let Declarator {
+            name,
+            vector,
+            ranged,
+            ..
+        } = declarator;
+        let components = (*vector).max(1);
+        let mut spelling = (*name).to_owned();
+        if *ranged {
+            spelling.push_str(&(index / components).to_string());
+        }
+        if components > 1 {
+            let component = index % components;
+            let letter = [".x", ".y", ".z", ".w"].get(component as usize);
+            spelling.push_str(letter.copied().unwrap_or_default());
+        }
+        Some(spelling)
     }
 
     /// Virtual ids handed out in each file.

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::emit::{SURVEY_CONSTANTS, Survey};
 use super::flow::Blocks;
+use super::names::{File, Names};
 use crate::op::operand::{Register, Role};
 use crate::op::{Op, Pc, Program, RegisterHazard, RegisterTrouble, Slot, WgmmaA};
 
@@ -54,13 +55,17 @@ impl State {
 /// Commits after which nobody counts any more.
 const OLDEST: u32 = 64;
 
+/// What is wrong, where, and with whom: of several registers the first that was met.
+type Found = BTreeMap<(RegisterTrouble, Pc, Option<Pc>), Option<(File, u32)>>;
+
 /// Everything wrong with the registers of a kernel and the functions it reaches.
 pub(super) fn hazards(
     survey: &Survey,
     program: &Program,
     blocks: &[Blocks],
+    names: &Names<'_>,
 ) -> Vec<RegisterHazard> {
-    let mut found = BTreeSet::new();
+    let mut found = Found::new();
     for blocks in blocks {
         uninitialised(survey, program, blocks, &mut found);
     }
@@ -70,7 +75,16 @@ pub(super) fn hazards(
             in_body(survey, program, blocks, &mut found);
         }
     }
-    found.into_iter().collect()
+    let hazard = |((trouble, at, other), register): (_, Option<(File, u32)>)| {
+        let name = register.and_then(|(file, id)| names.spelling(file, id));
+        RegisterHazard {
+            trouble,
+            at,
+            other,
+            register: name.unwrap_or_default(),
+        }
+    };
+    found.into_iter().map(hazard).collect()
 }
 
 /// The instructions of a block.
@@ -120,6 +134,12 @@ struct Passage {
 }
 
 impl Passage {
+    /// The register of a number.
+    fn register(number: usize) -> (File, u32) {
+        let file = [File::W32, File::W64, File::Pred][number % 3];
+        (file, number as u32 / 3)
+    }
+
     /// Registers go by numbers; constants are left out.
     fn pass(&mut self, program: &Program, pc: Pc, written: &mut Registers) {
         self.missing.clear();
@@ -168,12 +188,7 @@ impl Passage {
 
 /// Reads of registers that no instruction on any way to them writes. What another body of the
 /// program writes, or nobody here, may come from a caller.
-fn uninitialised(
-    survey: &Survey,
-    program: &Program,
-    blocks: &Blocks,
-    found: &mut BTreeSet<RegisterHazard>,
-) {
+fn uninitialised(survey: &Survey, program: &Program, blocks: &Blocks, found: &mut Found) {
     let entry = |block: usize| insts(survey, program, blocks, block).start == 0;
     if blocks.ranges.is_empty() || !entry(0) {
         return;
@@ -208,24 +223,16 @@ fn uninitialised(
         for pc in insts(survey, program, blocks, block) {
             passage.pass(program, pc, written);
             // Its first read is enough.
-            let news = passage.missing.iter().filter(|r| named.insert(**r));
-            if news.count() > 0 {
-                found.insert(RegisterHazard {
-                    trouble: RegisterTrouble::Uninitialised,
-                    at: pc,
-                    other: None,
-                });
+            for news in passage.missing.iter().filter(|r| named.insert(**r)) {
+                found
+                    .entry((RegisterTrouble::Uninitialised, pc, None))
+                    .or_insert(Some(Passage::register(*news)));
             }
         }
     }
 }
 
-fn in_body(
-    survey: &Survey,
-    program: &Program,
-    blocks: &Blocks,
-    found: &mut BTreeSet<RegisterHazard>,
-) {
+fn in_body(survey: &Survey, program: &Program, blocks: &Blocks, found: &mut Found) {
     let mut entering = vec![None; blocks.ranges.len()];
     let Some(first) = entering.first_mut() else {
         return;
@@ -259,7 +266,7 @@ fn in_body(
 
 impl State {
     /// One instruction.
-    fn pass(&mut self, program: &Program, pc: Pc, found: &mut BTreeSet<RegisterHazard>) {
+    fn pass(&mut self, program: &Program, pc: Pc, found: &mut Found) {
         match &program.insts[pc as usize].op {
             Op::WgmmaFence => {
                 self.unfenced.clear();
@@ -334,18 +341,17 @@ impl State {
     }
 
     /// An ordinary instruction uses registers.
-    fn touch(&mut self, pc: Pc, touched: Vec<(Role, u32)>, found: &mut BTreeSet<RegisterHazard>) {
+    fn touch(&mut self, pc: Pc, touched: Vec<(Role, u32)>, found: &mut Found) {
         for (role, register) in touched {
             let holds = |held: &&Held| role.writes() || !held.fragment;
             if let Some(held) = self.held.get(&register).filter(holds) {
-                found.insert(RegisterHazard {
-                    trouble: match held.load {
-                        true => RegisterTrouble::Loaded,
-                        false => RegisterTrouble::Held,
-                    },
-                    at: pc,
-                    other: Some(held.by),
-                });
+                let trouble = match held.load {
+                    true => RegisterTrouble::Loaded,
+                    false => RegisterTrouble::Held,
+                };
+                found
+                    .entry((trouble, pc, Some(held.by)))
+                    .or_insert(Some((File::W32, register)));
             }
             if role.writes() {
                 self.unfenced.insert(register, pc);
@@ -359,20 +365,21 @@ impl State {
         program: &Program,
         pc: Pc,
         reads: impl Iterator<Item = &'s Slot> + Clone,
-        found: &mut BTreeSet<RegisterHazard>,
+        found: &mut Found,
     ) {
         let registers = reads.filter_map(|slot| match slot {
             Slot::W32(r) => Some(r.0),
             _ => None,
         });
-        let changed = registers.clone().find_map(|r| self.unfenced.get(&r));
+        let at = |r: u32| self.unfenced.get(&r).map(|at| (r, *at));
+        let changed = registers.clone().find_map(at);
         if self.no_fence || changed.is_some() {
+            let first = changed.map(|(r, _)| r).or(registers.clone().next());
             let written = || last_write(program, pc, registers.collect());
-            found.insert(RegisterHazard {
-                trouble: RegisterTrouble::Unfenced,
-                at: pc,
-                other: changed.copied().or_else(written),
-            });
+            let other = changed.map(|(_, at)| at).or_else(written);
+            found
+                .entry((RegisterTrouble::Unfenced, pc, other))
+                .or_insert(first.map(|r| (File::W32, r)));
         }
     }
 
@@ -438,14 +445,18 @@ mod tests {
         found_for("sm_90a", body)
     }
 
-    fn found_for(target: &str, body: &str) -> Vec<(RegisterTrouble, i64, Option<i64>)> {
-        let text = format!(
+    fn kernel(target: &str, body: &str) -> String {
+        format!(
             ".version 8.8\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 out) {{\n\
              .reg .f32 %f<9>; .reg .b32 %r<9>; .reg .b64 %rd<4>; .reg .pred %p;\n\
              ld.param.u64 %rd1, [out]; mov.u64 %rd2, 0; mov.u32 %r4, %tid.x; mov.u32 %r5, %tid.x;\n\
              mov.u32 %r6, %tid.x; mov.u32 %r7, %tid.x; mov.f32 %f0, 0f00000000;\n\
              mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0;\n{body}\nret; }}"
-        );
+        )
+    }
+
+    fn found_for(target: &str, body: &str) -> Vec<(RegisterTrouble, i64, Option<i64>)> {
+        let text = kernel(target, body);
         let module = Module::load(&text).unwrap_or_else(|e| panic!("{e}"));
         let program = module.kernels.get("k").expect("it lowers");
         let line = |pc: Pc| {
@@ -500,6 +511,24 @@ mod tests {
         let looped =
             format!("{FENCE}{turn}{PRODUCT}{DONE}add.f32 %f3, %f3, %f3;\n@%p bra LOOP;\n{STORE}");
         assert_eq!(found(&looped), [(Unfenced, 3, Some(6))]);
+    }
+
+    #[test]
+    fn registers_are_called_as_the_text_calls_them() {
+        let body = format!(
+            "{{ .reg .b32 alone; .reg .v2 .b32 both; add.u32 %r1, alone, 1; add.u32 %r1, both.y, 1;
+             add.u32 %r1, %r8, 1; }} {FENCE}{PRODUCT}{STORE}{DONE}"
+        );
+        let text = kernel("sm_90a", &body);
+        let module = Module::load(&text).unwrap_or_else(|e| panic!("{e}"));
+        let program = module.kernels.get("k").expect("it lowers");
+        let mut names: Vec<&str> = program
+            .register_hazards
+            .iter()
+            .map(|hazard| hazard.register.as_str())
+            .collect();
+        names.sort_unstable();
+        assert_eq!(names, ["%f2", "%r8", "alone", "both.y"]);
     }
 
     #[test]

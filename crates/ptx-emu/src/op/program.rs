@@ -229,12 +229,14 @@ pub(crate) struct Program {
 }
 
 /// A register in trouble, at an instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RegisterHazard {
     pub trouble: RegisterTrouble,
     pub at: Pc,
     /// The other instruction, if there are two: the product that holds it, or what changed it.
     pub other: Option<Pc>,
+    /// As the text calls it; empty where it has no name.
+    pub register: String,
 }
 
 /// The kinds of trouble.

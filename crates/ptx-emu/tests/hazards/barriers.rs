@@ -16,11 +16,6 @@ fn a_barrier_is_used_before_it_is_known_to_be_there() {
     .check();
 }
 
-fn pair() -> Launch {
-    let launch = Launch::new("k").grid([2, 1, 1]).cluster([2, 1, 1]);
-    launch.block([32, 1, 1])
-}
-
 #[test]
 fn a_fence_for_barriers_is_enough_before_an_arrival_that_releases_nothing() {
     // Each CTA arrives at the barrier of the other.

@@ -339,3 +339,24 @@ V: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r5], 0; @!%p4 bra V;",
     assert!(!found.remedy.contains("wgmma"), "{found}");
     assert!(found.remedy.contains("tcgen05.commit"), "{found}");
 }
+
+/// Where readers wait by themselves, what they load is loaded when they have come further.
+#[test]
+fn a_load_that_its_readers_wait_for_is_over_behind_a_barrier() {
+    let mut planted = columns(Hazard::Race, &[("LOADED", "")]);
+    planted.scoreboard = true;
+    for seed in 0..4 {
+        let (found, _) = planted.run(true, seed);
+        assert!(found.all.is_empty(), "{:#?}", found.all);
+    }
+    // Not by the letter.
+    planted.sanitize.strict = true;
+    let kinds: Vec<Hazard> = planted
+        .run(true, 0)
+        .0
+        .all
+        .iter()
+        .map(|f| f.hazard)
+        .collect();
+    assert!(kinds.contains(&Hazard::Race) && kinds.contains(&Hazard::HeldRegister));
+}

@@ -4,6 +4,7 @@
 mod barriers;
 mod columns;
 mod everywhere;
+mod lifetime;
 mod memory;
 mod products;
 mod threads;
@@ -14,7 +15,7 @@ use ptx_emu::{
 
 /// A kernel and its broken twin. What stands between `<<` and `>>` is in the correct one; behind a
 /// `||` there is what the broken one has instead. The broken one's two sides stand on the lines
-/// that end in `//here` and `//there`.
+/// that end in `//here` and `//there`; or the other one is where the CTA begins.
 struct Planted {
     hazard: Hazard,
     target: &'static str,
@@ -23,6 +24,18 @@ struct Planted {
     body: String,
     launch: Launch,
     sanitize: Sanitize,
+    /// As [`Config::scoreboard`].
+    scoreboard: bool,
+}
+
+/// Two CTAs of a warp each.
+fn two_ctas() -> Launch {
+    Launch::new("k").grid([2, 1, 1]).block([32, 1, 1])
+}
+
+/// … that share their memories.
+fn pair() -> Launch {
+    two_ctas().cluster([2, 1, 1])
 }
 
 impl Planted {
@@ -34,6 +47,7 @@ impl Planted {
             body: body.into(),
             launch: Launch::new("k").block([128, 1, 1]),
             sanitize: Sanitize::default(),
+            scoreboard: false,
         }
     }
 
@@ -52,10 +66,10 @@ impl Planted {
         format!(
             ".version 8.8\n.target {}\n.address_size 64\n{}
 .visible .entry k(.param .u64 out, .param .u64 in) {{
-.reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %rd<12>; .reg .f32 %f<80>;
+.reg .pred %p<9>; .reg .b16 %rs<4>; .reg .b32 %r<40>; .reg .b64 %rd<12>; .reg .f32 %f<80>;
 .shared .align 8 .b64 full[8]; .shared .align 8 .b64 empty[8];
 .shared .align 1024 .b8 tile[16384];
-ld.param.u64 %rd1, [out]; ld.param.u64 %rd8, [in]; mov.u32 %r1, %tid.x;
+ld.param.u64 %rd1, [out]; ld.param.u64 %rd8, [in]; mov.u32 %r1, %tid.x; //begin
 mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
 shr.u32 %r18, %r1, 5; and.b32 %r19, %r1, 31; mov.u32 %r4, tile; mov.u32 %r5, full;
 shl.b32 %r2, %r1, 2; add.u32 %r2, %r2, %r4;
@@ -74,6 +88,7 @@ ret; }}",
         let config = Config {
             seed,
             step_limit: 5_000_000,
+            scoreboard: self.scoreboard,
             profile: match self.target {
                 "sm_90a" => ptx_emu::Profile::H200,
                 _ => ptx_emu::Profile::B200,
@@ -118,7 +133,8 @@ ret; }}",
             let (found, faulted) = self.run(false, seed);
             let mut kinds = found.all.iter().filter(|f| f.hazard == self.hazard);
             // Which of two comes first is the schedule's.
-            let mut marked = [line("//here"), line("//there")];
+            let begins = || line("//begin").filter(|_| self.hazard == Hazard::Lifetime);
+            let mut marked = [line("//here"), line("//there").or_else(begins)];
             marked.sort();
             let lines = |f: &&Finding| {
                 let there = f.there.as_ref().map(|site| site.place.ptx_line);

@@ -159,13 +159,13 @@ fn a_sample_does_not_take_the_chain_for_broken() {
 }
 
 /// Everybody writes and fences, one thread counts the CTA in; the last CTA reads what all wrote.
-fn last_cta(fences: [&str; 2]) -> Planted {
+fn last_cta(fences: [&str; 2], scope: &str) -> Planted {
     let body = format!(
         "mov.u32 %r6, %ctaid.x; shl.b32 %r8, %r6, 8; cvt.u64.u32 %rd4, %r8; add.s64 %rd4, %rd4, %rd3;
          st.global.u32 [%rd4+4096], %r1; //there
          {}; bar.sync 0;
          setp.ne.u32 %p1, %r1, 0; @%p1 bra TOLD;
-         atom.relaxed.gpu.global.add.u32 %r7, [%rd1], 1; st.shared.u32 [%r4], %r7;
+         atom.relaxed.{scope}.global.add.u32 %r7, [%rd1], 1; st.shared.u32 [%r4], %r7;
          TOLD: bar.sync 0; ld.shared.u32 %r7, [%r4];
          setp.ne.u32 %p2, %r7, 1; @%p2 bra END;
          {}; xor.b32 %r8, %r8, 256; cvt.u64.u32 %rd4, %r8; add.s64 %rd4, %rd4, %rd3;
@@ -181,9 +181,26 @@ fn last_cta(fences: [&str; 2]) -> Planted {
 fn a_consistent_fence_of_all_and_a_count_of_one() {
     // The fence before the barrier is everybody's own: only sequential consistency joins them.
     let before = "<<fence.sc.gpu||fence.acq_rel.gpu>>";
-    last_cta([before, "fence.sc.gpu"]).check();
-    last_cta(["membar.gl", "<<fence.sc.gpu||fence.acq_rel.gpu>>"]).check();
-    last_cta(["<<membar.gl||membar.cta>>", "membar.gl"]).check();
+    last_cta([before, "fence.sc.gpu"], "gpu").check();
+    last_cta(["membar.gl", "<<fence.sc.gpu||fence.acq_rel.gpu>>"], "gpu").check();
+    last_cta(["<<membar.gl||membar.cta>>", "membar.gl"], "gpu").check();
+}
+
+#[test]
+fn a_consistent_fence_reaches_as_far_as_its_scope() {
+    let of_cluster = "<<fence.sc.cluster||fence.acq_rel.cluster>>";
+    let mut within = last_cta([of_cluster, "fence.sc.cluster"], "cluster");
+    within.launch = within.launch.cluster([2, 1, 1]);
+    within.check();
+    let mut wider = last_cta([of_cluster, "fence.sc.gpu"], "gpu");
+    wider.launch = wider.launch.cluster([2, 1, 1]);
+    wider.check();
+    // Not to another cluster.
+    for seed in 0..4 {
+        let apart = last_cta(["fence.sc.cluster", "fence.sc.gpu"], "gpu");
+        let (found, _) = apart.run(true, seed);
+        assert!(!found.all.is_empty());
+    }
 }
 
 #[test]

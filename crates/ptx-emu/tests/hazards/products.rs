@@ -27,7 +27,16 @@ fn an_accumulator_is_read_while_the_product_is_under_way() {
          cvt.rzi.u32.f32 %r7, %f3; //here
          st.global.u32 [%rd3], %r7; wgmma.wait_group.sync.aligned 0;"
     );
-    Planted::new(Hazard::HeldRegister, product(&body)).check();
+    let found = Planted::new(Hazard::HeldRegister, product(&body)).check();
+    assert_eq!(
+        (found.at.space, found.at.name.as_str()),
+        ("register", "%f3")
+    );
+    // Nobody need have been there to say so.
+    assert!(
+        !found.here.executed && !found.to_string().contains("CTA"),
+        "{found}"
+    );
 }
 
 /// An accumulator is changed, and no fence lies between that and the product.
@@ -83,13 +92,44 @@ fn a_tile_does_not_begin_where_its_pattern_does() {
 
 #[test]
 fn a_register_has_no_value() {
-    Planted::new(
+    let found = Planted::new(
         Hazard::UninitialisedRegister,
         "<<mov.u32 %r9, 1;>>
          add.u32 %r10, %r9, %r1; //here
          st.global.u32 [%rd3], %r10;",
     )
     .check();
+    assert_eq!(found.at.to_string(), "register %r9");
+}
+
+#[test]
+fn fragments_may_be_loaded_ahead() {
+    // The second half of the tile is nobody's; what is loaded of it is not multiplied.
+    let body = "mov.u32 %r7, 0; st.shared.v4.u32 [%r4], {%r7,%r7,%r7,%r7}; shl.b32 %r6, %r19, 4;
+         add.u32 %r6, %r6, %r4; st.shared.v4.u32 [%r6], {%r7,%r7,%r7,%r7}; bar.sync 0;
+         ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r10,%r11,%r12,%r13}, [%r6+<<0||512>>]; //here
+         st.global.u32 [%rd3], %r7;";
+    let one_warp = Launch::new("k").block([32, 1, 1]);
+    let planted = || Planted::new(Hazard::UninitialisedShared, body).on(one_warp.clone());
+    planted().strict().check();
+    for clusters in [None, Some(1)] {
+        let mut lenient = planted().on(Launch::new("k").grid([4, 1, 1]).block([32, 1, 1]));
+        lenient.sanitize.clusters = clusters;
+        let told = lenient.run(false, 0).0.all;
+        let mut told = told.iter().filter(|f| f.hazard != Hazard::Race);
+        assert_eq!(told.next(), None);
+    }
+}
+
+#[test]
+fn registers_are_handed_out_in_eights() {
+    // 255 of each thread are 256: who has them all asks for nothing more.
+    let body = "setmaxnreg.inc.sync.aligned.u32 256; bar.sync 0;";
+    let all = Launch::new("k").block([256, 1, 1]).registers(255);
+    let (found, faulted) = Planted::new(Hazard::RegisterBudget, body)
+        .on(all)
+        .run(true, 0);
+    assert!(found.all.is_empty() && !faulted, "{:#?}", found.all);
 }
 
 #[test]

@@ -2,10 +2,6 @@
 
 use super::*;
 
-fn two_ctas() -> Launch {
-    Launch::new("k").grid([2, 1, 1]).block([32, 1, 1])
-}
-
 #[test]
 fn a_barrier_is_missing() {
     let found = Planted::new(
@@ -67,6 +63,42 @@ fn two_ctas_write_the_same_word() {
     assert_eq!((found.at.space, found.at.name.as_str()), ("global", "out"));
     let there = found.there.expect("two sides").place;
     assert_ne!(found.here.place.cta, there.cta);
+}
+
+#[test]
+fn who_writes_the_same_does_not_race() {
+    // Everybody raises the flag, or notes where the results go; only who writes another is in the
+    // way.
+    let note = |bad: &str| {
+        let body = format!(
+            "mov.b64 %rd5, <<%rd1||{bad}>>; setp.ge.u32 %p2, %r1, 64; @%p2 bra LATER;
+             st.shared.v2.b64 [%r4], {{%rd1, %rd8}}; //there
+             bra MET; LATER:
+             st.shared.v2.b64 [%r4], {{%rd5, %rd8}}; //here
+             MET: bar.sync 0;
+             ld.shared.u32 %r7, [%r4]; st.global.u32 [%rd3], %r7;"
+        );
+        Planted::new(Hazard::Race, body)
+    };
+    note("%rd8").check();
+    note("%rd2").check();
+    // By the letter it is one all the same.
+    let (found, _) = note("%rd8").strict().run(true, 0);
+    assert!(found.all.iter().all(|f| f.hazard == Hazard::Race));
+    assert!(!found.all.is_empty());
+}
+
+#[test]
+fn who_reads_what_others_write_races_though_they_write_the_same() {
+    Planted::new(
+        Hazard::Race,
+        "st.shared.u32 [%r2], 0; setp.ge.u32 %p1, %r1, 96; bar.sync 0; @%p1 bra READER;
+         st.shared.u32 [%r4], 1; //there
+         READER: <<bar.sync 0;>>
+         ld.shared.u32 %r7, [%r4]; //here
+         st.global.u32 [%rd3], %r7;",
+    )
+    .check();
 }
 
 #[test]

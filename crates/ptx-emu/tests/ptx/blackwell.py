@@ -1,6 +1,6 @@
 # Products for a B200, made by another compiler. `python blackwell.py FOLDER` (Triton 3.9) writes
-# each kernel's PTX and its bytes of shared memory there; no GPU is needed. The example `outside` of
-# this crate runs them.
+# each kernel's PTX and its bytes of shared memory there; no GPU is needed. With `90` behind it those
+# that an H200 has too. The example `outside` of this crate runs them.
 
 import sys
 
@@ -23,6 +23,22 @@ def dot_pointers(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.co
         ap += BK
         bp += BK
     tl.store(c + row[:, None] * N + column[None, :], sum)
+
+# Takes one tile after the other, by tensor maps.
+@triton.jit
+def dot_persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WS: tl.constexpr):
+    a_map = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    b_map = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
+    c_map = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    columns = tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * columns, tl.num_programs(0), warp_specialize=WS):
+        row = tile // columns * BM
+        column = tile % columns * BN
+        sum = tl.zeros((BM, BN), tl.float32)
+        for k in range(0, K, BK):
+            sum = tl.dot(a_map.load([row, k]), b_map.load([column, k]).T, sum)
+        c_map.store([row, column], sum.to(tl.float16))
+
 
 # scales [rows, K/V] plain
 @triton.jit
@@ -73,9 +89,12 @@ def dot_scaled_tma(a, sa, b, sb, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr,
     tl.store(c + row[:, None] * N + column[None, :], sum)
 
 
+CAPABILITY = int(sys.argv[2]) if len(sys.argv) > 2 else 100
+
+
 def write(name, kernel, signature, constants, warps=4):
     path = f"{sys.argv[1]}/{name}"
-    shared = products.write(path, kernel, signature, constants, capability=100, warps=warps)
+    shared = products.write(path, kernel, signature, constants, capability=CAPABILITY, warps=warps)
     with open(f"{path}.shared", "w") as file:
         file.write(str(shared))
 
@@ -83,9 +102,9 @@ def write(name, kernel, signature, constants, warps=4):
 EXTENTS = {name: "i32" for name in "MNK"}
 
 
-def write_dot(name, kernel, operand, result, tile, warps=4):
+def write_dot(name, kernel, operand, result, tile, warps=4, **constants):
     signature = {"a": operand, "b": operand, "c": result} | EXTENTS
-    write(name, kernel, signature, dict(zip(["BM", "BN", "BK"], tile)), warps)
+    write(name, kernel, signature, dict(zip(["BM", "BN", "BK"], tile)) | constants, warps)
 
 
 def write_scaled(name, types, block, scale, depth):
@@ -105,6 +124,10 @@ write_dot("dot_ptr_f8", dot_pointers, "*fp8e4nv", "*fp32", (128, 64, 128))
 write_dot("dot_ptr_bf16_m64", dot_pointers, "*bf16", "*fp32", (64, 64, 64))
 write_dot("dot_ptr_tf32", dot_pointers, "*fp32", "*fp32", (128, 64, 32))
 write_dot("dot_ptr_f16_8w", dot_pointers, "*fp16", "*fp32", (128, 256, 64), warps=8)
+write_dot("persistent", dot_persistent, "*fp16", "*fp16", (128, 64, 64), WS=False)
+write_dot("specialized", dot_persistent, "*fp16", "*fp16", (128, 64, 64), WS=True)
+if CAPABILITY < 100:
+    sys.exit()
 write_scaled("nvfp4", ("e2m1", "e2m1"), 16, "*fp8e4nv", 256)
 write_scaled("mxfp4", ("e2m1", "e2m1"), 32, "*u8", 128)
 write_scaled("mxfp8", ("e4m3", "e4m3"), 32, "*u8", 128)

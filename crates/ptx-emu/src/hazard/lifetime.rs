@@ -1,0 +1,190 @@
+//! How long shared memory lives: from the first instruction of its CTA to the last one of all its
+//! warps. Others of the cluster may use it only between: they must know that it has begun, and it
+//! must know, before it ends, that they are done. So must copies and products be that were given
+//! away, whoever did.
+
+use std::collections::BTreeMap;
+
+use super::Sighting;
+use super::clock::{Clock, Knowledge, View};
+use super::finding::Hazard;
+use super::ledger::Ledger;
+use super::pieces::words_at;
+use super::shadow::Trace;
+use super::watcher::Watcher;
+use super::words::Side;
+use crate::exec::copy::{Origin, SharedAt};
+use crate::exec::door::{Act, Agent, Visit};
+
+/// The life of a CTA.
+#[derive(Debug, Default)]
+pub(super) struct Life {
+    /// Warps of other CTAs that used it: at which instruction and which barrier of it, if that was
+    /// one. Of each the last time.
+    guests: BTreeMap<(u32, u32, Option<u32>), Guest>,
+    /// Warps that have ended, and what they knew then.
+    over: u32,
+    known: Knowledge,
+    /// Where the last of them ended.
+    ended: Option<Origin>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy)]
+struct Guest {
+    side: Side,
+    step: u32,
+    at: u32,
+    /// What says as much: the phase of the barrier it came to, or its place in the queue of the
+    /// tensor core, which takes one commit after the other.
+    tickets: [Option<(u32, u32)>; 2],
+}
+
+impl Guest {
+    /// Whether somebody knows that it is gone. Nobody need rely on what it wrote.
+    fn gone(&self, warp: u32, known: &View) -> bool {
+        let reached = |(strand, number): (u32, u32)| known.generic.at(strand) >= number;
+        let ran = |clock: &Clock| clock.at(warp) >= self.step;
+        ran(&known.ran) || ran(&known.generic) || self.tickets.into_iter().flatten().any(reached)
+    }
+}
+
+impl Watcher<'_> {
+    /// Somebody reaches the shared memory of a CTA.
+    #[inline]
+    pub(super) fn while_it_lives(&mut self, visit: &Visit<'_>, cta: u32) {
+        if cta == visit.from.cta && self.lives[cta as usize].ended.is_none() {
+            return;
+        }
+        let at = SharedAt {
+            cta,
+            offset: words_at(visit) as u32,
+        };
+        self.calls_on(Side::new(visit.agent, visit.act, visit.from), at, None);
+    }
+
+    /// Somebody comes to a barrier of a CTA, in the phase of this number.
+    pub(super) fn while_barrier_lives(&mut self, from: Origin, at: SharedAt, phase: (u32, u32)) {
+        if at.cta == from.cta && self.lives[at.cta as usize].ended.is_none() {
+            return;
+        }
+        let agent = match from.work {
+            0 => Agent::Thread,
+            work => self.ledger.agent_of(work as u32),
+        };
+        self.calls_on(Side::new(agent, Act::Update, from), at, Some(phase));
+    }
+
+    fn calls_on(&mut self, here: Side, at: SharedAt, phase: Option<(u32, u32)>) {
+        let Self { ledger, lives, .. } = self;
+        let life = &mut lives[at.cta as usize];
+        let spot = |watcher: &Self| watcher.detector.shared_spot(at.cta, at.offset);
+        if let Some(end) = life.ended {
+            if self.outlives_by_right(&here, at.cta) {
+                return;
+            }
+            let there = Side::new(Agent::Thread, Act::End, end);
+            let sighting = Sighting::two(Hazard::Lifetime, here, there);
+            return self.report(sighting.at(spot(self)));
+        }
+        let Some(known) = ledger.knowledge(ledger.actor(here.from)) else {
+            return;
+        };
+        let mut warps = ledger.strands.of_cta(at.cta);
+        let begun = known.hearsay || warps.any(|warp| known.own.ran.at(warp) > 0);
+        let warp = ledger.strand(here.from);
+        // What a work does is over with the work, but for its arrivals.
+        if here.from.work == 0 || phase.is_some() {
+            let barrier = phase.map(|_| at.offset);
+            let work = ledger.works.get(here.from.work as u32);
+            let place = work.and_then(|work| work.place);
+            let guest = Guest {
+                side: here,
+                step: match here.from.work {
+                    0 => ledger.warps[warp as usize].step,
+                    _ => u32::MAX,
+                },
+                at: at.offset,
+                tickets: [phase, place],
+            };
+            life.guests.insert((warp, here.from.pc, barrier), guest);
+        }
+        if !begun {
+            let first = Origin {
+                cta: at.cta,
+                lanes: u32::MAX,
+                ..Origin::default()
+            };
+            let there = Side::new(Agent::Thread, Act::Begin, first);
+            let sighting = Sighting::two(Hazard::Lifetime, here, there);
+            self.report(sighting.at(spot(self)));
+        }
+    }
+
+    /// A store of the CTA's own that still reads its shared memory: hardware lets it, and CUTLASS's
+    /// epilogue for a B200 relies on that. Strictly, it is waited for.
+    fn outlives_by_right(&self, side: &Side, cta: u32) -> bool {
+        let work = self.ledger.works.get(side.from.work as u32);
+        let store =
+            work.is_some_and(|work| work.agent == Some(Agent::BulkCopy) && work.is_grouped());
+        let own = side.from.cta == cta && !side.act.writes();
+        store && own && !self.detector.strict
+    }
+
+    /// A warp ends; with the last one of its CTA shared memory is gone.
+    pub(super) fn exits(&mut self, from: Origin, over: u64) {
+        let Self { ledger, lives, .. } = self;
+        let warp = ledger.strand(from);
+        let Ledger { warps, all, .. } = ledger;
+        let w = &warps[warp as usize];
+        if ledger.strands.has_neighbours() {
+            // Whoever has ended has come to the barrier of the cluster.
+            all.arrive(over, &w.told_relaxed(2));
+        }
+        let life = &mut lives[from.cta as usize];
+        life.known.join(&w.known);
+        life.known.join(&w.heard);
+        life.over += 1;
+        if life.over == ledger.strands.warps_per_cta {
+            life.ended = Some(from);
+            self.outlived(from);
+        }
+    }
+
+    /// Says who may still be using the shared memory of a CTA that ends.
+    fn outlived(&self, end: Origin) {
+        let life = &self.lives[end.cta as usize];
+        if life.known.hearsay {
+            return;
+        }
+        let there = Side::new(Agent::Thread, Act::End, end);
+        let report = |side: Side, at: u32| {
+            let sighting = Sighting::two(Hazard::Lifetime, side, there);
+            self.report(sighting.at(self.detector.shared_spot(end.cta, at)));
+        };
+        for ((warp, ..), guest) in &life.guests {
+            if !guest.gone(*warp, &life.known.own) {
+                report(guest.side, guest.at);
+            }
+        }
+        for (number, work) in self.ledger.works.all() {
+            let old = Trace::of_work(number);
+            for (act, uses) in [Act::Read, Act::Write].into_iter().zip(work.uses) {
+                // What a thread's own lanes bring ends with them.
+                let own = work.agent == Some(Agent::LaneCopy) && work.from.cta == end.cta;
+                let used = uses >> end.cta & 1 == 1 && !own;
+                let clock = &life.known.own.generic;
+                if used && !self.ledger.over(clock, &old, act.writes(), end.cta) {
+                    let from = Origin {
+                        work: number.into(),
+                        ..work.from
+                    };
+                    let side = Side::new(work.agent.unwrap_or(Agent::BulkCopy), act, from);
+                    if !self.outlives_by_right(&side, end.cta) {
+                        report(side, work.at);
+                    }
+                }
+            }
+        }
+    }
+}
