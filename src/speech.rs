@@ -7,6 +7,7 @@
 use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Result, Write};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use clap::ValueEnum;
@@ -121,6 +122,25 @@ pub(crate) fn width() -> Option<usize> {
     asked.filter(|columns| *columns > 0).or_else(terminal)
 }
 
+/// Standard output is taken by what another program reads.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Leaves standard output to what `deliver` writes: all else goes to standard
+/// error from here on.
+pub(crate) fn make_way() {
+    TAKEN.store(true, Ordering::Relaxed);
+}
+
+/// Writes a file's text to standard output.
+pub(crate) fn deliver(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    keep(
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush()),
+    );
+}
+
 static LOST: Mutex<Option<Lost>> = Mutex::new(None);
 
 /// Why a line of results never reached its reader.
@@ -144,6 +164,9 @@ impl std::fmt::Display for Lost {
 /// Prints a line, by one write: a reader that stops at the first match has the
 /// rest in its pipe by then.
 pub(crate) fn say(text: Arguments) {
+    if TAKEN.load(Ordering::Relaxed) {
+        return remark(text);
+    }
     if lost().is_none() {
         let mut stdout = std::io::stdout().lock();
         let line = format!("{text}\n");

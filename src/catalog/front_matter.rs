@@ -315,7 +315,7 @@ impl Reader<'_> {
     fn extent(&self, extent: &Spanned<Extent>) -> Result<Vec<Formula>, InputError> {
         match extent.get_ref() {
             Extent::One(value) => Ok(vec![self.formula_at(value, extent.span())?]),
-            Extent::List(list) if (1..=3).contains(&list.len()) => self.formulas(list),
+            Extent::List(list) if (1..=wire::AXES).contains(&list.len()) => self.formulas(list),
             Extent::List(list) => Err(self.document.error(
                 extent.span(),
                 format!("{} dimensions where one to three are possible", list.len()),

@@ -32,7 +32,7 @@ impl Reader<'_> {
             None => self.default_dims(operand, map.dtype, &map.tensor)?,
         };
         let box_dims = self.formulas(map.box_dims.get_ref())?;
-        if box_dims.len() != dims.len() || !(1..=5).contains(&dims.len()) {
+        if box_dims.len() != dims.len() || !(1..=wire::RANK).contains(&dims.len()) {
             return Err(self.document.error(
                 map.box_dims.span(),
                 format!(

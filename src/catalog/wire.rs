@@ -11,6 +11,7 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use super::{Fill, MapType, Swizzle};
 use crate::document::Spanned;
 use crate::domain::Status;
+use crate::domain::bounds::CLAIM;
 
 /// A table whose order matters: sort the entries by the place of their key.
 pub(super) type Table<T> = BTreeMap<Spanned<String>, T>;
@@ -90,6 +91,7 @@ pub(super) struct Pick {
 #[serde(deny_unknown_fields)]
 pub(super) struct Claim {
     /// The geometric mean claimed, e.g. 1.4.
+    #[schemars(extend("minimum" = CLAIM.start(), "maximum" = CLAIM.end()))]
     pub geomean: f64,
     /// Over whom: a contender, a variant or cublas.
     pub over: String,
@@ -137,6 +139,9 @@ pub(super) enum Per {
     Call,
 }
 
+/// Dimensions of a tensor map.
+pub(super) const RANK: usize = 5;
+
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Map {
@@ -145,13 +150,16 @@ pub(super) struct Map {
     pub tensor: Spanned<String>,
     /// What one copy takes, innermost first.
     #[serde(rename = "box")]
+    #[schemars(extend("minItems" = 1, "maxItems" = RANK))]
     pub box_dims: Spanned<Vec<Spanned<Value>>>,
     pub swizzle: Swizzle,
     #[serde(rename = "type")]
     pub dtype: Option<MapType>,
     /// Extents, innermost first; the tensor's own where there are none.
+    #[schemars(extend("minItems" = 1, "maxItems" = RANK))]
     pub dims: Option<Spanned<Vec<Spanned<Value>>>>,
     /// Bytes from row to row, outwards; dense where there are none.
+    #[schemars(extend("maxItems" = RANK - 1))]
     pub strides: Option<Spanned<Vec<Spanned<Value>>>>,
     /// What stands for elements outside the tensor.
     pub fill: Option<Fill>,
@@ -207,11 +215,15 @@ impl Visitor<'_> for ValueVisitor {
     }
 }
 
+/// Dimensions of a grid, a block or a cluster.
+pub(super) const AXES: usize = 3;
+
 /// A value, or a list of up to three.
 #[derive(Debug, JsonSchema)]
 #[schemars(untagged)]
 pub(super) enum Extent {
     One(Value),
+    #[schemars(extend("minItems" = 1, "maxItems" = AXES))]
     List(Vec<Spanned<Value>>),
 }
 

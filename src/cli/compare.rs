@@ -7,10 +7,8 @@ use super::select::Shapes;
 use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{ContenderId, Exit, Micros};
 use crate::export::Document;
-use crate::present::{self, Align, Column, Grid, Style};
-use crate::rank::{
-    Comparison, Kind, Ranking, Repeat, Side, Spread, compare_runs, describe, mismatch, same_card,
-};
+use crate::present::{self, Agreed, Align, Column, Grid, Style};
+use crate::rank::{Comparison, Kind, Ranking, Side, compare_runs, describe, mismatch};
 use crate::record::Run;
 
 #[derive(Debug, clap::Args)]
@@ -207,7 +205,8 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
     };
     let sides = [(&a, &ranking_a), (&b, &ranking_b)];
     let only = args.contender.is_some().then_some(*first);
-    let document = Document::of_runs(sides, &compared, only);
+    let agreed = Agreed::of(sides, &compared, only.is_some());
+    let document = Document::of_runs(sides, &compared, only, &agreed);
     let written = args.exports.write(&document);
     for (name, run) in [("A", &a), ("B", &b)] {
         let card = run.header.device.uuid.as_deref();
@@ -245,46 +244,25 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
     for note in shape_notes(&a, &b) {
         say!("\n{}", style.fold(&note, 2));
     }
-    say!("\nNo block pairs the two runs, so drift between them is in these ratios.");
-    print_agreement(sides, &compared, only, style);
+    say!("\n{}", present::UNPAIRED);
+    print_agreement(&agreed, style);
     written?;
     Ok(Exit::Done)
 }
 
-/// How far the runs lie apart beyond their intervals, in times and in speedups
-/// within each run; and whether they rank alike.
-fn print_agreement(
-    sides: [(&Run, &Ranking); 2],
-    compared: &[(&ContenderId, Comparison)],
-    only: Option<&ContenderId>,
-    style: &Style,
-) {
-    let [a, b] = sides.map(|(run, _)| run);
-    let same_card = same_card(a, b);
-    let hash = |run: &Run, id| run.contender(id).map(|c| c.hash.clone());
-    let unedited = compared.iter().filter(|(id, _)| hash(a, id) == hash(b, id));
-    let say_spread = |what: &str, found: Option<Spread>| {
-        if let Some(found) = found {
-            let said = present::spread(what, &found, same_card);
-            say!("{}", style.fold(&said, 2));
-        }
-    };
-    say_spread(
-        "Times",
-        Spread::of(unedited.map(|(_, c)| (c.geomean, c.slack))),
-    );
-    let Some(repeat) = Repeat::of(sides[0], sides[1]).filter(|_| only.is_none()) else {
-        return;
-    };
-    say!(
-        "\nWithin each run\n{}\n",
-        present::repetition_table(&repeat, style)
-    );
-    for sentence in present::repetition(&repeat) {
-        say!("{}", style.fold(&sentence, 2));
+/// How far the runs lie apart, in times and in speedups within each run; and
+/// whether they rank alike.
+fn print_agreement(agreed: &Agreed, style: &Style) {
+    if let Some(times) = &agreed.times {
+        say!("{}", style.fold(times, 2));
     }
-    let what = format!("Speedups over {}", repeat.reference);
-    say_spread(&what, repeat.spread());
+    if let Some(repeat) = &agreed.repeat {
+        let table = present::repetition_table(repeat, style);
+        say!("\nWithin each run\n{table}\n");
+    }
+    for sentence in &agreed.words {
+        say!("{}", style.fold(sentence, 2));
+    }
 }
 
 /// The contenders to follow: the one asked for, or all the runs share.

@@ -64,13 +64,14 @@ pub(super) struct Args {
     /// Judge against a run of another GPU or backend all the same
     #[arg(long)]
     across_devices: bool,
-    /// Write the findings as JSON
+    /// Write the findings as JSON; `-` is standard output, and the table then
+    /// goes to standard error
     #[arg(long, value_name = "FILE")]
     export_json: Option<PathBuf>,
-    /// Write the findings as JUnit XML
+    /// Write the findings as JUnit XML; `-` is standard output
     #[arg(long, value_name = "FILE")]
     export_junit: Option<PathBuf>,
-    /// Write the findings as GitHub Markdown
+    /// Write the findings as GitHub Markdown; `-` is standard output
     #[arg(long, value_name = "FILE")]
     export_markdown: Option<PathBuf>,
 }

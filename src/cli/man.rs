@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 
@@ -20,11 +20,52 @@ pub(super) struct Args {
 pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
     let folder = &args.folder;
     std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
+        .and_then(|()| write(folder))
         .map_err(|error| {
             let message = format!("cannot write to {}: {error}", folder.display());
             CommandError::new(Exit::Usage, message, "name a folder that can be written to")
         })?;
     say!("man pages are in {}", folder.display());
     Ok(Exit::Done)
+}
+
+fn write(folder: &Path) -> std::io::Result<()> {
+    let made = tempfile::tempdir()?;
+    clap_mangen::generate_to(Cli::command(), made.path())?;
+    for page in std::fs::read_dir(made.path())? {
+        let page = page?;
+        let text = std::fs::read_to_string(page.path())?;
+        std::fs::write(folder.join(page.file_name()), plain(&text))?;
+    }
+    Ok(())
+}
+
+/// With every character that is not ASCII by its number, as groff wants it
+/// unless it is told of an encoding.
+fn plain(text: &str) -> String {
+    let written = |c: char| match c.is_ascii() {
+        true => c.to_string(),
+        false => format!("\\[u{:04X}]", u32::from(c)),
+    };
+    text.chars().map(written).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_in_characters_that_any_groff_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path()).unwrap();
+        let pages: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+        assert!(pages.len() > 20);
+        let mut numbered = 0;
+        for page in pages {
+            let text = std::fs::read_to_string(page.unwrap().path()).unwrap();
+            assert!(text.is_ascii());
+            numbered += text.matches("\\[u2026]").count();
+        }
+        assert!(numbered > 0, "an ellipsis is somewhere");
+    }
 }

@@ -197,13 +197,14 @@ pub(super) fn contender(run: &Run, name: &str) -> Result<ContenderId, CommandErr
 /// Files to write besides what is printed.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Exports {
-    /// Write the result as JSON
+    /// Write the result as JSON; `-` is standard output, and the tables then go
+    /// to standard error
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
-    /// Write one line per cell as CSV
+    /// Write one line per cell as CSV; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub export_csv: Option<PathBuf>,
-    /// Write the tables as Markdown
+    /// Write the tables as Markdown; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub export_markdown: Option<PathBuf>,
 }

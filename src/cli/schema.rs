@@ -68,6 +68,7 @@ mod tests {
 
     use super::*;
     use crate::gate;
+    use crate::present::Agreed;
     use crate::rank::{Ranking, Side, compare_runs};
     use crate::record::synthetic::Synthetic;
 
@@ -102,7 +103,9 @@ mod tests {
     fn misfits(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
         let mut found = Vec::new();
         let Some(rules) = schema.as_object() else {
-            assert_eq!(*schema, true, "{at}");
+            if *schema == false {
+                found.push(format!("{at} is not to be there"));
+            }
             return found;
         };
         for (rule, says) in rules {
@@ -128,6 +131,21 @@ mod tests {
                 "const" => says == value,
                 "anyOf" | "oneOf" => list().iter().any(fits),
                 "allOf" => list().iter().all(fits),
+                "multipleOf" => {
+                    let of = says.as_i64().unwrap();
+                    value.as_i64().is_none_or(|v| v % of == 0)
+                }
+                "minItems" | "maxItems" => value.as_array().is_none_or(|list| {
+                    let (count, limit) = (list.len() as u64, says.as_u64().unwrap());
+                    if rule == "minItems" {
+                        count >= limit
+                    } else {
+                        count <= limit
+                    }
+                }),
+                "uniqueItems" => value
+                    .as_array()
+                    .is_none_or(|list| (1..list.len()).all(|i| !list[..i].contains(&list[i]))),
                 "minimum" => value.as_f64().is_none_or(|v| v >= says.as_f64().unwrap()),
                 "maximum" => value.as_f64().is_none_or(|v| v <= says.as_f64().unwrap()),
                 "required" => list()
@@ -222,6 +240,55 @@ mod tests {
                 true,
             ),
             ("[[shapes]]\nm = \"1\"\n", false),
+            ("[[shapes]]\nm = 0\nn = 128\nk = 256\n", false),
+            ("[[shapes]]\nm = 1\nn = 100\nk = 256\n", false),
+            ("[[shapes]]\nm = 1\nn = 128\nk = 128\n", false),
+            ("[[shapes]]\nm = 2000000000\nn = 128\nk = 256\n", false),
+            (
+                "[[shapes]]\nm = []\nn = 128\nk = 256\nname = \"g\"\n",
+                false,
+            ),
+            ("[[shapes]]\nm = 1\nn = 128\n", false),
+            ("[[shapes]]\nname = \"g\"\ngroups = []\n", false),
+            (
+                "[[shapes]]\nname = \"g\"\ngroups = [{ m = 0, n = 128, k = 256 }]\n",
+                false,
+            ),
+            (
+                "[[shapes]]\nname = \"g\"\ngroups = [{ m = 3, n = 128, k = 256 }]\n",
+                true,
+            ),
+            ("[validate]\ndistributions = [\"foo\"]\n", false),
+            ("[validate]\ndistributions = []\n", false),
+            ("[validate]\ndistributions = [\"full\", \"full\"]\n", false),
+            ("[validate]\ndistributions = [\"full\"]\n", true),
+            ("[validate]\ntimeout = 0\n", false),
+            ("[validate]\nrtol = 0.2\n", false),
+            ("[validate]\natol = -1.0\n", false),
+            ("[validate]\nseed = -1\n", false),
+            ("[measure]\nmin_blocks = -1\n", false),
+            ("[measure]\nmin_blocks = 30\nprocesses = 64\n", true),
+            ("[measure]\nprocesses = 0\n", false),
+            ("[measure]\nprocesses = 65\n", false),
+            ("[measure]\nwarmup = -1\n", false),
+            ("[measure]\nmax_seconds = 0.0\n", false),
+            ("[measure]\ndistribution = \"foo\"\n", false),
+            ("[gate]\nmin_occupancy = 7\n", false),
+            ("[gate]\nmin_geomean = 0.0\n", false),
+            ("[gate]\nmin_shape = 2000.0\n", false),
+            ("[gate]\nmax_smem = 0\n", false),
+            ("[gate]\nmax_registers = 256\n", false),
+            ("[gate]\ncounters = { nonsense = 1.0 }\n", false),
+            ("[gate]\ncounters = { atomics = 0.0 }\n", false),
+            ("[slurm]\nretries = -1\n", false),
+            (
+                "[[pitch]]\ndesign = \"d\"\nidea = \"i\"\nclaim = [1.5]\n",
+                false,
+            ),
+            (
+                "[[pitch]]\ndesign = \"d\"\nidea = \"i\"\nclaim = [1.5, 1.8]\n",
+                true,
+            ),
         ] {
             let text = format!("{round}{more}[[grid]]\nm = 1\nn = 128\nk = 256\n");
             let file = crate::diagnostic::SourceFile {
@@ -233,6 +300,22 @@ mod tests {
             let valid = is_valid(Described::Round, &toml(&text));
             assert_eq!(valid, fits, "{more}");
         }
+        for lacking in ["contenders = []\n", "shapes = []\n", "grid = []\n"] {
+            let (key, _) = lacking.split_once(' ').expect("a key");
+            let others = round.lines().filter(|line| !line.starts_with(key));
+            let mut text: String = others.map(|line| format!("{line}\n")).collect();
+            text.push_str(lacking);
+            if key == "contenders" {
+                text.push_str("[[grid]]\nm = 1\nn = 128\nk = 256\n");
+            }
+            let file = crate::diagnostic::SourceFile {
+                path: "r.toml".into(),
+                text: text.as_str().into(),
+            };
+            assert!(config::Round::from_source(file).is_err(), "{text}");
+            assert!(!is_valid(Described::Round, &toml(&text)), "{text}");
+        }
+        let round = &format!("{round}shapes = [{{ m = 1, n = 128, k = 256 }}]\n");
         let winner = round.replace("\"a\"\n", "{ winner_of = \"round1\" }\n");
         assert!(winner.contains("winner_of"));
         accepts(Described::Round, &toml(&winner), "the winner of a round");
@@ -257,6 +340,23 @@ mod tests {
         }
         let wrong = toml("summary = \"x\"\nclaims = 1\n");
         assert!(!is_valid(Described::Variant, &wrong));
+        for (extent, fits) in [
+            ("1", true),
+            ("[1, 1, 1]", true),
+            ("[]", false),
+            ("[1, 1, 1, 1]", false),
+        ] {
+            for key in ["grid", "block", "cluster"] {
+                let mut launch = vec!["kernel = \"k\"".to_owned()];
+                launch.extend(["grid", "block"].map(|k| format!("{k} = 1")));
+                launch.retain(|line| !line.starts_with(key));
+                launch.push(format!("{key} = {extent}"));
+                let text = format!("summary = \"x\"\n[[launch]]\n{}\n", launch.join("\n"));
+                assert_eq!(is_valid(Described::Variant, &toml(&text)), fits, "{text}");
+            }
+        }
+        let claim = toml("summary = \"x\"\nclaim = { geomean = 0.0, over = \"a\" }\n");
+        assert!(!is_valid(Described::Variant, &claim));
     }
 
     #[test]
@@ -276,7 +376,9 @@ mod tests {
                     Some((contender, compare_runs(side, side)?))
                 })
                 .collect();
-            let two = export::Document::of_runs([(&run, &ranking); 2], &compared, None);
+            let sides = [(&run, &ranking); 2];
+            let agreed = Agreed::of(sides, &compared, false);
+            let two = export::Document::of_runs(sides, &compared, None, &agreed);
             for document in [one, two] {
                 let value: Value = serde_json::from_str(&document.json()).unwrap();
                 accepts(Described::Export, &value, "an export");

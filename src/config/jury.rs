@@ -1,12 +1,11 @@
 //! Scores a jury gave before anything was measured.
 
+use super::limits::SCORE;
 use super::round::{Juror, Jury};
 use super::wire;
 use crate::diagnostic::{InputError, nearest};
 use crate::document::{Document, Spanned};
 use crate::domain::printable_line;
-
-const BEST_SCORE: f64 = 10.0;
 
 pub(super) fn read(document: &Document<'_>, wire: wire::Jury) -> Result<Jury, InputError> {
     let candidates = wire.candidates.get_ref().clone();
@@ -117,11 +116,15 @@ fn scores_of(
             "score every candidate",
         ));
     };
-    let in_range = |score: &f64| (0.0..=BEST_SCORE).contains(score);
+    let in_range = |score: &f64| SCORE.contains(score);
     if list.get_ref().len() != criteria || !list.get_ref().iter().all(in_range) {
         return Err(document.error(
             list.span(),
-            format!("`{candidate}` needs {criteria} scores from 0 to {BEST_SCORE}"),
+            format!(
+                "`{candidate}` needs {criteria} scores from {} to {}",
+                SCORE.start(),
+                SCORE.end()
+            ),
             "give one score per criterion, in their order",
         ));
     }

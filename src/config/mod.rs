@@ -2,6 +2,7 @@
 //! Read from TOML and checked once; what leaves here is right in itself.
 
 mod jury;
+mod limits;
 mod read;
 mod round;
 mod shapes;

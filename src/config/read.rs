@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
 use super::round::{Baseline, Gate, Measurement, Pitch, Round, Selection, Validation};
-use super::{is_plain, jury, shapes, slurm, wire};
+use super::{is_plain, jury, limits, shapes, slurm, wire};
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::{Document, Spanned};
 use crate::domain::bounds::{self, CLAIM};
@@ -13,8 +13,6 @@ use crate::domain::{Bytes, ContenderId, Counter, printable, printable_line};
 use crate::operator::Distribution;
 
 const GUIDE: &str = "docs/rounds.md lists the keys";
-/// Looser than this and wrong kernels pass.
-const MAX_TOLERANCE: f64 = 0.1;
 
 impl Round {
     /// Reads and checks a round file.
@@ -146,8 +144,8 @@ impl Reader<'_> {
         };
         let seed = wire.seed.as_ref();
         Ok(Validation {
-            rtol: self.real("rtol", wire.rtol, 1e-3, 0.0..=MAX_TOLERANCE)?,
-            atol: self.real("atol", wire.atol, 1e-3, 0.0..=MAX_TOLERANCE)?,
+            rtol: self.real("rtol", wire.rtol, 1e-3, limits::TOLERANCE)?,
+            atol: self.real("atol", wire.atol, 1e-3, limits::TOLERANCE)?,
             distributions,
             seed: seed
                 .map(|seed| {
@@ -158,7 +156,7 @@ impl Reader<'_> {
                     })
                 })
                 .transpose()?,
-            timeout: self.real("timeout", wire.timeout, 120.0, 0.1..=86_400.0)?,
+            timeout: self.real("timeout", wire.timeout, 120.0, limits::TIMEOUT)?,
         })
     }
 
@@ -201,10 +199,10 @@ impl Reader<'_> {
     fn measurement(&self, wire: wire::Measure) -> Result<Measurement, InputError> {
         let distribution = wire.distribution.as_ref();
         Ok(Measurement {
-            min_blocks: self.count("min_blocks", wire.min_blocks, 30, 1..=1_000_000)?,
-            max_seconds: self.real("max_seconds", wire.max_seconds, 5.0, 0.01..=86_400.0)?,
-            processes: self.count("processes", wire.processes, 5, 1..=64)?,
-            warmup: self.count("warmup", wire.warmup, 3, 0..=10_000)?,
+            min_blocks: self.count("min_blocks", wire.min_blocks, 30, limits::MIN_BLOCKS)?,
+            max_seconds: self.real("max_seconds", wire.max_seconds, 5.0, limits::MAX_SECONDS)?,
+            processes: self.count("processes", wire.processes, 5, limits::PROCESSES)?,
+            warmup: self.count("warmup", wire.warmup, 3, limits::WARMUP)?,
             cold_l2: wire.cold_l2.unwrap_or(true),
             distribution: distribution
                 .map(|name| self.distribution(name))
@@ -215,11 +213,11 @@ impl Reader<'_> {
 
     fn gate(&self, wire: wire::Gate) -> Result<Gate, InputError> {
         let speedup = |name, value: Option<Spanned<f64>>| {
-            let checked = value.map(|value| self.real(name, Some(value), 1.0, 1e-3..=1e3));
+            let checked = value.map(|value| self.real(name, Some(value), 1.0, limits::FACTOR));
             checked.transpose()
         };
-        let limit = |name, value: Option<Spanned<i64>>, most| {
-            let checked = value.map(|value| self.count(name, Some(value), 1, 1..=most));
+        let limit = |name, value: Option<Spanned<i64>>, range: RangeInclusive<u32>| {
+            let checked = value.map(|value| self.count(name, Some(value), 1, range));
             checked.transpose()
         };
         let occupancy = wire.min_occupancy;
@@ -234,10 +232,10 @@ impl Reader<'_> {
             min_shape: speedup("min_shape", wire.min_shape)?,
             not_slower: wire.not_slower,
             correct: wire.correct,
-            max_smem: limit("max_smem", wire.max_smem, 1 << 30)?.map(|b| Bytes(b.into())),
-            max_registers: limit("max_registers", wire.max_registers, 255)?,
+            max_smem: limit("max_smem", wire.max_smem, limits::SMEM)?.map(|b| Bytes(b.into())),
+            max_registers: limit("max_registers", wire.max_registers, limits::REGISTERS)?,
             min_occupancy: occupancy
-                .map(|value| self.real("min_occupancy", Some(value), 0.0, 0.0..=1.0))
+                .map(|value| self.real("min_occupancy", Some(value), 0.0, limits::OCCUPANCY))
                 .transpose()?,
             occupancy_not_worse: wire.occupancy_not_worse,
             spills_not_worse: wire.spills_not_worse,
@@ -258,7 +256,7 @@ impl Reader<'_> {
                     format!("one of {}", Counter::names()),
                 ));
             };
-            let factor = self.real(counter.as_str(), Some(factor), 1.0, 1e-3..=1e3)?;
+            let factor = self.real(counter.as_str(), Some(factor), 1.0, limits::FACTOR)?;
             Ok((counter, factor))
         };
         table.into_iter().map(rule).collect()

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::limits::{K_MULTIPLE, N_MULTIPLE};
 use super::wire::{self, Extents};
 use crate::diagnostic::InputError;
 use crate::document::{Document, Spanned};
@@ -12,9 +13,6 @@ use crate::domain::{Group, Shape};
 
 const MAX_EXTENT: i64 = bounds::EXTENT as i64;
 const MAX_SHAPES: usize = 1024;
-/// TMA wants 16-byte rows of scales, 16 elements a scale.
-const K_MULTIPLE: i64 = 256;
-const N_MULTIPLE: i64 = 128;
 
 /// Every shape of the file with the place that gave it.
 pub(super) fn read(

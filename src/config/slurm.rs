@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use super::limits::RETRIES;
 use super::wire;
 use crate::diagnostic::{InputError, SourceFile};
 use crate::document::{Document, Spanned};
@@ -112,8 +113,16 @@ pub(super) fn read(
         parsed.map_err(|why: String| document.error(span, why, "e.g. array = \"16%4\""))
     };
     let retries = |count: Spanned<i64>| {
-        let parsed = u32::try_from(*count.get_ref()).ok().filter(|n| *n <= 1000);
-        let why = || document.error(count.span(), "no number of retries", "give 0 to 1000");
+        let parsed = u32::try_from(*count.get_ref())
+            .ok()
+            .filter(|n| RETRIES.contains(n));
+        let why = || {
+            document.error(
+                count.span(),
+                "no number of retries",
+                format!("give {} to {}", RETRIES.start(), RETRIES.end()),
+            )
+        };
         parsed.ok_or_else(why)
     };
     Ok(Slurm {

@@ -1,7 +1,9 @@
 //! A round file as it is written. Numbers are signed and lists unchecked here,
 //! so that what is wrong with them is said in our words: see [`super::read`].
 
+use super::limits;
 use crate::document::Spanned;
+use crate::domain::bounds::GROUPS;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -18,6 +20,10 @@ pub(super) type Table<T> = BTreeMap<Spanned<String>, T>;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "dgx round")]
+#[schemars(extend("anyOf" = [
+    { "required": ["shapes"], "properties": { "shapes": { "minItems": 1 } } },
+    { "required": ["grid"], "properties": { "grid": { "minItems": 1 } } },
+]))]
 pub(super) struct RoundFile {
     /// Names the run file; the file's stem where there is none.
     pub name: Option<Spanned<String>>,
@@ -25,6 +31,7 @@ pub(super) struct RoundFile {
     pub question: Spanned<String>,
     /// Variants: `pipelined` for every combination of its parameters,
     /// `pipelined:STAGES=2` for one.
+    #[schemars(extend("minItems" = 1))]
     pub contenders: Spanned<Vec<Spanned<String>>>,
     /// What speedups are over; competes even if not listed.
     pub baseline: Spanned<Baseline>,
@@ -60,16 +67,24 @@ fn yes() -> bool {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    { "required": ["groups", "name"], "properties": { "m": false, "n": false, "k": false } },
+    { "required": ["m", "n", "k"], "properties": { "groups": false } },
+]))]
 pub(super) struct Shape {
     /// What tables call it; dense ones are named by their sizes.
     pub name: Option<Spanned<String>>,
     /// 1 or more; a list makes groups.
+    #[schemars(with = "Option<limits::Sizes<1>>")]
     pub m: Option<Spanned<Extents>>,
     /// A multiple of 128.
+    #[schemars(with = "Option<limits::Sizes<{ limits::N_MULTIPLE }>>")]
     pub n: Option<Spanned<Extents>>,
     /// A multiple of 256.
+    #[schemars(with = "Option<limits::Sizes<{ limits::K_MULTIPLE }>>")]
     pub k: Option<Spanned<Extents>>,
     /// Groups, each spelt out, instead of m, n and k.
+    #[schemars(extend("minItems" = 1, "maxItems" = GROUPS))]
     pub groups: Option<Spanned<Vec<Spanned<Group>>>>,
 }
 
@@ -77,10 +92,13 @@ pub(super) struct Shape {
 #[serde(deny_unknown_fields)]
 pub(super) struct Group {
     /// 1 or more.
+    #[schemars(with = "limits::Size<1>")]
     pub m: Spanned<i64>,
     /// A multiple of 128.
+    #[schemars(with = "limits::Size<{ limits::N_MULTIPLE }>")]
     pub n: Spanned<i64>,
     /// A multiple of 256.
+    #[schemars(with = "limits::Size<{ limits::K_MULTIPLE }>")]
     pub k: Spanned<i64>,
 }
 
@@ -88,10 +106,13 @@ pub(super) struct Group {
 #[serde(deny_unknown_fields)]
 pub(super) struct Grid {
     /// 1 or more.
+    #[schemars(with = "limits::Sizes<1>")]
     pub m: Spanned<Extents>,
     /// A multiple of 128.
+    #[schemars(with = "limits::Sizes<{ limits::N_MULTIPLE }>")]
     pub n: Spanned<Extents>,
     /// A multiple of 256.
+    #[schemars(with = "limits::Sizes<{ limits::K_MULTIPLE }>")]
     pub k: Spanned<Extents>,
 }
 
@@ -99,14 +120,20 @@ pub(super) struct Grid {
 #[serde(deny_unknown_fields)]
 pub(super) struct Validate {
     /// An element passes if its error is at most atol + rtol·|expected|.
+    #[schemars(extend("minimum" = limits::TOLERANCE.start(), "maximum" = limits::TOLERANCE.end()))]
     pub rtol: Option<Spanned<f64>>,
     /// See rtol.
+    #[schemars(extend("minimum" = limits::TOLERANCE.start(), "maximum" = limits::TOLERANCE.end()))]
     pub atol: Option<Spanned<f64>>,
     /// Data it is checked on: benchmark, full; both where there is none.
+    #[schemars(with = "Option<Vec<limits::DistributionName>>")]
+    #[schemars(extend("minItems" = 1, "uniqueItems" = true))]
     pub distributions: Option<Spanned<Vec<Spanned<String>>>>,
     /// Fixed data; without it every run draws afresh.
+    #[schemars(extend("minimum" = 0))]
     pub seed: Option<Spanned<i64>>,
     /// Seconds until a contender counts as hung.
+    #[schemars(extend("minimum" = limits::TIMEOUT.start(), "maximum" = limits::TIMEOUT.end()))]
     pub timeout: Option<Spanned<f64>>,
 }
 
@@ -114,16 +141,21 @@ pub(super) struct Validate {
 #[serde(deny_unknown_fields)]
 pub(super) struct Measure {
     /// Blocks per shape before anything may count as decided.
+    #[schemars(extend("minimum" = limits::MIN_BLOCKS.start(), "maximum" = limits::MIN_BLOCKS.end()))]
     pub min_blocks: Option<Spanned<i64>>,
     /// Time limit per shape.
+    #[schemars(extend("minimum" = limits::MAX_SECONDS.start(), "maximum" = limits::MAX_SECONDS.end()))]
     pub max_seconds: Option<Spanned<f64>>,
     /// Fresh processes the blocks are spread over.
+    #[schemars(extend("minimum" = limits::PROCESSES.start(), "maximum" = limits::PROCESSES.end()))]
     pub processes: Option<Spanned<i64>>,
     /// Untimed calls of each contender first.
+    #[schemars(extend("minimum" = limits::WARMUP.start(), "maximum" = limits::WARMUP.end()))]
     pub warmup: Option<Spanned<i64>>,
     /// Flush L2 before each sample.
     pub cold_l2: Option<bool>,
     /// Data of the timed calls.
+    #[schemars(with = "Option<limits::DistributionName>")]
     pub distribution: Option<Spanned<String>>,
 }
 
@@ -136,8 +168,10 @@ pub(super) struct Gate {
     /// A contender, or a run file; the baseline where there is none.
     pub over: Option<String>,
     /// Least geometric-mean speedup.
+    #[schemars(extend("minimum" = limits::FACTOR.start(), "maximum" = limits::FACTOR.end()))]
     pub min_geomean: Option<Spanned<f64>>,
     /// Least speedup on every single shape.
+    #[schemars(extend("minimum" = limits::FACTOR.start(), "maximum" = limits::FACTOR.end()))]
     pub min_shape: Option<Spanned<f64>>,
     /// Not slower by more than can be told, in the mean and on every shape.
     #[serde(default)]
@@ -146,10 +180,13 @@ pub(super) struct Gate {
     #[serde(default = "yes")]
     pub correct: bool,
     /// Most shared memory of a kernel, bytes.
+    #[schemars(extend("minimum" = limits::SMEM.start(), "maximum" = limits::SMEM.end()))]
     pub max_smem: Option<Spanned<i64>>,
     /// Most registers of a thread.
+    #[schemars(extend("minimum" = limits::REGISTERS.start(), "maximum" = limits::REGISTERS.end()))]
     pub max_registers: Option<Spanned<i64>>,
     /// Least share of an SM's warps resident, 0 to 1.
+    #[schemars(extend("minimum" = limits::OCCUPANCY.start(), "maximum" = limits::OCCUPANCY.end()))]
     pub min_occupancy: Option<Spanned<f64>>,
     /// Occupancy may not fall below that of `over`.
     #[serde(default)]
@@ -163,6 +200,7 @@ pub(super) struct Gate {
     /// Emulated runs: each counter named is at most this multiple of its value
     /// for `over`, e.g. { bank-conflicts = 1.0 }.
     #[serde(default)]
+    #[schemars(with = "limits::Factors")]
     pub counters: Table<Spanned<f64>>,
 }
 
@@ -180,6 +218,7 @@ pub(super) struct Slurm {
     #[schemars(with = "Option<NumberOrText>")]
     pub time: Option<Spanned<toml::Value>>,
     /// How often a task that failed is submitted again.
+    #[schemars(extend("minimum" = limits::RETRIES.start(), "maximum" = limits::RETRIES.end()))]
     pub retries: Option<Spanned<i64>>,
     /// Further words for sbatch.
     #[serde(default)]
@@ -233,6 +272,7 @@ pub(super) struct Pitch {
     /// The variant built from it, where its name differs.
     pub contender: Option<String>,
     /// Least and most speedup promised.
+    #[schemars(with = "Option<limits::ClaimedRange>")]
     pub claim: Option<Spanned<Vec<f64>>>,
     pub idea: String,
     pub outcome: Option<String>,
@@ -279,8 +319,7 @@ impl<'de> Visitor<'de> for BaselineVisitor {
 }
 
 /// One size, or a list of them.
-#[derive(Debug, JsonSchema)]
-#[schemars(untagged)]
+#[derive(Debug)]
 pub(super) enum Extents {
     One(i64),
     Many(Vec<Spanned<i64>>),

@@ -82,6 +82,8 @@ fn found(outcome: &Outcome) -> String {
         _ if outcome.contender.is_some() && outcome.contender == outcome.over => {
             "the baseline".to_owned()
         }
+        // Right, and what it is claimed to be faster than is not in the run.
+        (None, Some(status)) if status.may_be_timed() => "not compared".to_owned(),
         (None, Some(status)) => status.to_string(),
         (None, None) if outcome.contender.is_none() => "not built".to_owned(),
         (None, None) => "not measured".to_owned(),

@@ -1,13 +1,13 @@
 use std::collections::{BTreeMap, HashMap};
 
-use super::document::RunOrigin;
+use super::document::{CellExport, Change, RunOrigin};
 use super::{Document, Quantity};
 use crate::domain::Counter;
 
 const HEADER: &str = "contender,shape,status,timing,rank,micros,micros_lower,micros_upper,\
                       speedup,speedup_lower,speedup_upper,samples,outliers,roofline,run,device,\
                       change,change_lower,change_upper,model_error,calibrated,label,clock_mhz,\
-                      bound_by";
+                      bound_by,finding,reason";
 
 /// One line per cell, and one per contender for the geometric mean, whose
 /// shape is `*`. Times are microseconds, speedups ratios over the reference of
@@ -19,15 +19,26 @@ pub(crate) fn csv(document: &Document) -> String {
     }
     text.push('\n');
     let changes = document.changes.iter();
-    let changes: HashMap<(&str, Option<&str>), &Quantity> = changes
-        .map(|c| ((c.contender.as_str(), c.shape.as_deref()), &c.speedup))
+    let changes: HashMap<(&str, Option<&str>), &Change> = changes
+        .map(|c| ((c.contender.as_str(), c.shape.as_deref()), c))
         .collect();
+    // Of two runs it is the second that is over the first.
+    let second = document.runs.len() - 1;
+    let change = |run: usize, contender: &str, shape: Option<&str>| {
+        changes
+            .get(&(contender, shape))
+            .filter(|_| run == second)
+            .copied()
+    };
+    let finding = |run: usize, contender: &str, shape: Option<&str>| {
+        let found = change(run, contender, shape);
+        found.map_or(String::new(), |change| change.finding.to_owned())
+    };
     let origin = |run: usize, contender: &str, shape: Option<&str>| {
-        let change = changes.get(&(contender, shape)).filter(|_| run == 1);
         [
             quoted(&document.runs[run].file),
             quoted(&document.runs[run].device),
-            numbers(change.copied()),
+            numbers(change(run, contender, shape).map(|change| &change.speedup)),
             accuracy(&document.runs[run]),
             document.runs[run].label.unwrap_or_default().to_owned(),
         ]
@@ -50,6 +61,8 @@ pub(crate) fn csv(document: &Document) -> String {
             origin(row.run, &row.contender, None),
             optional(row.clock_mhz),
             quoted(row.bound_by.as_deref().unwrap_or_default()),
+            finding(row.run, &row.contender, None),
+            String::new(),
             counters(row.counters.as_ref()),
         ];
         text.push_str(&(fields.join(",") + "\n"));
@@ -69,11 +82,20 @@ pub(crate) fn csv(document: &Document) -> String {
             origin(cell.run, &cell.contender, Some(&cell.shape)),
             optional(cell.clock_mhz),
             quoted(cell.bound_by.as_deref().unwrap_or_default()),
+            finding(cell.run, &cell.contender, Some(&cell.shape)),
+            quoted(&why(cell)),
             counters(cell.counters.as_ref()),
         ];
         text.push_str(&(fields.join(",") + "\n"));
     }
     text
+}
+
+/// Why it failed, and where first.
+fn why(cell: &CellExport) -> String {
+    let parts = [&cell.reason, &cell.first_wrong];
+    let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+    parts.join("; ")
 }
 
 fn counters(found: Option<&BTreeMap<&'static str, f64>>) -> String {

@@ -5,8 +5,10 @@ use serde::Serialize;
 
 use crate::claims;
 use crate::domain::{Calibration, ContenderId, Counter, Interval, Timing};
-use crate::present::{belief, bound_text, mean_micros, model_error};
-use crate::rank::{Comparison, Kind, Ranking, Row, Side};
+use crate::present::{
+    Agreed, UNPAIRED, belief, bound_text, failed, first_wrong, mean_micros, model_error, notes,
+};
+use crate::rank::{Comparison, Judgement, Kind, Ranking, Repeat, Repeated, Row, Side};
 use crate::record::Run;
 use crate::record::counters::Counts;
 use crate::stats::{CONFIDENCE, LogEstimate};
@@ -29,21 +31,58 @@ pub(crate) struct Document {
     pub detectable: Option<Quantity>,
     pub ranking: Vec<Standing>,
     pub cells: Vec<CellExport>,
-    /// Where there are two runs: the second over the first, contender by
-    /// contender, in the mean (no shape) and on each shape they share.
+    /// Where two are compared: the second over the first, in the mean (no
+    /// shape) and on each shape they share. Of two runs, contender by contender.
     pub changes: Vec<Change>,
+    /// Of two runs: whether they rank alike.
+    pub agreement: Option<Agreement>,
+    /// What the screen says of the comparison.
+    pub notes: Vec<String>,
 }
 
-/// A contender in the second run over itself in the first.
+/// A contender over another of its run, or over itself in an earlier one.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Change {
     pub contender: String,
+    /// What it is over; of two runs, itself.
+    pub over: String,
     pub shape: Option<String>,
     pub speedup: Quantity,
+    /// By how much its time is longer, as a share; less than 0 where it is
+    /// shorter.
+    pub time: f64,
     /// By more than both runs can tell; null where that is not known.
     pub differs: Option<bool>,
     /// What it says: `faster`, `slower`, `cannot tell`, …
     pub finding: &'static str,
+}
+
+/// Two runs of one round, each within itself.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Agreement {
+    /// What speedups are over, in both.
+    pub over: String,
+    pub contenders: Vec<AgreedOn>,
+    /// Pairs of contenders whose order was compared.
+    pub pairs: usize,
+    /// Those that one run orders or ties otherwise than the other.
+    pub disputes: Vec<[String; 2]>,
+}
+
+/// A contender that both runs rank.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct AgreedOn {
+    pub contender: String,
+    /// Over the reference, in each run.
+    pub speedups: [Quantity; 2],
+    /// The second over the first, less one.
+    pub change: f64,
+    /// As on the screen: `4=` is one of several at the fourth place.
+    pub ranks: [String; 2],
+    /// By no more than the interval of the change; null without one.
+    pub agrees: Option<bool>,
+    /// Its source is not the same in both.
+    pub edited: bool,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -71,11 +110,16 @@ pub(crate) struct RunOrigin {
     /// False where only times were asked for.
     pub validated: bool,
     pub baseline: String,
+    pub yardstick: Option<String>,
     /// What this run's speedups are over.
     pub over: Option<String>,
     /// Least difference this run can tell from none.
     pub detectable: Option<Quantity>,
     pub complete: bool,
+    /// What failed, where and why, as the screen tells it.
+    pub failures: Vec<String>,
+    /// What the screen says below the tables.
+    pub notes: Vec<String>,
 }
 
 /// A number with its interval and its unit.
@@ -126,6 +170,8 @@ pub(crate) struct Standing {
     pub tied: bool,
     /// A status, or `yardstick`, `unchecked`, `pending`.
     pub status: &'static str,
+    /// Shapes it is valid and timed on.
+    pub valid_shapes: usize,
     /// Geometric mean over the shapes, where it has a time on each.
     pub mean_micros: Option<f64>,
     pub geomean_speedup: Option<Quantity>,
@@ -161,6 +207,8 @@ pub(crate) struct CellExport {
     pub shape: String,
     pub status: &'static str,
     pub reason: Option<String>,
+    /// Which element is wrong first, what it is and what it should be.
+    pub first_wrong: Option<String>,
     pub micros: Option<Quantity>,
     pub speedup: Option<Quantity>,
     pub timing: Timing,
@@ -198,6 +246,8 @@ impl Document {
                 .flat_map(|row| cells_of(run, ranking, &row.contender, over))
                 .collect(),
             changes: Vec::new(),
+            agreement: None,
+            notes: Vec::new(),
         }
     }
 
@@ -207,6 +257,7 @@ impl Document {
         sides: [(&Run, &Ranking); 2],
         compared: &[(&ContenderId, Comparison)],
         only: Option<&ContenderId>,
+        agreed: &Agreed,
     ) -> Self {
         let [mut both, mut second] = sides.map(|(run, ranking)| Self::of_run(run, ranking));
         second.ranking.iter_mut().for_each(|row| row.run = 1);
@@ -222,18 +273,13 @@ impl Document {
             both.cells.retain(|cell| cell.contender == only.as_str());
         }
         for (contender, comparison) in compared {
-            let mean = (None, &comparison.geomean, comparison.judgement());
-            let shapes = comparison.judged();
-            let each = std::iter::once(mean).chain(shapes.map(|(s, e, j)| (Some(s), e, j)));
-            both.changes
-                .extend(each.map(|(shape, estimate, judgement)| Change {
-                    contender: contender.to_string(),
-                    shape: shape.map(str::to_owned),
-                    speedup: Quantity::ratio(estimate),
-                    differs: judgement.differs(),
-                    finding: judgement.as_str(),
-                }));
+            both.changes.extend(changes([contender; 2], comparison));
         }
+        both.agreement = agreed.repeat.as_ref().map(agreement);
+        both.notes = std::iter::once(UNPAIRED.to_owned())
+            .chain(agreed.times.clone())
+            .chain(agreed.words.clone())
+            .collect();
         both
     }
 
@@ -272,7 +318,9 @@ impl Document {
             detectable: detectable(candidate.ranking),
             ranking,
             cells,
-            changes: Vec::new(),
+            changes: changes([candidate.contender, base.contender], comparison),
+            agreement: None,
+            notes: Vec::new(),
         }
     }
 
@@ -280,6 +328,42 @@ impl Document {
     pub(crate) fn json(&self) -> String {
         // Plain structs of finite numbers and text always serialise.
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// One contender over another, in the mean and on each shape.
+fn changes([contender, over]: [&ContenderId; 2], comparison: &Comparison) -> Vec<Change> {
+    let mean = (None, &comparison.geomean, comparison.judgement());
+    let shapes = comparison.judged().map(|(s, e, j)| (Some(s), e, j));
+    let change = |(shape, estimate, judgement): (Option<&str>, &LogEstimate, Judgement)| Change {
+        contender: contender.to_string(),
+        over: over.to_string(),
+        shape: shape.map(str::to_owned),
+        speedup: Quantity::ratio(estimate),
+        time: (-estimate.mean).exp_m1(),
+        differs: judgement.differs(),
+        finding: judgement.as_str(),
+    };
+    std::iter::once(mean).chain(shapes).map(change).collect()
+}
+
+fn agreement(repeat: &Repeat) -> Agreement {
+    let entry = |entry: &Repeated| AgreedOn {
+        contender: entry.contender.to_string(),
+        speedups: entry.speedups.map(|speedup| Quantity::ratio(&speedup)),
+        change: entry.change.mean.exp_m1(),
+        ranks: entry.places.map(|place| place.to_string()),
+        agrees: entry.agrees(),
+        edited: entry.edited,
+    };
+    let disputes = repeat.disputes.iter();
+    Agreement {
+        over: repeat.reference.to_string(),
+        contenders: repeat.entries.iter().map(entry).collect(),
+        pairs: repeat.pairs(),
+        disputes: disputes
+            .map(|dispute| dispute.pair.each_ref().map(ContenderId::to_string))
+            .collect(),
     }
 }
 
@@ -307,9 +391,12 @@ fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
         belief: belief(run),
         validated: run.timing() != Timing::Recorded && !header.settings.time_only,
         baseline: header.baseline.to_string(),
+        yardstick: header.yardstick.as_ref().map(ContenderId::to_string),
         over: ranking.reference.as_ref().map(ContenderId::to_string),
         detectable: detectable(ranking),
         complete: run.end.as_ref().is_some_and(|e| e.complete) || run.timing() == Timing::Recorded,
+        failures: failed(run, ranking).into_iter().map(|f| f.text).collect(),
+        notes: notes(run, ranking),
     }
 }
 
@@ -331,6 +418,7 @@ fn standing(run: &Run, ranking: &Ranking, row: &Row) -> Standing {
         rank: row.place.map(|p| p.rank),
         tied: row.place.is_some_and(|p| p.tied),
         status: status(run, row.kind, row.status),
+        valid_shapes: row.valid_shapes,
         mean_micros: mean_micros(run, ranking, row).map(|mean| mean.0),
         geomean_speedup: if reference {
             Some(Quantity::ONE)
@@ -397,6 +485,10 @@ fn cells_of(
                 shape: cell.shape.clone(),
                 status: status(run, kind, cell.status),
                 reason: cell.reason.clone(),
+                first_wrong: run
+                    .verdict(contender, &cell.shape)
+                    .and_then(|verdict| first_wrong(verdict.detail.as_deref()?))
+                    .map(str::to_owned),
                 micros: time.map(|t| Quantity::new(t.micros(), "us")),
                 speedup: match over == Some(contender) {
                     true => time.map(|_| Quantity::ONE),

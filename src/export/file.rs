@@ -5,9 +5,18 @@ use std::path::Path;
 
 use crate::diagnostic::{CommandError, InputError};
 use crate::domain::Exit;
+use crate::speech;
 
-/// Whether a file could be written at `path`, found out before any work.
+/// Standard output, as a command line calls it.
+const STANDARD_OUTPUT: &str = "-";
+
+/// Whether a file could be written at `path`, found out before any work. Where
+/// that is standard output, nothing else goes there from now on.
 pub(crate) fn probe(path: &Path) -> Result<(), InputError> {
+    if path == Path::new(STANDARD_OUTPUT) {
+        speech::make_way();
+        return Ok(());
+    }
     let refused = |error: Error| {
         InputError::new(
             cannot(path, &error),
@@ -35,6 +44,10 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
 }
 
 fn written(path: &Path, text: &str) -> Result<(), Error> {
+    if path == Path::new(STANDARD_OUTPUT) {
+        speech::deliver(text);
+        return Ok(());
+    }
     // A pipe or a device (/dev/stdout) is written to, not replaced by a file.
     if path.metadata().is_ok_and(|found| !found.is_file()) {
         return OpenOptions::new()

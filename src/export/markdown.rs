@@ -1,13 +1,14 @@
 use std::collections::HashMap;
 
-use super::Document;
-use super::document::{CellExport, Change, RunOrigin, Standing};
-use crate::domain::{Bytes, Counter, Micros};
-use crate::present::{interval, percent, speedup};
+use super::document::{Agreement, CellExport, RunOrigin, Standing};
+use super::{Document, Quantity};
+use crate::domain::{Bytes, Counter, Micros, counted};
+use crate::present::{interval, mean_title, percent, signed_percent, speedup};
 
-/// The ranking, the shape matrix and the counters of each run as
-/// GitHub-flavoured tables, and what changed from the first to the second. Every table says what its
-/// times are: nobody takes one out of its page and loses that.
+/// What is on the screen as GitHub-flavoured Markdown: of each run the ranking,
+/// the shape matrix, what was counted, what failed and the notes, and how the
+/// second compares with the first. Every table says what its times are: nobody
+/// takes one out of its page and loses that.
 pub(crate) fn markdown(document: &Document) -> String {
     let mut parts = Vec::new();
     for (index, run) in document.runs.iter().enumerate() {
@@ -19,14 +20,26 @@ pub(crate) fn markdown(document: &Document) -> String {
             1 => document.over.as_deref(),
             _ => run.over.as_deref(),
         };
-        parts.push(ranking(run, over.unwrap_or("the baseline"), &rows));
+        parts.push(ranking(run, over, &rows));
         parts.push(matrix(run, &rows, &cells));
-        parts.extend(Some(counters(&rows)).filter(|text| !text.is_empty()));
+        parts.push(counters(&rows));
+        parts.push(list(&run.failures));
+        parts.push(list(&run.notes));
     }
-    if let ([a, b], false) = (&document.runs[..], document.changes.is_empty()) {
-        parts.push(changes(a, b, &document.changes));
+    if !document.changes.is_empty() {
+        parts.push(changes(document));
     }
+    if let ([a, b], Some(agreed)) = (&document.runs[..], &document.agreement) {
+        parts.push(agreement(agreed, &between(a, b)));
+    }
+    parts.push(list(&document.notes));
+    parts.retain(|part| !part.is_empty());
     parts.join("\n")
+}
+
+fn list(sentences: &[String]) -> String {
+    let item = |sentence: &String| format!("- {}\n", escape(sentence));
+    sentences.iter().map(item).collect()
 }
 
 fn introduction(run: &RunOrigin) -> String {
@@ -61,47 +74,64 @@ fn times(run: &RunOrigin) -> String {
 }
 
 /// The columns of the screen, but those in which nobody has anything.
-fn ranking(run: &RunOrigin, over: &str, rows: &[&Standing]) -> String {
-    type Cell = fn(&Standing) -> String;
-    let over = format!("over {} ({})", escape(over), times(run));
-    let mean = format!("{} µs", run.timing.as_str());
+fn ranking(run: &RunOrigin, over: Option<&str>, rows: &[&Standing]) -> String {
+    type Cell<'a> = &'a dyn Fn(&Standing) -> String;
+    let over_title = over.map_or("speedup".to_owned(), |over| {
+        format!("over {}", escape(over))
+    });
+    let over_title = format!("{over_title} ({})", times(run));
+    let mean = mean_title(run.timing, run.model_error.as_deref()).replace('\n', " ");
+    let yardstick = run.yardstick.as_deref().unwrap_or_default();
+    let over_yardstick = format!("over {}", escape(yardstick));
+    let speedup_text = |row: &Standing| match over == Some(row.contender.as_str()) {
+        true if row.contender == run.baseline => "1.00× baseline".to_owned(),
+        true => "1.00× reference".to_owned(),
+        false => {
+            let unranked = row.rank.is_none() && row.contender != yardstick;
+            let on = match unranked {
+                true => format!(" on {}", counted(row.valid_shapes, "shape")),
+                false => String::new(),
+            };
+            shown(row.geomean_speedup.map(|q| interval(&q.interval()) + &on))
+        }
+    };
     let columns: [(&str, Cell); 13] = [
-        ("rank", |row| match (row.rank, row.tied) {
+        ("rank", &|row: &Standing| match (row.rank, row.tied) {
             (Some(rank), true) => format!("{rank}="),
             (Some(rank), false) => rank.to_string(),
             (None, _) => "–".to_owned(),
         }),
-        ("contender", |row| escape(&row.contender)),
-        ("verdict", |row| row.status.to_owned()),
-        (&mean, |row| shown(row.mean_micros.map(Micros))),
-        (&over, |row| {
-            shown(row.geomean_speedup.map(|q| interval(&q.interval())))
+        ("contender", &|row: &Standing| escape(&row.contender)),
+        ("verdict", &|row: &Standing| {
+            row.status.replace("not-validated", "not validated")
         }),
-        ("claim", |row| {
+        (&mean, &|row: &Standing| shown(row.mean_micros.map(Micros))),
+        (&over_title, &speedup_text),
+        ("claim", &|row: &Standing| {
             let claim = row.claim.as_ref();
             shown(claim.map(|c| format!("{:.2}× {}", c.geomean, c.verdict)))
         }),
-        ("roofline", |row| {
+        ("roofline", &|row: &Standing| {
             shown(row.roofline.map(|r| percent(r.estimate)))
         }),
-        ("bound by", |row| {
+        ("bound by", &|row: &Standing| {
             escape(row.bound_by.as_deref().unwrap_or_default())
         }),
-        ("clock MHz", |row| {
+        ("clock MHz", &|row: &Standing| {
             shown(row.clock_mhz.map(|mhz| format!("{mhz:.0}")))
         }),
-        ("regs", |row| shown(row.registers)),
-        ("spills", |row| {
+        ("regs", &|row: &Standing| shown(row.registers)),
+        ("spills", &|row: &Standing| {
             shown(row.spill_bytes.filter(|b| *b > 0).map(|b| Bytes(b.into())))
         }),
-        ("smem", |row| {
+        ("smem", &|row: &Standing| {
             shown(row.smem.map(|bytes| Bytes(bytes.estimate as u64)))
         }),
-        ("over the yardstick", |row| {
+        (&over_yardstick, &|row: &Standing| {
             shown(row.over_yardstick.map(|q| speedup(q.estimate)))
         }),
     ];
-    let used: Vec<&(&str, Cell)> = columns
+    let used: Vec<_> = columns
         .iter()
         .filter(|(_, cell)| rows.iter().any(|row| !cell(row).is_empty()))
         .collect();
@@ -181,26 +211,87 @@ fn counters(rows: &[&Standing]) -> String {
     text
 }
 
-fn changes(a: &RunOrigin, b: &RunOrigin, changes: &[Change]) -> String {
-    let timing = match a.timing == b.timing {
+/// The second over the first: on each shape, and in the mean.
+fn changes(document: &Document) -> String {
+    let micros = |run: usize, contender: &str, shape: Option<&str>| {
+        let cells = document.cells.iter();
+        let mut cells = cells.filter(|c| c.run == run && c.contender == contender);
+        let found = cells.find(|c| Some(c.shape.as_str()) == shape)?.micros?;
+        Some(Micros(found.estimate))
+    };
+    let (names, timing, second) = match &document.runs[..] {
+        [a, b] => (["A", "B"].map(str::to_owned), between(a, b), 1),
+        one => {
+            let change = &document.changes[0];
+            let names = [&change.over, &change.contender].map(|name| escape(name));
+            (names, shown(one.first().map(times)), 0)
+        }
+    };
+    let [first, other] = &names;
+    let mut text = format!(
+        "| contender | shape | {first} µs | {other} µs | {other} over {first} ({timing}) | time | \
+         finding | differs |\n|---|---|---:|---:|---|---:|---|---|\n"
+    );
+    for change in &document.changes {
+        let shape = change.shape.as_deref();
+        let cells = [
+            escape(&change.contender),
+            shape.map_or("geometric mean".to_owned(), escape),
+            shown(micros(0, &change.over, shape)),
+            shown(micros(second, &change.contender, shape)),
+            interval(&change.speedup.interval()),
+            signed_percent(change.time),
+            change.finding.to_owned(),
+            match change.differs {
+                Some(true) => "yes".to_owned(),
+                Some(false) => "no".to_owned(),
+                None => String::new(),
+            },
+        ];
+        text.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    text
+}
+
+/// What the times of two runs are.
+fn between(a: &RunOrigin, b: &RunOrigin) -> String {
+    match a.timing == b.timing {
         true if times(a) == times(b) => times(a),
         true => a.timing.as_str().to_owned(),
         false => format!("{} over {}", b.timing.as_str(), a.timing.as_str()),
-    };
-    let mut text =
-        format!("| contender | shape | B over A ({timing}) | differs |\n|---|---|---|---|\n");
-    for change in changes {
-        let shape = change.shape.as_deref().map_or("*all*".to_owned(), escape);
-        let differs = match change.differs {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => change.finding,
+    }
+}
+
+/// Each run within itself.
+fn agreement(agreement: &Agreement, timing: &str) -> String {
+    let over = escape(&agreement.over);
+    let mut text = format!(
+        "Within each run\n\n| contender | A over {over} ({timing}) | B over {over} | change | ranks | agree |\n\
+         |---|---|---|---:|---|---|\n"
+    );
+    for entry in &agreement.contenders {
+        let reference = entry.contender == agreement.over;
+        let speedup = |q: &Quantity| match reference {
+            true => "1.00×".to_owned(),
+            false => interval(&q.interval()),
         };
-        text.push_str(&format!(
-            "| {} | {shape} | {} | {differs} |\n",
-            escape(&change.contender),
-            interval(&change.speedup.interval())
-        ));
+        let cells = [
+            escape(&entry.contender),
+            speedup(&entry.speedups[0]),
+            speedup(&entry.speedups[1]),
+            match reference {
+                true => String::new(),
+                false => signed_percent(entry.change),
+            },
+            entry.ranks.join(", "),
+            match entry.agrees {
+                Some(true) => "yes".to_owned(),
+                Some(false) if entry.edited => "no, edited".to_owned(),
+                Some(false) => "no".to_owned(),
+                None => String::new(),
+            },
+        ];
+        text.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
     text
 }

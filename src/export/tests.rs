@@ -1,7 +1,9 @@
 use super::*;
-use crate::domain::ContenderId;
+use crate::domain::{ContenderId, Status};
+use crate::present::{Agreed, Style, repetition_table, sweep_summary};
 use crate::rank::{Ranking, Side};
-use crate::record::synthetic::{Synthetic, dense};
+use crate::record::Run;
+use crate::record::synthetic::{Entry, Synthetic, dense};
 
 fn small() -> Synthetic {
     Synthetic {
@@ -40,6 +42,128 @@ fn a_comparison_ranks_the_two() {
     let gain = document.ranking[1].geomean_speedup.unwrap();
     assert!(gain.lower.unwrap() < 0.76 / 0.52 && gain.upper.unwrap() > 0.76 / 0.52 - 0.01);
     assert_eq!(document.cells.len(), 16);
+    // The table of the screen: both times, the ratio with its interval, what
+    // that is in time, and what it says.
+    let page = markdown(&document);
+    let mean = &document.changes[0];
+    assert_eq!((mean.finding, mean.shape.is_none()), ("faster", true));
+    for title in [
+        "sequential µs",
+        "interleaved over sequential (measured)",
+        "time",
+        "finding",
+    ] {
+        assert!(
+            page.contains(&format!("| {title} |")),
+            "no {title} in {page}"
+        );
+    }
+    for change in &document.changes {
+        let (lower, upper) = (change.speedup.lower.unwrap(), change.speedup.upper.unwrap());
+        let told = format!("[{lower:.3} {upper:.3}] | −");
+        assert!(
+            page.contains(&told) && page.contains(" | faster |"),
+            "{told} {page}"
+        );
+    }
+    assert!(csv(&document).lines().any(|line| line.contains(",faster,")));
+}
+
+/// Words of a text, whatever parts it into lines and cells.
+fn words(text: &str) -> String {
+    let text = text.replace('\\', "").replace('|', " ");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A run whose every sentence is on the screen: failures with their first wrong
+/// element, claims over others than the reference, outliers, one card.
+fn talkative() -> Run {
+    let mut field = Synthetic::round4();
+    field.entries.extend([
+        Entry::ok("warp-specialized", 0.58).claiming(1.4, "sequential"),
+        Entry::failed("deadlock", Status::Hung, "no progress for 10 s"),
+    ]);
+    let told = r#""detail":"it is wrong\nfirst: group 0, row 0, column 1: got 2, expected 1\n","#;
+    let lines = field.text();
+    let lines = lines.lines().map(|line| {
+        let wrong = line.contains(r#""type":"verdict""#) && line.contains(r#""status":"wrong""#);
+        let line = match wrong {
+            true => line.replacen(r#""status":"#, &format!(r#"{told}"status":"#), 1),
+            false => line.to_owned(),
+        };
+        line + "\n"
+    });
+    let text: String = lines.collect();
+    crate::record::read_text("x.jsonl".as_ref(), text.as_bytes()).expect("a run")
+}
+
+/// What the screen says, the exports say: its failures with what is wrong first,
+/// its notes, and its columns by their names.
+#[test]
+fn exports_are_the_screen() {
+    for run in [
+        talkative(),
+        small().run(),
+        Synthetic::round4().time_only().run(),
+    ] {
+        let ranking = Ranking::of(&run);
+        let screen = sweep_summary(
+            &run,
+            false,
+            &Style {
+                width: 10_000,
+                ..Style::PLAIN
+            },
+        );
+        let document = Document::of_run(&run, &ranking);
+        let (page, json) = (words(&markdown(&document)), document.json());
+        let (tables, prose) = screen.split_once("fastest on its shape").unwrap();
+        let mut lines = tables.lines().skip_while(|line| !line.starts_with(" rank"));
+        for title in lines.next().unwrap().split("  ").map(str::trim) {
+            assert!(page.contains(&words(title)), "no {title} in {page}");
+        }
+        if ranking.reference.is_some() {
+            assert!(tables.contains("1.00× baseline") && page.contains("1.00× baseline"));
+        }
+        assert!(!page.contains("yardstick µs") && !page.contains("over the yardstick"));
+        // Sentences: everything below the matrix but the path and what to do next.
+        let mut told = 0;
+        let below = prose.lines().skip(1).skip_while(|line| !line.is_empty());
+        for line in below.filter(|line| !line.trim_start().starts_with("next: ")) {
+            let sentence = line.split("  x.jsonl").next().unwrap_or_default();
+            let sentence = sentence.replace("  ", " ");
+            told += usize::from(!sentence.trim().is_empty());
+            assert!(
+                page.contains(words(&sentence).as_str()),
+                "no {sentence} in {page}"
+            );
+            let quoted = serde_json::to_string(sentence.trim()).unwrap();
+            assert!(
+                json.contains(quoted.trim_matches('"')),
+                "no {sentence} in the JSON"
+            );
+        }
+        assert!(told > 0, "{screen}");
+    }
+    let run = talkative();
+    let document = Document::of_run(&run, &Ranking::of(&run));
+    let first = "first: group 0, row 0, column 1: got 2, expected 1";
+    for text in [document.json(), csv(&document), markdown(&document)] {
+        assert!(text.contains(first), "{text}");
+        assert!(text.contains("no progress for 10 s"), "{text}");
+    }
+    assert!(
+        document.runs[0]
+            .notes
+            .iter()
+            .any(|n| n.starts_with("Intervals hold for this card"))
+    );
+    assert!(
+        document.runs[0]
+            .notes
+            .iter()
+            .any(|n| n.starts_with("The claim of warp-specialized"))
+    );
 }
 
 /// Two runs, both of them in the export, and one over the other.
@@ -58,7 +182,8 @@ fn two_runs_in_every_format() {
     let compare = |id| Some((id, crate::rank::compare_runs(side(0, id), side(1, id))?));
     let compared: Vec<_> = ids.iter().filter_map(compare).collect();
     let sides = [(&a, &rankings[0]), (&b, &rankings[1])];
-    let both = Document::of_runs(sides, &compared, None);
+    let agreed = |one| Agreed::of(sides, &compared, one);
+    let both = Document::of_runs(sides, &compared, None, &agreed(false));
     let value: serde_json::Value = serde_json::from_str(&both.json()).unwrap();
     assert_eq!(value["runs"].as_array().unwrap().len(), 2);
     let rows = value["ranking"].as_array().unwrap();
@@ -68,9 +193,31 @@ fn two_runs_in_every_format() {
     let change = changes.iter().find(is_mean).unwrap();
     let gain = change["speedup"]["estimate"].as_f64().unwrap();
     assert!((gain - 1.04).abs() < 1e-9, "{gain}");
+    let repeat = agreed(false).repeat.unwrap();
+    let screen = words(&repetition_table(&repeat, &Style::PLAIN));
+    let page = words(&markdown(&both));
+    assert!(page.contains("Within each run"), "{page}");
+    for entry in &repeat.entries {
+        let ranks = format!("{}, {}", entry.places[0], entry.places[1]);
+        assert!(screen.contains(&ranks) && page.contains(&ranks), "{page}");
+    }
+    assert_eq!(
+        value["agreement"]["contenders"].as_array().unwrap().len(),
+        repeat.entries.len()
+    );
+    for sentence in agreed(false).words {
+        assert!(page.contains(&words(&sentence)), "no {sentence} in {page}");
+        assert!(
+            value["notes"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|n| *n == *sentence)
+        );
+    }
     insta::assert_snapshot!("two runs csv", csv(&both));
     insta::assert_snapshot!("two runs markdown", markdown(&both));
-    let only = Document::of_runs(sides, &compared[..1], Some(&ids[0]));
+    let only = Document::of_runs(sides, &compared[..1], Some(&ids[0]), &agreed(true));
     assert_eq!((only.ranking.len(), only.cells.len()), (2, 4));
 }
 

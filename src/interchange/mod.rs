@@ -130,6 +130,10 @@ fn too_many_samples() -> String {
 fn micros(time: f64, of: &str) -> Result<f64, String> {
     match MICROS.contains(&time) {
         true => Ok(time),
+        // Not all 300 digits of it.
+        false if time != 0.0 && !(1e-6..1e15).contains(&time.abs()) => {
+            Err(format!("{of} has a time of {time:e} µs"))
+        }
         false => Err(format!("{of} has a time of {time} µs")),
     }
 }

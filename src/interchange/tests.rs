@@ -284,3 +284,17 @@ fn repetitions_of_google_benchmark_are_samples() {
     // Told by its name alone, as old versions do.
     assert_eq!(run.header.contenders.len(), 3);
 }
+
+/// A time nobody can mean is told in a few digits.
+#[test]
+fn absurd_times_are_told_shortly() {
+    for (time, told) in [
+        (1e303, "1e303"),
+        (1e-300, "1e-300"),
+        (-1e200, "-1e200"),
+        (0.0, "0"),
+    ] {
+        let why = micros(time, "x").unwrap_err();
+        assert_eq!(why, format!("x has a time of {told} µs"));
+    }
+}

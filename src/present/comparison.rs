@@ -3,6 +3,10 @@ use crate::domain::Micros;
 use crate::rank::{Comparison, Judgement};
 use crate::stats::{CONFIDENCE, LogEstimate};
 
+/// What every comparison of two runs has to be read with.
+pub(crate) const UNPAIRED: &str =
+    "No block pairs the two runs, so drift between them is in these ratios.";
+
 /// One line per shape and one for the geometric mean: both times, the ratio,
 /// and what it means.
 pub(crate) fn comparison_table(

@@ -8,15 +8,34 @@ use crate::record::Run;
 /// Characters shown of what kernels printed; the report has the rest.
 const QUOTED: usize = 60;
 
-/// Every failure with its reason, like ones on several shapes told once.
-/// Empty where nothing failed.
+/// A failure in words, like ones on several shapes told once.
+pub(crate) struct Failed {
+    /// The contender, how it failed, where, why, and which element is wrong first.
+    pub text: String,
+    /// The command that helps, unless it fails as it said it would.
+    pub next: Option<String>,
+    status: Status,
+    /// The word in `text` for how it failed.
+    shown: &'static str,
+}
+
+/// Every failure with its reason.
+pub(crate) fn failed(run: &Run, ranking: &Ranking) -> Vec<Failed> {
+    let rows = ranking.rows.iter();
+    let of_row = |row| {
+        grouped(ranking, row)
+            .into_iter()
+            .map(move |group| (row, group))
+    };
+    rows.flat_map(of_row)
+        .map(|(row, ((status, reason), shapes))| one(run, row, status, reason, &shapes))
+        .collect()
+}
+
+/// The same for the screen. Empty where nothing failed.
 pub(crate) fn failures(run: &Run, ranking: &Ranking, style: &Style) -> String {
-    let mut lines = Vec::new();
-    for row in &ranking.rows {
-        for ((status, reason), shapes) in grouped(ranking, row) {
-            lines.push(line(run, row, status, reason, &shapes, style));
-        }
-    }
+    let lines = failed(run, ranking);
+    let lines: Vec<String> = lines.iter().map(|failed| line(failed, style)).collect();
     lines.join("\n")
 }
 
@@ -36,14 +55,7 @@ fn grouped<'r>(ranking: &'r Ranking, row: &Row) -> BTreeMap<Failure<'r>, Vec<&'r
     groups
 }
 
-fn line(
-    run: &Run,
-    row: &Row,
-    status: Status,
-    reason: Option<&str>,
-    shapes: &[&str],
-    style: &Style,
-) -> String {
+fn one(run: &Run, row: &Row, status: Status, reason: Option<&str>, shapes: &[&str]) -> Failed {
     let where_ = match shapes.len() {
         n if n == run.header.shapes.len() => "on every shape".to_owned(),
         n if n > 3 => format!("on {n} shapes ({}, …)", shapes[0]),
@@ -75,21 +87,6 @@ fn line(
     if let Some(words) = printed {
         text.push_str(&format!("; {}", quoted(words)));
     }
-    let folded = Style {
-        width: style.width.saturating_sub(2),
-        ..*style
-    }
-    .fold(&text, 2);
-    let coloured = match status {
-        Status::Unsupported | Status::Ok | Status::NotValidated => style.doubtful(shown),
-        _ => style.bad(shown),
-    };
-    let mut out = String::new();
-    for line in folded.lines() {
-        out.push(' ');
-        out.push_str(line);
-        out.push('\n');
-    }
     // A design that fails as it said it would needs no help.
     let surprising = status != row.expect && !status.may_be_timed();
     let met = Met {
@@ -97,8 +94,28 @@ fn line(
         round: &run.header.config.path,
         folders: &run.header.folders(),
     };
-    let step = surprising.then(|| next_step(&row.contender, shapes[0], status, &met));
-    if let Some(step) = step.flatten() {
+    let next = surprising.then(|| next_step(&row.contender, shapes[0], status, &met));
+    Failed {
+        text,
+        next: next.flatten(),
+        status,
+        shown,
+    }
+}
+
+fn line(failed: &Failed, style: &Style) -> String {
+    let shown = failed.shown;
+    let coloured = match failed.status {
+        Status::Unsupported | Status::Ok | Status::NotValidated => style.doubtful(shown),
+        _ => style.bad(shown),
+    };
+    let mut out = String::new();
+    for line in style.narrower(2).fold(&failed.text, 2).lines() {
+        out.push(' ');
+        out.push_str(line);
+        out.push('\n');
+    }
+    if let Some(step) = &failed.next {
         out.push_str(&format!("   {}\n", style.dim(format!("next: {step}"))));
     }
     out.trim_end()
@@ -106,7 +123,7 @@ fn line(
 }
 
 /// The line of a verdict's detail that says which element is wrong first.
-fn first_wrong(detail: &str) -> Option<&str> {
+pub(crate) fn first_wrong(detail: &str) -> Option<&str> {
     detail.lines().find(|line| line.starts_with("first: "))
 }
 

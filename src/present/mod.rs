@@ -18,9 +18,9 @@ mod style;
 mod summary;
 
 pub(crate) use belief::{belief, belief_in, micros_title, model_error};
-pub(crate) use comparison::comparison_table;
+pub(crate) use comparison::{UNPAIRED, comparison_table};
 pub(crate) use counters::{Counted, counters_of_run, counters_table};
-pub(crate) use failures::{Met, failures, next_step};
+pub(crate) use failures::{Met, failed, failures, first_wrong, next_step};
 pub(crate) use gate::{
     foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, lacks, reason,
     ruling_word, wanted,
@@ -29,7 +29,7 @@ pub(crate) use grid::{Align, Column, Grid};
 pub(crate) use hazards::{hazards_summary, hazards_text};
 pub(crate) use matrix::matrix;
 pub(crate) use number::{count, interval, percent, signed_percent, speedup, threshold};
-pub(crate) use ranking::{bound_text, mean_micros, ranking_table};
-pub(crate) use repetition::{repetition, repetition_table, spread};
+pub(crate) use ranking::{bound_text, mean_micros, mean_title, ranking_table};
+pub(crate) use repetition::{Agreed, repetition, repetition_table, spread};
 pub(crate) use style::Style;
-pub(crate) use summary::{headline, sweep_summary, unranked};
+pub(crate) use summary::{headline, notes, sweep_summary, unranked};

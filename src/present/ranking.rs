@@ -31,15 +31,22 @@ pub(crate) fn ranking_table(run: &Run, ranking: &Ranking, style: &Style) -> Grid
 
 /// Times that were not measured stand in a column that says so, and stays.
 fn mean_column(run: &Run) -> Column {
-    let error = model_error(&run.header.device);
-    let (title, weight) = match (run.timing(), error) {
-        (Timing::Measured, _) => ("mean µs".to_owned(), 1),
-        (Timing::Modelled, Some(error)) => (format!("modelled µs\n{error}"), 9),
-        (Timing::Modelled, None) => ("modelled µs".to_owned(), 9),
-        (Timing::Recorded, _) => ("recorded µs".to_owned(), 9),
-        (Timing::Scripted, _) => ("scripted µs".to_owned(), 9),
+    let title = mean_title(run.timing(), model_error(&run.header.device).as_deref());
+    let weight = if run.timing() == Timing::Measured {
+        1
+    } else {
+        9
     };
     Column::new(title, Align::Right, weight)
+}
+
+/// What a column of mean times is headed by; below it, how far they are off.
+pub(crate) fn mean_title(timing: Timing, error: Option<&str>) -> String {
+    match (timing, error) {
+        (Timing::Measured, _) => "mean µs".to_owned(),
+        (timing, Some(error)) => format!("{} µs\n{error}", timing.as_str()),
+        (timing, None) => format!("{} µs", timing.as_str()),
+    }
 }
 
 fn cells(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> Vec<String> {

@@ -1,7 +1,9 @@
 use std::cmp::Ordering;
 
 use super::{Align, Column, Grid, Style, interval, percent, signed_percent};
-use crate::rank::{Dispute, Repeat, Repeated, Spread};
+use crate::domain::ContenderId;
+use crate::rank::{Comparison, Dispute, Ranking, Repeat, Repeated, Spread, same_card};
+use crate::record::Run;
 use crate::stats::CONFIDENCE;
 
 /// Most disputes that are spelt out; the rest are counted.
@@ -41,6 +43,44 @@ pub(crate) fn repetition_table(repeat: &Repeat, style: &Style) -> String {
         ]);
     }
     grid.without_empty_columns().render(style)
+}
+
+/// What is said of two runs as a whole.
+pub(crate) struct Agreed {
+    /// How far their times lie apart.
+    pub times: Option<String>,
+    /// Each run within itself, where both can be read so.
+    pub repeat: Option<Repeat>,
+    /// Whether they rank alike, and how far their speedups lie apart.
+    pub words: Vec<String>,
+}
+
+impl Agreed {
+    /// Of the contenders compared; of one alone there are no ranks to agree on.
+    pub(crate) fn of(
+        sides: [(&Run, &Ranking); 2],
+        compared: &[(&ContenderId, Comparison)],
+        one: bool,
+    ) -> Self {
+        let [a, b] = sides.map(|(run, _)| run);
+        let same_card = same_card(a, b);
+        let hash = |run: &Run, id| run.contender(id).map(|c| c.hash.clone());
+        let unedited = compared.iter().filter(|(id, _)| hash(a, id) == hash(b, id));
+        let times = Spread::of(unedited.map(|(_, c)| (c.geomean, c.slack)));
+        let repeat = Repeat::of(sides[0], sides[1]).filter(|_| !one);
+        let words = repeat.as_ref().map(|repeat| {
+            let what = format!("Speedups over {}", repeat.reference);
+            let apart = repeat
+                .spread()
+                .map(|found| spread(&what, &found, same_card));
+            repetition(repeat).into_iter().chain(apart).collect()
+        });
+        Self {
+            times: times.map(|found| spread("Times", &found, same_card)),
+            words: words.unwrap_or_default(),
+            repeat,
+        }
+    }
 }
 
 /// How far two runs lie apart in `what`, and what that says of other cards.

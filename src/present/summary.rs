@@ -23,7 +23,9 @@ fn summary_of(run: &Run, ranking: &Ranking, counters: bool, style: &Style) -> St
     if !failed.is_empty() {
         parts.push(failed);
     }
-    parts.push(notes(run, ranking, style));
+    let told = remarks(run, ranking);
+    let told: Vec<String> = told.iter().map(|note| style.fold(note, 2)).collect();
+    parts.push(told.join("\n"));
     parts.push(ending(run, ranking, style));
     parts.retain(|p| !p.is_empty());
     parts.join("\n\n")
@@ -86,8 +88,18 @@ pub(crate) fn unranked(ranking: &Ranking) -> Option<String> {
     Some(format!("Nothing is ranked: {why}."))
 }
 
+/// All that is said below the tables of a run, besides what failed.
+pub(crate) fn notes(run: &Run, ranking: &Ranking) -> Vec<String> {
+    let mut notes: Vec<String> = unvalidated(run).into_iter().collect();
+    notes.extend(remarks(run, ranking));
+    notes.push(can_tell(run, ranking));
+    notes.extend(open_decision(run).map(str::to_owned));
+    notes.retain(|note| !note.is_empty());
+    notes
+}
+
 /// What a reader must know to read the numbers rightly.
-fn notes(run: &Run, ranking: &Ranking, style: &Style) -> String {
+fn remarks(run: &Run, ranking: &Ranking) -> Vec<String> {
     let mut notes = Vec::new();
     let header = &run.header;
     if !ranking.baseline_valid {
@@ -116,8 +128,7 @@ fn notes(run: &Run, ranking: &Ranking, style: &Style) -> String {
         }
     }
     notes.extend(sampling_notes(run, ranking));
-    let folded: Vec<String> = notes.iter().map(|n| style.fold(n, 2)).collect();
-    folded.join("\n")
+    notes
 }
 
 fn sampling_notes(run: &Run, ranking: &Ranking) -> Vec<String> {
@@ -182,10 +193,15 @@ fn sampling_notes(run: &Run, ranking: &Ranking) -> Vec<String> {
     notes
 }
 
-fn ending(run: &Run, ranking: &Ranking, style: &Style) -> String {
+/// What the measuring left open.
+fn open_decision(run: &Run) -> Option<&str> {
     let decision = run.end.as_ref().and_then(|e| e.decision.as_deref());
-    let open = decision.filter(|d| *d != "decided");
-    let can_tell = match (run.timing(), &ranking.detectable) {
+    decision.filter(|d| *d != "decided")
+}
+
+/// What differences the times can tell.
+fn can_tell(run: &Run, ranking: &Ranking) -> String {
+    match (run.timing(), &ranking.detectable) {
         (Timing::Measured, Some(d)) => format!(
             "This run can tell differences of {} or more apart.",
             percent(d.effect)
@@ -203,10 +219,14 @@ fn ending(run: &Run, ranking: &Ranking, style: &Style) -> String {
         (Timing::Scripted, _) => {
             "Scripted times try the measuring; they say nothing about any design.".to_owned()
         }
-    };
+    }
+}
+
+fn ending(run: &Run, ranking: &Ranking, style: &Style) -> String {
+    let can_tell = can_tell(run, ranking);
     let path = printable(&run.path.display().to_string());
     let mut text = style.joined(&[can_tell, path], 0);
-    if let Some(open) = open {
+    if let Some(open) = open_decision(run) {
         text.push_str(&format!("\n{}", style.doubtful(style.fold(open, 2))));
     }
     if speech::level() >= Level::Usual {

@@ -3,29 +3,60 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::Subject;
-use crate::domain::Status;
+use crate::domain::{ContenderId, Status, counted};
+use crate::present::{Met, next_step};
 
-/// Everything that is not ok, with the whole story of each; what its variant
-/// declares is folded.
+/// Everything that is not ok: why, the whole story, and the command that helps;
+/// what its variant declares is folded, and so is what its kernels printed.
 pub(super) fn section(subject: &Subject) -> Markup {
     let stories = stories(subject);
     html! {
-        @for ((contender, status, story), shapes) in &stories {
-            @let declared = declared(subject, contender, *status);
-            details open[!declared] data-c=(contender) {
+        @for (story, shapes) in &stories {
+            @let declared = declared(subject, story);
+            details open[!declared] data-c=(story.contender) {
                 summary {
-                    strong { (contender) } " " span class={ "badge " (if declared { "doubt" } else { "bad" }) } { (status) } " "
+                    strong { (story.contender) } " " span class={ "badge " (if declared { "doubt" } else { "bad" }) } { (story.status) } " "
                     span.faint { (places(subject, shapes)) @if declared { ", as declared" } }
                 }
-                pre { (story) }
+                p.why { (story.reason) }
+                @if let Some(detail) = &story.detail { pre { (detail) } }
+                @if let Some(printed) = &story.printed { (said(printed)) }
+                @if let Some(step) = next(subject, story, shapes).filter(|_| !declared) {
+                    p { "next: " code { (step) } }
+                }
             }
         }
     }
 }
 
-fn declared(subject: &Subject, contender: &str, status: Status) -> bool {
+/// Lines of what kernels printed that are shown; the run file has the rest.
+const PRINTED: usize = 64;
+
+fn said(printed: &str) -> Markup {
+    let lines: Vec<&str> = printed.lines().collect();
+    let rest = lines.len().saturating_sub(PRINTED);
+    html! {
+        details {
+            summary { "its kernels printed " (counted(lines.len(), "line")) }
+            pre.printed { (lines[..lines.len() - rest].join("\n")) }
+            @if rest > 0 { p.faint { (counted(rest, "line")) " more in the run file; " code { "dgx debug" } " shows them by thread" } }
+        }
+    }
+}
+
+fn next(subject: &Subject, story: &Story, shapes: &[String]) -> Option<String> {
+    let run = &subject.run;
+    let met = Met {
+        of: &run.path.display().to_string(),
+        round: &run.header.config.path,
+        folders: &run.header.folders(),
+    };
+    next_step(&story.contender, shapes.first()?, story.status, &met)
+}
+
+fn declared(subject: &Subject, story: &Story) -> bool {
     let mut contenders = subject.run.header.contenders.iter();
-    contenders.any(|c| c.id.as_str() == contender && c.expect == status)
+    contenders.any(|c| c.id == story.contender && c.expect == story.status)
 }
 
 /// Shapes that contenders are not made for, and why not.
@@ -65,7 +96,16 @@ pub(super) fn remarks(subject: &Subject) -> Markup {
     }
 }
 
-type Story = (String, Status, String);
+/// What is told of a cell, once for all shapes where it is the same.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Story {
+    contender: ContenderId,
+    status: Status,
+    reason: String,
+    /// What there is to say beyond the reason.
+    detail: Option<String>,
+    printed: Option<String>,
+}
 
 fn stories(subject: &Subject) -> BTreeMap<Story, Vec<String>> {
     let mut stories: BTreeMap<Story, Vec<String>> = BTreeMap::new();
@@ -78,14 +118,17 @@ fn stories(subject: &Subject) -> BTreeMap<Story, Vec<String>> {
             continue;
         }
         let verdict = subject.run.verdict(&cell.contender, &cell.shape);
+        let reason = cell.reason.clone();
+        let reason = reason.unwrap_or_else(|| "no reason was recorded".to_owned());
         let detail = verdict.and_then(|v| v.detail.clone());
-        let story = detail.or(cell.reason.clone());
-        let mut story = story.unwrap_or_else(|| "no reason was recorded".to_owned());
-        if let Some(printed) = verdict.and_then(|v| v.printed.as_ref()) {
-            story.push_str(&format!("\n\nits kernels printed:\n{printed}"));
-        }
-        let key = (cell.contender.to_string(), status, story);
-        stories.entry(key).or_default().push(cell.shape.clone());
+        let story = Story {
+            contender: cell.contender.clone(),
+            status,
+            detail: detail.filter(|detail| detail.trim() != reason.trim()),
+            reason,
+            printed: verdict.and_then(|v| v.printed.clone()),
+        };
+        stories.entry(story).or_default().push(cell.shape.clone());
     }
     stories
 }

@@ -96,7 +96,7 @@ fn line(subject: &Subject, row: &Row, scale: Option<&Scale>) -> Markup {
             td.key title=[summary] { @if row.place.is_some_and(|p| p.rank == 1) { strong { (row.contender) } } @else { (row.contender) } }
             td { (verdict(subject, row)) }
             td.n data-v=[found.map(|i| i.estimate)] title={ (row.valid_shapes) " shapes, " (subject.file()) } {
-                @if reference { "1.00× (reference)" } @else { (found.as_ref().map_or(String::new(), interval)) }
+                @if reference { "1.00× " (if row.kind == Kind::Baseline { "baseline" } else { "reference" }) } @else { (found.as_ref().map_or(String::new(), interval)) }
             }
             td { @if let Some(scale) = scale { (drawn(found, reference, row.kind, scale)) } }
             td { (claim(subject, row)) }

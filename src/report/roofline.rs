@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use maud::{Markup, html};
 
 use super::Subject;
@@ -26,7 +28,10 @@ pub(super) fn section(subject: &Subject) -> Markup {
         p.note {
             "The red line is the most the device could do on the shape: tensor cores at the clock "
             @match subject.run.timing().sampled() { true => "the samples ran at", false => "of the target" }
-            ", or memory at its full bandwidth with every byte moved once, whichever is less."
+            ", or memory at its full bandwidth with every byte moved once, whichever is less. "
+            "Green is the fastest contender of a shape"
+            @if let Some(yardstick) = &subject.run.header.yardstick { ", orange " (yardstick) }
+            "."
         }
     }
 }
@@ -124,18 +129,25 @@ fn names<'p, 'a>(
     x: &Scale,
     y: &Scale,
 ) -> Vec<(&'p Point<'a>, [f64; 2], [f64; 2])> {
-    const HIGH: f64 = 11.0;
+    const HIGH: f64 = 13.0;
+    /// Of a letter: names are digits and small letters, none is wider.
+    const WIDE: f64 = 7.4;
     let mut taken: Vec<[f64; 4]> = points
         .iter()
         .map(|p| {
             let (px, py) = (x.at(p.intensity), y.at(p.speed));
-            [px - 4.0, py - 4.0, px + 4.0, py + 4.0]
+            [px - 6.0, py - 6.0, px + 6.0, py + 6.0]
         })
         .collect();
     let mut placed = Vec::new();
+    // Several may be the fastest of a shape, which has one name.
+    let mut named = HashSet::new();
     for point in points.iter().filter(|p| p.class == "barbest") {
+        if !named.insert(point.shape) {
+            continue;
+        }
         let (px, py) = (x.at(point.intensity), y.at(point.speed));
-        let wide = 6.0 * clip(point.shape).chars().count() as f64;
+        let wide = WIDE * clip(point.shape).chars().count() as f64;
         let around = (0..6).flat_map(|ring| {
             let far = 14.0 * f64::from(ring);
             [
@@ -163,6 +175,15 @@ fn names<'p, 'a>(
     placed
 }
 
+/// The colour of an entrant, in every drawing here.
+fn class(kind: Kind, best: bool) -> &'static str {
+    match kind {
+        Kind::Yardstick => "yard",
+        _ if best => "barbest",
+        Kind::Baseline | Kind::Contender => "bar",
+    }
+}
+
 /// Best contender, baseline and yardstick of each shape.
 fn points(subject: &Subject) -> Vec<Point<'_>> {
     let mut points = Vec::new();
@@ -172,18 +193,15 @@ fn points(subject: &Subject) -> Vec<Point<'_>> {
             let Some(time) = cell.and_then(|c| c.time.as_ref()) else {
                 continue;
             };
-            let class = match row.kind {
-                Kind::Yardstick => "yard",
-                _ if time.best => "barbest",
-                Kind::Baseline => "bar",
-                Kind::Contender => continue,
-            };
+            if row.kind == Kind::Contender && !time.best {
+                continue;
+            }
             points.push(Point {
                 shape: &shape.name,
                 contender: &row.contender,
                 intensity: intensity(shape),
                 speed: tera(shape, time.estimate().0),
-                class,
+                class: class(row.kind, time.best),
             });
         }
     }
@@ -191,7 +209,7 @@ fn points(subject: &Subject) -> Vec<Point<'_>> {
 }
 
 fn plot(subject: &Subject, ceiling: &Ceiling, shape: &Shape) -> Markup {
-    let timed: Vec<(&ContenderId, f64, bool, Option<f64>)> = subject
+    let timed: Vec<(&ContenderId, f64, &str, Option<f64>)> = subject
         .ranking
         .rows
         .iter()
@@ -201,7 +219,8 @@ fn plot(subject: &Subject, ceiling: &Ceiling, shape: &Shape) -> Markup {
                 .cell(&r.contender, &shape.name)?
                 .time
                 .as_ref()?;
-            Some((&r.contender, time.estimate().0, time.best, time.clock_mhz))
+            let class = class(r.kind, time.best);
+            Some((&r.contender, time.estimate().0, class, time.clock_mhz))
         })
         .collect();
     let clock = timed.iter().find_map(|t| t.3);
@@ -216,13 +235,13 @@ fn plot(subject: &Subject, ceiling: &Ceiling, shape: &Shape) -> Markup {
         figure data-s=(shape.name) {
             figcaption { (shape.name) ": floor " (floor) " µs" }
             svg viewBox={ "0 0 400 " (height) } role="img" aria-label={ "Roofline of " (shape.name) } {
-                @for (i, (contender, micros, best, _)) in timed.iter().enumerate() {
+                @for (i, (contender, micros, class, _)) in timed.iter().enumerate() {
                     @let top = ROW * i as f64 + 3.0;
                     @let value = tera(shape, *micros);
                     g data-c=(contender) {
                         title { (contender) ": " (short(*micros)) " µs, " (short(value)) " TFLOP/s" }
                         text x="120" y=(top + 10.0) text-anchor="end" { (clip(contender.as_str())) }
-                        rect class=(if *best { "barbest" } else { "bar" }) x="126" y=(top) height="12" width=(x.at(value) - 126.0) {}
+                        rect class=(class) x="126" y=(top) height="12" width=(x.at(value) - 126.0) {}
                         text.label x=(x.at(value) + 4.0) y=(top + 10.0) { (short(value)) }
                     }
                 }

@@ -247,3 +247,94 @@ fn hazards_have_a_section() {
     );
     assert!(!none.contains("<h2 id=\"hazards\">"));
 }
+
+/// A failure says why in its first words, whatever else is on record; what its
+/// kernels printed takes no more of the page than a line, and the command that
+/// helps stands below.
+#[test]
+fn failures_give_the_reason_and_what_to_do() {
+    let mut field = Synthetic::round4();
+    field.entries[3] = Entry::failed("stray", Status::Wrong, "wrote out of bounds of c at byte 9");
+    let printed = (0..500).map(|i| format!("line {i}\n")).collect::<String>();
+    let text = field.lines().into_iter().map(|mut line| {
+        // Nobody declared it.
+        if let Line::Header(header) = &mut line {
+            header.contenders[3].expect = Status::Ok;
+        }
+        if let Line::Verdict(verdict) = &mut line
+            && verdict.contender.as_str() == "stray"
+        {
+            verdict.detail = Some("written at variants/stray.cu:70".to_owned());
+            verdict.printed = Some(printed.clone());
+        }
+        serde_json::to_string(&line).unwrap() + "\n"
+    });
+    let text: String = text.collect();
+    let run = crate::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
+    let subject = Subject::new(run, "ab".repeat(32));
+    let text = failures::section(&subject).into_string();
+    let place = |words: &str| {
+        text.find(words)
+            .unwrap_or_else(|| panic!("no {words}: {text}"))
+    };
+    let reason = place("wrote out of bounds of c at byte 9");
+    let detail = place("written at variants/stray.cu:70");
+    let printed = place("its kernels printed 500 lines");
+    assert!(reason < detail && detail < printed, "{text}");
+    // Folded, and not all of it.
+    assert!(text[detail..printed].contains("<details>"), "{text}");
+    assert!(
+        text.contains("line 63") && !text.contains("line 64"),
+        "{text}"
+    );
+    assert!(
+        text.contains("<code>dgx debug stray x.jsonl --shape "),
+        "{text}"
+    );
+}
+
+/// A shape has one name however many are its fastest, and no name covers a
+/// point; whoever is drawn twice has one colour.
+#[test]
+fn the_roofline_names_each_shape_once_and_beside_its_points() {
+    let mut tied = Synthetic::round4().modelled();
+    tied.entries[1].time = tied.entries[2].time;
+    for field in [tied, Synthetic::round4()] {
+        let subject = subject(&field);
+        let text = roofline::section(&subject).into_string();
+        let (overall, bars) = text.split_once("</figure>").expect("two pictures");
+        let number = |tag: &str, key: &str| -> f64 {
+            let (_, rest) = tag.split_once(&format!("{key}=\"")).expect(key);
+            rest.split('"').next().unwrap().parse().unwrap()
+        };
+        let points: Vec<[f64; 2]> = (overall.split("<circle").skip(1))
+            .map(|tag| [number(tag, "cx"), number(tag, "cy")])
+            .collect();
+        let labels = overall.split("<text class=\"label\" data-s=").skip(1);
+        let labels: Vec<&str> = labels.collect();
+        let mut seen: Vec<&str> = labels
+            .iter()
+            .map(|l| l.split('"').nth(1).unwrap())
+            .collect();
+        seen.sort_unstable();
+        let all = seen.len();
+        seen.dedup();
+        assert_eq!(seen.len(), all, "{seen:?}");
+        assert!(all > 4, "{overall}");
+        for label in labels {
+            let [left, bottom] = [number(label, " x"), number(label, " y")];
+            let name = label.split(['>', '<']).nth(1).unwrap();
+            let right = left + 7.0 * name.chars().count() as f64;
+            let covered = |p: &&[f64; 2]| {
+                (left..right).contains(&p[0]) && (bottom - 12.0..bottom).contains(&p[1])
+            };
+            assert_eq!(
+                points.iter().find(covered),
+                None,
+                "{name} at {left} {bottom}"
+            );
+        }
+        let yard = bars.matches("class=\"yard\"").count();
+        assert_eq!(yard > 0, field.yardstick.is_some());
+    }
+}

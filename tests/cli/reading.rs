@@ -338,3 +338,34 @@ fn half_a_run_is_said_to_be_one() {
     let page = std::fs::read_to_string(page).expect("a page");
     assert!(page.contains("This run is not complete: it did not end"));
 }
+
+/// `-` is standard output, and nothing but the export is there then.
+#[test]
+fn an_export_to_standard_output_is_alone_there() {
+    let workspace = workspace();
+    let run = "results/round4.jsonl";
+    let output = |words: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_dgx"));
+        command.current_dir(workspace.path()).env("NO_COLOR", "1");
+        let output = command.args(words.split_whitespace()).output();
+        let output = output.expect("dgx runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (text(output.stdout), text(output.stderr))
+    };
+    for command in [
+        format!("show {run}"),
+        format!("show {run} --shape *"),
+        format!("compare two-pass interleaved {run}"),
+        format!("compare {run} {run}"),
+        format!("gate {run}"),
+    ] {
+        let (json, said) = output(&format!("{command} --export-json -"));
+        let value: serde_json::Value = serde_json::from_str(&json).expect("JSON alone");
+        assert!(value.is_object() && said.contains("interleaved"), "{said}");
+        let (page, said) = output(&format!("{command} --export-markdown -"));
+        assert!(page.contains("|---|") && !said.contains("|---|"), "{page}");
+        let (_, said) = output(&format!("{command} --export-json - --export-markdown -"));
+        assert!(said.contains("is to be written twice"), "{said}");
+    }
+    assert!(!workspace.path().join("-").exists());
+}
