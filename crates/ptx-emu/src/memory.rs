@@ -387,7 +387,8 @@ impl Memory {
         &self.regions
     }
 
-    /// The allocation closest to an address, in words.
+    /// The allocation closest to an address, in words. One that is far away has nothing to do
+    /// with it.
     pub(crate) fn nearest(&self, address: u64) -> String {
         let distance = |r: &Region| {
             let end = r.base + r.len;
@@ -397,6 +398,9 @@ impl Memory {
         };
         match self.regions.iter().min_by_key(|r| distance(r)) {
             None => "there are no allocations".to_owned(),
+            Some(r) if distance(r) > WILD => {
+                "no allocation is within a GiB of it: the pointer itself is wrong".to_owned()
+            }
             Some(r) if address >= r.base + r.len => {
                 let past = address - r.base - r.len;
                 format!("{past} bytes past the end of {}", r.describe())
@@ -408,6 +412,9 @@ impl Memory {
         }
     }
 }
+
+/// Bytes from the nearest allocation at which an address is not one of it gone astray.
+const WILD: u64 = 1 << 30;
 
 /// Which 32-byte sectors of each allocation a launch has touched.
 pub(crate) struct Footprint {
@@ -521,6 +528,9 @@ mod tests {
                 .nearest(a.0 + 104)
                 .contains("4 bytes past the end of weights")
         );
+        for wild in [0, a.0 + (1 << 40), u64::MAX] {
+            assert!(memory.nearest(wild).contains("no allocation is within"));
+        }
         memory.free(a).unwrap();
         assert!(memory.read_vec(a, 4).is_err());
         assert_eq!(

@@ -4,7 +4,7 @@ use super::cluster::Cluster;
 use super::copy::{Origin, SharedAt};
 use super::mbarrier::helper;
 use super::signal::{Signal, Stuck};
-use super::warp::{State, Wait, WaitPhase, Warp};
+use super::warp::{State, Wait, WaitPhase};
 use crate::fault::{Fault, FaultKind, Place, Wait as WaitReport};
 
 impl Cluster<'_> {
@@ -241,14 +241,10 @@ impl Cluster<'_> {
         })
     }
 
-    /// A fault at the first warp that waits for other CTAs.
+    /// A fault where a warp last asked for what other CTAs write: it has its answer by now, and
+    /// stands behind it.
     pub(super) fn polling_fault(&self, kind: FaultKind) -> Box<Fault> {
-        let polls = |w: &&Warp| self.talks(&w.state);
-        for (c, cta) in self.ctas.iter().enumerate() {
-            if let Some(w) = cta.warps.iter().map(Box::as_ref).find(polls) {
-                return self.fault(kind, c, w.index as usize, w.pc, w.active);
-            }
-        }
-        self.fault(kind, 0, 0, 0, 0)
+        let (cta, warp, pc, lanes) = self.polled.unwrap_or_default();
+        self.fault(kind, cta, warp, pc, lanes)
     }
 }

@@ -152,6 +152,8 @@ pub(crate) struct Cluster<'a> {
     /// Warps that stand before an access that other CTAs may see, and since when some have.
     talking: usize,
     parked_since: Option<EventTime>,
+    /// Who was last let do what other CTAs may see, and where: CTA, warp, instruction, lanes.
+    pub(super) polled: Option<(usize, usize, u32, u32)>,
     /// Epochs it has seen, and the last one of its pause.
     epochs: u64,
     resumes: u64,
@@ -220,6 +222,7 @@ impl<'a> Cluster<'a> {
             order: Vec::new(),
             talking: 0,
             parked_since: None,
+            polled: None,
             epochs: 0,
             resumes: 0,
             ordered: Vec::new(),
@@ -430,6 +433,7 @@ impl<'a> Cluster<'a> {
                 let w = &mut self.ctas[cta].warps[warp];
                 w.state = State::Ready;
                 w.granted = true;
+                self.polled = Some((cta, warp, w.pc, w.active));
                 self.ctas[cta].asleep &= !(1 << warp);
                 self.talking -= 1;
                 let before = self.progress;

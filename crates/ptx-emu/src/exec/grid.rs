@@ -240,7 +240,8 @@ fn hung(resident: &mut [Box<Cluster<'_>>], env: &Env<'_>, more: bool) -> Box<Fau
         },
         false => FaultKind::Polling,
     };
-    match resident.first() {
+    let polling = resident.iter().position(|cluster| cluster.polled.is_some());
+    match resident.get(polling.unwrap_or(0)) {
         Some(cluster) => cluster.polling_fault(kind),
         None => Box::new(Fault {
             kind,

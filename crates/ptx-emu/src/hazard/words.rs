@@ -142,7 +142,7 @@ pub(super) fn advice(hazard: Hazard, case: &Case<'_>) -> (&'static str, &'static
             "align the tile to the swizzle's period, or give the descriptor a base offset",
         ),
         Hazard::OutsideTensor => (
-            "it lies outside the tensor, though inside its allocation",
+            "it lies outside the tensor, in the room around it where no access faults",
             "check the loop's bounds and the last tile",
         ),
         Hazard::Lifetime => lifetime(case),

@@ -43,6 +43,29 @@ fn polling_by_atomics_that_change_nothing_is_seen_as_polling() {
     assert!(fault.kind.is_hang());
 }
 
+/// Wherever the loop is, and whatever else the kernel has done before: the line is the poll's.
+#[test]
+fn a_poll_is_found_where_it_is() {
+    for poll in [
+        "ld.volatile.global.u16 %r3, [%rd1]",
+        "ld.relaxed.gpu.global.u32 %r3, [%rd1]",
+        "atom.global.or.b32 %r3, [%rd1], 0",
+    ] {
+        // What a thread does first stands eight lines above the body.
+        let before = "mov.u32 %r3, 1;\n".repeat(20);
+        let module = kernel(&format!(
+            "{before}WAIT: {poll};\nsetp.ne.u32 %p2, %r3, 77;\n@%p2 bra WAIT;\n{before}"
+        ));
+        let launch = Launch::new("k").grid([4, 1, 1]).block([64, 1, 1]);
+        let Err(LaunchError::Fault(fault)) = run(&module, launch) else {
+            panic!("nobody writes");
+        };
+        assert_eq!(fault.kind, FaultKind::Polling);
+        let first = HEADER.lines().count() as u32 + 8;
+        assert_eq!(fault.place.ptx_line, first + 20, "{fault}");
+    }
+}
+
 #[test]
 fn registers_beyond_a_multiprocessor_are_refused() {
     let module = kernel("");
