@@ -1,7 +1,7 @@
 //! The right value in the wrong place: rows or columns shifted or exchanged,
 //! groups mixed up, C stored transposed.
 
-use super::guess::{Fit, LEAST, TELLING, holds, share_of_telling};
+use super::guess::{Fit, LEAST, TELLING, away, holds, share_of_telling};
 use super::{Element, Evidence};
 
 /// Distances at which kernels misplace rows and columns.
@@ -33,7 +33,7 @@ fn shifted<'e>(
                 let column = e.column.checked_add_signed(columns)?;
                 holds_of(evidence, e, e.group, row, column)
             };
-            let what = format!("holds the value of {noun} {distance:+}");
+            let what = format!("holds the value of {}", away(noun, distance));
             Fit::new(what, share_of_telling(sample, tells), sample)
         })
     })
@@ -132,9 +132,13 @@ pub(super) fn anywhere(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fi
             holds_of(evidence, e, e.group, row, column)
         };
         let what = match (rows, columns) {
-            (rows, 0) => format!("holds the value of row {rows:+}"),
-            (0, columns) => format!("holds the value of column {columns:+}"),
-            (rows, columns) => format!("holds the value of row {rows:+}, column {columns:+}"),
+            (rows, 0) => format!("holds the value of {}", away("row", rows)),
+            (0, columns) => format!("holds the value of {}", away("column", columns)),
+            (rows, columns) => format!(
+                "holds the value of {} and {}",
+                away("row", rows),
+                away("column", columns)
+            ),
         };
         Fit::new(what, share_of_telling(sample, tells), sample)
     });

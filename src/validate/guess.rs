@@ -108,9 +108,26 @@ fn hypotheses<'e>(
 }
 
 /// How much of the sample `explains` holds for.
-pub(super) fn share(sample: &[Element], explains: impl Fn(&Element) -> bool) -> f64 {
+fn share(sample: &[Element], explains: impl Fn(&Element) -> bool) -> f64 {
     let explained = sample.iter().filter(|element| explains(element)).count();
     explained as f64 / sample.len().max(1) as f64
+}
+
+/// Of what a hypothesis explains, at least this share must not be zero: many
+/// mistakes make a zero, and one that is zero tells none of them from another.
+const NOT_ZERO: f64 = 0.25;
+
+/// How much of `of` elements a hypothesis explains that holds for these.
+pub(super) fn weighed<'e>(explained: impl Iterator<Item = &'e Element>, of: usize) -> f64 {
+    let (mut all, mut telling) = (0, 0);
+    for element in explained {
+        all += 1;
+        telling += usize::from(element.got() != 0.0);
+    }
+    match (telling as f64) < NOT_ZERO * all as f64 {
+        true => 0.0,
+        false => all as f64 / of.max(1) as f64,
+    }
 }
 
 /// As [`share`], of those that can tell; nothing where too few can.
@@ -118,10 +135,11 @@ pub(super) fn share_of_telling(
     sample: &[Element],
     tells: impl Fn(&Element) -> Option<bool>,
 ) -> f64 {
-    let telling: Vec<bool> = sample.iter().filter_map(tells).collect();
-    let yes = telling.iter().filter(|yes| **yes).count();
+    let telling = sample.iter().filter_map(|e| Some((e, tells(e)?)));
+    let telling: Vec<(&Element, bool)> = telling.collect();
+    let yes = telling.iter().filter(|(_, yes)| *yes).map(|(e, _)| *e);
     match telling.len() >= LEAST.max(sample.len() / 2) {
-        true => yes as f64 / telling.len() as f64,
+        true => weighed(yes, telling.len()),
         false => 0.0,
     }
 }
@@ -149,7 +167,7 @@ fn by_bits(sample: &[Element]) -> impl Iterator<Item = Fit> + '_ {
 type Formula = fn(f64, f64) -> f64;
 
 /// What comes out when a part of the formula is left out or mistaken.
-const FORMULAS: [(Formula, &str); 9] = [
+const FORMULAS: &[(Formula, &str)] = &[
     (|gate, _| gate, "equals A·B1ᵀ: no gate, no second GEMM"),
     (|_, up| up, "equals A·B2ᵀ: no gate, no first GEMM"),
     (
@@ -170,11 +188,59 @@ const FORMULAS: [(Formula, &str); 9] = [
     ),
     (|gate, up| gate.max(0.0) * up, "has relu in place of silu"),
     (
+        |gate, up| gate / (1.0 + gate.exp()) * up,
+        "has exp(x) for exp(-x) in silu",
+    ),
+    (
+        |gate, up| gate / (1.0 + (-gate).exp2()) * up,
+        "has 2ˣ for eˣ in silu: the factor log₂e is missing",
+    ),
+    (
+        |gate, up| gate * (1.0 + (-gate).exp()) * up,
+        "has silu's quotient multiplied, not divided",
+    ),
+    (
+        |gate, up| gate / (-gate).exp() * up,
+        "has silu without the 1 of 1 + exp(-x)",
+    ),
+    (
+        |gate, up| gate * gelu(gate) * up,
+        "has gelu in place of silu",
+    ),
+    (
+        |gate, up| gate / (1.0 + (-1.702 * gate).exp()) * up,
+        "has gelu's approximation, x·sigmoid(1.702 x), in place of silu",
+    ),
+    (|gate, up| gate.tanh() * up, "has tanh in place of silu"),
+    (
+        |gate, up| silu(gate) * silu(up),
+        "has silu on both products",
+    ),
+    (|gate, up| silu(silu(gate)) * up, "has silu twice"),
+    (
+        |gate, up| silu(gate * up),
+        "has silu behind the product of the two, not before",
+    ),
+    (
+        |gate, _| silu(gate) * gate,
+        "equals silu(A·B1ᵀ)⊙(A·B1ᵀ): B1 is used for B2",
+    ),
+    (
+        |_, up| silu(up) * up,
+        "equals silu(A·B2ᵀ)⊙(A·B2ᵀ): B2 is used for B1",
+    ),
+    (
         |gate, up| silu(gate) + up,
         "has the products added, not multiplied",
     ),
     (|gate, up| -silu(gate) * up, "has the wrong sign"),
 ];
+
+/// The share of a value that gelu lets through, by its usual formula with tanh.
+fn gelu(x: f64) -> f64 {
+    let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
+    0.5 * (1.0 + inner.tanh())
+}
 
 fn by_formula<'e>(
     evidence: &'e Evidence<'e>,
@@ -185,11 +251,11 @@ fn by_formula<'e>(
         .iter()
         .filter(move |_| enough)
         .map(|(formula, name)| {
-            let explained = share(sample, |element| {
+            let explained = sample.iter().filter(|element| {
                 let (gate, up) = products(evidence, element);
                 holds(evidence, element, formula(gate, up))
             });
-            Fit::new(*name, explained, sample)
+            Fit::new(*name, weighed(explained, sample.len()), sample)
         })
 }
 
@@ -211,18 +277,27 @@ fn by_power_of_two<'e>(
     let powers = POWERS.filter(move |_| enough).flat_map(|p| [p, -p]);
     powers.flat_map(move |power| {
         SCALED.into_iter().map(move |(scaled, what)| {
-            let explained = share(sample, |element| {
+            let explained = sample.iter().filter(|element| {
                 let (gate, up) = products(evidence, element);
                 holds(evidence, element, scaled(gate, up, 2f64.powi(power)))
             });
             let power = superscript(power);
             Fit::new(
                 format!("has {what} times 2{power}: a scale is off"),
-                explained,
+                weighed(explained, sample.len()),
                 sample,
             )
         })
     })
+}
+
+/// Another row or column, by how far it is from where one stands.
+pub(super) fn away(noun: &str, by: isize) -> String {
+    let side = if by < 0 { "before" } else { "after" };
+    match by.unsigned_abs() {
+        1 => format!("the {noun} {side}"),
+        far => format!("the {noun} {far} {side}"),
+    }
 }
 
 fn superscript(number: i32) -> String {
@@ -272,7 +347,7 @@ pub(crate) struct Earlier<'a> {
 
 /// Whether it is what the call before should have left.
 fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Earlier<'_>) -> Option<Fit> {
-    let explained = share(sample, |element| {
+    let explained = sample.iter().filter(|element| {
         let answer = &earlier.oracle.groups[element.group];
         let value = answer.c(element.row * answer.group.n as usize + element.column);
         let sign = match (earlier.negated)(element.group, element.column) {
@@ -282,6 +357,7 @@ fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Earlier<'_>) -> 
         holds(evidence, element, sign * value)
     });
     let what = "holds what belongs to the call before: stale data";
+    let explained = weighed(explained, sample.len());
     (sample.len() >= LEAST).then(|| Fit::new(what, explained, sample))
 }
 

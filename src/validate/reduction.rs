@@ -2,7 +2,7 @@
 //! the wrong order, a tile used one step late. The sums of a few wrong
 //! elements are done again, with each mistake made on purpose.
 
-use super::guess::{Fit, few_of, holds};
+use super::guess::{Fit, few_of, holds, weighed};
 use super::{Element, Evidence};
 use crate::operator::{GroupOperands, SCALE_BLOCK, decode_e2m1, decode_e4m3, silu};
 
@@ -63,7 +63,7 @@ impl<'e> Redone<'e> {
     fn share(&self, value: impl Fn(&Terms) -> f64) -> f64 {
         let pairs = self.few.iter().zip(&self.sums);
         let held = pairs.filter(|(element, terms)| holds(self.evidence, element, value(terms)));
-        held.count() as f64 / self.few.len().max(1) as f64
+        weighed(held.map(|(element, _)| element), self.few.len())
     }
 
     /// Any stretch of K that is left out or counted twice, and any tail.
@@ -78,7 +78,7 @@ impl<'e> Redone<'e> {
                 let value = silu(change(gate)) * change(up);
                 holds(self.evidence, element, value)
             });
-            held.count() as f64 / self.few.len() as f64
+            weighed(held.map(|(element, _)| element), self.few.len())
         };
         let whole = |sums: &[f64]| sums[sums.len() - 1];
         let mut fits = Vec::new();
@@ -119,6 +119,7 @@ enum Target {
     B1,
     B2,
     Both,
+    All,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -133,6 +134,14 @@ enum Mistake {
     ScalesShifted,
     ScalesIgnored,
     NibblesExchanged,
+    /// One nibble of each byte taken for both.
+    NibbleTwice {
+        high: bool,
+    },
+    /// The bit of e2m1 that is its sign.
+    SignsIgnored,
+    /// The one value of e2m1 below its normal ones, 0.5, taken for nothing.
+    HalvesLost,
 }
 
 impl Mistake {
@@ -147,7 +156,7 @@ impl Mistake {
 
 fn mistakes() -> Vec<(Mistake, &'static [Target])> {
     const SUMS: &[Target] = &[Target::Both, Target::B1, Target::B2];
-    const TENSORS: &[Target] = &[Target::A, Target::B1, Target::B2, Target::Both];
+    const TENSORS: &[Target] = &[Target::A, Target::B1, Target::B2, Target::Both, Target::All];
     let mut all = Vec::new();
     for step in STEPS {
         all.push((Mistake::DropLast(step), SUMS));
@@ -158,6 +167,10 @@ fn mistakes() -> Vec<(Mistake, &'static [Target])> {
     all.push((Mistake::ScalesShifted, TENSORS));
     all.push((Mistake::ScalesIgnored, TENSORS));
     all.push((Mistake::NibblesExchanged, TENSORS));
+    all.push((Mistake::NibbleTwice { high: false }, TENSORS));
+    all.push((Mistake::NibbleTwice { high: true }, TENSORS));
+    all.push((Mistake::SignsIgnored, TENSORS));
+    all.push((Mistake::HalvesLost, TENSORS));
     all
 }
 
@@ -172,6 +185,7 @@ fn tell(mistake: Mistake, target: Target) -> String {
         Target::B1 => "B1",
         Target::B2 => "B2",
         Target::Both => "B1 and B2",
+        Target::All => "A, B1 and B2",
     };
     match mistake {
         Mistake::DropLast(step) => format!("lacks the last {step} of K in {sum}"),
@@ -181,6 +195,14 @@ fn tell(mistake: Mistake, target: Target) -> String {
         Mistake::ScalesShifted => format!("has the scales of {tensor} one block off"),
         Mistake::ScalesIgnored => format!("ignores the scales of {tensor}"),
         Mistake::NibblesExchanged => format!("has the nibbles of {tensor} exchanged"),
+        Mistake::NibbleTwice { high: false } => {
+            format!("has the low nibbles of {tensor} for the high ones too")
+        }
+        Mistake::NibbleTwice { high: true } => {
+            format!("has the high nibbles of {tensor} for the low ones too")
+        }
+        Mistake::SignsIgnored => format!("ignores the signs of {tensor}'s elements"),
+        Mistake::HalvesLost => format!("takes 0.5 in {tensor} for 0: e2m1's least value is lost"),
     }
 }
 
@@ -217,6 +239,11 @@ impl Row {
                 }
                 Some(Mistake::ScalesIgnored) => self.elements[i],
                 Some(Mistake::NibblesExchanged) => self.elements[i ^ 1] * self.scales[block],
+                Some(Mistake::NibbleTwice { high }) => {
+                    self.elements[i & !1 | usize::from(high)] * self.scales[block]
+                }
+                Some(Mistake::SignsIgnored) => self.elements[i].abs() * self.scales[block],
+                Some(Mistake::HalvesLost) if self.elements[i].abs() == 0.5 => 0.0,
                 _ => self.elements[i] * self.scales[block],
             }
         };
@@ -266,7 +293,8 @@ impl Terms {
     fn with(&self, mistake: Mistake, target: Target) -> f64 {
         let on = |tensor: Target| {
             let both = target == Target::Both && tensor != Target::A;
-            (target == tensor || both).then_some(mistake)
+            let meant = target == tensor || target == Target::All || both;
+            meant.then_some(mistake)
         };
         let a = self.a.values(on(Target::A));
         let gate = sum(&a, &self.b1.values(on(Target::B1)), on(Target::B1));

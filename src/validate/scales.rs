@@ -1,10 +1,10 @@
-//! Scales taken from the wrong place: of other rows, or of another atom. An
-//! atom holds the scales of 128 rows by 64 of K as Blackwell's tensor cores
+//! Scales taken from the wrong place: of other rows or blocks, of another atom
+//! or another tensor; or left out, or taken twice, in one product alone. An atom holds the scales of 128 rows by 64 of K as Blackwell's tensor cores
 //! read them, row r, scale j at `r % 32 * 16 + r / 32 * 4 + j`. What a few
 //! wrong elements would be with each such mistake is computed and held against
 //! them.
 
-use super::guess::{Fit, few_of, holds};
+use super::guess::{Fit, away, few_of, holds, weighed};
 use super::{Element, Evidence};
 use crate::operator::{GroupOperands, SCALE_BLOCK, decode_e2m1, decode_e4m3, silu};
 
@@ -28,16 +28,81 @@ pub(super) fn hypotheses<'e>(
     };
     let redone = std::iter::once_with(redo).filter(|(few, _)| !few.is_empty());
     redone.flat_map(move |(few, sums)| {
-        let mistakes = readings().flat_map(|reading| WHOSE.map(|whose| (reading, whose)));
-        mistakes.map(move |(reading, whose)| {
+        let misread = readings().flat_map(|reading| WHOSE.map(|whose| (reading, whose)));
+        let misread = misread.map(|(reading, whose)| Mistake::Misread(reading, whose));
+        let mistakes = MIXED.iter().map(Mistake::Mixed).chain(misread);
+        mistakes.map(move |mistake| {
             let pairs = few.iter().zip(&sums);
-            let held =
-                pairs.filter(|(element, sums)| holds(evidence, element, sums.with(reading, whose)));
-            let explained = held.count() as f64 / few.len() as f64;
-            Fit::new(tell(reading, whose), explained, &few)
+            let held = pairs.filter(|(element, sums)| {
+                let value = match mistake {
+                    Mistake::Mixed((factors, _)) => sums.mixed(*factors),
+                    Mistake::Misread(reading, whose) => sums.with(reading, whose),
+                };
+                holds(evidence, element, value)
+            });
+            let explained = weighed(held.map(|(element, _)| element), few.len());
+            let what = match mistake {
+                Mistake::Mixed((_, what)) => (*what).to_owned(),
+                Mistake::Misread(reading, whose) => tell(reading, whose),
+            };
+            Fit::new(what, explained, &few)
         })
     })
 }
+
+enum Mistake {
+    Mixed(&'static (Factors, &'static str)),
+    Misread(Reading, Whose),
+}
+
+/// How often the scales of A, of B1 and of B2 are in each block of A·B1ᵀ, and
+/// of A·B2ᵀ: once each of A's and its own where it is right.
+type Factors = [[i32; 3]; 2];
+
+const MIXED: [(Factors, &str); 15] = [
+    (
+        [[1, 1, 0], [1, 1, 0]],
+        "has the scales of B1 for those of B2",
+    ),
+    (
+        [[1, 0, 1], [1, 0, 1]],
+        "has the scales of B2 for those of B1",
+    ),
+    (
+        [[1, 0, 1], [1, 1, 0]],
+        "has the scales of B1 and B2 exchanged",
+    ),
+    (
+        [[0, 1, 0], [1, 0, 1]],
+        "lacks the scales of A in A·B1ᵀ alone",
+    ),
+    (
+        [[1, 1, 0], [0, 0, 1]],
+        "lacks the scales of A in A·B2ᵀ alone",
+    ),
+    ([[0, 0, 0], [1, 0, 1]], "ignores all scales in A·B1ᵀ alone"),
+    ([[1, 1, 0], [0, 0, 0]], "ignores all scales in A·B2ᵀ alone"),
+    ([[2, 1, 0], [2, 0, 1]], "has the scales of A twice"),
+    (
+        [[2, 1, 0], [1, 0, 1]],
+        "has the scales of A twice in A·B1ᵀ alone",
+    ),
+    (
+        [[1, 1, 0], [2, 0, 1]],
+        "has the scales of A twice in A·B2ᵀ alone",
+    ),
+    ([[1, 2, 0], [1, 0, 2]], "has the scales of B1 and B2 twice"),
+    ([[1, 2, 0], [1, 0, 1]], "has the scales of B1 twice"),
+    ([[1, 1, 0], [1, 0, 2]], "has the scales of B2 twice"),
+    (
+        [[2, 0, 0], [2, 0, 0]],
+        "has the scales of A for those of B1 and B2",
+    ),
+    (
+        [[0, 2, 0], [0, 0, 2]],
+        "has the scales of B1 and B2 for those of A",
+    ),
+];
 
 /// Whose scales are mistaken, of A, B1 and B2.
 type Whose = [bool; 3];
@@ -55,6 +120,14 @@ const WHOSE: [Whose; 5] = [
 enum Reading {
     /// Of another row.
     Rows(isize),
+    /// Of the first row, whichever is meant.
+    FirstRow,
+    /// Of the first block, whichever is meant.
+    FirstBlock,
+    /// One for so many blocks, as if they were larger.
+    Coarse(usize),
+    /// The same, in rows that are as much shorter.
+    Dense(usize),
     /// So many atoms on among the `of` that a K step has, round and round.
     Round { atoms: usize, of: usize },
     /// Of a K step before, so many atoms back; the first has its own.
@@ -71,11 +144,20 @@ enum Reading {
 fn readings() -> impl Iterator<Item = Reading> {
     let rows = [64, 32, 96, 128, 16, 8, 4, 2, 1].into_iter();
     let rows = rows.flat_map(|by| [Reading::Rows(-by), Reading::Rows(by)]);
+    let index = [
+        Reading::Coarse(2),
+        Reading::Dense(2),
+        Reading::Coarse(4),
+        Reading::Dense(4),
+        Reading::FirstBlock,
+        Reading::FirstRow,
+    ];
     let round = [2, 4, 8].into_iter();
     let round = round.flat_map(|of| (1..of).map(move |atoms| Reading::Round { atoms, of }));
     let late = [1, 2, 4].into_iter().map(Reading::Late);
     let along = [1, -1, 2, -2, 4, -4].into_iter().map(Reading::Along);
     let layouts = [Reading::RowByRow, Reading::Scattered];
+    let rows = rows.chain(index);
     rows.chain(round).chain(late).chain(along).chain(layouts)
 }
 
@@ -87,6 +169,13 @@ impl Reading {
         let (above, r) = (row / ATOM_ROWS * ATOM_ROWS, row % ATOM_ROWS);
         Some(match self {
             Self::Rows(by) => (row.checked_add_signed(by)?, block),
+            Self::FirstRow => (0, block),
+            Self::FirstBlock => (row, 0),
+            Self::Coarse(by) => (row, block / by),
+            Self::Dense(by) => {
+                let place = (row * across + block) / by;
+                (place / across, place % across)
+            }
             Self::Round { atoms, of } => (row, at(atom / of * of + (atom + atoms) % of)),
             Self::Late(atoms) => (row, at(atom.checked_sub(atoms).unwrap_or(atom))),
             Self::Along(atoms) => {
@@ -115,10 +204,20 @@ fn tell(reading: Reading, whose: Whose) -> String {
     let wrong_atom = format!("has the scales of {tensors} from the wrong atom:");
     match reading {
         Reading::Rows(by) if by % 32 == 0 && by.unsigned_abs() < ATOM_ROWS => format!(
-            "has the scales of {tensors} from {noun} {by:+}, the wrong part of an atom's \
-             {ATOM_ROWS}"
+            "has the scales of {tensors} from {}, the wrong part of an atom's {ATOM_ROWS}",
+            away(noun, by)
         ),
-        Reading::Rows(by) => format!("has the scales of {tensors} from {noun} {by:+}"),
+        Reading::Rows(by) => format!("has the scales of {tensors} from {}", away(noun, by)),
+        Reading::FirstRow => format!("has the scales of {tensors} from the first {noun} always"),
+        Reading::FirstBlock => format!("has the scales of {tensors} from the first 16 of K always"),
+        Reading::Coarse(by) => format!(
+            "has the scales of {tensors} indexed by {} of K, not by {SCALE_BLOCK}",
+            by * SCALE_BLOCK
+        ),
+        Reading::Dense(by) => format!(
+            "has the scales of {tensors} indexed by {} of K, not by {SCALE_BLOCK}, rows included",
+            by * SCALE_BLOCK
+        ),
         Reading::Round { atoms, of } => format!("{wrong_atom} {} on in every {of}", far(atoms)),
         Reading::Late(atoms) => format!("{wrong_atom} {} late", far(atoms)),
         Reading::Along(atoms) => {
@@ -181,11 +280,36 @@ impl<'a> Sums<'a> {
         let a = scales(&operands.sfa, element.row, whose[0]);
         let b1 = scales(&operands.sfb1, element.column, whose[1]);
         let b2 = scales(&operands.sfb2, element.column, whose[2]);
-        let [gate, up] = [(&self.blocks[0], &b1), (&self.blocks[1], &b2)].map(|(sums, b)| {
-            let terms = sums.iter().zip(&a).zip(b);
-            terms.map(|((sum, a), b)| sum * a * b).sum::<f64>()
-        });
-        silu(gate) * up
+        self.scaled([&a, &b1, &b2], [[1, 1, 0], [1, 0, 1]])
+    }
+
+    /// C's element with each product's blocks scaled so.
+    fn mixed(&self, factors: Factors) -> f64 {
+        let Self {
+            operands, element, ..
+        } = self;
+        let across = operands.group.k as usize / SCALE_BLOCK;
+        let scales = |codes: &[u8], row: usize| -> Vec<f64> {
+            let own = codes[row * across..][..across].iter();
+            own.map(|code| decode_e4m3(*code)).collect()
+        };
+        let a = scales(&operands.sfa, element.row);
+        let b1 = scales(&operands.sfb1, element.column);
+        let b2 = scales(&operands.sfb2, element.column);
+        self.scaled([&a, &b1, &b2], factors)
+    }
+
+    fn scaled(&self, scales: [&[f64]; 3], factors: Factors) -> f64 {
+        let sum = |product: usize| -> f64 {
+            let blocks = self.blocks[product].iter().enumerate();
+            let scaled = blocks.map(|(block, sum)| {
+                let powers = scales.iter().zip(factors[product]);
+                let by: f64 = powers.map(|(scale, n)| scale[block].powi(n)).product();
+                sum * by
+            });
+            scaled.sum()
+        };
+        silu(sum(0)) * sum(1)
     }
 }
 

@@ -122,13 +122,31 @@ fn tolerance_accepts_only_what_is_near() {
 #[test]
 fn wrong_formulas_are_named() {
     type Formula = fn(f64, f64) -> f64;
-    let cases: [(Formula, &str); 6] = [
+    let cases: [(Formula, &str); 18] = [
         (|g, _| g, "A·B1ᵀ: no gate, no second GEMM"),
         (|_, u| u, "A·B2ᵀ: no gate"),
         (|g, u| g * u, "silu is missing"),
         (|g, u| silu(u) * g, "B1 and B2 are swapped"),
         (|g, _| silu(g), "the second GEMM is missing"),
         (|g, u| 2.0 * silu(g) * u, "off by a factor of 2.000"),
+        (|g, u| g / (1.0 + g.exp()) * u, "exp(x) for exp(-x)"),
+        (|g, u| g / (1.0 + (-g).exp2()) * u, "2ˣ for eˣ"),
+        (|g, u| g * (1.0 + (-g).exp()) * u, "multiplied, not divided"),
+        (|g, u| g * g.exp() * u, "without the 1 of 1 + exp(-x)"),
+        (|g, u| g * g.tanh().max(-1.0) / g * u, "tanh in place"),
+        (|g, u| silu(g) * silu(u), "silu on both products"),
+        (|g, u| silu(silu(g)) * u, "silu twice"),
+        (|g, u| silu(g * u), "silu behind the product"),
+        (|g, _| silu(g) * g, "B1 is used for B2"),
+        (|_, u| silu(u) * u, "B2 is used for B1"),
+        (
+            |g, u| g / (1.0 + (-1.702 * g).exp()) * u,
+            "gelu's approximation",
+        ),
+        (
+            |g, u| 0.5 * g * (1.0 + (0.797_884_56 * (g + 0.044_715 * g.powi(3))).tanh()) * u,
+            "gelu in place of silu",
+        ),
     ];
     for (formula, expected) in cases {
         let reason = case().with(formula).reason();
@@ -209,7 +227,10 @@ fn misplaced_values_are_traced() {
         c[n..].copy_from_slice(&right[..right.len() - n]);
     }
     let reason = shifted.reason();
-    assert!(reason.contains("hold the value of row -1"), "{reason}");
+    assert!(
+        reason.contains("hold the value of the row before"),
+        "{reason}"
+    );
 
     let mut mixed = case();
     mixed.c[2] = mixed.c[0].clone();
@@ -265,6 +286,95 @@ fn with_scales_of(of: impl Fn(usize, usize) -> (usize, usize), tensors: &str) ->
     case.reason()
 }
 
+/// Mistakes of an afternoon: the right scales, elements or signs, and yet.
+#[test]
+fn everyday_mistakes_with_scales_and_elements_are_named() {
+    type Tamper = fn(&mut GroupOperandsMut);
+    fn signless(packed: &mut [u8]) {
+        packed.iter_mut().for_each(|byte| *byte &= 0x77);
+    }
+    fn without_halves(packed: &mut [u8]) {
+        let lost = |nibble: u8| if nibble & 7 == 1 { nibble & 8 } else { nibble };
+        packed
+            .iter_mut()
+            .for_each(|b| *b = lost(*b & 15) | lost(*b >> 4) << 4);
+    }
+    let tampered: [(Tamper, &str); 8] = [
+        (
+            |g| g.sfb2 = g.sfb1.clone(),
+            "have the scales of B1 for those of B2",
+        ),
+        (
+            |g| g.sfb1 = g.sfb2.clone(),
+            "have the scales of B2 for those of B1",
+        ),
+        (
+            |g| std::mem::swap(&mut g.sfb1, &mut g.sfb2),
+            "have the scales of B1 and B2 exchanged",
+        ),
+        (
+            |g| {
+                [&mut g.a, &mut g.b1, &mut g.b2]
+                    .into_iter()
+                    .for_each(|t| signless(t))
+            },
+            "ignore the signs of A, B1 and B2's elements",
+        ),
+        (|g| signless(&mut g.b2), "ignore the signs of B2's elements"),
+        (|g| without_halves(&mut g.a), "take 0.5 in A for 0"),
+        (
+            |g| {
+                g.b1.iter_mut()
+                    .for_each(|byte| *byte = *byte & 15 | *byte << 4)
+            },
+            "have the low nibbles of B1 for the high ones too",
+        ),
+        (|g| g.sfa.fill(0x38), "ignore the scales of A"),
+    ];
+    for (tamper, words) in tampered {
+        let reason = case().answering(tamper).reason();
+        // "Every element has", but "elements have".
+        let (_, words) = words.split_once(' ').expect("a verb");
+        assert!(reason.contains(words), "{words}: {reason}");
+    }
+    // In one product alone: the other has its scales.
+    let whole = case();
+    let without = case().answering(|g| g.sfa.fill(0x38));
+    let lacking = Oracle::compute(&{
+        let mut operands = without.operands.clone();
+        operands.groups.iter_mut().for_each(|g| g.sfa.fill(0x38));
+        operands
+    });
+    for (of_gate, words) in [(true, "A·B1ᵀ"), (false, "A·B2ᵀ")] {
+        let mut mixed = case();
+        let groups = whole.oracle.groups.iter().zip(&lacking.groups);
+        for (c, (whole, lacking)) in mixed.c.iter_mut().zip(groups) {
+            for (i, c) in c.iter_mut().enumerate() {
+                let (gate, up) = match of_gate {
+                    true => (lacking.gate[i], whole.up[i]),
+                    false => (whole.gate[i], lacking.up[i]),
+                };
+                *c = bits(silu(gate.into()) * f64::from(up));
+            }
+        }
+        let reason = mixed.reason();
+        let words = format!("the scales of A in {words} alone");
+        assert!(reason.contains(&words), "{words}: {reason}");
+    }
+}
+
+/// What is zero is zero: no hypothesis that would be zero as well is told.
+#[test]
+fn zeros_are_explained_one_way() {
+    for distribution in Distribution::ALL {
+        let mut zeros = case_of(&[(40, 256, 512)], distribution);
+        zeros.c[0].fill(0);
+        assert_eq!(told(&zeros), ["is zero"], "{distribution}");
+    }
+    let relu = case().with(|g, u| g.max(0.0) * u);
+    assert_eq!(told(&relu), ["has relu in place of silu"]);
+}
+
 #[test]
 fn scales_of_another_place_are_named() {
     let next = |block: usize| block / 16 * 16 + (block + 4) % 16;
@@ -282,7 +392,7 @@ fn scales_of_another_place_are_named() {
         ),
         (
             with_scales_of(|row, block| (row & !64, block), "B1 B2"),
-            "have the scales of B1 and B2 from column -64, the wrong part of an atom's 128",
+            "have the scales of B1 and B2 from the column 64 before, the wrong part of an atom's 128",
         ),
         (
             with_scales_of(
@@ -290,6 +400,25 @@ fn scales_of_another_place_are_named() {
                 "A",
             ),
             "have the scale atoms of A read row by row",
+        ),
+        (
+            with_scales_of(|row, block| (row, block / 2), "A B1 B2"),
+            "have the scales of A, B1 and B2 indexed by 32 of K, not by 16",
+        ),
+        (
+            with_scales_of(
+                |row, block| ((row * 32 + block) / 2 / 32, (row * 32 + block) / 2 % 32),
+                "B2",
+            ),
+            "have the scales of B2 indexed by 32 of K, not by 16, rows included",
+        ),
+        (
+            with_scales_of(|row, _| (row, 0), "B1"),
+            "have the scales of B1 from the first 16 of K always",
+        ),
+        (
+            with_scales_of(|_, block| (0, block), "A"),
+            "have the scales of A from the first row always",
         ),
     ];
     for (reason, words) in told {
@@ -452,7 +581,10 @@ fn values_in_the_wrong_place_are_found_wherever_they_are_from() {
     let odd = moved(case(), |row, column, m, n| {
         ((row + 3) % m, (column + 5) % n)
     });
-    assert_eq!(told(&odd)[0], "holds the value of row +3, column +5");
+    assert_eq!(
+        told(&odd)[0],
+        "holds the value of the row 3 after and the column 5 after"
+    );
 }
 
 #[test]

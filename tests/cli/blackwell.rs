@@ -222,7 +222,7 @@ fn tiles_of_64_columns_forget_where_their_scales_begin() {
         &said,
         &[
             "wrong",
-            "have the scales of B1 and B2 from column -64, the wrong part of an atom's 128",
+            "have the scales of B1 and B2 from the column 64 before, the wrong part of an atom's 128",
         ],
     );
 }
@@ -304,6 +304,10 @@ fn a_b200_in_the_machine_is_what_is_planned_for() {
         let words: Vec<&str> = words.split(' ').collect();
         workspace.run_with(&words, &[("LD_LIBRARY_PATH", &here)])
     };
+    // What is begun here is for this card.
+    let begun = asked("new mine");
+    assert!(begun.contains("dgx sweep configs/mine.toml  "), "{begun}");
+    assert_told(&asked("check mine"), &["for NVIDIA B200\n", "[exit 0]"]);
     // The words scripts/b200 looks for.
     assert_told(&asked("doctor"), &["gpu", "NVIDIA B200 (sm_100), 148 SMs"]);
     assert_told(
