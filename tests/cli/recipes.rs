@@ -45,8 +45,20 @@ fn the_workflow_runs_what_ci_runs() {
         .values()
         .flat_map(|job| job["steps"].as_array().expect("steps"));
     let mut programs = Vec::new();
+    let mut by_root = false;
     for step in steps {
         let (uses, run) = (step["uses"].as_str(), step["run"].as_str());
+        // Root's files are nobody else's, and root's PATH has no cargo.
+        let words = run.unwrap_or_default();
+        let as_root = words.starts_with("sudo ") && !words.contains("chown");
+        assert!(!as_root || words.contains("env \"PATH=$PATH\""), "{step}");
+        by_root |= as_root;
+        by_root &= !words.contains("chown -R");
+        let writes = !own_programs(words).is_empty();
+        assert!(
+            as_root || !by_root || !writes,
+            "root has written there: {step}"
+        );
         assert!(uses.is_some() != run.is_some(), "one or the other: {step}");
         // A version that stays what it is.
         assert!(uses.is_none_or(|action| action.contains('@')), "{step}");
