@@ -10,14 +10,15 @@ use crate::domain::Exit;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static WORDS: Mutex<Words> = Mutex::new(Words {
-    first: "",
+    first: None,
     second: "",
 });
 
-/// What is said at the first signal and at the second.
+/// What is said at the first signal and at the second. Where nothing is said at
+/// the first, there is nothing to be ended as it should, and it is the second.
 #[derive(Clone, Copy)]
 pub(crate) struct Words {
-    pub first: &'static str,
+    pub first: Option<&'static str>,
     pub second: &'static str,
 }
 
@@ -29,11 +30,14 @@ pub(crate) fn install(words: Words) {
     let undisturbed = hangup_is_ignored();
     let _ = ctrlc::set_handler(|| {
         let words = *WORDS.lock().unwrap_or_else(PoisonError::into_inner);
-        if REQUESTED.swap(true, Ordering::SeqCst) {
-            remark!("\n{}", words.second);
-            std::process::exit(Exit::CouldNotRun as i32);
+        let again = REQUESTED.swap(true, Ordering::SeqCst);
+        match words.first.filter(|_| !again) {
+            Some(first) => remark!("\n{first}"),
+            None => {
+                remark!("\n{}", words.second);
+                std::process::exit(Exit::CouldNotRun as i32);
+            }
         }
-        remark!("\n{}", words.first);
     });
     if undisturbed {
         ignore_hangup();

@@ -353,6 +353,9 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     if !name.chars().all(plain) {
         return Err("only letters, digits, - _ and . may be in a name".to_owned());
     }
+    if name.starts_with('.') {
+        return Err("a file that begins with . is hidden, and passed over".to_owned());
+    }
     if name.starts_with('-') {
         return Err("a name that begins with - reads as a flag".to_owned());
     }

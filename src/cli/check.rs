@@ -6,10 +6,11 @@ use crate::backend::emu::map_refusal;
 use crate::catalog::Catalog;
 use crate::compile::geometry;
 use crate::diagnostic::{CommandError, nearest};
-use crate::domain::{Bytes, ContenderId, Device, Exit, Status, counted};
+use crate::domain::{Bytes, ContenderId, Device, Exit, Status, counted, typed};
 use crate::plan::{Cell, Machine, Plan, Work};
 use crate::present::{Align, Column, Grid, Style};
 use crate::record::schema::Build;
+use crate::speech::{self, Level};
 use crate::sweep::{BackendChoice, inspect};
 
 #[derive(Debug, clap::Args)]
@@ -70,11 +71,32 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         }
         refused |= report_refusals(plan, &unlaunchable);
     }
-    Ok(match (refused, surprised) {
+    let exit = match (refused, surprised) {
         (true, _) => Exit::Usage,
         (false, true) => Exit::Unexpected,
         (false, false) => Exit::Done,
-    })
+    };
+    if speech::level() >= Level::Usual {
+        say!("{}", style.dim(style.fold(&next(&args, exit, globals), 6)));
+    }
+    Ok(exit)
+}
+
+/// What a sound round is for, or what helps while one is mended.
+fn next(args: &Args, exit: Exit, globals: &Globals) -> String {
+    let rounds = args.rounds.iter().map(typed);
+    let folders = globals.variants.iter();
+    let folders: String = folders
+        .map(|f| format!(" --variants {}", typed(f)))
+        .collect();
+    let target = args.target.as_ref();
+    let target = target.map_or(String::new(), |t| format!(" --target {}", typed(t)));
+    let step = |round: String| match exit {
+        Exit::Done => format!("dgx sweep {round}{target}{folders}"),
+        _ if target.is_empty() => format!("dgx watch {round}{folders}"),
+        _ => format!("dgx watch {round}{folders} --{target}"),
+    };
+    format!("next: {}", rounds.map(step).collect::<Vec<_>>().join(" · "))
 }
 
 /// Shows what is wrong with variants that would cost their rows in a sweep.

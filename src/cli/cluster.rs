@@ -7,7 +7,6 @@ use crate::config::{Array, Slurm};
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
 use crate::export::Document;
-use crate::present::sweep_summary;
 use crate::rank::Ranking;
 use crate::sweep::verdict_exit;
 
@@ -57,7 +56,7 @@ pub(super) fn ending(
 ) -> Result<Exit, CommandError> {
     if let Some(run) = &followed.run {
         let written = exports.write(&Document::of_run(run, &Ranking::of(run)));
-        say!("{}", sweep_summary(run, false, &runs::style(globals)));
+        runs::summarise(run, false, globals);
         written?;
     }
     Ok(followed.exit(verdict_exit))

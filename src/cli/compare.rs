@@ -5,7 +5,7 @@ use super::named;
 use super::runs::{self, Exports};
 use super::select::Shapes;
 use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{ContenderId, Exit, Micros};
+use crate::domain::{ContenderId, Exit, Micros, typed};
 use crate::export::Document;
 use crate::present::{self, Agreed, Align, Column, Grid, Style};
 use crate::rank::{Comparison, Kind, Ranking, Side, compare_runs, describe, mismatch};
@@ -72,7 +72,10 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
         CommandError::new(
             Exit::Inconclusive,
             format!("{base} and {candidate} are valid together on no shape{why}"),
-            "`dgx report` shows what became of each cell",
+            format!(
+                "`dgx show {}` tells what became of each cell",
+                typed(&run.path)
+            ),
         )
     })?;
     let sides = [&base, &candidate].map(|c| side(&run, &ranking, c));

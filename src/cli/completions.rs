@@ -10,7 +10,12 @@ use crate::domain::Exit;
 Examples:
   dgx completions bash > ~/.local/share/bash-completion/completions/dgx
   dgx completions zsh > ~/.zfunc/_dgx       with ~/.zfunc in fpath, before compinit
-  dgx completions fish > ~/.config/fish/completions/dgx.fish")]
+  dgx completions fish > ~/.config/fish/completions/dgx.fish
+
+Commands, flags and their fixed values are completed; rounds, runs and contenders
+are not: what would ask dgx for them is unstable in clap, and would run dgx at
+every key. Files are completed by the shell, and a name that is nearly right is
+answered with the one that is meant.")]
 pub(super) struct Args {
     /// Whose words to complete
     #[arg(value_enum)]

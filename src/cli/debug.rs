@@ -2,19 +2,19 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use super::explain::{DEFAULT_ROUND, plan_for_machine, subject};
+use super::explain::{plan_for_machine, subject};
 use super::profile::{ambiguous, shape};
 use super::{Globals, named, runs};
 use crate::backend::Emulation;
 use crate::catalog::Catalog;
 use crate::compile::cache_root;
 use crate::config::{Round, target};
-use crate::debug::{Account, Dump, Form, Kind, Request, Telling, emit, investigate};
+use crate::debug::{Account, Dump, Form, Kind, Request, Telling, emit, investigate, make_folder};
 use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{ContenderId, Exit, Pattern, Shape, Status, Watch};
 use crate::interrupt::{self, Words};
 use crate::plan::{Plan, Work};
-use crate::present::{Met, Style};
+use crate::present::Met;
 use crate::record::Run;
 use crate::sweep::{BackendChoice, Booth, LoneCell, Trial, choose};
 use crate::validate::Tolerance;
@@ -32,7 +32,8 @@ pub(super) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
     /// A round for its shapes, or a run for its shapes, data and failures
-    /// [default: the newest run in results/, else round4]
+    /// [default: the newest run if it is in it, else configs/CONTENDER.toml, else
+    /// the newest run, else round4]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
     /// One of its shapes [default: the first the run says it failed on, else the first]
@@ -71,13 +72,13 @@ pub(super) struct Args {
 }
 
 const DEBUGGING: Words = Words {
-    first: "stopping; Ctrl-C again ends at once",
+    first: Some("stopping; Ctrl-C again ends at once"),
     second: "ended at once",
 };
 
 /// Judges one cell and tells everything that is known of it.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let (round, run) = subject(args.of.as_deref())?;
+    let (round, run) = subject(args.of.as_deref(), &args.contender)?;
     let case = Case::new(&args, globals, round, run.as_ref())?;
     let kinds = kinds(&args)?;
     let catalog = Catalog::open(&globals.variants)?;
@@ -124,7 +125,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         let Some(account) = account? else {
             return Err(interrupted());
         };
-        tell(&account, &case, &plan, shape, &style);
+        let telling = telling(&case, &plan, shape);
+        say!("{}\n", account.text(&telling, &style));
         tell_log(log?.as_deref());
         if surprising(&account, contender.variant.expect) {
             exit = Exit::Unexpected;
@@ -139,6 +141,9 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             wrote(&emission.files);
             unwritten = emission.missing;
         }
+        if let Some(step) = account.next(&telling, &style) {
+            say!("{step}");
+        }
     }
     match unwritten {
         Some(error) => Err(error),
@@ -152,6 +157,8 @@ struct Case {
     trial: Trial,
     /// As a command names it.
     of: String,
+    /// The file of the round.
+    config: String,
     /// Folders of variants that were named.
     folders: Vec<String>,
 }
@@ -165,11 +172,7 @@ impl Case {
     ) -> Result<Self, CommandError> {
         let folders = globals.variants.iter();
         let folders = folders.map(|folder| folder.display().to_string());
-        let of = match (run, &args.of) {
-            (Some(run), _) => run.path.clone(),
-            (None, Some(path)) => path.clone(),
-            (None, None) => PathBuf::from(DEFAULT_ROUND),
-        };
+        let of = run.map_or(&round.file.path, |run| &run.path).clone();
         let failed = run.and_then(|run| first_failure(run, &args.contender));
         let wanted = args.shape.as_deref().or(failed.as_deref());
         round.shapes = vec![shape(&round, wanted, &of)?];
@@ -197,6 +200,7 @@ impl Case {
             buffers: Vec::new(),
         };
         Ok(Self {
+            config: round.file.path.display().to_string(),
             round,
             trial,
             of: of.display().to_string(),
@@ -273,11 +277,11 @@ fn dump(args: &Args, plan: &Plan) -> Result<Option<Dump>, CommandError> {
             "write names as c,expected,half_a:f16",
         )
     })?;
-    let scratch: Vec<&str> = match &plan.cells[0].work {
-        Work::Run { call, .. } => call.scratch.iter().map(|s| s.name.as_str()).collect(),
-        Work::Unsupported { .. } | Work::Broken(_) => Vec::new(),
+    let call = match &plan.cells[0].work {
+        Work::Run { call, .. } => Some(call),
+        Work::Unsupported { .. } | Work::Broken(_) => None,
     };
-    Dump::new(requests, PathBuf::from(folder), args.form, &scratch).map(Some)
+    Dump::new(requests, PathBuf::from(folder), args.form, call).map(Some)
 }
 
 fn kinds(args: &Args) -> Result<Option<(Vec<Kind>, PathBuf)>, CommandError> {
@@ -292,7 +296,9 @@ fn kinds(args: &Args) -> Result<Option<(Vec<Kind>, PathBuf)>, CommandError> {
             "write ptx, sass, cubin, or several of them with commas",
         )
     })?;
-    Ok(Some((kinds, PathBuf::from(folder))))
+    let folder = PathBuf::from(folder);
+    make_folder(&folder)?;
+    Ok(Some((kinds, folder)))
 }
 
 fn introduce(plan: &Plan, case: &Case) {
@@ -321,7 +327,7 @@ fn tell_log(log: Option<&str>) {
     say!("What the compiler says\n{}\n", lines.join("\n"));
 }
 
-fn tell(account: &Account, case: &Case, plan: &Plan, shape: &Shape, style: &Style) {
+fn telling<'a>(case: &'a Case, plan: &Plan, shape: &'a Shape) -> Telling<'a> {
     let constants = match &plan.cells[0].work {
         Work::Run { build, .. } => Some(&plan.builds[*build].constants),
         Work::Unsupported { .. } | Work::Broken(_) => None,
@@ -330,17 +336,16 @@ fn tell(account: &Account, case: &Case, plan: &Plan, shape: &Shape, style: &Styl
         let value = constants?.get(name)?;
         usize::try_from(*value).ok()
     };
-    let telling = Telling {
+    Telling {
         shape,
         tolerance: case.trial.tolerance,
         tile: (constant("BM"), constant("BN")),
         met: Met {
             of: &case.of,
-            round: &case.of,
+            round: &case.config,
             folders: &case.folders,
         },
-    };
-    say!("{}\n", account.text(&telling, style));
+    }
 }
 
 fn surprising(account: &Account, expected: Status) -> bool {

@@ -4,7 +4,7 @@ use super::{Globals, named, runs};
 use crate::catalog::Catalog;
 use crate::contest::dispatch::dispatch_among;
 use crate::diagnostic::CommandError;
-use crate::domain::{ContenderId, Exit};
+use crate::domain::{ContenderId, Exit, typed};
 use crate::gate;
 use crate::present;
 use crate::rank::Ranking;
@@ -49,7 +49,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         return Err(CommandError::new(
             Exit::Inconclusive,
             format!("{} is incomplete: {}", run.path.display(), lacks.join("; ")),
-            "who wins where is known when it is whole: `dgx sweep --resume`",
+            format!(
+                "who wins where is known when it is whole: `dgx sweep --resume {}`",
+                typed(&run.path)
+            ),
         ));
     }
     let table = dispatch_among(&run, &ranking, |id| own_work.contains(id));
@@ -57,7 +60,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         CommandError::new(
             Exit::Inconclusive,
             "no contender is valid on every shape, so there is nobody to pick elsewhere",
-            "`dgx show` tells what became of each",
+            format!("`dgx show {}` tells what became of each", typed(&run.path)),
         )
     })?;
     let text = table.picks(&arch);

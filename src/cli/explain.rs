@@ -3,28 +3,30 @@ use std::path::{Path, PathBuf};
 use super::Globals;
 use super::binding::binding;
 use super::named;
-use super::runs::{self, RESULTS};
+use super::runs;
 use super::select::Shapes;
 use crate::catalog::{Catalog, Contender};
 use crate::compile::Limits;
 use crate::config::{Baseline, Round, Selection, target};
 use crate::diagnostic::{CommandError, InputError, SourceFile};
 use crate::domain::roofline::{Ceiling, Resource};
-use crate::domain::{ContenderId, Device, Exit, Timing};
+use crate::domain::{ContenderId, Device, Exit, Pattern, Timing};
 use crate::explain::{CallFit, KernelFit, builds_by_shape, remarks};
+use crate::interrupt::{self, Words};
 use crate::plan::{Machine, Plan, Work};
 use crate::present::{Align, Column, Counted, Grid, Style, counters_table, percent};
 use crate::rank::{Ranking, Timed};
 use crate::record::schema::Build;
 use crate::record::{self, Run};
-use crate::sweep::{BackendChoice, inspect};
+use crate::sweep::{BackendChoice, Progress, inspect};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
-    /// A round for its shapes, or a run for its shapes and times
-    /// [default: the newest run in results/, else round4]
+    /// A round for its shapes, or a run for its shapes and times [default: the
+    /// newest run if it is in it, else configs/CONTENDER.toml, else the newest
+    /// run, else round4]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
     #[command(flatten)]
@@ -38,10 +40,19 @@ pub(super) struct Args {
 
 pub(super) const DEFAULT_ROUND: &str = "configs/round4.toml";
 
+const EXPLAINING: Words = Words {
+    first: None,
+    second: "stopped; what is not above was not found out",
+};
+
 /// Compiles a contender and shows what bounds it, shape by shape; times stand
 /// beside it where a run has them.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let (mut round, run) = subject(args.of.as_deref())?;
+    let (mut round, run) = subject(args.of.as_deref(), &args.contender)?;
+    if args.of.is_none() {
+        let of = run.as_ref().map_or(&round.file.path, |run| &run.path);
+        inform!("{} on the shapes of {}", args.contender, of.display());
+    }
     args.shapes.keep_in_round(&mut round)?;
     let catalog = Catalog::open(&globals.variants)?;
     let (device, run) = match &args.target {
@@ -61,7 +72,13 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         Limits::default(),
         "run through scripts/dgx, which fetches NVRTC",
     )?;
-    let builds = inspect(&compiler, &plan)?.builds;
+    interrupt::install(EXPLAINING);
+    let progress = Progress::new();
+    let compiling = progress.slow("explain", 1);
+    compiling.begin("compiling");
+    let builds = inspect(&compiler, &plan);
+    compiling.done("");
+    let builds = builds?.builds;
     let ranking = run.as_ref().map(Ranking::of);
     let style = runs::style(globals);
     for (index, contender) in plan.contenders.iter().enumerate() {
@@ -70,13 +87,17 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             .filter(|build| build.contender == contender.id)
             .cloned()
             .collect();
-        introduce(contender);
+        introduce(contender, &style);
         show(&plan, index, &own, ceiling, ranking.as_ref(), &style);
         match &run {
             Some(run) => print_counters(run, &contender.id, &style),
             None => say!("{}\n", style.fold(&assumed(&device), 2)),
         }
-        say!("{}", binding(&plan, index, &device, &compiler, &style));
+        let modelling = progress.slow("explain", 1);
+        modelling.begin(&format!("what binds {}", contender.id));
+        let binds = binding(&plan, index, &device, &compiler, &style);
+        modelling.done("");
+        say!("{binds}");
     }
     Ok(Exit::Done)
 }
@@ -99,15 +120,19 @@ fn assumed(device: &Device) -> String {
     )
 }
 
-/// The round to explain it on, and the run that has times, if one is meant.
-pub(super) fn subject(of: Option<&Path>) -> Result<(Round, Option<Run>), CommandError> {
+/// The round to look into a contender on, and the run that has times, if one is
+/// meant.
+pub(super) fn subject(
+    of: Option<&Path>,
+    contender: &str,
+) -> Result<(Round, Option<Run>), CommandError> {
     let is_round = |path: &Path| path.extension().is_some_and(|e| e == "toml");
     let path = match of {
         Some(path) if is_round(path) => return Ok((Round::read(path)?, None)),
         Some(path) => path.to_owned(),
-        None => match record::newest(Path::new(RESULTS)) {
-            Ok(path) => path,
-            Err(_) => return Ok((Round::read(Path::new(DEFAULT_ROUND))?, None)),
+        None => match usual(contender) {
+            path if is_round(&path) => return Ok((Round::read(&path)?, None)),
+            path => path,
         },
     };
     let run = runs::load(Some(&path))?;
@@ -123,6 +148,33 @@ pub(super) fn subject(of: Option<&Path>) -> Result<(Round, Option<Run>), Command
     // Scripted times bound nothing.
     let run = Some(run).filter(|run| run.timing() != Timing::Scripted);
     Ok((round, run))
+}
+
+/// Where a contender is looked into unless somebody says it: on the newest run
+/// it is in, or on the round of its own that `dgx new` wrote, for the shapes of
+/// others may be far too large for it.
+fn usual(contender: &str) -> PathBuf {
+    let newest = runs::newest().ok();
+    let meant = Pattern::new(contender);
+    let in_it = |path: &PathBuf| {
+        let header = record::header(path);
+        header.is_ok_and(|header| header.contenders.iter().any(|c| meant.picks(&c.id)))
+    };
+    let first = newest.clone().filter(in_it);
+    let own = || own_round(contender);
+    first
+        .or_else(own)
+        .or(newest)
+        .unwrap_or(DEFAULT_ROUND.into())
+}
+
+/// The round that `dgx new` wrote for a variant, while it is in it.
+pub(super) fn own_round(contender: &str) -> Option<PathBuf> {
+    let variant = Selection::parse(contender, 0..0).ok()?.variant;
+    let path = Path::new(named::CONFIGS).join(format!("{variant}.toml"));
+    let round = path.is_file().then(|| Round::read(&path).ok()).flatten()?;
+    let has = round.contenders.iter().any(|c| c.variant == variant);
+    has.then_some(path)
 }
 
 /// The round with nobody in it but the contender asked for.
@@ -154,9 +206,10 @@ pub(super) fn plan_for_machine(
     Ok(Plan::new(round, catalog, machine)?)
 }
 
-fn introduce(contender: &Contender) {
+fn introduce(contender: &Contender, style: &Style) {
     let variant = &contender.variant;
-    say!("{}  {}", contender.id, variant.summary);
+    let name = contender.id.to_string();
+    say!("{}", style.titled(&name, &variant.summary));
     let parent = variant.parent.as_ref();
     let lineage = parent.map_or(String::new(), |parent| format!(", a change to {parent}"));
     say!("{}{lineage}\n", variant.file.path.display());

@@ -180,7 +180,7 @@ fn sides(args: &Args, file: Option<&Path>) -> Result<Sides, CommandError> {
 
 /// The newest run of the baseline's round, of the same kind of device.
 fn fitting(base: &Run, across_devices: bool) -> Result<Option<Run>, CommandError> {
-    for path in record::newest_first(Path::new(runs::RESULTS)) {
+    for path in runs::newest_first() {
         match record::header(&path) {
             Ok(header) if header.name == base.header.name => {}
             Ok(_) => continue,

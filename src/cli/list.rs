@@ -5,10 +5,11 @@ use super::{Globals, named, runs};
 use crate::catalog::{Catalog, Variant};
 use crate::config::target::usual;
 use crate::diagnostic::CommandError;
-use crate::domain::{Exit, Status, printable_line};
+use crate::domain::{Device, Exit, Status, printable_line};
 use crate::plan::{Machine, Plan};
 use crate::present::{Align, Column, Grid, Style};
 use crate::speech::{self, Level};
+use crate::sweep::BackendChoice;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -24,7 +25,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
     let style = runs::style(globals);
     match args.round {
-        None => list_variants(&catalog, &style),
+        None => {
+            let (here, _) = runs::device(None, BackendChoice::Auto)?;
+            list_variants(&catalog, &here, &style)
+        }
         Some(path) => {
             let mut round = runs::round(&path)?;
             args.shapes.keep_in_round(&mut round)?;
@@ -37,7 +41,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 
 /// A broken variant is a row like any other, so that one mistake does not hide
 /// the rest; the exit code still tells.
-fn list_variants(catalog: &Catalog, style: &Style) -> Result<Exit, CommandError> {
+fn list_variants(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit, CommandError> {
     let mut grid = Grid::new(vec![
         Column::key("variant"),
         Column::new("for", Align::Left, 5).wraps(),
@@ -48,16 +52,25 @@ fn list_variants(catalog: &Catalog, style: &Style) -> Result<Exit, CommandError>
         Column::new("what it is", Align::Left, 8).wraps(),
     ]);
     let mut broken = None;
+    let verbose = speech::level() >= Level::Verbose;
     for name in catalog.names() {
-        // What the sources say of the design, they say alike: the first speaks.
         let sources: Result<Vec<_>, _> = catalog.sources(name).into_iter().collect();
-        let sources = sources.map(|sources| {
+        // What runs here speaks first, and alone unless all are asked for.
+        let sources = sources.map(|mut sources| {
+            sources.sort_by_key(|source| here.chip.refuses(&source.arch).is_some());
             let archs: Vec<&str> = sources.iter().map(|source| &*source.arch).collect();
-            (archs.join(" "), sources[0].clone())
+            let first = &sources[0].summary;
+            let others = sources[1..]
+                .iter()
+                .filter(|o| verbose && o.summary != *first);
+            let others = others.map(|o| format!("{}: {}", o.arch, o.summary));
+            let told: Vec<String> = std::iter::once(first.clone()).chain(others).collect();
+            let told = told.join(" · ");
+            (archs.join(" "), sources[0].clone(), told)
         });
         let mut row = vec![String::new(); 7];
         match sources {
-            Ok((archs, variant)) => {
+            Ok((archs, variant, told)) => {
                 row[0] = with_params(name, &variant);
                 row[1] = archs;
                 row[2] = variant.round.map(|r| r.to_string()).unwrap_or_default();
@@ -67,7 +80,7 @@ fn list_variants(catalog: &Catalog, style: &Style) -> Result<Exit, CommandError>
                 if variant.expect != Status::Ok {
                     row[5] = variant.expect.to_string();
                 }
-                row[6].clone_from(&variant.summary);
+                row[6] = told;
             }
             Err(error) => {
                 row[0] = printable_line(name);
@@ -78,14 +91,16 @@ fn list_variants(catalog: &Catalog, style: &Style) -> Result<Exit, CommandError>
         }
         grid.push(row);
     }
-    let verbose = speech::level() >= Level::Verbose;
     let grid = match verbose {
         true => grid,
         false => grid.without(&["for", "round", "parent", "claim"]),
     };
     say!("{}", grid.without_empty_columns().render(style));
     if !verbose {
-        inform!("\n-v shows what each is for, its round, parent and claim as well");
+        inform!(
+            "\nas on {}; -v shows sources for other chips, rounds, parents and claims as well",
+            here.name
+        );
     }
     match broken {
         None => Ok(Exit::Done),

@@ -5,7 +5,6 @@ use super::{named, runs};
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
 use crate::merge::{Merged, Title, merge, then};
-use crate::present::sweep_summary;
 use crate::record::{self, Slot};
 use crate::sweep::{argv, stamp, verdict_exit};
 
@@ -35,7 +34,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     let slot = slot.map_err(|e| CommandError::from(&e))?;
     let Merged { run, missing } = merge(&files, slot, title)?;
-    say!("{}", sweep_summary(&run, false, &runs::style(globals)));
+    runs::summarise(&run, false, globals);
     for lack in &missing {
         remark!("missing: {}\n  {}", lack.what, lack.commands.join("\n  "));
     }

@@ -37,7 +37,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use nix::sys::signal::{SigHandler, Signal, signal};
 
 use crate::diagnostic::CommandError;
@@ -153,7 +153,10 @@ enum Command {
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     mind_file_limits();
-    let cli = match Cli::try_parse() {
+    let cli = match command()
+        .try_get_matches()
+        .and_then(|m| Cli::from_arg_matches(&m))
+    {
         Ok(cli) => cli,
         Err(asked) => return help_or_usage(&asked).into(),
     };
@@ -177,6 +180,12 @@ pub fn main() -> ExitCode {
         error.exit()
     });
     as_said(exit, verdict_is_all, speech::lost()).into()
+}
+
+/// The words dgx takes. A number that is below zero is a number, and refused as
+/// one where it may not be; no flag of dgx looks like it.
+fn command() -> clap::Command {
+    Cli::command().mut_subcommands(|verb| verb.allow_negative_numbers(true))
 }
 
 /// A file that reaches the limit of `ulimit -f` is a write that failed, to be

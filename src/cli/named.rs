@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-use super::runs::RESULTS;
+use super::runs::{self, RESULTS};
 use crate::catalog::Catalog;
 use crate::diagnostic::nearest;
 use crate::domain::Pattern;
 use crate::interchange;
 use crate::record::{self, schema::Header};
 
-const CONFIGS: &str = "configs";
+pub(super) const CONFIGS: &str = "configs";
 
 /// Takes a round file, or its name in `configs/`.
 pub(super) fn round() -> impl TypedValueParser<Value = PathBuf> {
@@ -86,16 +86,19 @@ fn run_file(word: &OsString) -> Result<PathBuf, String> {
     found.ok_or_else(|| missing(word, &[RUNS]))
 }
 
-/// The run a name means, if there is one: the file's own, or else that of a
-/// round, for its newest run. Runs kept in folders below count where the
-/// others have none.
+/// The run a name means, if there is one: the newest of a round of that name,
+/// or a file of its own. Runs kept in folders below count where the others
+/// have none.
 pub(super) fn run_named(name: &str) -> Option<PathBuf> {
     let all = all_runs();
-    if let Some(path) = all.iter().find(|path| stem(path).as_deref() == Some(name)) {
-        return Some(path.clone());
-    }
     let of_round = |path: &PathBuf| Some(record::header(path).ok()?).filter(|h| h.name == name);
-    let mut newest = record::newest_first(Path::new(RESULTS)).into_iter();
+    let called = |path: &&PathBuf| stem(path).as_deref() == Some(name);
+    let file = all.iter().find(called).cloned();
+    // A file may be called like the round it is of, and be an old run of it.
+    if let Some(file) = file.filter(|file| of_round(file).is_none()) {
+        return Some(file);
+    }
+    let mut newest = runs::newest_first().into_iter();
     let kept = || {
         let headed = |path: PathBuf| Some((of_round(&path)?.started, path));
         all.into_iter()
@@ -114,7 +117,7 @@ pub(super) fn run_rather_than_contender(word: &str, of: Option<&Path>) -> Option
     }
     let named = run_named(word)?;
     let of = of.map(Path::to_owned);
-    let header = of.or_else(|| record::newest(Path::new(RESULTS)).ok());
+    let header = of.or_else(|| runs::newest().ok());
     let header = header.and_then(|path| record::header(&path).ok());
     let has = |header: &Header| {
         let contenders = header.contenders.iter().map(|c| &c.id);
@@ -180,6 +183,9 @@ fn missing(word: &OsString, kinds: &[Kind]) -> String {
         }
     };
     let places: Vec<String> = places.collect();
+    if Path::new(&*word).is_dir() {
+        return format!("that is a folder, and {}; {hint}", places.join(" and "));
+    }
     format!(
         "there is no such file, and {}; {hint}",
         places.join(" and ")

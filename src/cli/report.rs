@@ -44,7 +44,7 @@ pub(super) struct Args {
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
     let paths = match args.runs.is_empty() {
-        true => vec![record::newest(Path::new(runs::RESULTS))?],
+        true => vec![runs::newest()?],
         false => args.runs.clone(),
     };
     let beside = || paths.last().map(|path| path.with_extension("html"));
@@ -75,12 +75,23 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     written?;
     say!("{}", output.display());
     if args.open {
-        opener::open(&output).map_err(|error| {
-            let message = format!("no browser could be started: {error}");
+        let opened = match has_display() {
+            true => opener::open(&output).map_err(|error| error.to_string()),
+            // What opens pages would say so to nobody.
+            false => Err("there is no display (DISPLAY, WAYLAND_DISPLAY, BROWSER)".to_owned()),
+        };
+        opened.map_err(|why| {
+            let message = format!("no browser could be started: {why}");
             CommandError::new(Exit::CouldNotRun, message, "open the page by hand")
         })?;
     }
     Ok(Exit::Done)
+}
+
+fn has_display() -> bool {
+    let set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let at_all = ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"];
+    !cfg!(target_os = "linux") || at_all.iter().any(set)
 }
 
 fn subjects(args: &Args, paths: &[PathBuf]) -> Result<Vec<Subject>, CommandError> {
@@ -133,7 +144,7 @@ fn write_dispatch(
         CommandError::new(
             Exit::Inconclusive,
             "no contender is valid on every shape, so there is nothing to dispatch to",
-            "`dgx report` shows what became of each",
+            "the page shows what became of each",
         )
     })?;
     runs::write_all([

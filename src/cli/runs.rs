@@ -1,5 +1,6 @@
 //! Finding and reading run files for the commands that look at them.
 
+use std::cell::OnceCell;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use super::Globals;
 use super::select::Shapes;
 use crate::backend::cuda::CudaBackend;
+use crate::catalog::Catalog;
 use crate::compile::{Compiler, Limits, cache_root};
 use crate::config::{Baseline, Round, Selection, target};
 use crate::contest::rounds::settle_baseline;
@@ -14,20 +16,33 @@ use crate::diagnostic::{CommandError, InputError, SourceFile, nearest};
 use crate::domain::{Chip, ContenderId, Device, Exit};
 use crate::export::{self, Document};
 use crate::interchange;
-use crate::present::Style;
+use crate::present::{Asked, Style, sweep_summary};
 use crate::record::schema::Header;
 use crate::record::{self, Run};
 use crate::sweep::{BackendChoice, choose};
 
 /// Where sweeps put their run files.
 pub(super) const RESULTS: &str = "results";
+/// Where `dgx watch` puts them: there they replace one another.
+pub(super) const WATCHED: &str = "results/watch";
 
-/// Reads the given run file, also one of another tool, or the newest in
-/// `results/`.
+/// The runs that a command takes which is told of none, and among which a
+/// round's name means the newest: those of sweeps and of `dgx watch`, the one
+/// last written first.
+pub(super) fn newest_first() -> Vec<PathBuf> {
+    record::newest_first(&[Path::new(RESULTS), Path::new(WATCHED)])
+}
+
+/// The first of them.
+pub(super) fn newest() -> Result<PathBuf, record::ReadError> {
+    record::newest(&[Path::new(RESULTS), Path::new(WATCHED)])
+}
+
+/// Reads the given run file, also one of another tool, or the newest.
 pub(super) fn load(path: Option<&Path>) -> Result<Run, CommandError> {
     let path = match path {
         Some(path) => path.to_owned(),
-        None => record::newest(Path::new(RESULTS))?,
+        None => newest()?,
     };
     if interchange::is_foreign(&path) {
         return Ok(interchange::read(&path)?);
@@ -174,20 +189,17 @@ pub(super) fn contender(run: &Run, name: &str) -> Result<ContenderId, CommandErr
     match of_variant.as_slice() {
         [only] => Ok((*only).clone()),
         [] => {
-            let known = run.entrants().map(ContenderId::as_str);
-            let remedy = match nearest(name, known) {
+            let known: Vec<String> = run.entrants().map(ContenderId::typed).collect();
+            let remedy = match nearest(name, known.iter().map(String::as_str)) {
                 Some(close) => format!("did you mean `{close}`?"),
-                None => {
-                    let all: Vec<&str> = run.entrants().map(ContenderId::as_str).collect();
-                    format!("it has {}", all.join(", "))
-                }
+                None => format!("it has {}", known.join(", ")),
             };
             let file = run.path.display();
             let message = format!("there is no contender `{name}` in {file}");
             Err(InputError::new(message, remedy).into())
         }
         several => {
-            let all: Vec<&str> = several.iter().map(|id| id.as_str()).collect();
+            let all: Vec<String> = several.iter().map(|id| id.typed()).collect();
             let message = format!("`{name}` has several contenders in {}", run.path.display());
             Err(InputError::new(message, format!("name one of {}", all.join(", "))).into())
         }
@@ -284,11 +296,11 @@ impl Place {
     }
 }
 
-/// The run files a command may read: the one named, or any in `results/`.
+/// The run files a command may read: the one named, or any it could take.
 pub(super) fn readable(named: Option<&Path>) -> Vec<PathBuf> {
     match named {
         Some(path) => vec![path.to_owned()],
-        None => record::runs_in(Path::new(RESULTS)),
+        None => newest_first(),
     }
 }
 
@@ -301,6 +313,28 @@ pub(super) fn write_all<const N: usize>(
         .into_iter()
         .filter_map(|(path, text)| Some(export::write(path.as_ref()?, &text())));
     written.fold(Ok(()), Result::and)
+}
+
+/// Prints the tables of a run.
+pub(super) fn summarise(run: &Run, counters: bool, globals: &Globals) {
+    let there = |path: &Path| path.canonicalize().ok();
+    let newest = newest().ok().and_then(|path| there(&path));
+    let catalog = OnceCell::new();
+    let is_here = |variant: &str| {
+        let open = || {
+            let folders = run.header.folders().into_iter().map(PathBuf::from);
+            let folders = folders.chain(globals.variants.clone()).collect::<Vec<_>>();
+            Catalog::open(&folders).ok()
+        };
+        let catalog = catalog.get_or_init(open).as_ref();
+        catalog.is_some_and(|catalog| catalog.knows(variant).is_ok())
+    };
+    let asked = Asked {
+        counters,
+        usual: newest.is_some() && newest == there(&run.path),
+        is_here: &is_here,
+    };
+    say!("{}", sweep_summary(run, &asked, &style(globals)));
 }
 
 /// How to print.

@@ -1,13 +1,14 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::explain::own_round;
 use super::select::Names;
 use super::{Globals, named, runs, select};
 use crate::catalog::{Catalog, Contender};
 use crate::compile::Limits;
 use crate::config::{Round, Selection};
 use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{Device, Exit, Shape, typed};
+use crate::domain::{Device, Exit, Shape, counted, typed};
 use crate::export::{self, hazards};
 use crate::plan;
 use crate::present::hazards_text;
@@ -24,6 +25,7 @@ Examples:
   dgx sanitize swap-ab
   dgx sanitize round4 --schedules 16
   dgx sanitize mine --shape 40x128x512+5x256x256 --schedule 3
+  dgx sanitize mine smoke --shape ragged
   dgx sanitize final --shape '256x*' --schedules 1 --export-html hazards.html
   dgx sanitize smoke --round-shapes --export-junit hazards.xml
 
@@ -33,6 +35,10 @@ pub(super) struct Args {
     /// Contender (a variant, or one of its parameter choices), or a round
     #[arg(value_name = "CONTENDER|ROUND")]
     subject: String,
+    /// Of a contender, the round for shapes by name, and for tolerances
+    /// [default: configs/CONTENDER.toml where --shape names one of its shapes]
+    #[arg(value_name = "ROUND", value_parser = named::round())]
+    of: Option<PathBuf>,
     /// Of a round, only these contenders: names, or patterns in quotes, e.g.
     /// 'pipe*,two-pass'
     #[arg(long, value_name = "CONTENDER")]
@@ -80,9 +86,22 @@ pub(super) struct Args {
 /// Looks for what a right result does not show, and says where it is.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
-    let config = named::round_rather_than_variant(&args.subject, &catalog);
+    let config = match args.of {
+        Some(_) => None,
+        None => named::round_rather_than_variant(&args.subject, &catalog),
+    };
+    let beside = match config {
+        Some(_) => None,
+        None => args.of.clone().or_else(|| named_in(&args)),
+    };
+    if let (None, Some(path)) = (&args.of, &beside) {
+        inform!("shapes of {}", path.display());
+    }
     let files = [&args.export_json, &args.export_junit, &args.export_html];
-    runs::probe(files, config.as_deref())?;
+    runs::probe(
+        files,
+        config.as_deref().into_iter().chain(beside.as_deref()),
+    )?;
     let device = runs::emulated(args.target.as_deref())?;
     let (round, contenders) = match &config {
         Some(path) => {
@@ -91,12 +110,16 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             let contenders = plan::entrants(&round, &catalog, device.chip)?;
             (round, contenders)
         }
-        None => (
-            sanitize::any_round()?,
-            contenders_of(&args, &catalog, &device)?,
-        ),
+        None => {
+            let round = match &beside {
+                Some(path) => Round::read(path)?,
+                None => sanitize::any_round()?,
+            };
+            (round, contenders_of(&args, &catalog, &device)?)
+        }
     };
-    let courses = courses(&args, &round, config.is_some(), &device)?;
+    let of_round = config.is_some() || beside.is_some();
+    let courses = courses(&args, &round, of_round, &device)?;
     let mut tasks = Vec::new();
     for contender in &contenders {
         let own = sanitize::tasks(&round, contender, &courses, &catalog, &device)?;
@@ -122,8 +145,18 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         time_limit: Duration::from_secs_f64(args.timeout),
     };
     let progress = Progress::new();
-    let bar = progress.stage("sanitize", tasks.len());
-    let again = |cell: &Examined| again(cell, config.is_some(), &args, globals);
+    let bar = progress.slow("sanitize", tasks.len());
+    bar.at(format!(
+        "{} of each",
+        counted(inquiry.schedules.len(), "schedule")
+    ));
+    inform!(
+        "sanitize: {} of {}, {} of each",
+        counted(tasks.len(), "cell"),
+        counted(contenders.len(), "contender"),
+        counted(inquiry.schedules.len(), "schedule"),
+    );
+    let again = |cell: &Examined| again(cell, config.is_some(), beside.as_deref(), &args, globals);
     // What is no file takes all of it at once.
     let file = |path: &&PathBuf| path.is_file() || !path.exists();
     let kept = args.export_json.as_ref().filter(file);
@@ -160,6 +193,19 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         true => Exit::Done,
         false => Exit::Unexpected,
     })
+}
+
+/// The round of a contender's own, where a shape is named that is no size.
+fn named_in(args: &Args) -> Option<PathBuf> {
+    let mut words = args.shape.iter().flat_map(|names| &names.0);
+    let named = args.round_shapes || words.any(|word| !is_sizes(word));
+    named.then(|| own_round(&args.subject)).flatten()
+}
+
+/// Whether a word is `MxNxK`, or several of them.
+fn is_sizes(word: &str) -> bool {
+    let mut parts = word.split(['x', '+']);
+    parts.all(|part| part.trim().parse::<u32>().is_ok())
 }
 
 /// Those of a variant that are meant.
@@ -219,13 +265,9 @@ fn named_shapes(words: &[Names], round: &Round, of_round: bool) -> Result<Vec<Sh
     let names: Vec<&str> = round.shapes.iter().map(|s| s.name.as_str()).collect();
     let mut shapes: Vec<Shape> = Vec::new();
     for word in words.iter().flat_map(|names| &names.0) {
-        let sized = |word: &str| {
-            word.split(['x', '+'])
-                .all(|n| n.trim().parse::<u32>().is_ok())
-        };
         let found = match select::matching(word, &names) {
             Ok(found) if of_round => found,
-            Err(nobody) if of_round && !sized(word) => return Err(nobody),
+            Err(nobody) if of_round && !is_sizes(word) => return Err(nobody),
             _ => {
                 shapes.push(sanitize::parse_shape(word)?);
                 continue;
@@ -266,6 +308,7 @@ fn somebody_runs(tasks: &[Task]) -> Result<(), CommandError> {
 /// What was asked for.
 fn asked(args: &Args, globals: &Globals) -> String {
     let mut words = vec![format!("dgx sanitize {}", typed(&args.subject))];
+    words.extend(args.of.as_ref().map(typed));
     let list = |flag: &str, names: &Names| format!("{flag} {}", typed(names.0.join(",")));
     words.extend(args.only.iter().map(|names| list("--only", names)));
     match args.schedule {
@@ -294,13 +337,20 @@ fn manner(args: &Args, globals: &Globals) -> Vec<String> {
 }
 
 /// The command that shows a cell's odd schedule again.
-fn again(cell: &Examined, of_round: bool, args: &Args, globals: &Globals) -> String {
+fn again(
+    cell: &Examined,
+    of_round: bool,
+    beside: Option<&Path>,
+    args: &Args,
+    globals: &Globals,
+) -> String {
     let contender = cell.contender.typed();
     // A round has tolerances of its own.
     let mut words = vec![match of_round {
         true => format!("dgx sanitize {} --only {contender}", typed(&args.subject)),
         false => format!("dgx sanitize {contender}"),
     }];
+    words.extend(beside.map(typed));
     let Course { shape, sms, .. } = &cell.course;
     let sizes = sanitize::spelt(&shape.groups);
     words.push(format!("--shape {sizes} --sms {sms}"));

@@ -7,7 +7,6 @@ use super::select::Shapes;
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
 use crate::export::Document;
-use crate::present::sweep_summary;
 use crate::rank::Ranking;
 
 #[derive(Debug, clap::Args)]
@@ -31,8 +30,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let run = runs::load_part(args.run.as_deref(), &args.shapes)?;
     let document = Document::of_run(&run, &Ranking::of(&run));
     let written = args.exports.write(&document);
-    let style = runs::style(globals);
-    say!("{}", sweep_summary(&run, args.counters, &style));
+    runs::summarise(&run, args.counters, globals);
     written?;
     Ok(Exit::Done)
 }

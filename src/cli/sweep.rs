@@ -16,7 +16,6 @@ use crate::diagnostic::CommandError;
 use crate::domain::{BackendKind, Device, Exit, Watch, content_hash};
 use crate::export::Document;
 use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
-use crate::present::sweep_summary;
 use crate::rank::Ranking;
 use crate::record::portable;
 use crate::record::schema::Header;
@@ -213,8 +212,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     })?;
     let ranking = Ranking::of(&swept.run);
     let written = args.exports.write(&Document::of_run(&swept.run, &ranking));
-    let style = runs::style(globals);
-    say!("{}", sweep_summary(&swept.run, args.counters, &style));
+    runs::summarise(&swept.run, args.counters, globals);
     written?;
     if args.timings {
         say!(

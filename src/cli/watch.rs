@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::runs::WATCHED;
 use super::{Globals, named};
 use crate::catalog::{Catalog, DEFAULT_FOLDER};
 use crate::config::{Round, target};
@@ -25,7 +26,8 @@ Examples:
   dgx watch mine -- --backend emu --schedule 3
 
 The first sweep is of the whole round, later ones of who changed and of the baseline.
-Each replaces the run file of the one before, in results/watch/. Ctrl-C ends it.")]
+Each replaces the run file of the one before, results/watch/ROUND.jsonl, which other
+commands find as they find any newest run. Ctrl-C ends it.")]
 pub(super) struct Args {
     /// Round file, or its name in configs/
     #[arg(value_name = "ROUND", value_parser = named::round())]
@@ -41,11 +43,9 @@ pub(super) struct Args {
 /// How often files are looked at, and for how long they must be left alone
 /// before they count as saved.
 const LOOK: Duration = Duration::from_millis(200);
-/// Where its run files go.
-const RESULTS: &str = "results/watch";
 
 const WATCHING: Words = Words {
-    first: "no longer watching",
+    first: Some("no longer watching"),
     second: "ended at once",
 };
 
@@ -131,8 +131,8 @@ fn sweep(
         CommandError::new(Exit::CouldNotRun, message, "`dgx sweep` may say more")
     };
     let name = args.round.file_stem().unwrap_or_default().to_string_lossy();
-    let into = Path::new(RESULTS).join(format!("{name}.jsonl"));
-    fs::create_dir_all(RESULTS).map_err(failed)?;
+    let into = Path::new(WATCHED).join(format!("{name}.jsonl"));
+    fs::create_dir_all(WATCHED).map_err(failed)?;
     match fs::remove_file(&into) {
         Err(why) if why.kind() != std::io::ErrorKind::NotFound => return Err(failed(why)),
         _ => {}

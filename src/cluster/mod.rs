@@ -43,7 +43,7 @@ pub(crate) struct Order {
 }
 
 const FOLLOWING: Words = Words {
-    first: "no longer following",
+    first: Some("no longer following"),
     second: "the jobs go on; `dgx attach` follows them again",
 };
 

@@ -27,11 +27,13 @@ pub(crate) fn cache_root(start: &Path) -> PathBuf {
         return checkout.join(".dgx/cache");
     }
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
-    variable("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".cache")))
-        .unwrap_or_else(std::env::temp_dir)
-        .join("dgx")
+    let home = || std::env::home_dir().filter(|home| home.is_absolute());
+    let own = variable("XDG_CACHE_HOME").map(PathBuf::from);
+    match own.or_else(|| Some(home()?.join(".cache"))) {
+        Some(caches) => caches.join("dgx"),
+        // Never where anybody can put what is taken for an image of one's own.
+        None => start.join(".dgx/cache"),
+    }
 }
 
 fn is_checkout(folder: &Path) -> bool {

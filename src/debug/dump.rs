@@ -9,10 +9,11 @@ use half::f16;
 
 use super::Call;
 use super::npy::npy;
-use super::{scratch_lost, unwritten};
+use super::{make_folder, scratch_lost, unwritten};
 use crate::backend::INPUTS;
 use crate::diagnostic::{CommandError, InputError, nearest};
 use crate::domain::{Exit, Group};
+use crate::plan::OperatorCall;
 
 /// How a dump is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -64,20 +65,28 @@ pub(crate) struct Dump {
 }
 
 impl Dump {
-    /// `scratch` are the names that the variant gave; its folder is made now.
+    /// What the call has to dump is known before it runs; its folder is made now.
     pub(crate) fn new(
         requests: Vec<Request>,
         folder: PathBuf,
         form: Form,
-        scratch: &[&str],
+        call: Option<&OperatorCall>,
     ) -> Result<Self, CommandError> {
+        let lacks = |table: &str| match table {
+            "maps" => call.is_some_and(|call| call.maps.is_empty()),
+            "deal" => call.is_some_and(|call| call.deal.is_none()),
+            _ => false,
+        };
+        let scratch: Vec<&str> = call.map_or(Vec::new(), |call| {
+            call.scratch.iter().map(|s| s.name.as_str()).collect()
+        });
         let known = || {
             [OUTPUT]
                 .iter()
                 .chain(&INPUTS)
                 .chain(&[EXPECTED])
-                .chain(&TABLES)
-                .chain(scratch)
+                .chain(TABLES.iter().filter(|table| !lacks(table)))
+                .chain(&scratch)
         };
         for Request { name, .. } in &requests {
             if !known().any(|known| known == name) {
@@ -86,11 +95,14 @@ impl Dump {
                     Some(close) => format!("did you mean `{close}`? There are {}", all.join(", ")),
                     None => format!("there are {}", all.join(", ")),
                 };
-                let message = format!("there is no buffer `{name}` to dump");
+                let message = match lacks(name) {
+                    true => format!("there is nothing to dump: the variant has no {name}"),
+                    false => format!("there is no buffer `{name}` to dump"),
+                };
                 return Err(InputError::new(message, remedy).into());
             }
         }
-        fs::create_dir_all(&folder).map_err(|e| unwritten(&folder, &e))?;
+        make_folder(&folder)?;
         Ok(Self {
             requests,
             folder,
@@ -141,7 +153,12 @@ impl Dump {
                     "`{name}` cannot be dumped: {}",
                     why.unwrap_or("the call has no bytes of it")
                 ),
-                "a call that took its device along leaves nothing; --backend emu does",
+                match why {
+                    Some(_) => {
+                        "a call that took its device along leaves nothing; --backend emu does"
+                    }
+                    None => "leave it out of --dump",
+                },
             ));
         }
         let arrays = kept.into_iter().map(|(group, bytes)| {

@@ -37,7 +37,7 @@ pub(crate) struct Emission {
     pub missing: Option<CommandError>,
 }
 
-/// Writes a contender's code into a folder. That no disassembler is there is
+/// Writes a contender's code into a folder that is there. That no disassembler is there is
 /// told when all the rest is written.
 pub(crate) fn emit(
     image: &Image,
@@ -45,7 +45,6 @@ pub(crate) fn emit(
     kinds: &[Kind],
     folder: &Path,
 ) -> Result<Emission, CommandError> {
-    fs::create_dir_all(folder).map_err(|e| unwritten(folder, &e))?;
     let mut emission = Emission::default();
     for kind in kinds {
         let file = folder.join(format!("{}.{}", stem(contender), kind.ending()));

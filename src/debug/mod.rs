@@ -16,7 +16,7 @@ use crate::compile::Compiler;
 use crate::diagnostic::CommandError;
 use crate::domain::{BackendKind, Device, Exit, Group, Shape, Status, Verdict};
 use crate::operator::{Distribution, Operands, Oracle, OracleCache};
-use crate::sweep::{Booth, LoneCell, Trial};
+use crate::sweep::{Bar, Booth, LoneCell, Progress, Trial};
 use crate::validate::{Earlier, Story, story};
 use crate::worker::{Kept, answers};
 
@@ -64,11 +64,37 @@ pub(crate) fn investigate(
     trial: &Trial,
     cache: &Path,
 ) -> Result<Option<Account>, CommandError> {
+    let alone = match trial.distributions.len() {
+        0 | 1 => 0,
+        several => several,
+    };
+    let progress = Progress::new();
+    let bar = progress.slow("debug", 1 + alone);
+    let account = looked_into(booth, cell, shape, compiler, trial, cache, &bar);
+    bar.done("");
+    account
+}
+
+fn looked_into(
+    booth: &mut Booth,
+    cell: &LoneCell<'_>,
+    shape: &Shape,
+    compiler: &Compiler,
+    trial: &Trial,
+    cache: &Path,
+    bar: &Bar<'_>,
+) -> Result<Option<Account>, CommandError> {
+    let place = match booth.kind() {
+        BackendKind::Emu => format!("emulated as {}", booth.device().name),
+        _ => format!("on {}", booth.device().name),
+    };
+    bar.begin(&format!("all kinds of data, {place}"));
     let folder = tempfile::tempdir().map_err(|e| scratch_lost(&e))?;
     let judged = booth.judge(cell, compiler, trial, folder.path().to_owned())?;
     let Some((verdict, kept)) = judged else {
         return Ok(None);
     };
+    bar.step(1.0);
     let answers = answers(cache);
     let call = match kept {
         Some(kept) => Some(Call::of(kept, shape, trial, &answers).map_err(|e| scratch_lost(&e))?),
@@ -83,11 +109,13 @@ pub(crate) fn investigate(
                 buffers: Vec::new(),
                 ..trial.clone()
             };
+            bar.begin(&format!("{distribution} data alone"));
             let passing = tempfile::tempdir().map_err(|e| scratch_lost(&e))?;
             let judged = booth.judge(cell, compiler, &alone, passing.path().to_owned())?;
             let Some((verdict, _)) = judged else {
                 return Ok(None);
             };
+            bar.step(1.0);
             others.push((distribution, verdict));
         }
     }
@@ -175,6 +203,11 @@ fn scratch_lost(error: &std::io::Error) -> CommandError {
         format!("what a call left cannot be kept: {error}"),
         "free some space in the folder for temporary files, or set TMPDIR",
     )
+}
+
+/// Makes the folder that files are asked for in, before there is any work.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), CommandError> {
+    std::fs::create_dir_all(folder).map_err(|e| unwritten(folder, &e))
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> CommandError {

@@ -10,6 +10,10 @@ use crate::validate::{Chart, Patch, Story, Tolerance, significant};
 
 /// Lines shown of what kernels printed; all of it is in the run file of a sweep.
 const PRINTED: usize = 60;
+/// How the emulator says that time was up before anything was proved, and
+/// seconds that are worth a try then.
+const SLOW: &str = "still running after";
+const PATIENCE: u32 = 600;
 /// Charts shown, and groups listed.
 const CHARTS: usize = 3;
 const GROUPS: usize = 8;
@@ -48,7 +52,6 @@ impl Account {
         parts.extend(self.strays(style));
         parts.extend(self.data(style));
         parts.extend(self.printed());
-        parts.extend(self.next(telling, style));
         parts.join("\n\n")
     }
 
@@ -123,24 +126,35 @@ impl Account {
         Some(section("What its kernels printed", &shown))
     }
 
-    fn next(&self, telling: &Telling<'_>, style: &Style) -> Option<String> {
+    /// The command that most likely helps now.
+    pub(crate) fn next(&self, telling: &Telling<'_>, style: &Style) -> Option<String> {
         let verdict = &self.verdict;
+        let reason = verdict.reason.as_deref();
         let again = || {
             let cell = telling.met.cell(&verdict.contender, &verdict.shape);
             format!("dgx debug {cell}")
         };
         let step = match verdict.status {
             Status::Ok | Status::Unsupported | Status::NotValidated => return None,
-            Status::CompileError | Status::Crashed => return None,
+            // The compiler has said all there is to say.
+            Status::CompileError => return None,
             Status::Wrong => {
                 let call = self.call.as_ref();
                 call.and_then(|call| call.story.as_ref())?;
                 format!("{} --dump c,expected dump", again())
             }
-            Status::Hung => format!("{} --schedule 1", again()),
+            // A card says that it was lost; the emulator, where.
+            Status::Crashed | Status::Hung if self.backend != BackendKind::Emu => {
+                format!("{} --backend emu", again())
+            }
+            Status::Hung if reason.is_some_and(|why| why.contains(SLOW)) => {
+                format!("{} --timeout {PATIENCE}", again())
+            }
+            // The story names lines of the PTX.
+            Status::Crashed | Status::Hung => format!("{} --emit ptx out", again()),
             Status::LaunchError | Status::Racy => {
                 let (contender, shape) = (&verdict.contender, &verdict.shape);
-                next_step(contender, shape, verdict.status, &telling.met)?
+                next_step(contender, shape, verdict.status, reason, &telling.met)?
             }
         };
         Some(style.dim(format!("next: {step}")))

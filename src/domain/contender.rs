@@ -39,6 +39,12 @@ impl ContenderId {
     pub(crate) fn parts(text: &str) -> Result<(String, BTreeMap<String, i64>), String> {
         let text = text.trim();
         let (variant, list, comma) = match (text.split_once('['), text.split_once(':')) {
+            // A shell has sets of characters; names have none.
+            (Some((before, rest)), Some(_)) if before.contains(':') => {
+                return Err(format!(
+                    "`[{rest}` is no pattern: `*` and `?` are, and several are parted by commas"
+                ));
+            }
             (Some((variant, rest)), _) => {
                 let list = rest.strip_suffix(']');
                 let list = list.ok_or_else(|| format!("`{text}` has no closing bracket"))?;
@@ -113,6 +119,10 @@ mod tests {
         for (text, why) in [
             ("a:", "`` is not KEY=integer"),
             ("a:X", "`X` is not KEY=integer"),
+            (
+                "a:X=[12]",
+                "`[12]` is no pattern: `*` and `?` are, and several are parted by commas",
+            ),
             ("a:X=1,Y=2", "`X=1,Y=2` is not KEY=integer"),
             ("a:X=1:X=2", "`X` is fixed twice"),
             ("a[X=1", "no closing bracket"),

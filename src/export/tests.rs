@@ -1,6 +1,6 @@
 use super::*;
 use crate::domain::{ContenderId, Status};
-use crate::present::{Agreed, Style, repetition_table, sweep_summary};
+use crate::present::{Agreed, Asked, Style, repetition_table, sweep_summary};
 use crate::rank::{Ranking, Side};
 use crate::record::Run;
 use crate::record::synthetic::{Entry, Synthetic, dense};
@@ -107,9 +107,14 @@ fn exports_are_the_screen() {
         Synthetic::round4().time_only().run(),
     ] {
         let ranking = Ranking::of(&run);
+        let asked = Asked {
+            counters: false,
+            usual: true,
+            is_here: &|_| true,
+        };
         let screen = sweep_summary(
             &run,
-            false,
+            &asked,
             &Style {
                 width: 10_000,
                 ..Style::PLAIN

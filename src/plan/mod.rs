@@ -20,7 +20,7 @@ pub(crate) use stamps::{HEAD_BYTES, RECORD_BYTES, STAMPS, Stamping};
 
 use crate::catalog::Headers;
 use crate::catalog::{Catalog, Contender};
-use crate::config::Round;
+use crate::config::{Round, target};
 use crate::diagnostic::InputError;
 use crate::domain::{Bytes, ContenderId, Device, Shape};
 use crate::expr::Steps;
@@ -185,7 +185,13 @@ impl Plan {
             Ok(contender) => contender,
             Err(reason) => return Ok(Work::Unsupported { reason }),
         };
-        if let Some(reason) = machine.device.chip.refuses(&contender.variant.arch) {
+        let arch = &contender.variant.arch;
+        if let Some(reason) = machine.device.chip.refuses(arch) {
+            let other = target::built_in().find(|(_, d)| d.chip.refuses(arch).is_none());
+            let reason = match other {
+                Some((name, _)) => format!("{reason}; --target {name} emulates it"),
+                None => reason,
+            };
             return Ok(Work::Unsupported { reason });
         }
         let values = evaluate::values(contender, shape, machine, steps)?;

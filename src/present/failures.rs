@@ -94,7 +94,7 @@ fn one(run: &Run, row: &Row, status: Status, reason: Option<&str>, shapes: &[&st
         round: &run.header.config.path,
         folders: &run.header.folders(),
     };
-    let next = surprising.then(|| next_step(&row.contender, shapes[0], status, &met));
+    let next = surprising.then(|| next_step(&row.contender, shapes[0], status, Some(reason), &met));
     Failed {
         text,
         next: next.flatten(),
@@ -118,8 +118,11 @@ fn line(failed: &Failed, style: &Style) -> String {
     if let Some(step) = &failed.next {
         out.push_str(&format!("   {}\n", style.dim(format!("next: {step}"))));
     }
-    out.trim_end()
-        .replacen(&format!(" {shown}"), &format!("  {coloured}"), 1)
+    // Behind the name, which may be the same word.
+    let name = failed.text.find(' ').unwrap_or(0);
+    let (name, rest) = out.trim_end().split_at(1 + name);
+    let rest = rest.replacen(&format!(" {shown}"), &format!("  {coloured}"), 1);
+    format!("{name}{rest}")
 }
 
 /// The line of a verdict's detail that says which element is wrong first.
@@ -170,6 +173,7 @@ pub(crate) fn next_step(
     contender: &ContenderId,
     shape: &str,
     status: Status,
+    reason: Option<&str>,
     met: &Met<'_>,
 ) -> Option<String> {
     let (cell, flags) = (met.cell(contender, shape), met.flags());
@@ -180,6 +184,10 @@ pub(crate) fn next_step(
         Status::Wrong | Status::Crashed | Status::Hung => format!("dgx debug {cell}"),
         Status::Racy => format!("dgx sanitize {}{flags}", contender.typed()),
         Status::CompileError => format!("dgx check {}{flags}", typed(met.round)),
+        // The source is at fault, not what the device has.
+        Status::LaunchError if reason.is_some_and(|why| why.contains("declare it")) => {
+            format!("dgx check {}{flags}", typed(met.round))
+        }
         Status::LaunchError => format!("dgx explain {cell}"),
     })
 }
@@ -187,6 +195,23 @@ pub(crate) fn next_step(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_contender_may_be_called_like_what_became_of_it() {
+        use crate::record::synthetic::{Entry, Synthetic};
+        let mut field = Synthetic::round4();
+        for status in [Status::LaunchError, Status::Hung, Status::Wrong] {
+            field
+                .entries
+                .push(Entry::failed(status.as_str(), status, "so it is"));
+        }
+        let run = field.run();
+        let told = failures(&run, &Ranking::of(&run), &Style::PLAIN);
+        for word in ["launch-error", "hung", "wrong"] {
+            let line = format!(" {word}  {word} on every shape (as declared): so it is");
+            assert!(told.lines().any(|told| told == line), "{told}");
+        }
+    }
 
     #[test]
     fn the_next_command_is_the_one_for_that_failure_and_can_be_pasted() {
@@ -197,12 +222,12 @@ mod tests {
             round: "r.toml",
             folders,
         };
-        let elsewhere = next_step(&id, "s", Status::Racy, &met(&folders)).unwrap();
+        let elsewhere = next_step(&id, "s", Status::Racy, None, &met(&folders)).unwrap();
         assert_eq!(
             elsewhere,
             "dgx sanitize x:STAGES=2 --variants 'my variants'"
         );
-        let step = |status| next_step(&id, "a b", status, &met(&[]));
+        let step = |status| next_step(&id, "a b", status, None, &met(&[]));
         let wrong = step(Status::Wrong).unwrap();
         assert_eq!(wrong, "dgx debug x:STAGES=2 results/r.jsonl --shape 'a b'");
         assert!(
@@ -211,6 +236,10 @@ mod tests {
                 .starts_with("dgx explain x:")
         );
         assert_eq!(step(Status::Racy).unwrap(), "dgx sanitize x:STAGES=2");
+        let undeclared = Some("there is no kernel `k` in it: declare it extern \"C\" __global__");
+        let status = Status::LaunchError;
+        let source = next_step(&id, "s", status, undeclared, &met(&[])).unwrap();
+        assert_eq!(source, "dgx check r.toml");
         assert_eq!(step(Status::CompileError).unwrap(), "dgx check r.toml");
         for status in Status::ALL {
             let harmless = matches!(

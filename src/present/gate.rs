@@ -30,7 +30,8 @@ pub(crate) fn gate_report(report: &GateReport, style: &Style) -> String {
             },
         ]);
     }
-    let mut parts = vec![format!("gate  {} over {}", report.run, report.over)];
+    let judged = format!("{} over {}", report.run, report.over);
+    let mut parts = vec![style.titled("gate", &judged)];
     if let Some(devices) = &report.across_devices {
         parts.push(style.doubtful(format!("ACROSS DEVICES: {devices}")));
     }

@@ -32,4 +32,4 @@ pub(crate) use number::{count, interval, percent, signed_percent, speedup, thres
 pub(crate) use ranking::{bound_text, mean_micros, mean_title, ranking_table};
 pub(crate) use repetition::{Agreed, repetition, repetition_table, spread};
 pub(crate) use style::Style;
-pub(crate) use summary::{headline, notes, sweep_summary, unranked};
+pub(crate) use summary::{Asked, headline, notes, sweep_summary, unranked};

@@ -4,7 +4,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Style, sweep_summary};
+use super::{Asked, Style, sweep_summary};
 use crate::record::read_text;
 use crate::record::synthetic::{Synthetic, dense};
 
@@ -86,7 +86,12 @@ fn no_mutation_makes_a_reader_fall_or_print_nonsense() {
                 continue;
             };
             read_well += 1;
-            let shown = sweep_summary(&run, true, &Style::PLAIN);
+            let asked = Asked {
+                counters: true,
+                usual: true,
+                is_here: &|_| true,
+            };
+            let shown = sweep_summary(&run, &asked, &Style::PLAIN);
             for word in ["NaN", "inf", "\u{1b}"] {
                 assert!(!shown.contains(word), "{word}\n{odd}\n{shown}");
             }

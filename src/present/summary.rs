@@ -5,18 +5,25 @@ use crate::rank::{Kind, Ranking};
 use crate::record::{Run, printable};
 use crate::speech::{self, Level};
 
-/// Everything a sweep says at its end, made from the run file alone; what was
-/// counted only where it is asked for.
-pub(crate) fn sweep_summary(run: &Run, counters: bool, style: &Style) -> String {
-    summary_of(run, &Ranking::of(run), counters, style)
+/// What a summary is asked for, and who asks.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// What the emulator counted, too.
+    pub counters: bool,
+    /// Commands that are told of no run take this one.
+    pub usual: bool,
+    /// Whether there is a variant of that name here.
+    pub is_here: &'a dyn Fn(&str) -> bool,
 }
 
-fn summary_of(run: &Run, ranking: &Ranking, counters: bool, style: &Style) -> String {
+/// Everything a sweep says at its end, made from the run file alone.
+pub(crate) fn sweep_summary(run: &Run, asked: &Asked<'_>, style: &Style) -> String {
+    let ranking = &Ranking::of(run);
     let mut parts = vec![headline(run, style)];
     parts.push(ranking_table(run, ranking, style).render(style));
     parts.push(matrix(run, ranking, style));
     // Sums over other shapes for every contender compare nothing.
-    if counters && run.end.as_ref().is_some_and(|end| end.complete) {
+    if asked.counters && run.end.as_ref().is_some_and(|end| end.complete) {
         parts.push(counters_of_run(run, ranking, style));
     }
     let failed = failures(run, ranking, style);
@@ -26,7 +33,7 @@ fn summary_of(run: &Run, ranking: &Ranking, counters: bool, style: &Style) -> St
     let told = remarks(run, ranking);
     let told: Vec<String> = told.iter().map(|note| style.fold(note, 2)).collect();
     parts.push(told.join("\n"));
-    parts.push(ending(run, ranking, style));
+    parts.push(ending(run, ranking, asked, style));
     parts.retain(|p| !p.is_empty());
     parts.join("\n\n")
 }
@@ -222,7 +229,7 @@ fn can_tell(run: &Run, ranking: &Ranking) -> String {
     }
 }
 
-fn ending(run: &Run, ranking: &Ranking, style: &Style) -> String {
+fn ending(run: &Run, ranking: &Ranking, asked: &Asked<'_>, style: &Style) -> String {
     let can_tell = can_tell(run, ranking);
     let path = printable(&run.path.display().to_string());
     let mut text = style.joined(&[can_tell, path], 0);
@@ -230,29 +237,41 @@ fn ending(run: &Run, ranking: &Ranking, style: &Style) -> String {
         text.push_str(&format!("\n{}", style.doubtful(style.fold(open, 2))));
     }
     if speech::level() >= Level::Usual {
-        text.push_str(&format!("\n{}", next(ranking, style)));
+        let next = next(run, ranking, asked, style);
+        text.extend(next.map(|next| format!("\n{next}")));
     }
     text
 }
 
-/// The commands a reader most likely wants now.
-fn next(ranking: &Ranking, style: &Style) -> String {
+/// The commands a reader most likely wants now, as far as they work on this run.
+fn next(run: &Run, ranking: &Ranking, asked: &Asked<'_>, style: &Style) -> Option<String> {
     let mut ranked = ranking.rows.iter().filter(|r| r.place.is_some());
+    let named = match asked.usual {
+        true => String::new(),
+        false => format!(" {}", typed(&run.path)),
+    };
+    let folders = run.header.folders();
+    let folders = folders.iter().map(|f| format!(" --variants {}", typed(f)));
+    let folders: String = folders.collect();
     let mut steps = Vec::new();
-    match (ranked.next(), ranked.next()) {
-        (Some(first), Some(second)) => {
-            let (first, second) = (first.contender.typed(), second.contender.typed());
-            steps.push(format!("dgx compare {second} {first}"));
-            steps.push("dgx report".to_owned());
-            steps.push(format!("dgx explain {first}"));
-        }
-        _ => {
-            steps.push("dgx report".to_owned());
-            let failed = ranking.rows.iter().find(|r| r.kind != Kind::Yardstick);
-            steps.extend(failed.map(|r| format!("dgx explain {}", r.contender.typed())));
-        }
+    let (first, second) = (ranked.next(), ranked.next());
+    if let (Some(first), Some(second)) = (first, second) {
+        let (first, second) = (first.contender.typed(), second.contender.typed());
+        steps.push(format!("dgx compare {second} {first}{named}"));
     }
-    style.dim(style.fold(&format!("next: {}", steps.join(" · ")), 6))
+    // What another tool timed has times and names, and no more.
+    if run.tool.is_none() {
+        steps.push(format!("dgx report{named}"));
+        let rows = ranking.rows.iter().filter(|r| r.kind != Kind::Yardstick);
+        let explained = first.into_iter().chain(rows).next();
+        let here = explained.filter(|row| (asked.is_here)(row.contender.variant()));
+        steps.extend(here.map(|row| {
+            let contender = row.contender.typed();
+            format!("dgx explain {contender}{named}{folders}")
+        }));
+    }
+    let text = format!("next: {}", steps.join(" · "));
+    (!steps.is_empty()).then(|| style.dim(style.fold(&text, 6)))
 }
 
 #[cfg(test)]
@@ -261,10 +280,55 @@ mod tests {
     use crate::record::schema::Line;
     use crate::record::synthetic::{Entry, Synthetic};
 
+    fn summary(run: &Run, counters: bool, style: &Style) -> String {
+        let asked = Asked {
+            counters,
+            usual: true,
+            is_here: &|_| true,
+        };
+        sweep_summary(run, &asked, style)
+    }
+
+    /// What stands behind `next:`, a command each.
+    fn steps(run: &Run, usual: bool, is_here: bool) -> Vec<String> {
+        let asked = Asked {
+            counters: false,
+            usual,
+            is_here: &|_| is_here,
+        };
+        let said = sweep_summary(run, &asked, &Style::PLAIN);
+        let (_, steps) = said.split_once("\nnext: ").expect("a next step");
+        let flat = steps.split_whitespace().collect::<Vec<_>>().join(" ");
+        flat.split(" · ").map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_next_commands_are_about_this_run_and_work_on_it() {
+        let mut run = Synthetic::round4().run();
+        let of = |run: &Run, step: &String| step.contains(&format!(" {}", typed(&run.path)));
+        run.path = "kept runs/of me.jsonl".into();
+        assert!(steps(&run, true, true).iter().all(|step| !of(&run, step)));
+        let named = steps(&run, false, true);
+        assert_eq!(named.len(), 3, "{named:?}");
+        assert!(named.iter().all(|step| of(&run, step)), "{named:?}");
+        let elsewhere = steps(&run, false, false);
+        assert_eq!(elsewhere, named[..2], "explain needs the source");
+        run.header.argv = ["dgx", "sweep", "x", "--variants", "my own"]
+            .map(Into::into)
+            .into();
+        assert!(steps(&run, false, true)[2].ends_with(" --variants 'my own'"));
+        run.tool = Some("nvbench".into());
+        assert_eq!(
+            steps(&run, false, true),
+            named[..1],
+            "it has times, and no more"
+        );
+    }
+
     #[test]
     fn measured_run() {
         let run = Synthetic::round4().run();
-        insta::assert_snapshot!(sweep_summary(&run, false, &Style::PLAIN));
+        insta::assert_snapshot!(summary(&run, false, &Style::PLAIN));
     }
 
     #[test]
@@ -274,13 +338,13 @@ mod tests {
             width: 80,
             ..Style::PLAIN
         };
-        insta::assert_snapshot!(sweep_summary(&run, true, &narrow));
+        insta::assert_snapshot!(summary(&run, true, &narrow));
     }
 
     #[test]
     fn times_alone() {
         let run = Synthetic::round4().time_only().run();
-        insta::assert_snapshot!(sweep_summary(&run, false, &Style::PLAIN));
+        insta::assert_snapshot!(summary(&run, false, &Style::PLAIN));
     }
 
     /// Right, and without a time: the row stays, unranked, with the reason.
@@ -300,7 +364,7 @@ mod tests {
         let json = lines.iter().map(|l| serde_json::to_string(l).unwrap());
         let text: String = json.map(|line| line + "\n").collect();
         let run = crate::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
-        let said = sweep_summary(&run, false, &Style::PLAIN);
+        let said = summary(&run, false, &Style::PLAIN);
         let unfolded = said.split_whitespace().collect::<Vec<_>>().join(" ");
         let wanted = format!("interleaved not timed on every shape: {told}");
         assert!(unfolded.contains(&wanted), "{said}");
@@ -323,12 +387,12 @@ mod tests {
             Entry::failed("greedy", Status::Unsupported, "requires k % 512 == 0"),
         ]);
         let run = field.run();
-        insta::assert_snapshot!(sweep_summary(&run, false, &Style::PLAIN));
+        insta::assert_snapshot!(summary(&run, false, &Style::PLAIN));
         let narrow = Style {
             width: 80,
             ..Style::PLAIN
         };
-        for line in sweep_summary(&run, true, &narrow).lines() {
+        for line in summary(&run, true, &narrow).lines() {
             assert!(line.chars().count() <= 80, "{line}");
         }
     }
@@ -341,7 +405,7 @@ mod tests {
             entry.status = Status::Wrong;
             entry.reason = Some("every element is NaN");
         }
-        insta::assert_snapshot!(sweep_summary(&field.run(), false, &Style::PLAIN));
+        insta::assert_snapshot!(summary(&field.run(), false, &Style::PLAIN));
     }
 
     #[test]
@@ -351,7 +415,7 @@ mod tests {
         field.shapes.truncate(1);
         field.yardstick = None;
         (field.processes, field.blocks) = (1, 1);
-        insta::assert_snapshot!(sweep_summary(&field.run(), false, &Style::PLAIN));
+        insta::assert_snapshot!(summary(&field.run(), false, &Style::PLAIN));
     }
 
     #[test]
@@ -361,9 +425,9 @@ mod tests {
             colour: true,
             ..Style::PLAIN
         };
-        let text = sweep_summary(&run, false, &coloured);
+        let text = summary(&run, false, &coloured);
         let plain: String = strip(&text);
-        assert_eq!(plain, sweep_summary(&run, false, &Style::PLAIN));
+        assert_eq!(plain, summary(&run, false, &Style::PLAIN));
     }
 
     fn strip(text: &str) -> String {

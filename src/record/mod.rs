@@ -24,13 +24,13 @@ mod tests;
 mod writer;
 
 pub(crate) use crate::domain::printable;
-pub(crate) use folder::newest_first;
+pub(crate) use folder::{newest, newest_first};
 pub(crate) use foreign::{Foreign, ForeignCell, Times};
 pub(crate) use lock::{Claim, claim};
 pub(crate) use place::{portable, portable_word};
 #[cfg(test)]
 pub(crate) use reader::read_text;
-pub(crate) use reader::{ReadError, header, newest, read, runs_in};
+pub(crate) use reader::{ReadError, header, read, runs_in};
 pub(crate) use replace::Slot;
 pub(crate) use run::{Resources, Run};
 pub(crate) use writer::{WriteError, Writer, begun, ended};

@@ -5,7 +5,6 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -70,22 +69,6 @@ pub(crate) fn read(path: &Path) -> Result<Run, ReadError> {
         source,
     })?;
     read_from(path, file)
-}
-
-/// The most recently written run file directly in `dir`.
-pub(crate) fn newest(dir: &Path) -> Result<PathBuf, ReadError> {
-    let none = || ReadError::NoRuns {
-        dir: dir.to_owned(),
-    };
-    let entries = std::fs::read_dir(dir).map_err(|_| none())?;
-    let files = entries.flatten().filter_map(|entry| {
-        let path = entry.path();
-        let is_run = path.extension().is_some_and(|e| e == "jsonl");
-        let written = entry.metadata().ok().filter(|m| m.is_file() && is_run)?;
-        let at = written.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        Some((at, path))
-    });
-    files.max().map(|(_, path)| path).ok_or_else(none)
 }
 
 /// Every run file directly in `dir`, by name; none where it cannot be listed.

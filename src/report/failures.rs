@@ -51,7 +51,8 @@ fn next(subject: &Subject, story: &Story, shapes: &[String]) -> Option<String> {
         round: &run.header.config.path,
         folders: &run.header.folders(),
     };
-    next_step(&story.contender, shapes.first()?, story.status, &met)
+    let (status, reason) = (story.status, Some(story.reason.as_str()));
+    next_step(&story.contender, shapes.first()?, status, reason, &met)
 }
 
 fn declared(subject: &Subject, story: &Story) -> bool {

@@ -128,7 +128,9 @@ impl Task {
 }
 
 const EXAMINING: Words = Words {
-    first: "stopping after the calls under way, with what was found; Ctrl-C again ends at once",
+    first: Some(
+        "stopping after the calls under way, with what was found; Ctrl-C again ends at once",
+    ),
     second: "ended at once; --export-json has the cells that were done",
 };
 
@@ -179,6 +181,10 @@ pub(crate) fn examine_all(
                 kept(&Inquest::of(tasks, &ended));
             }
             bar.step(1.0);
+            bar.past(&format!(
+                "{} on {}",
+                task.contender.id, task.course.shape.name
+            ));
         }
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);

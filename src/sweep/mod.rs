@@ -52,7 +52,7 @@ use pool::{Bars, Field, Spent};
 use resume::Finished;
 
 const SWEEPING: Words = Words {
-    first: "stopping after what is under way; Ctrl-C again ends at once",
+    first: Some("stopping after what is under way; Ctrl-C again ends at once"),
     second: "ended at once; finished cells are kept: dgx sweep --resume",
 };
 
@@ -224,7 +224,7 @@ pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     }
 
     let (images, writer) = (Images::of(&plan), Mutex::new(writer));
-    let bars = Bars::new(&progress, &plan, &settings);
+    let bars = Bars::new(&progress, &plan, &settings, header.device.timing);
     let field = Field {
         plan: &plan,
         settings: &settings,

@@ -47,7 +47,12 @@ pub(super) struct Bars<'a> {
 }
 
 impl<'a> Bars<'a> {
-    pub(super) fn new(progress: &'a Progress, plan: &Plan, settings: &Settings) -> Self {
+    pub(super) fn new(
+        progress: &'a Progress,
+        plan: &Plan,
+        settings: &Settings,
+        timing: Timing,
+    ) -> Self {
         let cells = &plan.cells;
         let weight = cells.iter().map(|cell| validate::weight(plan, cell)).sum();
         let stage = match settings.time_only {
@@ -55,9 +60,14 @@ impl<'a> Bars<'a> {
             false => "validate",
         };
         let shares = plan.shapes.len() * settings.processes as usize;
+        let validate = progress.weighed(stage, cells.len(), weight);
+        let measure = match timing.sampled() {
+            true => progress.stage("measure", shares),
+            false => progress.none("measure"),
+        };
         Self {
-            validate: progress.weighed(stage, cells.len(), weight),
-            measure: progress.stage("measure", shares),
+            validate,
+            measure,
             blocks: AtomicU32::new(0),
             retaken: AtomicU32::new(0),
             progress,

@@ -1,6 +1,6 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
@@ -51,7 +51,7 @@ impl Progress {
             n => format!(", {n} cards"),
         };
         inform!(
-            "{}: {} × {} on {place}{cards}",
+            "{}: {} × {}\n  on {place}{cards}",
             round.name,
             counted(plan.contenders.len(), "contender"),
             counted(plan.shapes.len(), "shape"),
@@ -61,6 +61,28 @@ impl Progress {
     /// A stage of so many steps, all alike.
     pub(crate) fn stage(&self, name: &'static str, steps: usize) -> Bar<'_> {
         self.weighed(name, steps, steps as f64)
+    }
+
+    /// A stage that there is not: nothing is drawn for it.
+    pub(super) fn none(&self, name: &'static str) -> Bar<'_> {
+        Bar {
+            bar: ProgressBar::hidden(),
+            name,
+            left: Arc::new(Mutex::new(Left::new(0.0))),
+            progress: self,
+        }
+    }
+
+    /// A few steps, each of which may take long: how long they have taken so
+    /// far is shown.
+    pub(crate) fn slow(&self, name: &'static str, steps: usize) -> Bar<'_> {
+        let bar = self.stage(name, steps);
+        let style = "{prefix:>8}  {bar:30}  {pos}/{len}  {wide_msg} {elapsed:>6}";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.bar.set_style(style);
+        }
+        bar.bar.enable_steady_tick(Duration::from_secs(1));
+        bar
     }
 
     /// A stage of steps that take longer the more they weigh: so much together.
@@ -172,9 +194,18 @@ impl Bar<'_> {
         self.bar.set_message(what);
     }
 
+    /// Begins a step; where there is no bar, a line says so.
+    pub(crate) fn begin(&self, what: &str) {
+        self.at(what);
+        if !can_draw() && level() < Level::Verbose {
+            let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+            inform!("{} {}/{all}: {what}", self.name, done + 1);
+        }
+    }
+
     /// Says that a shape is done, and how long the rest will take, where no
     /// bar does.
-    pub(super) fn past(&self, shape: &str) {
+    pub(crate) fn past(&self, shape: &str) {
         if level() < Level::Usual || can_draw() {
             return;
         }

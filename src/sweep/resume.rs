@@ -37,7 +37,7 @@ impl Resumed {
     /// sweep is writing. What cannot be read is passed over, and said to be.
     pub(crate) fn newest(results: &Path) -> Result<Self, CommandError> {
         let mut taken = None;
-        for path in newest_first(results) {
+        for path in newest_first(&[results]) {
             match Writer::reopen(&path) {
                 Ok((writer, run)) if unfinished(&run) => return Ok(Self { writer, run }),
                 Ok(_) => {}

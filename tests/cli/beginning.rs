@@ -72,6 +72,7 @@ fn names_that_are_taken_or_cannot_be_are_refused() {
         ("no/path", "a name is not a path"),
         ("cublas", "the yardstick's name"),
         ("a b", "only letters"),
+        (".hidden", "is hidden, and passed over"),
         ("", "the name is empty"),
     ] {
         let text = workspace.run(&["new", name]);
@@ -120,6 +121,33 @@ fn every_design_can_be_begun_from() {
         begun += usize::from(!small);
     }
     assert!(begun > 10, "{begun}");
+}
+
+/// What runs on another chip than the one here says where.
+#[test]
+fn a_design_for_another_chip_is_begun_with_its_target() {
+    let checkout = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let workspace = Workspace::empty();
+    crate::workspace::copy(
+        &checkout.join("variants"),
+        &workspace.path().join("variants"),
+    );
+    let text = workspace.run(&["new", "mine", "--from", "two-cta"]);
+    for line in [
+        "dgx sweep configs/mine.toml --target b200 ",
+        "dgx watch configs/mine.toml -- --target b200 ",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    let words = "check --no-compile configs/mine.toml";
+    let text = workspace.run(&words.split(' ').collect::<Vec<_>>());
+    assert!(text.contains("--target b200 emulates it"), "{text}");
+    let words = "check --no-compile configs/mine.toml --target b200";
+    let text = workspace.run(&words.split(' ').collect::<Vec<_>>());
+    assert!(
+        text.contains("next: dgx sweep configs/mine.toml --target b200"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -62,11 +62,14 @@ shapes = [{ m = 256, n = 128, k = 512 }, { name = \"a-name-of-many-groups\", m =
 }
 
 /// Every command that prints a table, and words that must be in it at any width.
-const TABLES: [(&str, &[&str]); 20] = [
+const TABLES: [(&str, &[&str]); 21] = [
     ("list", &["variant", "what it is"]),
     ("list -v", &["variant", "parent", "claim", "what it is"]),
     ("list wide", &["contender", "baseline", "GFLOP"]),
-    ("check --no-compile wide", &["contenders × 2 shapes"]),
+    (
+        "check --no-compile wide",
+        &["contenders × 2 shapes", "next: dgx sweep"],
+    ),
     ("check wide", &["contender", "regs", "occupancy", "shapes"]),
     ("sweep wide --dry-run", &["go ", "blocks of 128"]),
     (
@@ -98,6 +101,10 @@ const TABLES: [(&str, &[&str]); 20] = [
     ("rounds", &["round4"]),
     ("report measured -o page.html", &["page.html"]),
     ("explain one wide", &["kernel", "occupancy"]),
+    (
+        "explain eloquent-and-persistent wide",
+        &["kernel", "occupancy"],
+    ),
     ("doctor", &["compiler", "backend"]),
     ("cache", &["images", "oracles"]),
     ("calibrate --list", &["wgmma"]),
@@ -171,6 +178,8 @@ fn as_much_is_said_as_is_asked_for() {
         (out, String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (out, usual) = told("", &[]);
+    let wide = usual.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(wide, None, "{usual}");
     for stage in [
         "compile 2/2",
         "validate 2/2: 256x128x512",
@@ -204,6 +213,69 @@ fn as_much_is_said_as_is_asked_for() {
         mistaken.contains("quiet, usual, verbose, trace"),
         "{mistaken}"
     );
+}
+
+/// What is not done has no bar.
+#[test]
+fn nothing_is_measured_on_an_emulator() {
+    let workspace = Workspace::new();
+    let line = format!(
+        "{} sweep round.toml --backend emu",
+        env!("CARGO_BIN_EXE_dgx")
+    );
+    let output = Command::new("script")
+        .current_dir(workspace.path())
+        .env("TERM", "xterm")
+        .env("DGX_CACHE", workspace.path().join("cache"))
+        .args(["-qec", &line, "/dev/null"])
+        .output();
+    let output = output.expect("script(1) runs");
+    let seen = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(seen.contains("validate"), "{seen}");
+    assert!(!seen.contains("measure "), "{seen}");
+}
+
+#[test]
+fn words_that_are_mistaken_are_answered_by_what_they_are() {
+    let workspace = workspace();
+    workspace.write("variants/one.cu", VARIANT);
+    for (words, due, never) in [
+        (
+            "sweep wide --seed -1",
+            "invalid value '-1' for '--seed",
+            "tip:",
+        ),
+        ("debug one wide --schedule -3", "invalid value '-3'", "tip:"),
+        ("sweep configs", "that is a folder", "no such file"),
+        ("show results/baselines/none", "cannot read", "folder"),
+        (
+            "sweep wide --only one:STAGES=[12]",
+            "`*` and `?` are",
+            "`12`",
+        ),
+    ] {
+        let output = dgx(&workspace, words, &[]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words}: {said}");
+        assert!(said.contains(due), "{words}: {said}");
+        assert!(!said.contains(never), "{words}: {said}");
+    }
+}
+
+/// A cache that anybody may fill is nobody's.
+#[test]
+fn without_a_home_the_cache_is_not_in_a_shared_folder() {
+    let workspace = Workspace::empty();
+    let output = Command::new(env!("CARGO_BIN_EXE_dgx"))
+        .current_dir(workspace.path())
+        .env_remove("HOME")
+        .env_remove("XDG_CACHE_HOME")
+        .env_remove("DGX_CACHE")
+        .arg("cache")
+        .output();
+    let said = String::from_utf8_lossy(&output.expect("dgx runs").stdout).into_owned();
+    let shared = std::env::temp_dir().join("dgx").display().to_string();
+    assert!(said.contains("/dgx") && !said.contains(&shared), "{said}");
 }
 
 #[test]
@@ -269,18 +341,22 @@ fn a_report_is_opened_in_the_browser() {
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}/bin:{path}", workspace.path().display());
     let words = "report measured --open -o page.html";
-    let told = dgx(&workspace, words, &[("PATH", &path)]);
+    let told = dgx(&workspace, words, &[("PATH", &path), ("DISPLAY", ":0")]);
     assert_eq!(told.status.code(), Some(0), "{told:?}");
     let opened = fs::read_to_string(workspace.path().join("opened")).expect("it was called");
     assert!(Path::new(&opened).ends_with("page.html"), "{opened}");
     fs::remove_file(workspace.path().join("page.html")).expect("a page");
 
-    let none = dgx(&workspace, words, &[("PATH", "/nonexistent")]);
-    let said = String::from_utf8_lossy(&none.stderr).into_owned();
-    assert_eq!(none.status.code(), Some(4), "{said}");
-    assert!(said.contains("no browser could be started"), "{said}");
-    assert!(said.contains("open the page by hand"), "{said}");
-    assert!(workspace.path().join("page.html").exists());
+    let dark = [("DISPLAY", ""), ("WAYLAND_DISPLAY", ""), ("BROWSER", "")];
+    let blind = [&dark[..], &[("PATH", path.as_str())]].concat();
+    for settings in [&[("PATH", "/nonexistent"), ("DISPLAY", ":0")][..], &blind] {
+        let none = dgx(&workspace, words, settings);
+        let said = String::from_utf8_lossy(&none.stderr).into_owned();
+        assert_eq!(none.status.code(), Some(4), "{said}");
+        assert!(said.contains("no browser could be started"), "{said}");
+        assert!(said.contains("open the page by hand"), "{said}");
+        fs::remove_file(workspace.path().join("page.html")).expect("a page");
+    }
 }
 
 #[test]

@@ -162,11 +162,11 @@ fn the_compiler_is_quoted_whole() {
 }
 
 #[test]
-fn a_hang_lists_who_waits_and_names_another_schedule() {
+fn a_hang_lists_who_waits_and_leads_to_the_code() {
     let text = debug("deadlock", &[]);
     assert!(text.contains("hung emulated as"), "{text}");
     assert!(text.contains("with 1 of 1 arrivals missing"), "{text}");
-    assert!(text.contains("--schedule 1"), "{text}");
+    assert!(text.contains(" --emit ptx out\n"), "{text}");
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod measuring;
 mod merging;
 mod odd_files;
 mod odd_runs;
+mod pasting;
 mod profiling;
 mod reading;
 mod recipes;

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::DocumentMut;
 
-use super::Globals;
+use super::{Globals, runs};
 use crate::catalog::{Catalog, DEFAULT_FOLDER, Variant, check_name, front_matter};
 use crate::config::{Round, target};
 use crate::diagnostic::{CommandError, InputError, SourceFile};
-use crate::domain::{Exit, Status, typed};
+use crate::domain::{Device, Exit, Status, typed};
 use crate::plan::{Machine, Plan, Work};
+use crate::sweep::BackendChoice;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -92,6 +93,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             ));
         }
     };
+    let (here, _) = runs::device(None, BackendChoice::Auto)?;
     let mut written = Vec::new();
     match &parent {
         Some(parent) => {
@@ -107,7 +109,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
                     written.push(write(&include.join(header), text)?);
                 }
             }
-            written.push(write(&home.join(format!("{name}.cu")), FIRST)?);
+            written.push(write(&home.join(format!("{name}.cu")), &first(&here))?);
         }
     }
     let beside = match (&parent, &catalog) {
@@ -115,15 +117,24 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         (None, Some(catalog)) => catalog.knows(YARD).is_ok().then(|| YARD.to_owned()),
         (None, None) => None,
     };
-    let text = fitting_round(name, beside.as_deref(), &round, globals)?;
+    let (text, target) = fitting_round(name, beside.as_deref(), &round, &here, globals)?;
     written.push(write(&round, &text)?);
     for file in &written {
         say!("wrote {}", file.display());
     }
     let round = typed(&round);
-    say!("\nnext: dgx sweep {round}    it is right; how fast is it?");
-    say!("      dgx watch {round}    sweeps again whenever a file of it is saved");
+    // A design for another chip than the one here is emulated.
+    let flag = target.map_or(String::new(), |target| format!(" --target {target}"));
+    let passed = target.map_or(String::new(), |_| format!(" --{flag}"));
+    say!("\nnext: dgx sweep {round}{flag}    it is right; how fast is it?");
+    say!("      dgx watch {round}{passed}    sweeps again whenever a file of it is saved");
     Ok(Exit::Done)
+}
+
+/// The first design, for the chip that a sweep would run it on.
+fn first(here: &Device) -> String {
+    let arch = |chip: &str| format!("arch     = {chip:?}\n");
+    FIRST.replacen(&arch("sm_90a"), &arch(&here.chip.target()), 1)
 }
 
 /// The design that another one begins from.
@@ -189,38 +200,38 @@ fn renamed(source: &Variant, name: &str) -> Result<String, CommandError> {
     ))
 }
 
-/// A round of the smallest shapes that the new variant runs on.
+/// A round of the smallest shapes that the new variant runs on, here or else on
+/// a target that must be named.
 fn fitting_round(
     name: &str,
     beside: Option<&str>,
     path: &Path,
+    here: &Device,
     globals: &Globals,
-) -> Result<String, CommandError> {
+) -> Result<(String, Option<&'static str>), CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
-    let mut smallest = None;
-    for size in SIZES {
-        let text = round(name, beside, size);
-        let source = SourceFile {
-            path: path.to_owned(),
-            text: text.as_str().into(),
-        };
-        let parsed = Round::from_source(source)?;
-        let runs = |device| {
-            let plan = Plan::new(parsed.clone(), &catalog, &Machine::of(device));
-            plan.is_ok_and(|plan| {
-                plan.cells
-                    .iter()
-                    .all(|cell| matches!(cell.work, Work::Run { .. }))
-            })
-        };
-        if target::built_in().any(|(_, device)| runs(device)) {
-            return Ok(text);
+    let rounds = SIZES.map(|size| round(name, beside, size));
+    let others = target::built_in().map(|(name, device)| (Some(name), device));
+    for (target, device) in std::iter::once((None, here)).chain(others) {
+        for text in &rounds {
+            let source = SourceFile {
+                path: path.to_owned(),
+                text: text.as_str().into(),
+            };
+            let plan = Plan::new(Round::from_source(source)?, &catalog, &Machine::of(device));
+            let runs = |plan: &Plan| {
+                let mut cells = plan.cells.iter();
+                cells.all(|cell| matches!(cell.work, Work::Run { .. }))
+            };
+            if plan.as_ref().is_ok_and(runs) {
+                return Ok((text.clone(), target));
+            }
         }
-        smallest.get_or_insert(text);
     }
     // Its author will know which shapes it is for.
     remark!("warning: it cannot run the shapes of its round; put in some that it can");
-    Ok(smallest.unwrap_or_default())
+    let [smallest, ..] = rounds;
+    Ok((smallest, None))
 }
 
 fn round(name: &str, beside: Option<&str>, (n, k): (u32, u32)) -> String {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use self::over::Over;
 use self::text::{Bar, text};
-use super::explain::plan_for;
+use super::explain::{DEFAULT_ROUND, own_round, plan_for};
 use super::{Globals, named, runs, select};
 use crate::backend::cuda::StampedCalls;
 use crate::backend::emu::{Laid, machine};
@@ -17,7 +17,7 @@ use crate::domain::{BackendKind, Chip, ContenderId, Device, Exit, Shape, Timing}
 use crate::present::belief_in;
 use crate::profile::{Profile, Sources, Subject, chrome, json, page, stamps};
 use crate::record::schema::DeviceRecord;
-use crate::sweep::{BackendChoice, CompiledCell};
+use crate::sweep::{BackendChoice, CompiledCell, Progress};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -33,9 +33,9 @@ worth work. docs/profile.md has what each word means.")]
 pub(super) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
-    /// The round whose shapes are meant
-    #[arg(value_name = "ROUND", default_value = super::explain::DEFAULT_ROUND, value_parser = named::round())]
-    round: PathBuf,
+    /// The round whose shapes are meant [default: configs/CONTENDER.toml, else round4]
+    #[arg(value_name = "ROUND", value_parser = named::round())]
+    round: Option<PathBuf>,
     /// One of the round's shapes, by its name or a pattern in quotes [default: its first]
     #[arg(long, value_name = "SHAPE")]
     shape: Option<String>,
@@ -63,13 +63,15 @@ pub(super) struct Args {
 
 /// Shows where the time of one cell goes: on the GPU here, or in virtual time.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let read = [Some(args.round.as_path()), args.over.as_deref()];
+    let own = || own_round(&args.contender).unwrap_or(DEFAULT_ROUND.into());
+    let path = args.round.clone().unwrap_or_else(own);
+    let read = [Some(path.as_path()), args.over.as_deref()];
     runs::probe(
         [&args.json, &args.trace, &args.html],
         read.into_iter().flatten(),
     )?;
-    let mut round = Round::read(&args.round)?;
-    let shape = shape(&round, args.shape.as_deref(), &args.round)?;
+    let mut round = Round::read(&path)?;
+    let shape = shape(&round, args.shape.as_deref(), &path)?;
     let bar = Bar::of(&round);
     round.shapes = vec![shape];
     let (device, gpu) = device(args.backend, args.target.as_deref())?;
@@ -88,7 +90,11 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         "run through scripts/dgx, which fetches NVRTC",
     )?;
     let cell = CompiledCell::new(&plan, 0, 0, &compiler)?;
+    let progress = Progress::new();
+    let modelling = progress.slow("profile", 1);
+    modelling.begin(&format!("{contender} on {}", cell.shape.name));
     let modelled = modelled(&cell, contender, &device);
+    modelling.done("");
     let mut notes = Vec::new();
     let mut profiles = Vec::new();
     match gpu {
@@ -217,7 +223,7 @@ pub(super) fn ambiguous<'a>(
     name: &str,
     ids: impl Iterator<Item = &'a ContenderId>,
 ) -> CommandError {
-    let all: Vec<&str> = ids.map(ContenderId::as_str).collect();
+    let all: Vec<String> = ids.map(ContenderId::typed).collect();
     let message = format!("`{name}` is {} contenders", all.len());
     InputError::new(message, format!("name one of {}", all.join(", "))).into()
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::runs;
 use crate::diagnostic::{CommandError, InputError, SourceFile};
-use crate::domain::{ContenderId, Micros, Timing};
+use crate::domain::{ContenderId, Micros, Timing, typed};
 use crate::present::signed_percent;
 use crate::profile::{Profile, StageTime};
 use crate::rank::{Ranking, Timed};
@@ -88,7 +88,7 @@ impl Over {
         let run = runs::load(Some(path))?;
         let id = runs::contender(&run, contender.as_str())?;
         let missing = |what: String| {
-            let remedy = format!("`dgx show {}` prints what it has", path.display());
+            let remedy = format!("`dgx show {}` prints what it has", typed(path));
             InputError::new(format!("{what} in {}", path.display()), remedy)
         };
         let shapes = &run.header.shapes;
