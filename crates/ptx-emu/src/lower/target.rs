@@ -198,7 +198,7 @@ impl Target {
     }
 
     /// Of Blackwell, or later.
-    pub(crate) fn from_blackwell(self) -> bool {
+    pub(crate) fn is_blackwell_or_later(self) -> bool {
         self.number >= 100
     }
 

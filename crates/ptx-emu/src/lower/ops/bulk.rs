@@ -439,7 +439,7 @@ fn replace<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered
         let small = !emitter
             .unit
             .target
-            .is_none_or(|target| target.from_blackwell());
+            .is_none_or(|target| target.is_blackwell_or_later());
         let most = match field {
             MapField::ElementType if small => 12,
             MapField::ElementType => 15,
