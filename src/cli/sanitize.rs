@@ -158,7 +158,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     );
     let again = |cell: &Examined| again(cell, config.is_some(), beside.as_deref(), &args, globals);
     // What is no file takes all of it at once.
-    let file = |path: &&PathBuf| path.is_file() || !path.exists();
+    let file = |path: &&PathBuf| path.is_file() || !path.exists() && path.as_os_str() != "-";
     let kept = args.export_json.as_ref().filter(file);
     let keep = |inquest: &Inquest| {
         if let Some(path) = kept {
