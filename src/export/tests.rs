@@ -3,6 +3,7 @@ use crate::domain::{ContenderId, Status};
 use crate::present::{Agreed, Asked, Style, repetition_table, sweep_summary};
 use crate::rank::{Ranking, Side};
 use crate::record::Run;
+use crate::record::schema::Line;
 use crate::record::synthetic::{Entry, Synthetic, dense};
 
 fn small() -> Synthetic {
@@ -83,15 +84,14 @@ fn talkative() -> Run {
         Entry::ok("warp-specialized", 0.58).claiming(1.4, "sequential"),
         Entry::failed("deadlock", Status::Hung, "no progress for 10 s"),
     ]);
-    let told = r#""detail":"it is wrong\nfirst: group 0, row 0, column 1: got 2, expected 1\n","#;
-    let lines = field.text();
-    let lines = lines.lines().map(|line| {
-        let wrong = line.contains(r#""type":"verdict""#) && line.contains(r#""status":"wrong""#);
-        let line = match wrong {
-            true => line.replacen(r#""status":"#, &format!(r#"{told}"status":"#), 1),
-            false => line.to_owned(),
-        };
-        line + "\n"
+    let told = "it is wrong\nfirst: group 0, row 0, column 1: got 2, expected 1\n";
+    let lines = field.lines().into_iter().map(|mut line| {
+        if let Line::Verdict(verdict) = &mut line
+            && verdict.status == Status::Wrong
+        {
+            verdict.detail = Some(told.to_owned());
+        }
+        serde_json::to_string(&line).unwrap() + "\n"
     });
     let text: String = lines.collect();
     crate::record::read_text("x.jsonl".as_ref(), text.as_bytes()).expect("a run")
