@@ -143,7 +143,7 @@ fn what_cannot_be_profiled_is_said_and_nothing_is_written() {
             &["interleaved", smoke, "--shape", "?"],
             "no shape is like `?`",
         ),
-        (&["pipelined", smoke], "name one of pipelined[STAGES="),
+        (&["pipelined", smoke], "name one of pipelined:STAGES="),
         (&["interleaved", "nowhere.toml"], "nowhere.toml"),
         (&["interleaved", smoke, "--target", "h300"], "h300"),
         (

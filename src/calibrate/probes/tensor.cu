@@ -88,7 +88,7 @@ __device__ __forceinline__ void atoms(const Operands& o, u32 i) {
 }
 __device__ __forceinline__ void nothing_at_all(const Operands&, u32) {}
 __device__ __forceinline__ void loads(const Operands&, u32) {}
-constexpr bool is(const char* deed, const char* other) {
+__host__ __device__ constexpr bool is(const char* deed, const char* other) {
   for (; *deed != 0 && *deed == *other; ++deed, ++other);
   return *deed == *other;
 }
