@@ -4,21 +4,19 @@
 //! its own (see [`super::draft`]), so that nobody's results depend on the host's threads.
 
 use super::banks;
-use super::cluster::{CachedRegion, Cluster, Flow, POISON};
-use super::convert::pool;
+use super::cluster::{CachedRegion, Cluster, POISON};
 use super::copy::Origin;
 use super::door::{Act, Agent, Bytes, Room, Visit};
 use super::draft::Drafts;
-use super::gather::{gather, scatter};
 use super::pointers::{HostPtr, Pointers};
-use super::warp::{Wait, Warp, each};
+use super::warp::{Warp, each};
 use crate::fault::FaultKind;
 use crate::op::{
-    Addr, Base, CLUSTER_RANK_SHIFT, Extend, LOCAL_WINDOW, Order, PARAM_WINDOW, SHARED_WINDOW, Slot,
-    SlotList, Space, rank_of,
+    Addr, Base, CLUSTER_RANK_SHIFT, LOCAL_WINDOW, Order, PARAM_WINDOW, SHARED_WINDOW, Space,
+    rank_of,
 };
 
-type Checked<T> = Result<T, Box<FaultKind>>;
+pub(super) type Checked<T> = Result<T, Box<FaultKind>>;
 
 /// Where a lane's address leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -518,116 +516,6 @@ impl Cluster<'_> {
             Space::Shared | Space::SharedCluster | Space::Local | Space::Param => false,
         }
     }
-
-    #[inline(never)]
-    pub(super) fn load_any(
-        &mut self,
-        w: &mut Warp,
-        mask: u32,
-        (space, order): (Space, Order),
-        (width, ext): (u8, Extend),
-        d: SlotList,
-        addr: Addr,
-    ) -> Checked<Flow> {
-        let addresses = self.addresses(w, addr);
-        if order != Order::Weak && self.communicates(w, mask, space, &addresses) {
-            return Ok(Flow::Again(Wait::Communication));
-        }
-        let slots = pool(self.env.program, d);
-        let access = Access {
-            bytes: u64::from(width) * slots.len() as u64,
-            act: Act::Read,
-            order,
-        };
-        let ptr = self.resolve(w, mask, space, addresses, access)?;
-        for (i, &slot) in slots.iter().enumerate() {
-            // SAFETY: `resolve` checked every lane's bytes and their alignment.
-            unsafe { gather(w, mask, slot, &ptr, i * usize::from(width), width, ext) };
-        }
-        Ok(Flow::Next)
-    }
-
-    #[inline(never)]
-    pub(super) fn store_any(
-        &mut self,
-        w: &mut Warp,
-        mask: u32,
-        (space, order): (Space, Order),
-        width: u8,
-        s: SlotList,
-        addr: Addr,
-    ) -> Checked<Flow> {
-        let addresses = self.addresses(w, addr);
-        if order != Order::Weak && self.communicates(w, mask, space, &addresses) {
-            return Ok(Flow::Again(Wait::Communication));
-        }
-        let slots = pool(self.env.program, s);
-        let access = Access {
-            bytes: u64::from(width) * slots.len() as u64,
-            act: Act::Write,
-            order,
-        };
-        let ptr = self.resolve(w, mask, space, addresses, access)?;
-        self.progress += 1;
-        if self.is_wondered_about() {
-            // SAFETY: as in `load`.
-            unsafe { self.tell_if_unchanged(w, mask, slots, width, &ptr) };
-        }
-        for (i, &slot) in slots.iter().enumerate() {
-            // SAFETY: as in `load`.
-            unsafe { scatter(w, mask, slot, &ptr, i * usize::from(width), width) };
-        }
-        Ok(Flow::Next)
-    }
-
-    /// Whether somebody wants to know if a store changes anything.
-    #[inline(always)]
-    pub(super) fn is_wondered_about(&self) -> bool {
-        self.ear.as_ref().is_some_and(|ear| ear.wonders())
-    }
-
-    /// Tells him if it will not.
-    ///
-    /// # Safety
-    /// The bytes of every lane must be valid.
-    #[cold]
-    pub(super) unsafe fn tell_if_unchanged(
-        &mut self,
-        w: &Warp,
-        mask: u32,
-        slots: &[Slot],
-        width: u8,
-        pointers: &Pointers,
-    ) {
-        // SAFETY: by this function's contract.
-        let same = unsafe { holds(w, mask, slots, width, pointers) };
-        if let Some(ear) = self.ear.as_mut().filter(|_| same) {
-            ear.unchanged();
-        }
-    }
-}
-
-/// Whether memory holds what a store would write.
-///
-/// # Safety
-/// The bytes of every lane must be valid.
-unsafe fn holds(w: &Warp, mask: u32, slots: &[Slot], width: u8, pointers: &Pointers) -> bool {
-    let width = usize::from(width);
-    lanes(mask).all(|lane| {
-        slots.iter().enumerate().all(|(i, slot)| {
-            let new = match slot {
-                Slot::W32(r) => u64::from(w.get(*r)[lane]),
-                Slot::W64(r) => w.get64(*r)[lane],
-                Slot::Sink => return false,
-            };
-            let at = pointers.0[lane].offset(i * width);
-            // SAFETY: `width` bytes are valid by this function's contract.
-            let old: Vec<u8> = (0..width)
-                .map(|byte| unsafe { at.offset(byte).cast::<u8>().read() })
-                .collect();
-            old == new.to_le_bytes()[..width]
-        })
-    })
 }
 
 fn misaligned(place: Place, at: &[u64; 32], mask: u32, align: u64) -> Box<FaultKind> {

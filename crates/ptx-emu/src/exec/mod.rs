@@ -52,6 +52,7 @@ mod tape;
 mod tcgen05;
 mod tensor_copy;
 mod touched;
+mod transfer;
 mod units;
 mod warp;
 mod wgmma;

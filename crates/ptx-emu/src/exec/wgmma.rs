@@ -9,7 +9,9 @@
 //! them where values cross loops; ptxas coalesces them away) is queued behind the instruction that
 //! produces it. Any other use finds the canonical NaN.
 
-use std::collections::{BTreeMap, VecDeque};
+mod queue;
+
+use std::collections::BTreeMap;
 
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
@@ -22,101 +24,11 @@ use super::tcgen05::Loaded;
 use super::warp::{V32, Wait, Warp};
 use crate::fault::{Fault, FaultKind, Place};
 use crate::numeric::{Lanes, NAN_F32};
-use crate::op::{Inst, Op, Order, Program, R32, Slot, Wgmma, WgmmaA};
+use crate::op::{Inst, Op, Order, Program, Slot, Wgmma, WgmmaA};
 use crate::tensor::descriptor::{Major, Matrix};
 use crate::tensor::wgmma::{OperandA, SparseStep, Step};
-
-/// One entry of a warp's queue.
-#[derive(Clone)]
-enum Entry {
-    Mma(Issued),
-    /// A register copy that waits for its source.
-    Copy {
-        from: R32,
-        to: R32,
-    },
-    /// A `tcgen05.ld`, which is waited for like these.
-    Load(Loaded),
-}
-
-#[derive(Clone)]
-struct Issued {
-    pc: u32,
-    work: u64,
-    a_desc: u64,
-    b_desc: u64,
-    fragments: Option<Box<[V32; 4]>>,
-    /// Of a sparse instruction.
-    metadata: Option<Box<V32>>,
-    accumulate: bool,
-    /// An operand tile was still on its way when the instruction was issued.
-    early: bool,
-}
-
-/// What a warp has issued and not yet waited for.
-#[derive(Default, Clone)]
-pub(crate) struct WgmmaQueue {
-    entries: VecDeque<(u64, Entry)>,
-    /// Number of the group being filled.
-    current: u64,
-    /// In-flight slots of the 32-bit file.
-    locked: Vec<u64>,
-    /// Accumulators someone read too early: their true values, to be put back.
-    poisoned: Vec<(u32, V32)>,
-}
-
-impl WgmmaQueue {
-    #[inline(always)]
-    pub(crate) fn is_idle(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    #[inline(always)]
-    pub(crate) fn is_locked(&self, slot: R32) -> bool {
-        self.locked
-            .get(slot.0 as usize / 64)
-            .is_some_and(|word| word >> (slot.0 % 64) & 1 == 1)
-    }
-
-    fn lock(&mut self, slot: R32) {
-        self.lock_word(slot.0 / 64, 1 << (slot.0 % 64));
-    }
-
-    fn lock_word(&mut self, word: u32, slots: u64) {
-        let word = word as usize;
-        if self.locked.len() <= word {
-            self.locked.resize(word + 1, 0);
-        }
-        self.locked[word] |= slots;
-    }
-
-    /// Number of groups that must be complete so that at most `n` are pending.
-    fn below(&self, n: u32) -> u64 {
-        self.current.saturating_sub(u64::from(n))
-    }
-
-    pub(super) fn pending_below(&self, below: u64) -> bool {
-        self.entries
-            .front()
-            .is_some_and(|(group, _)| *group < below)
-    }
-
-    /// Queues a load from tensor memory.
-    pub(super) fn defer_load(&mut self, loaded: Loaded) {
-        self.entries.push_back((self.current, Entry::Load(loaded)));
-    }
-
-    /// Queues a move whose source is in flight.
-    pub(crate) fn defer_copy(&mut self, from: R32, to: R32) {
-        // In flight means in the queue: behind its producer, in the producer's group.
-        let group = self
-            .entries
-            .back()
-            .map_or(self.current, |(group, _)| *group);
-        self.entries.push_back((group, Entry::Copy { from, to }));
-        self.lock(to);
-    }
-}
+pub(crate) use queue::WgmmaQueue;
+use queue::{Entry, Issued};
 
 fn major(transposed: bool) -> Major {
     if transposed { Major::Mn } else { Major::K }

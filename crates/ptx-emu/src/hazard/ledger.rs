@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::clock::{Clock, Knowledge};
+use super::meeting::{Barrier, Meeting, Seat};
 use super::shadow::{Actor, Trace};
 use super::strands::{Groups, Strands};
+use super::works::{WORKS, Work, Works};
 use crate::exec::copy::{Origin, SharedAt};
 use crate::exec::door::{Agent, Proxy};
-
-/// Works remembered; older ones are taken for over.
-const WORKS: usize = 1 << 14;
 
 /// One warp.
 #[derive(Debug, Default)]
@@ -88,219 +87,6 @@ pub(super) struct Fenced {
     pub(super) known: Arc<Knowledge>,
     pub(super) reach: u8,
     pub(super) at: Origin,
-}
-
-/// A copy or product under way.
-#[derive(Debug)]
-pub(super) struct Work {
-    pub(super) from: Origin,
-    pub(super) agent: Option<Agent>,
-    /// What its warp (or warps) knew when it was issued.
-    pub(super) known: Arc<Knowledge>,
-    /// The group it is done with, and the one its source is read with.
-    group: Option<(u32, u32)>,
-    read: Option<(u32, u32)>,
-    /// Phases it is done with, for the shared memory of a CTA each.
-    phases: Vec<(u32, u32, u32)>,
-    /// Shared memory it has written since it last signalled.
-    unsignalled: Vec<u32>,
-    /// The CTAs whose shared memory it reads and writes, a bit each, and where it began.
-    pub(super) uses: [u32; 2],
-    pub(super) at: u32,
-    /// The barrier it is to signal first, and the phase when it was issued.
-    pub(super) awaited: Option<(SharedAt, u64)>,
-    /// Its place in the queue of the tensor core, or among the copies of its warp's lanes.
-    pub(super) place: Option<(u32, u32)>,
-    lanes: bool,
-}
-
-impl Work {
-    /// Whether its warp waits for it by groups, and nobody by a barrier.
-    pub(super) fn is_grouped(&self) -> bool {
-        self.group.is_some()
-    }
-}
-
-/// The works of a cluster, which number them from 1 on; the oldest are forgotten.
-#[derive(Debug, Default)]
-pub(super) struct Works {
-    kept: VecDeque<Work>,
-    first: u32,
-}
-
-impl Works {
-    pub(super) fn get(&self, number: u32) -> Option<&Work> {
-        self.kept.get(number.checked_sub(self.first)? as usize)
-    }
-
-    /// The number of the last one.
-    fn last(&self) -> u32 {
-        (self.first + self.kept.len() as u32).saturating_sub(1)
-    }
-
-    /// Those that are remembered, with their numbers.
-    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &Work)> {
-        (self.first..).zip(&self.kept)
-    }
-
-    fn get_mut(&mut self, number: u32) -> Option<&mut Work> {
-        self.kept.get_mut(number.checked_sub(self.first)? as usize)
-    }
-
-    fn push(&mut self, number: u32, work: Work) {
-        if self.kept.is_empty() {
-            self.first = number;
-        }
-        self.kept.push_back(work);
-        if self.kept.len() > WORKS {
-            self.kept.pop_front();
-            self.first += 1;
-        }
-    }
-}
-
-/// Warps that meet again and again.
-#[derive(Debug, Default)]
-pub(super) struct Meeting {
-    over: u64,
-    /// What those knew who came to phases that are over, and to the one that is not.
-    settled: Knowledge,
-    open: Knowledge,
-}
-
-impl Meeting {
-    fn advance(&mut self, over: u64) {
-        if over > self.over {
-            self.over = over;
-            self.settled.join(&std::mem::take(&mut self.open));
-        }
-    }
-
-    /// Somebody comes, when so many phases are over.
-    pub(super) fn arrive(&mut self, over: u64, known: &Knowledge) {
-        self.advance(over);
-        self.open.join(known);
-    }
-
-    /// Somebody who came to this phase also knows that a strand has come so far.
-    fn tells(&mut self, (strand, number): (u32, u32)) {
-        self.open.own.generic.raise(strand, number);
-    }
-
-    /// … and what tensor cores have done.
-    pub(super) fn tells_all(&mut self, done: &Clock) {
-        self.open.own.generic.join(done);
-    }
-
-    /// What somebody knows who has waited until so many phases were over.
-    pub(super) fn passed(&mut self, over: u64) -> &Knowledge {
-        self.advance(over);
-        &self.settled
-    }
-}
-
-/// A place for mbarriers, and the strands that tell of them. One that is initialised anew goes on
-/// where the one before it ended.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Seat {
-    strand: u32,
-    /// Phases of those before it.
-    base: u32,
-    /// The strand of its initialisations, and how many there were.
-    made: u32,
-    turn: u32,
-}
-
-impl Seat {
-    /// Whoever knows this knows that so many phases are over.
-    pub(super) fn phase(self, over: u64) -> (u32, u32) {
-        (self.strand, self.base + over as u32)
-    }
-
-    /// How many phases are over as far as somebody knows.
-    pub(super) fn known_over(self, known: &Clock) -> u32 {
-        known.at(self.strand).saturating_sub(self.base)
-    }
-
-    /// Whoever knows this knows that the barrier was initialised.
-    pub(super) fn made(self) -> (u32, u32) {
-        (self.made, self.turn)
-    }
-}
-
-/// An mbarrier that was initialised.
-#[derive(Debug)]
-pub(super) struct Barrier {
-    pub(super) seat: Seat,
-    pub(super) made_at: Origin,
-    /// A fence has told copies and other CTAs.
-    pub(super) fenced: bool,
-    pub(super) meeting: Meeting,
-    /// The last step of each warp that used it.
-    pub(super) users: HashMap<u32, (u32, Origin)>,
-    /// Where bytes were last expected.
-    pub(super) expecting: Option<Origin>,
-    /// By whom each of the last phases was ended, and in which step; nobody's step where bytes did.
-    ended: VecDeque<(u64, Option<(u32, u32)>)>,
-    /// What those knew who sent the bytes of each of the last phases and of those before it.
-    senders: VecDeque<(u64, Clock)>,
-}
-
-/// Phases of which it is remembered who ended them.
-const PHASES: usize = 8;
-
-impl Barrier {
-    /// Somebody comes to a phase; who comes last has ended it.
-    pub(super) fn comes(&mut self, over: u64, who: Option<(u32, u32)>) {
-        match self.ended.back_mut() {
-            Some(last) if last.0 == over => last.1 = who,
-            _ => {
-                self.ended.push_back((over, who));
-                if self.ended.len() > PHASES {
-                    self.ended.pop_front();
-                }
-            }
-        }
-    }
-
-    /// Bytes come to a phase that were sent by somebody who knew this.
-    pub(super) fn sent(&mut self, over: u64, known: &Clock) {
-        let mut all = self
-            .senders
-            .back()
-            .map_or_else(Clock::default, |last| last.1.clone());
-        all.join(known);
-        match self.senders.back_mut() {
-            Some(last) if last.0 == over => last.1 = all,
-            _ => {
-                self.senders.push_back((over, all));
-                if self.senders.len() > PHASES {
-                    self.senders.pop_front();
-                }
-            }
-        }
-    }
-
-    /// How far another barrier must be for whoever knows that phases of this barrier are over: bytes that
-    /// ended one were sent by somebody who knew.
-    pub(super) fn implies(&self, known: &Clock, of: Seat) -> u32 {
-        let phases = u64::from(self.seat.known_over(known));
-        let sent = self.senders.iter().rev().find(|(phase, _)| *phase < phases);
-        sent.map_or(0, |(_, known)| of.known_over(known))
-    }
-
-    /// How many phases are over as far as somebody knows: he waited for one, or knows what its
-    /// last arrival did.
-    pub(super) fn known_over(&self, known: &Clock, over: u64) -> u64 {
-        let ended = self.ended.iter().filter(|(phase, _)| *phase < over);
-        let seen = ended.filter_map(|(phase, who)| {
-            let (strand, step) = (*who)?;
-            (known.at(strand) >= step).then_some(phase + 1)
-        });
-        seen.max()
-            .unwrap_or(0)
-            .max(self.seat.known_over(known).into())
-    }
 }
 
 /// All of a cluster.
@@ -631,24 +417,9 @@ impl Ledger {
         let maker = self.strand(from);
         let key = (at.cta, at.offset);
         self.end(key);
-        let strand = self.strands.first_barrier() + 2 * self.seats.len() as u32;
-        let seat = self.seats.entry(key).or_insert(Seat {
-            strand,
-            base: 0,
-            made: strand + 1,
-            turn: 0,
-        });
-        seat.turn += 1;
-        let barrier = Barrier {
-            seat: *seat,
-            made_at: from,
-            fenced: false,
-            meeting: Meeting::default(),
-            users: HashMap::new(),
-            expecting: None,
-            ended: VecDeque::new(),
-            senders: VecDeque::new(),
-        };
+        let strand = self.strands.first_barrier() + Seat::STRANDS * self.seats.len() as u32;
+        let seat = self.seats.entry(key).or_insert(Seat::new(strand));
+        let barrier = Barrier::new(seat.taken(), from);
         let (made, turn) = barrier.seat.made();
         self.barriers.insert(key, barrier);
         self.warps[maker as usize].unfenced.push(key);
@@ -658,8 +429,7 @@ impl Ledger {
     /// A barrier is no more.
     pub(super) fn end(&mut self, key: (u32, u32)) {
         if let (Some(old), Some(seat)) = (self.barriers.remove(&key), self.seats.get_mut(&key)) {
-            // The phase that was not over has a number as well.
-            seat.base += old.meeting.over as u32 + 2;
+            seat.left(&old);
         }
     }
 

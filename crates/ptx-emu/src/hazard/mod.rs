@@ -23,6 +23,7 @@ mod global;
 mod judge;
 mod ledger;
 mod lifetime;
+mod meeting;
 mod pieces;
 mod shadow;
 mod shared;
@@ -32,6 +33,7 @@ mod tensors;
 mod wake;
 mod watcher;
 mod words;
+mod works;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,0 +1,203 @@
+//! Copies that go on by themselves: of lanes, in bulk, by tensor maps, to other CTAs.
+
+use super::accesses::count_sectors;
+use crate::exec::access::lanes;
+use crate::exec::cancel;
+use crate::exec::cluster::Cluster;
+use crate::exec::convert::pool;
+use crate::exec::copy::SharedAt;
+use crate::exec::door::Agent;
+use crate::exec::tensor_copy::{map_of, rows_of};
+use crate::exec::warp::Warp;
+use crate::op::{Addr, BulkCopy, BulkDir, R32, Space, TensorCopy};
+use crate::tensor::tensormap::MAP_BYTES;
+use crate::trace::{BarrierAt, Deed, GlobalBytes, Way};
+
+impl Cluster<'_> {
+    pub(super) fn lane_copy_bytes(
+        &self,
+        w: &Warp,
+        mask: u32,
+        src: Addr,
+        valid: impl Fn(usize) -> u32,
+    ) -> GlobalBytes {
+        let at = self.addresses(w, src);
+        let reading: Vec<usize> = lanes(mask).filter(|&lane| valid(lane) > 0).collect();
+        let mut sorted: Vec<u64> = reading.iter().map(|&lane| at[lane]).collect();
+        let nothing = GlobalBytes {
+            region: 0,
+            first: 0,
+            bytes: 0,
+            sectors: 0,
+        };
+        // A piece lies within its sector, however little of it is read.
+        let found = sorted.first().copied();
+        let found = found.and_then(|first| self.global_bytes(first, &mut sorted, 1));
+        GlobalBytes {
+            bytes: reading.into_iter().map(valid).sum(),
+            ..found.unwrap_or(nothing)
+        }
+    }
+
+    /// `st.async` and `red.async`, together for lanes that go the same way.
+    pub(super) fn remote_deeds(
+        &self,
+        w: &Warp,
+        mask: u32,
+        (addr, mbar): (Addr, Addr),
+        each: u32,
+        out: &mut Vec<Deed>,
+    ) {
+        for lane in lanes(mask) {
+            let to = self.shared_operand(w, addr, lane, each.into(), true);
+            let barrier = self.barrier_at(w, mbar, lane);
+            let (Ok(to), Ok(barrier)) = (to, barrier) else {
+                continue;
+            };
+            let known = out.iter_mut().find_map(|deed| match deed {
+                Deed::Remote {
+                    rank,
+                    bytes,
+                    barrier: of,
+                    ..
+                } if (*rank, *of) == (to.cta, Some(barrier.into())) => Some(bytes),
+                _ => None,
+            });
+            match known {
+                Some(bytes) => *bytes += each,
+                None => out.push(Deed::Remote {
+                    rank: to.cta,
+                    bytes: each,
+                    writes: true,
+                    barrier: Some(barrier.into()),
+                }),
+            }
+        }
+    }
+
+    /// The answers to `try_cancel` come as those of another CTA's stores do.
+    pub(super) fn cancel_deeds(
+        &self,
+        w: &Warp,
+        mask: u32,
+        multicast: bool,
+        (dst, mbar): (Addr, Addr),
+        out: &mut Vec<Deed>,
+    ) {
+        let bytes = cancel::ANSWER;
+        for lane in lanes(mask) {
+            let to = self.shared_operand(w, dst, lane, bytes.into(), true);
+            let barrier = self.barrier_at(w, mbar, lane);
+            let (Ok(to), Ok(barrier)) = (to, barrier) else {
+                continue;
+            };
+            let ranks = match multicast {
+                true => 0..self.ctas.len() as u32,
+                false => to.cta..to.cta + 1,
+            };
+            out.extend(ranks.map(|rank| {
+                Deed::Remote {
+                    rank,
+                    bytes,
+                    writes: true,
+                    barrier: Some(
+                        SharedAt {
+                            cta: rank,
+                            ..barrier
+                        }
+                        .into(),
+                    ),
+                }
+            }));
+        }
+    }
+
+    pub(super) fn bulk_deed(&self, w: &Warp, lane: usize, op: &BulkCopy) -> Option<Deed> {
+        let len = w.get(op.bytes)[lane];
+        let shared = |addr| self.shared_operand(w, addr, lane, len.into(), true).ok();
+        let global = |addr| self.global_piece(self.address(w, addr, lane), len.into());
+        let barrier = |addr: Option<Addr>| {
+            let at = self.barrier_at(w, addr?, lane).ok()?;
+            Some(BarrierAt::from(at))
+        };
+        let (way, at, bytes) = match op.dir {
+            BulkDir::GlobalToShared => (Way::Load, Some(global(op.src)?), len),
+            BulkDir::SharedToGlobal => (Way::Store, Some(global(op.dst)?), len),
+            BulkDir::SharedToCluster => (Way::Exchange, None, len),
+            BulkDir::Prefetch => (Way::Prefetch, Some(global(op.src)?), 0),
+        };
+        let to = match way {
+            Way::Load | Way::Exchange => receivers(w, lane, op.multicast, shared(op.dst)?),
+            Way::Store | Way::Prefetch => 0,
+        };
+        Some(Deed::Bulk {
+            way,
+            at,
+            rows: u32::from(at.is_some()),
+            bytes,
+            to,
+            barrier: barrier(op.mbar),
+            pair: false,
+        })
+    }
+
+    pub(super) fn tensor_deed(
+        &mut self,
+        w: &mut Warp,
+        lane: usize,
+        op: &TensorCopy,
+    ) -> Option<Deed> {
+        let address = self.address(w, op.map, lane);
+        let map = self.read_block::<MAP_BYTES>(Agent::MapFetch, w, lane, Space::Generic, address);
+        let map = map_of(&map.ok()?, op.mode).ok()?;
+        let program = self.env.program;
+        let coords = pool(program, op.coords).iter();
+        let coords: Vec<i32> = coords.map(|&s| w.lane(s, lane) as i32).collect();
+        let offsets = pool(program, op.extra).iter();
+        let offsets: Vec<u16> = offsets.map(|&s| w.lane(s, lane) as u16).collect();
+        let mut at: Option<GlobalBytes> = None;
+        let (mut rows, mut next) = (0, 0);
+        for row in rows_of(&map, op.mode, &coords, &offsets)
+            .ok()?
+            .filter_map(|row| row.inside)
+        {
+            rows += 1;
+            let all = match &mut at {
+                Some(all) => all,
+                None => at.insert(self.global_piece(row.global, 0)?),
+            };
+            let base = self.env.memory.regions()[all.region as usize].base;
+            all.first = all.first.min(row.global.saturating_sub(base));
+            count_sectors(all, &mut next, row.global, row.len.into());
+        }
+        let shared = self.shared_operand(w, op.shared, lane, map.shared_bytes().into(), true);
+        let barrier = op.mbar.and_then(|mbar| self.barrier_at(w, mbar, lane).ok());
+        let (way, bytes, to) = match op.dir {
+            BulkDir::Prefetch => (Way::Prefetch, 0, 0),
+            BulkDir::SharedToGlobal => (Way::Store, map.box_bytes(), 0),
+            BulkDir::GlobalToShared | BulkDir::SharedToCluster => {
+                let to = receivers(w, lane, op.multicast, shared.ok()?);
+                (Way::Load, map.box_bytes(), to)
+            }
+        };
+        Some(Deed::Bulk {
+            way,
+            at,
+            rows,
+            bytes,
+            to,
+            barrier: barrier.map(BarrierAt::from),
+            pair: op.pair,
+        })
+    }
+}
+
+/// CTAs a copy goes to, by bit of rank.
+pub(in crate::exec) fn receivers(
+    w: &Warp,
+    lane: usize,
+    multicast: Option<R32>,
+    to: SharedAt,
+) -> u32 {
+    multicast.map_or(1 << to.cta, |mask| w.get(mask)[lane] & 0xffff)
+}

@@ -1,0 +1,80 @@
+//! Copies and products under way.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::clock::Knowledge;
+use crate::exec::copy::{Origin, SharedAt};
+use crate::exec::door::Agent;
+
+/// Works remembered; older ones are taken for over.
+pub(super) const WORKS: usize = 1 << 14;
+
+/// A copy or product under way.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) from: Origin,
+    pub(super) agent: Option<Agent>,
+    /// What its warp (or warps) knew when it was issued.
+    pub(super) known: Arc<Knowledge>,
+    /// The group it is done with, and the one its source is read with.
+    pub(super) group: Option<(u32, u32)>,
+    pub(super) read: Option<(u32, u32)>,
+    /// Phases it is done with, for the shared memory of a CTA each.
+    pub(super) phases: Vec<(u32, u32, u32)>,
+    /// Shared memory it has written since it last signalled.
+    pub(super) unsignalled: Vec<u32>,
+    /// The CTAs whose shared memory it reads and writes, a bit each, and where it began.
+    pub(super) uses: [u32; 2],
+    pub(super) at: u32,
+    /// The barrier it is to signal first, and the phase when it was issued.
+    pub(super) awaited: Option<(SharedAt, u64)>,
+    /// Its place in the queue of the tensor core, or among the copies of its warp's lanes.
+    pub(super) place: Option<(u32, u32)>,
+    pub(super) lanes: bool,
+}
+
+impl Work {
+    /// Whether its warp waits for it by groups, and nobody by a barrier.
+    pub(super) fn is_grouped(&self) -> bool {
+        self.group.is_some()
+    }
+}
+
+/// The works of a cluster, which number them from 1 on; the oldest are forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Works {
+    kept: VecDeque<Work>,
+    pub(super) first: u32,
+}
+
+impl Works {
+    pub(super) fn get(&self, number: u32) -> Option<&Work> {
+        self.kept.get(number.checked_sub(self.first)? as usize)
+    }
+
+    /// The number of the last one.
+    pub(super) fn last(&self) -> u32 {
+        (self.first + self.kept.len() as u32).saturating_sub(1)
+    }
+
+    /// Those that are remembered, with their numbers.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &Work)> {
+        (self.first..).zip(&self.kept)
+    }
+
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Work> {
+        self.kept.get_mut(number.checked_sub(self.first)? as usize)
+    }
+
+    pub(super) fn push(&mut self, number: u32, work: Work) {
+        if self.kept.is_empty() {
+            self.first = number;
+        }
+        self.kept.push_back(work);
+        if self.kept.len() > WORKS {
+            self.kept.pop_front();
+            self.first += 1;
+        }
+    }
+}
