@@ -15,26 +15,27 @@ const CLOCKS: [&str; 2] = ["clock_mhz", "rested_clock_mhz"];
 
 /// The device with these changes, which its name tells from then on.
 pub(super) fn changed(mut device: Device, changes: &str) -> Result<Device, InputError> {
+    let changes = printable_line(changes);
     let mut told: Vec<String> = Vec::new();
-    for change in changes.split(',') {
-        let change = printable_line(change.trim());
+    let mut changed: Vec<&str> = Vec::new();
+    for change in changes.split(',').map(str::trim) {
         let Some((key, value)) = change.split_once('=') else {
             let message = format!("`{change}` changes nothing of a target");
             return Err(InputError::new(message, EXAMPLE));
         };
         let (key, value) = (key.trim(), value.trim());
-        if told
-            .iter()
-            .any(|other| other.split('=').next() == Some(key))
-        {
-            return Err(InputError::new(format!("`{key}` is given twice"), EXAMPLE));
-        }
         let number = number(key, value)?;
-        match key {
-            CLOCK => CLOCKS
-                .into_iter()
-                .try_for_each(|clock| set(&mut device, clock, 1000.0 * number))?,
-            _ => set(&mut device, key, number)?,
+        let (places, number) = match key {
+            CLOCK => (CLOCKS.to_vec(), 1000.0 * number),
+            _ => (vec![key], number),
+        };
+        for place in places {
+            if changed.contains(&place) {
+                let message = format!("`{change}` changes `{place}` a second time");
+                return Err(InputError::new(message, EXAMPLE));
+            }
+            set(&mut device, place, number)?;
+            changed.push(place);
         }
         told.push(format!("{key}={value}"));
     }
@@ -122,7 +123,26 @@ mod tests {
             ),
             ("h200,sms=nan", "sms = NaN", "a whole number"),
             ("h200,l2_port=-1", "l2_port = -1", "between 0.001"),
-            ("h200,sms=1,sms=2", "`sms` is given twice", "h200,sms=144"),
+            (
+                "h200,sms=1,sms=2",
+                "`sms=2` changes `sms` a second time",
+                "h200,sms=144",
+            ),
+            (
+                "h200,clock=1.5,clock=1.6",
+                "`clock=1.6` changes `clock_mhz` a second time",
+                "h200,sms=144",
+            ),
+            (
+                "h200,clock=1.5,rested_clock_mhz=1600",
+                "`rested_clock_mhz=1600` changes `rested_clock_mhz` a second time",
+                "h200,sms=144",
+            ),
+            (
+                "h200,clock_mhz=1600,clock=1.5",
+                "`clock=1.5` changes `clock_mhz` a second time",
+                "h200,sms=144",
+            ),
             ("h300,sms=1", "h300", "h200, h100, b200"),
             (
                 "h200,tmem_load_latency=9",
