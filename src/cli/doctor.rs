@@ -71,7 +71,7 @@ fn gpu() -> Result<String, String> {
         Presence::NoGpu(why) => return Err(format!("none: {why}")),
         Presence::Gpu { .. } => {}
     }
-    let device = CudaBackend::describe().map_err(|e| format!("unusable: {e}"))?;
+    let device = CudaBackend::try_out().map_err(|e| format!("unusable: {e}"))?;
     let driver = device.card.as_ref().and_then(|card| card.driver.as_deref());
     Ok(format!(
         "{} ({}), {} SMs, {} memory, {} L2, up to {:.0} MHz, driver {}",

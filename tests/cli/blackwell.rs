@@ -321,6 +321,17 @@ fn a_b200_in_the_machine_is_what_is_planned_for() {
         &asked("check --no-compile --target h200 round.toml"),
         &[told],
     );
+    // Whoever only chooses opens no card: somebody else may have it alone.
+    let taken = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        let driver = [("LD_LIBRARY_PATH", &*here), ("DRIVER_TAKEN", "1")];
+        workspace.run_with(&words, &driver)
+    };
+    assert_told(&taken("doctor"), &["unusable: cuDevicePrimaryCtxRetain"]);
+    assert_told(&taken("list"), &["as on NVIDIA B200", "[exit 0]"]);
+    assert_told(&taken("new another"), &["configs/another.toml", "[exit 0]"]);
+    let words = "sweep --dry-run round.toml";
+    assert_told(&taken(words), &["for NVIDIA B200\n", "[exit 0]"]);
 }
 
 /// The one command for a B200 names every round there is, and stops before all

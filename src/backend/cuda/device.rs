@@ -36,42 +36,25 @@ fn first_chip() -> Result<Option<(Chip, u32)>> {
     named("cuInit", result::init())?;
     match named("cuDeviceGetCount", result::device::get_count())? {
         0 => Ok(None),
-        count => Ok(Some((chip(device(0)?)?, u32::try_from(count).unwrap_or(1)))),
+        count => Ok(Some((
+            Gpu::get(0)?.chip()?,
+            u32::try_from(count).unwrap_or(1),
+        ))),
     }
-}
-
-fn device(card: u32) -> Result<sys::CUdevice> {
-    let card = c_int::try_from(card).unwrap_or(c_int::MAX);
-    named("cuDeviceGet", result::device::get(card))
-}
-
-fn attribute(device: sys::CUdevice, attribute: Attribute) -> Result<u32> {
-    let mut value: c_int = 0;
-    cu!(cuDeviceGetAttribute(&mut value, attribute, device))?;
-    Ok(u32::try_from(value).unwrap_or(0))
-}
-
-fn chip(device: sys::CUdevice) -> Result<Chip> {
-    use Attribute::*;
-    Ok(Chip {
-        major: attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
-        minor: attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
-    })
 }
 
 /// A GPU's primary context, current on this thread.
 #[derive(Debug)]
 pub(super) struct Context {
-    device: sys::CUdevice,
+    pub(super) gpu: Gpu,
 }
 
 impl Context {
     pub(super) fn open(card: u32) -> Result<Self> {
-        named("cuInit", result::init())?;
-        let device = device(card)?;
+        let gpu = Gpu::get(card)?;
         let mut context = std::ptr::null_mut();
-        cu!(cuDevicePrimaryCtxRetain(&mut context, device))?;
-        let opened = Self { device };
+        cu!(cuDevicePrimaryCtxRetain(&mut context, gpu.0))?;
+        let opened = Self { gpu };
         cu!(cuCtxSetCurrent(context))?;
         // What kernels allocate there outlives their call, and a later call
         // could look for it. The driver rounds up to the least it can do.
@@ -79,13 +62,46 @@ impl Context {
         named("cuCtxSetLimit", result::ctx::set_limit(heap, 1))?;
         Ok(opened)
     }
+}
 
-    fn name(&self) -> Result<String> {
-        named("cuDeviceGetName", result::device::get_name(self.device))
+impl Drop for Context {
+    fn drop(&mut self) {
+        let _ = cu!(cuDevicePrimaryCtxRelease_v2(self.gpu.0));
+    }
+}
+
+/// A GPU as its driver tells of it: asking takes no context, which would cost a
+/// second, take memory, and be refused where another process has the card alone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gpu(sys::CUdevice);
+
+impl Gpu {
+    pub(super) fn get(card: u32) -> Result<Self> {
+        named("cuInit", result::init())?;
+        let card = c_int::try_from(card).unwrap_or(c_int::MAX);
+        named("cuDeviceGet", result::device::get(card)).map(Self)
     }
 
-    fn uuid(&self) -> Result<String> {
-        let uuid = named("cuDeviceGetUuid", result::device::get_uuid(self.device))?;
+    fn attribute(self, attribute: Attribute) -> Result<u32> {
+        let mut value: c_int = 0;
+        cu!(cuDeviceGetAttribute(&mut value, attribute, self.0))?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    }
+
+    fn chip(self) -> Result<Chip> {
+        use Attribute::*;
+        Ok(Chip {
+            major: self.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            minor: self.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        })
+    }
+
+    fn name(self) -> Result<String> {
+        named("cuDeviceGetName", result::device::get_name(self.0))
+    }
+
+    fn uuid(self) -> Result<String> {
+        let uuid = named("cuDeviceGetUuid", result::device::get_uuid(self.0))?;
         let hex: String = uuid
             .bytes
             .iter()
@@ -101,10 +117,10 @@ impl Context {
         Ok(format!("GPU-{}", parts.join("-")))
     }
 
-    /// This GPU: what its driver tells, and what it cannot from the target of
-    /// its name or chip.
-    pub(super) fn describe(&self) -> Result<Device> {
-        let (name, chip) = (self.name()?, chip(self.device)?);
+    /// What its driver tells, and what it cannot from the target of its name or
+    /// chip.
+    pub(super) fn describe(self) -> Result<Device> {
+        let (name, chip) = (self.name()?, self.chip()?);
         let known = target::like(&name, Some(chip));
         let mut device = Device {
             name,
@@ -128,11 +144,11 @@ impl Context {
     }
 
     /// With the two that it does not tell from `known`.
-    fn limits(&self, known: &Device) -> Result<Limits> {
+    fn limits(self, known: &Device) -> Result<Limits> {
         use Attribute::*;
         let mut memory = 0;
-        cu!(cuDeviceTotalMem_v2(&mut memory, self.device))?;
-        let count = |of| attribute(self.device, of);
+        cu!(cuDeviceTotalMem_v2(&mut memory, self.0))?;
+        let count = |of| self.attribute(of);
         let bytes = |of| count(of).map(|n| Bytes(u64::from(n)));
         Ok(Limits {
             sms: count(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
@@ -150,9 +166,9 @@ impl Context {
         })
     }
 
-    fn peaks(&self, known: Option<&Device>) -> Result<Peaks> {
+    fn peaks(self, known: Option<&Device>) -> Result<Peaks> {
         use Attribute::*;
-        let count = |of| attribute(self.device, of).map(f64::from);
+        let count = |of| self.attribute(of).map(f64::from);
         let memory_khz = count(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
         let bus_bits = count(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
         Ok(Peaks {
@@ -164,7 +180,7 @@ impl Context {
     }
 }
 
-/// What [`Context::describe`] has from the driver.
+/// What [`Gpu::describe`] has from the driver.
 const TOLD: [&str; 12] = [
     "limits.sms",
     "limits.memory",
@@ -179,12 +195,6 @@ const TOLD: [&str; 12] = [
     "peaks.clock_mhz",
     "peaks.bandwidth",
 ];
-
-impl Drop for Context {
-    fn drop(&mut self) {
-        let _ = cu!(cuDevicePrimaryCtxRelease_v2(self.device));
-    }
-}
 
 /// The kernel driver's version where it can be read, else the CUDA version it speaks.
 fn driver_version() -> Option<String> {

@@ -37,7 +37,7 @@ use crate::compile::{Image, Unit};
 use crate::domain::{BackendKind, Device, Group};
 use crate::operator::{Operands, Oracle};
 use bench::CudaBench;
-use device::Context;
+use device::{Context, Gpu};
 use driver::Stream;
 use instance::{DataSet, Instance};
 use prepared::Prepared;
@@ -74,7 +74,7 @@ impl CudaBackend {
     /// Takes the GPU of this number, as CUDA_VISIBLE_DEVICES counts them; `tools` is the image of [`tools_unit`].
     pub(crate) fn open(tools: &Image, card: u32) -> Result<Self, CudaError> {
         let context = Context::open(card)?;
-        let device = context.describe()?;
+        let device = context.gpu.describe()?;
         Ok(Self {
             device,
             tools: Rc::new(Tools::load(&tools.cubin)?),
@@ -85,9 +85,14 @@ impl CudaBackend {
         })
     }
 
-    /// What the first GPU is, without loading anything onto it.
+    /// What the first GPU is. Nothing is asked of the card itself.
     pub(crate) fn describe() -> Result<Device, CudaError> {
-        Context::open(0)?.describe()
+        Gpu::get(0)?.describe()
+    }
+
+    /// The same, once the card has let itself be opened.
+    pub(crate) fn try_out() -> Result<Device, CudaError> {
+        Context::open(0)?.gpu.describe()
     }
 
     /// The place of operands like these. A new shape takes the old one's place.

@@ -64,7 +64,7 @@ impl ProbeBench {
     /// asked for; `tools` is the image of the harness's own kernels.
     pub(crate) fn open(tools: &Image, data: &[u8], scratch: u64) -> Result<Self, CudaError> {
         let context = Context::open(0)?;
-        let device = context.describe()?;
+        let device = context.gpu.describe()?;
         let tools = Rc::new(Tools::load(&tools.cubin)?);
         let stream = Rc::new(Stream::new()?);
         let timer = |cold| Timer::new(&device, &tools, Rc::clone(&stream), cold);
