@@ -93,6 +93,15 @@ pub(crate) fn level() -> Level {
         .0
 }
 
+/// Whether to write results in colour, wherever they go: what asks must do so
+/// after whatever may [`make_way`].
+pub(crate) fn results_coloured() -> bool {
+    match TAKEN.load(Ordering::Relaxed) {
+        true => coloured(&std::io::stderr()),
+        false => coloured(&std::io::stdout()),
+    }
+}
+
 /// Whether to write to a stream in colour.
 pub(crate) fn coloured(stream: &impl IsTerminal) -> bool {
     match MANNER.get().map_or(Colour::Auto, |(_, colour)| *colour) {
@@ -131,14 +140,14 @@ pub(crate) fn make_way() {
     TAKEN.store(true, Ordering::Relaxed);
 }
 
-/// Writes a file's text to standard output.
+/// Writes a file's text to standard output, by one write: a reader that stops
+/// at the first match has the rest in its pipe by then.
 pub(crate) fn deliver(text: &str) {
-    let mut stdout = std::io::stdout().lock();
-    keep(
-        stdout
-            .write_all(text.as_bytes())
-            .and_then(|()| stdout.flush()),
-    );
+    if lost().is_none() {
+        let mut stdout = std::io::stdout().lock();
+        let written = stdout.write_all(text.as_bytes());
+        keep(written.and_then(|()| stdout.flush()));
+    }
 }
 
 static LOST: Mutex<Option<Lost>> = Mutex::new(None);
@@ -161,20 +170,11 @@ impl std::fmt::Display for Lost {
     }
 }
 
-/// Prints a line, by one write: a reader that stops at the first match has the
-/// rest in its pipe by then.
+/// Prints a line.
 pub(crate) fn say(text: Arguments) {
-    if TAKEN.load(Ordering::Relaxed) {
-        return remark(text);
-    }
-    if lost().is_none() {
-        let mut stdout = std::io::stdout().lock();
-        let line = format!("{text}\n");
-        keep(
-            stdout
-                .write_all(line.as_bytes())
-                .and_then(|()| stdout.flush()),
-        );
+    match TAKEN.load(Ordering::Relaxed) {
+        true => remark(text),
+        false => deliver(&format!("{text}\n")),
     }
 }
 

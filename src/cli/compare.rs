@@ -35,12 +35,12 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let style = runs::style(globals);
     let files = [&args.base, &args.candidate]
         .map(|word| named::run_rather_than_contender(word, args.run.as_deref()));
     let read = runs::readable(args.run.as_deref());
     let inputs = files.iter().flatten().chain(&read);
     args.exports.probe(inputs.map(PathBuf::as_path))?;
+    let style = runs::style(globals);
     match files {
         [Some(a), Some(b)] => match &args.run {
             Some(third) => Err(InputError::new(

@@ -106,7 +106,6 @@ impl From<GateError> for CommandError {
 }
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let style = runs::style(globals);
     let read = runs::readable(args.run.as_deref());
     let baseline = args.baseline.as_deref();
     let file = baseline.and_then(|b| named::run_rather_than_contender(b, args.run.as_deref()));
@@ -135,7 +134,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     report.findings.extend(alone);
     // The files first: whoever reads the words may be gone by then.
     let written = write(&args, &report);
-    say!("{}", present::gate_report(&report, &style));
+    say!("{}", present::gate_report(&report, &runs::style(globals)));
     written?;
     Ok(report.exit())
 }

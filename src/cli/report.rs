@@ -42,7 +42,6 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let style = runs::style(globals);
     let paths = match args.runs.is_empty() {
         true => vec![runs::newest()?],
         false => args.runs.clone(),
@@ -70,7 +69,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         say!("{}\n", story::lineage_tree(&nodes));
     }
     if let Some(table) = &table {
-        say!("{}", story::dispatch_note(table, &style));
+        say!("{}", story::dispatch_note(table, &runs::style(globals)));
     }
     written?;
     say!("{}", output.display());

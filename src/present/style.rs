@@ -16,10 +16,10 @@ impl Style {
         width: 100,
     };
 
-    /// For standard output as it is.
+    /// For results, by the stream they go to.
     pub(crate) fn detect() -> Self {
         Self {
-            colour: speech::coloured(&std::io::stdout()),
+            colour: speech::results_coloured(),
             width: speech::width().unwrap_or(Self::PLAIN.width).max(40),
         }
     }

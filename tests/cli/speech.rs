@@ -1,8 +1,13 @@
 //! Whatever becomes of standard output and standard error, no command panics
 //! and no exit code lies.
 
+use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::fd::FromRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle};
 
 use crate::workspace::{VARIANT, Workspace};
 
@@ -184,4 +189,61 @@ fn a_file_that_cannot_be_written_stops_the_command_before_its_work() {
     let said = workspace.run(&["gate", "round4.jsonl", "--export-junit", "/dev/full"]);
     assert!(said.contains("gate passed"), "{said}");
     assert!(said.ends_with("[exit 4]"), "{said}");
+}
+
+/// A terminal to write to, and all that is seen there once everybody has left it.
+fn terminal() -> (Stdio, JoinHandle<String>) {
+    let mut name = [0; 64];
+    // SAFETY: the descriptor is nobody else's, and the name fits its place.
+    let mut screen = unsafe {
+        let screen = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
+        let named = libc::ptsname_r(screen, name.as_mut_ptr(), name.len());
+        assert_eq!((libc::unlockpt(screen), named), (0, 0));
+        File::from_raw_fd(screen)
+    };
+    // SAFETY: it is in place, with its end.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) };
+    let keyboard = OpenOptions::new()
+        .write(true)
+        .custom_flags(libc::O_NOCTTY)
+        .open(name.to_str().expect("a path"));
+    let seen = move || {
+        let mut seen = Vec::new();
+        // It ends with an error, as terminals do that are hung up.
+        let _ = screen.read_to_end(&mut seen);
+        String::from_utf8_lossy(&seen).into_owned()
+    };
+    (keyboard.expect("a terminal").into(), thread::spawn(seen))
+}
+
+/// Where `-` has the file, the table goes to standard error, and its colours
+/// are for whoever looks there.
+#[test]
+fn colours_are_for_the_stream_they_go_to() {
+    let workspace = workspace();
+    for words in [
+        "gate round4.jsonl --min-geomean 1.5 --export-json -",
+        "compare two-pass interleaved round4.jsonl --export-json -",
+    ] {
+        let run = |stdout: Stdio, stderr: Stdio| {
+            let mut dgx = Command::new(env!("CARGO_BIN_EXE_dgx"));
+            dgx.current_dir(workspace.path())
+                .args(words.split(' '))
+                .env_remove("NO_COLOR")
+                .env("TERM", "xterm")
+                .stdin(Stdio::null())
+                .stdout(stdout)
+                .stderr(stderr);
+            dgx.status().expect("dgx runs");
+        };
+        let log = workspace.path().join("log");
+        let (stdout, _) = terminal();
+        run(stdout, File::create(&log).expect("a file").into());
+        let told = fs::read_to_string(&log).expect("a log");
+        assert!(!told.is_empty() && !told.contains('\u{1b}'), "{told}");
+        let (stderr, seen) = terminal();
+        run(Stdio::null(), stderr);
+        let told = seen.join().expect("a screen");
+        assert!(told.contains('\u{1b}'), "{words}: {told}");
+    }
 }
