@@ -11,14 +11,14 @@ use super::probe::{Case, Probe, cases};
 use super::traced::Traced;
 use crate::compile::{Compiler, Image};
 use crate::diagnostic::{CommandError, InputError};
-use crate::domain::Device;
+use crate::domain::{Chip, Device};
 use crate::sweep::Progress;
 
 /// What answers were for, and what could be made of them.
 #[derive(Debug)]
 pub(crate) struct Fitting {
     pub(crate) fit: Fit,
-    /// Answers to what is not asked here, or is asked otherwise by now.
+    /// Answers to what is not asked of this chip, or is asked otherwise by now.
     pub(crate) foreign: Vec<String>,
     /// Cases without an answer.
     pub(crate) unanswered: usize,
@@ -43,7 +43,18 @@ pub(crate) fn fit_answers(
     }
     let machine = device.model.as_ref();
     let machine = machine.ok_or_else(|| could_not_run("the target has no model"))?;
-    let (known, foreign) = known(answers)?;
+    let Known {
+        known,
+        foreign,
+        unanswered,
+    } = Known::among(&answers.answers, device.chip);
+    if known.is_empty() {
+        return Err(InputError::new(
+            "it has no answer to a case that this dgx can emulate",
+            "measure again: dgx calibrate --measure",
+        )
+        .into());
+    }
     let chosen: Vec<(&Probe, &Case)> = known.iter().map(|k| (k.0, k.1)).collect();
     let images = compiled(&chosen, device.chip, compiler)?;
     let progress = Progress::new();
@@ -62,10 +73,7 @@ pub(crate) fn fit_answers(
     Ok(Fitting {
         fit: fit(machine, &device.peaks, &questions?, &progress),
         foreign,
-        unanswered: cases()
-            .filter(|(_, case)| wanted(case) && case.suits(device.chip))
-            .count()
-            - known.len(),
+        unanswered,
     })
 }
 
@@ -86,29 +94,56 @@ fn wanted(case: &Case) -> bool {
     !case.long || clocks.any(|parameter| parameter.is_about(&case.name))
 }
 
-type Known<'a> = (&'static Probe, &'static Case, &'a Answer);
+/// What is asked of a chip, as far as a file answers it.
+struct Known<'a> {
+    known: Vec<(&'static Probe, &'static Case, &'a Answer)>,
+    foreign: Vec<String>,
+    unanswered: usize,
+}
 
-/// The answers with the cases they are to, and the names of the others.
-fn known(answers: &Answers) -> Result<(Vec<Known<'_>>, Vec<String>), InputError> {
-    let by_name = answers
-        .answers
-        .iter()
-        .map(|answer| (answer.name.as_str(), answer));
-    let by_name: HashMap<&str, &Answer> = by_name.collect();
-    let mut known = Vec::new();
-    for (probe, case) in cases().filter(|(_, case)| wanted(case)) {
-        let same = |answer: &&&Answer| answer.is_to(case);
-        if let Some(answer) = by_name.get(case.name.as_str()).filter(same) {
-            known.push((probe, case, *answer));
+impl<'a> Known<'a> {
+    fn among(answers: &'a [Answer], chip: Chip) -> Self {
+        let by_name = answers.iter().map(|answer| (answer.name.as_str(), answer));
+        let by_name: HashMap<&str, &Answer> = by_name.collect();
+        let answer = |case: &Case| {
+            let answer = by_name.get(case.name.as_str()).copied();
+            answer.filter(|answer| answer.is_to(case))
+        };
+        let asked = || cases().filter(|(_, case)| case.suits(chip));
+        let (mut known, mut unanswered) = (Vec::new(), 0);
+        for (probe, case) in asked().filter(|(_, case)| wanted(case)) {
+            match answer(case) {
+                Some(answer) => known.push((probe, case, answer)),
+                None => unanswered += 1,
+            }
+        }
+        let foreign = |answer: &&Answer| !asked().any(|(_, case)| answer.is_to(case));
+        let foreign = answers.iter().filter(foreign);
+        Self {
+            known,
+            foreign: foreign.map(|answer| answer.name.clone()).collect(),
+            unanswered,
         }
     }
-    if known.is_empty() {
-        return Err(InputError::new(
-            "it has no answer to a case that this dgx can emulate",
-            "measure again: dgx calibrate --measure",
-        ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_what_a_chip_does_not_have_are_not_its_own() {
+        for chip in ["sm_90a", "sm_100a"] {
+            let chip = Chip::parse(chip).expect("a chip");
+            let others = cases().filter(|(_, case)| !case.suits(chip));
+            let mut answers: Vec<Answer> = others.map(|(_, case)| Answer::to(case, 0)).collect();
+            let known = Known::among(&answers, chip);
+            assert_eq!(known.foreign.len(), answers.len());
+            assert!(known.known.is_empty() && !answers.is_empty());
+            let all = known.unanswered;
+            answers.extend(cases().map(|(_, case)| Answer::to(case, 0)));
+            let known = Known::among(&answers, chip);
+            assert_eq!((known.known.len(), known.unanswered), (all, 0));
+        }
     }
-    let asked = |answer: &&Answer| !cases().any(|(_, case)| answer.is_to(case));
-    let foreign = answers.answers.iter().filter(asked);
-    Ok((known, foreign.map(|answer| answer.name.clone()).collect()))
 }

@@ -151,7 +151,8 @@ pub(crate) fn cases() -> impl Iterator<Item = (&'static Probe, &'static Case)> {
 impl Case {
     /// Whether a chip has its instructions.
     pub(crate) fn suits(&self, chip: Chip) -> bool {
-        self.arch.as_ref().is_none_or(|arch| *arch == chip.target())
+        let refused = |arch: &String| chip.refuses(arch).is_some();
+        !self.arch.as_ref().is_some_and(refused)
     }
 }
 
