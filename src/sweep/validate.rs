@@ -124,9 +124,7 @@ fn judge(
         tolerance: session.tolerance(),
         time_limit,
         emulation: session.field.emulation(),
-        expected: (plan.contenders.iter())
-            .find(|entry| entry.id == *contender)
-            .map_or(Status::Ok, |entry| entry.variant.expect),
+        expected: plan.contenders[cell.contender].variant.expect,
         keep: None,
     };
     judge_job(session.stage, &job)
