@@ -250,7 +250,11 @@ pub(super) fn probe<'a, const N: usize>(
     let mut written = Vec::new();
     for path in files.into_iter().flatten() {
         export::probe(path)?;
-        let Some(place) = Place::of(path) else {
+        let place = match export::is_standard_output(path) {
+            true => Some(Place::StandardOutput),
+            false => Place::of(path),
+        };
+        let Some(place) = place else {
             continue;
         };
         let why = if inputs.contains(&place) {
@@ -274,6 +278,7 @@ pub(super) fn probe<'a, const N: usize>(
 /// Where a file lies, whatever it is called.
 #[derive(PartialEq)]
 enum Place {
+    StandardOutput,
     File { device: u64, inode: u64 },
     Nothing(PathBuf),
 }

@@ -13,7 +13,7 @@ use crate::export::{self, hazards};
 use crate::plan;
 use crate::present::hazards_text;
 use crate::report::hazards_page;
-use crate::sanitize::{self, Course, Examined, Inquest, Inquiry, Task};
+use crate::sanitize::{self, Course, Examined, Inquest, Inquiry, Keep, Task};
 use crate::sweep::Progress;
 
 /// Seconds that a call may take.
@@ -158,15 +158,18 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     );
     let again = |cell: &Examined| again(cell, config.is_some(), beside.as_deref(), &args, globals);
     // What is no file takes all of it at once.
-    let file = |path: &&PathBuf| path.is_file() || !path.exists() && path.as_os_str() != "-";
-    let kept = args.export_json.as_ref().filter(file);
-    let keep = |inquest: &Inquest| {
-        if let Some(path) = kept {
+    let file = args
+        .export_json
+        .as_deref()
+        .filter(|path| export::replaces(path));
+    let keep = file.map(|path| {
+        |inquest: &Inquest| {
             // It is written once more in the end, and then it must succeed.
             let _ = export::write(path, &hazards::json(inquest, &inquiry, &again));
         }
-    };
-    let inquest = sanitize::examine_all(&tasks, &inquiry, &compiler, &bar, &keep)?;
+    });
+    let kept = keep.as_ref().map(|keep| keep as &Keep<'_>);
+    let inquest = sanitize::examine_all(&tasks, &inquiry, &compiler, &bar, kept)?;
     bar.done("");
     let written = runs::write_all([
         (&args.export_json, &|| {

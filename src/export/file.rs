@@ -7,13 +7,21 @@ use crate::diagnostic::{CommandError, InputError};
 use crate::domain::Exit;
 use crate::speech;
 
-/// Standard output, as a command line calls it.
-const STANDARD_OUTPUT: &str = "-";
+/// Whether a command line means standard output; `./-` is a file of that name.
+pub(crate) fn is_standard_output(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Whether text that is written there becomes the file's; standard output, a
+/// pipe or a device (/dev/stdout) is written to, and keeps what it was told.
+pub(crate) fn replaces(path: &Path) -> bool {
+    !is_standard_output(path) && path.metadata().map_or(true, |found| found.is_file())
+}
 
 /// Whether a file could be written at `path`, found out before any work. Where
 /// that is standard output, nothing else goes there from now on.
 pub(crate) fn probe(path: &Path) -> Result<(), InputError> {
-    if path == Path::new(STANDARD_OUTPUT) {
+    if is_standard_output(path) {
         speech::make_way();
         return Ok(());
     }
@@ -44,12 +52,11 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
 }
 
 fn written(path: &Path, text: &str) -> Result<(), Error> {
-    if path == Path::new(STANDARD_OUTPUT) {
+    if is_standard_output(path) {
         speech::deliver(text);
         return Ok(());
     }
-    // A pipe or a device (/dev/stdout) is written to, not replaced by a file.
-    if path.metadata().is_ok_and(|found| !found.is_file()) {
+    if !replaces(path) {
         return OpenOptions::new()
             .write(true)
             .open(path)?
@@ -121,6 +128,20 @@ mod tests {
         std::os::unix::fs::symlink("/dev/full", folder.path().join("full")).unwrap();
         let error = write(&folder.path().join("full"), "four").unwrap_err();
         assert_eq!(error.exit(), Exit::CouldNotRun);
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("-");
+        assert!(replaces(&file), "it will be one");
+        std::fs::write(&file, "").unwrap();
+        assert!(replaces(&file));
+        assert!(replaces(Path::new("./-")));
+        for other in ["-", "/dev/null", "/dev/full"] {
+            assert!(!replaces(Path::new(other)), "{other}");
+        }
+        assert!(!replaces(folder.path()));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use schemars::{Schema, SchemaGenerator};
 
 pub(crate) use csv::csv;
 pub(crate) use document::{Document, Quantity};
-pub(crate) use file::{probe, write};
+pub(crate) use file::{is_standard_output, probe, replaces, write};
 pub(crate) use markdown::{escape as escape_markdown, markdown};
 
 /// What an export says, for those who read it.

@@ -134,6 +134,9 @@ const EXAMINING: Words = Words {
     second: "ended at once; --export-json has the cells that were done",
 };
 
+/// Puts aside what there is so far.
+pub(crate) type Keep<'a> = dyn Fn(&Inquest) + Sync + 'a;
+
 /// Compiles and examines them all, in their order, or as many as the user waits
 /// for. What there is of it is `kept` whenever there is more, lest it be lost
 /// with the process.
@@ -142,7 +145,7 @@ pub(crate) fn examine_all(
     inquiry: &Inquiry,
     compiler: &Compiler,
     bar: &Bar<'_>,
-    kept: &(dyn Fn(&Inquest) + Sync),
+    kept: Option<&Keep<'_>>,
 ) -> Result<Inquest, CommandError> {
     interrupt::install(EXAMINING);
     let builds: Vec<_> = tasks
@@ -174,9 +177,12 @@ pub(crate) fn examine_all(
             && let Some(task) = tasks.get(index)
             && !interrupt::requested()
         {
-            if let Some(examined) = examined(task, images[index].as_ref(), inquiry) {
-                // Each index is taken once.
-                let _ = ended[index].set(examined);
+            let Some(examined) = examined(task, images[index].as_ref(), inquiry) else {
+                continue;
+            };
+            // Each index is taken once.
+            let _ = ended[index].set(examined);
+            if let Some(kept) = kept {
                 let _alone = keeping.lock().unwrap_or_else(PoisonError::into_inner);
                 kept(&Inquest::of(tasks, &ended));
             }

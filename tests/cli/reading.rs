@@ -368,4 +368,11 @@ fn an_export_to_standard_output_is_alone_there() {
         assert!(said.contains("is to be written twice"), "{said}");
     }
     assert!(!workspace.path().join("-").exists());
+    // A file may be called so, and is another place.
+    std::fs::copy(workspace.path().join(run), workspace.path().join("-")).expect("a copy");
+    let (json, said) = output("gate ./- --export-json -");
+    assert!(
+        serde_json::from_str::<serde_json::Value>(&json).is_ok(),
+        "{said}"
+    );
 }

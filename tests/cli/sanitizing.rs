@@ -380,9 +380,35 @@ fn what_was_found_before_an_interruption_is_told_and_written() {
         "{text}"
     );
     let done = cells(folder.path());
+    // Nobody is told of a cell that was left as of one that is done.
+    let told = text
+        .lines()
+        .filter(|line| line.starts_with("sanitize ") && line.contains("/31: "));
+    assert_eq!(told.count(), done.len(), "{text}");
     assert_eq!(done[0]["hazards"][0]["kind"], "race");
     let junit = fs::read_to_string(folder.path().join("found.xml")).expect("JUnit");
     assert!(junit.contains("skipped"), "{junit}");
+}
+
+/// What lies in a file of that name is not what `-` means.
+#[test]
+fn standard_output_is_told_of_all_cells_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("-"), "mine").expect("a file");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output = Command::new(env!("CARGO_BIN_EXE_dgx"))
+        .current_dir(folder.path())
+        .args("sanitize no-sync --schedules 1 --shape 1x128x256,2x128x256".split(' '))
+        .args(["--export-json", "-", "--variants"])
+        .arg(root.join("variants"))
+        .arg("--variants")
+        .arg(root.join(VARIANTS))
+        .output()
+        .expect("dgx");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert_eq!(found["cells"].as_array().map(Vec::len), Some(2));
+    let kept = fs::read_to_string(folder.path().join("-"));
+    assert_eq!(kept.expect("a file"), "mine");
 }
 
 #[test]
