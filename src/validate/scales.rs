@@ -1,5 +1,6 @@
 //! Scales taken from the wrong place: of other rows or blocks, of another atom
-//! or another tensor; or left out, or taken twice, in one product alone. An atom holds the scales of 128 rows by 64 of K as Blackwell's tensor cores
+//! or another tensor; or left out, or taken twice, in one product alone. An
+//! atom holds the scales of 128 rows by 64 of K as Blackwell's tensor cores
 //! read them, row r, scale j at `r % 32 * 16 + r / 32 * 4 + j`. What a few
 //! wrong elements would be with each such mistake is computed and held against
 //! them.
@@ -35,8 +36,8 @@ pub(super) fn hypotheses<'e>(
             let pairs = few.iter().zip(&sums);
             let held = pairs.filter(|(element, sums)| {
                 let value = match mistake {
-                    Mistake::Mixed((factors, _)) => sums.mixed(*factors),
-                    Mistake::Misread(reading, whose) => sums.with(reading, whose),
+                    Mistake::Mixed((factors, _)) => sums.with(None, *factors),
+                    Mistake::Misread(reading, whose) => sums.with(Some((reading, whose)), RIGHT),
                 };
                 holds(evidence, element, value)
             });
@@ -58,6 +59,8 @@ enum Mistake {
 /// How often the scales of A, of B1 and of B2 are in each block of A·B1ᵀ, and
 /// of A·B2ᵀ: once each of A's and its own where it is right.
 type Factors = [[i32; 3]; 2];
+
+const RIGHT: Factors = [[1, 1, 0], [1, 0, 1]];
 
 const MIXED: [(Factors, &str); 15] = [
     (
@@ -258,16 +261,17 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// C's element with the scales of some tensors read so.
-    fn with(&self, reading: Reading, whose: Whose) -> f64 {
+    /// C's element with the scales of some tensors misread, and each product's
+    /// blocks scaled so often.
+    fn with(&self, misread: Option<(Reading, Whose)>, factors: Factors) -> f64 {
         let Self {
             operands, element, ..
         } = self;
         let across = operands.group.k as usize / SCALE_BLOCK;
-        let scales = |codes: &[u8], row: usize, mistaken: bool| -> Vec<f64> {
-            let place = |block| match mistaken {
-                true => reading.place(row, block, across),
-                false => Some((row, block)),
+        let scales = |codes: &[u8], row: usize, tensor: usize| -> Vec<f64> {
+            let place = |block| match misread {
+                Some((reading, whose)) if whose[tensor] => reading.place(row, block, across),
+                _ => Some((row, block)),
             };
             // Atoms are padded with zeros where no rows are.
             let code = |(row, block): (usize, usize)| match block < across {
@@ -277,25 +281,9 @@ impl<'a> Sums<'a> {
             let code = |block| place(block).and_then(code).unwrap_or(0);
             (0..across).map(|block| decode_e4m3(code(block))).collect()
         };
-        let a = scales(&operands.sfa, element.row, whose[0]);
-        let b1 = scales(&operands.sfb1, element.column, whose[1]);
-        let b2 = scales(&operands.sfb2, element.column, whose[2]);
-        self.scaled([&a, &b1, &b2], [[1, 1, 0], [1, 0, 1]])
-    }
-
-    /// C's element with each product's blocks scaled so.
-    fn mixed(&self, factors: Factors) -> f64 {
-        let Self {
-            operands, element, ..
-        } = self;
-        let across = operands.group.k as usize / SCALE_BLOCK;
-        let scales = |codes: &[u8], row: usize| -> Vec<f64> {
-            let own = codes[row * across..][..across].iter();
-            own.map(|code| decode_e4m3(*code)).collect()
-        };
-        let a = scales(&operands.sfa, element.row);
-        let b1 = scales(&operands.sfb1, element.column);
-        let b2 = scales(&operands.sfb2, element.column);
+        let a = scales(&operands.sfa, element.row, 0);
+        let b1 = scales(&operands.sfb1, element.column, 1);
+        let b2 = scales(&operands.sfb2, element.column, 2);
         self.scaled([&a, &b1, &b2], factors)
     }
 
