@@ -153,16 +153,13 @@ fn call_all(
             });
             send(&Reply::Ran);
         }
-        let closer = state.closer(job);
-        if closer.is_some_and(|closer| closer != watch) {
+        if let Some(closer) = state.closer(job).filter(|closer| *closer != watch) {
             // The same once more, to find out why.
             let limit = job.time_limit.min(PATIENCE);
-            state.blame(
-                match call(loaded, data(closer.unwrap_or(watch), limit), send) {
-                    Ok(observation) => observation.hazards,
-                    Err(failure) => failure.hazards,
-                },
-            );
+            state.blame(match call(loaded, data(closer, limit), send) {
+                Ok(observation) => observation.hazards,
+                Err(failure) => failure.hazards,
+            });
         }
         if state.verdict.status != Status::Ok {
             break;
