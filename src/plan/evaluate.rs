@@ -56,7 +56,7 @@ pub(super) fn picked<'a>(
         if !applies {
             continue;
         }
-        match machine.device.chip.refuses(&pick.contender.variant.arch) {
+        match machine.refusal(&pick.contender.variant.arch) {
             None => return Ok(Ok(&pick.contender)),
             Some(why) => {
                 refused.get_or_insert_with(|| format!("it picks {}: {why}", pick.contender.id));

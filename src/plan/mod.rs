@@ -38,6 +38,16 @@ impl<'a> Machine<'a> {
     pub(crate) fn of(device: &'a Device) -> Self {
         Self { device, host: None }
     }
+
+    /// Why code for `arch` does not run here, and what can emulate it.
+    fn refusal(&self, arch: &str) -> Option<String> {
+        let reason = self.device.chip.refuses(arch)?;
+        let other = target::built_in().find(|(_, device)| device.chip.refuses(arch).is_none());
+        Some(match other {
+            Some((name, _)) => format!("{reason}; --target {name} emulates it"),
+            None => reason,
+        })
+    }
 }
 
 /// Everything a sweep will do, decided before anything is run.
@@ -185,13 +195,7 @@ impl Plan {
             Ok(contender) => contender,
             Err(reason) => return Ok(Work::Unsupported { reason }),
         };
-        let arch = &contender.variant.arch;
-        if let Some(reason) = machine.device.chip.refuses(arch) {
-            let other = target::built_in().find(|(_, d)| d.chip.refuses(arch).is_none());
-            let reason = match other {
-                Some((name, _)) => format!("{reason}; --target {name} emulates it"),
-                None => reason,
-            };
+        if let Some(reason) = machine.refusal(&contender.variant.arch) {
             return Ok(Work::Unsupported { reason });
         }
         let values = evaluate::values(contender, shape, machine, steps)?;

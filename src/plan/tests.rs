@@ -257,6 +257,8 @@ when      = \"groups == 1\"
     };
     let told = "it picks y[STAGES=1]: it is compiled for sm_100a and runs nowhere else";
     assert!(reason.starts_with(told), "{reason}");
+    let remedy = "; --target b200 emulates it";
+    assert!(reason.ends_with(remedy), "{reason}");
 }
 
 #[test]
