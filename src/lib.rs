@@ -29,6 +29,7 @@ mod speech;
 mod child;
 mod domain;
 mod files;
+mod home;
 mod interrupt;
 
 mod diagnostic;

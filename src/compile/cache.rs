@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::{Error, Image, KernelReport};
 use crate::domain::content_hash;
 use crate::files;
+use crate::home::user_folder;
 
 /// No part of an entry is larger, bytes.
 const LARGEST_PART: u64 = 256 << 20;
@@ -26,14 +27,7 @@ pub(crate) fn cache_root(start: &Path) -> PathBuf {
     if let Some(checkout) = checkout {
         return checkout.join(".dgx/cache");
     }
-    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
-    let home = || std::env::home_dir().filter(|home| home.is_absolute());
-    let own = variable("XDG_CACHE_HOME").map(PathBuf::from);
-    match own.or_else(|| Some(home()?.join(".cache"))) {
-        Some(caches) => caches.join("dgx"),
-        // Never where anybody can put what is taken for an image of one's own.
-        None => start.join(".dgx/cache"),
-    }
+    user_folder("XDG_CACHE_HOME", ".cache").unwrap_or_else(|| start.join(".dgx/cache"))
 }
 
 fn is_checkout(folder: &Path) -> bool {

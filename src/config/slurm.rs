@@ -8,6 +8,7 @@ use super::limits::RETRIES;
 use super::wire;
 use crate::diagnostic::{InputError, SourceFile};
 use crate::document::{Document, Spanned};
+use crate::home::user_folder;
 
 const GUIDE: &str = "docs/cluster.md lists the keys";
 /// More tasks than any cluster takes in one array.
@@ -66,14 +67,11 @@ impl Slurm {
     /// What the user keeps for all rounds: `$DGX_CONFIG`, else
     /// `~/.config/dgx/config.toml`, if there is one.
     pub(crate) fn of_user() -> Result<Self, InputError> {
-        let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
-        let named = variable("DGX_CONFIG").map(PathBuf::from);
+        let named = std::env::var_os("DGX_CONFIG").filter(|v| !v.is_empty());
+        let named = named.map(PathBuf::from);
         let usual = || {
-            let home = || variable("HOME").map(|home| PathBuf::from(home).join(".config"));
-            let folder = variable("XDG_CONFIG_HOME")
-                .map(PathBuf::from)
-                .or_else(home)?;
-            Some(folder.join("dgx/config.toml")).filter(|path| path.exists())
+            let path = user_folder("XDG_CONFIG_HOME", ".config")?.join("config.toml");
+            path.exists().then_some(path)
         };
         let Some(path) = named.or_else(usual) else {
             return Ok(Self::default());
