@@ -213,6 +213,8 @@ impl<'a> Cluster<'a> {
                 }
                 for (to, barrier) in targets {
                     self.landed(to, bytes, from.pc);
+                    let layouts = &mut self.ctas[to.cta as usize].tmem.layouts;
+                    layouts.forget(to.offset..to.offset + bytes);
                     self.copy_in(from, &source, (to, bytes), reduce)?;
                     self.complete_tx(from, barrier, bytes)?;
                 }

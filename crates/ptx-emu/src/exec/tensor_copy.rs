@@ -7,7 +7,7 @@ use super::copy::{Job, Latency, Origin, SharedAt, SharedSource, act_of, merge};
 use super::door::{Act, Agent};
 use super::draft::Pieced;
 use super::sync::illegal;
-use super::tcgen05::Laid;
+use super::tcgen05::Layout;
 use super::warp::Warp;
 use crate::fault::FaultKind;
 use crate::op::{Addr, AtomOp, BulkDir, MapField, Num, Slot, Space, TensorCopy, TensorMode};
@@ -261,13 +261,14 @@ impl Cluster<'_> {
                 self.landed(piece, bytes, from.pc);
                 self.pass_shared_piece(who, piece, u64::from(bytes), Act::Write);
             }
-            let laid = Laid {
-                end: to.offset + job.map.box_bytes(),
-                swizzle: job.map.swizzle(),
-                pc: from.pc,
-            };
             let cta = &mut self.ctas[to.cta as usize];
-            cta.tmem.laid.insert(to.offset, laid);
+            cta.tmem.layouts.lay(
+                to.offset..to.offset + job.map.shared_bytes(),
+                Layout {
+                    swizzle: job.map.swizzle(),
+                    pc: from.pc,
+                },
+            );
             let shared = &mut cta.shared[..];
             let (drafts, mut pieced) = (&mut self.drafts, Pieced::new());
             let resolve = |address, bytes| {

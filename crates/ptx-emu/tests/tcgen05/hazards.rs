@@ -1,7 +1,7 @@
 //! What is read before it was waited for is poison, and named.
 
 use super::{Bench, Tile, WAIT};
-use ptx_emu::MmaMode;
+use ptx_emu::{Fill, MapElement, MmaMode, Swizzle, TensorMap, Tiled};
 
 /// f16 ones, 16 of them a row: every element of the product is 16.
 fn ones() -> Bench {
@@ -276,4 +276,115 @@ fn an_operand_the_collector_does_not_hold() {
     assert!(ran.1.early_read.is_none(), "{:?}", ran.1.early_read);
     let remark = stationary("b2::use").remark(0);
     assert!(remark.contains("collector::b2::use"), "{remark}");
+}
+
+/// A copy into `tile`: bytes of a row, rows, and the first byte.
+#[derive(Clone, Copy)]
+struct Copied {
+    row: u32,
+    rows: u32,
+    at: u32,
+    /// By a tensor map with a swizzle as wide as a row, or in bulk.
+    mapped: bool,
+}
+
+/// One copy after the other, then a product whose A is read with a swizzle from some byte on: what
+/// is said about it.
+fn told_of_layout(copies: &[Copied], a: Tile) -> Option<String> {
+    const MAPS: u32 = 32768;
+    let mut input = vec![0; MAPS as usize];
+    let mut issue = String::from("mov.b32 %r30, 0;\n");
+    for (number, copied) in (0..).zip(copies) {
+        let Copied { row, rows, at, .. } = *copied;
+        let map = TensorMap::tiled(Tiled {
+            element: MapElement::U8,
+            address: 1 << 20,
+            dims: &[row.into(), 256],
+            strides: &[row.into()],
+            box_dims: &[row, rows],
+            element_strides: &[1, 1],
+            swizzle: match row {
+                64 => Swizzle::B64,
+                _ => Swizzle::B128,
+            },
+            fill: Fill::Zero,
+        });
+        input.extend(map.expect("a map").encode());
+        let bytes = row * rows;
+        issue += &format!(
+            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [spare], {bytes};\n\
+             add.u32 %r31, %r3, {at}; add.u64 %rd20, %rd1, {};\n",
+            MAPS + 128 * number
+        );
+        issue += &match copied.mapped {
+            true => "tensormap.replace.tile.global_address.global.b1024.b64 [%rd20], %rd1;\n\
+                 fence.proxy.tensormap::generic.acquire.gpu [%rd20], 128;\n\
+                 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes \
+                 [%r31], [%rd20, {%r30, %r30}], [spare];\n"
+                .to_owned(),
+            false => format!(
+                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes \
+                 [%r31], [%rd1], {bytes}, [spare];\n"
+            ),
+        };
+        let parity = number % 2;
+        issue += &format!(
+            "LANDED{number}: mbarrier.try_wait.parity.shared::cta.b64 %p5, [spare], {parity};\n\
+             @!%p5 bra LANDED{number};\n"
+        );
+    }
+    let bench = Bench {
+        input,
+        issue: issue
+            + &format!(
+                "{} {} mov.b32 %r18, {:#x};\n\
+                 tcgen05.mma.cta_group::1.kind::f16 [%r6], %rd9, %rd10, %r18, %p0;",
+                a.descriptor("%rd9"),
+                Tile::plain(30720).descriptor("%rd10"),
+                8 << 24 | 1 << 17 | 1 << 4
+            ),
+        ..Bench::default()
+    };
+    let (_, report) = bench.run(0, MmaMode::Fast).expect("it runs");
+    report.early_read.map(|early| early.what)
+}
+
+/// A product is held to the layout of the copy that came last to its operand.
+#[test]
+fn a_later_copy_lays_out_anew_what_it_covers() {
+    let [wide, narrow] = [(128, 64, 0), (64, 8, 1024)].map(|(row, rows, at)| Copied {
+        row,
+        rows,
+        at,
+        mapped: true,
+    });
+    let bulk = Copied {
+        mapped: false,
+        ..narrow
+    };
+    let of_128 = "has laid it out with a swizzle of 128 bytes";
+    let of_64 = "has laid it out with a swizzle of 64 bytes";
+    // The copies, and what is said of a product that reads there with a swizzle of 128 bytes (2) or
+    // 64 (4).
+    let cases: [(&[Copied], u32, u32, Option<&str>); 9] = [
+        (&[narrow], 1024, 2, Some(of_64)),
+        (&[narrow, wide], 1024, 2, None),
+        (&[narrow, wide], 1024, 4, Some(of_128)),
+        (&[narrow, wide], 2048, 4, Some(of_128)),
+        (&[wide, narrow], 0, 4, Some(of_128)),
+        (&[wide, narrow], 1024, 4, None),
+        (&[wide, narrow], 2048, 4, Some(of_128)),
+        (&[wide, bulk], 1024, 4, None),
+        (&[wide, bulk], 8192, 4, None),
+    ];
+    for (number, (copies, start, swizzle, said)) in cases.into_iter().enumerate() {
+        let told = told_of_layout(copies, Tile::coded(start, swizzle));
+        match said {
+            None => assert_eq!(told, None, "case {number}"),
+            Some(said) => {
+                let told = told.unwrap_or_default();
+                assert!(told.contains(said), "case {number}: {told}");
+            }
+        }
+    }
 }

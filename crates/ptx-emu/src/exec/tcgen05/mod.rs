@@ -9,6 +9,7 @@
 mod allocate;
 mod deeds;
 mod issue;
+mod layouts;
 mod moves;
 mod multiprocessors;
 mod perform;
@@ -21,9 +22,10 @@ use super::warp::Warp;
 use crate::fault::FaultKind;
 use crate::op::{CtaGroup, Op, R32};
 
+pub(crate) use layouts::Layout;
 pub(crate) use moves::{Loaded, Stored};
 pub(crate) use multiprocessors::Multiprocessors;
-pub(crate) use tmem::{Laid, Tmem};
+pub(crate) use tmem::Tmem;
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 

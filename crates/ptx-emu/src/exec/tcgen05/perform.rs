@@ -224,11 +224,8 @@ impl Cluster<'_> {
             OperandA::Tmem { .. } => None,
         };
         for (name, matrix) in a.into_iter().chain([("B", multiply.b)]) {
-            let laid = &self.ctas[cta].tmem.laid;
-            let Some((_, laid)) = laid.range(..=matrix.start).next_back() else {
-                continue;
-            };
-            if laid.end > matrix.start && laid.swizzle != matrix.swizzle {
+            let laid = self.ctas[cta].tmem.layouts.at(matrix.start);
+            if let Some(laid) = laid.filter(|laid| laid.swizzle != matrix.swizzle) {
                 let line = Place::of(self.env.program, laid.pc, [0; 3], 0, 0).line();
                 let what = format!(
                     "tcgen05.mma reads {name} with {} (its descriptor, bits 61 to 63), and the copy \

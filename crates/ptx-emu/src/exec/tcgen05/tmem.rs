@@ -1,12 +1,12 @@
 //! Tensor memory of one CTA: its words, who allocated them, and what is still to be done to them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::super::copy::Origin;
 use super::issue::{Collected, Issued};
+use super::layouts::Layouts;
 use crate::op::CtaGroup;
-use crate::tensor::swizzle::Swizzle;
 use crate::tensor::tcgen05::{COLUMNS, LANES};
 
 /// What nobody has written reads as: NaN.
@@ -49,15 +49,6 @@ impl Reach {
     }
 }
 
-/// How a tensor copy has laid out shared memory.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Laid {
-    pub(crate) end: u32,
-    pub(crate) swizzle: Swizzle,
-    /// The copy.
-    pub(crate) pc: u32,
-}
-
 /// Tensor memory of one CTA.
 #[derive(Default)]
 pub(crate) struct Tmem {
@@ -73,8 +64,7 @@ pub(crate) struct Tmem {
     pub(super) ask: Option<Ask>,
     /// What the collector's buffers hold.
     pub(super) collected: [Option<Collected>; 4],
-    /// What tensor copies have laid out in shared memory, by first addresses.
-    pub(crate) laid: BTreeMap<u32, Laid>,
+    pub(crate) layouts: Layouts,
     /// What has been issued and not performed.
     pub(super) queue: VecDeque<Issued>,
     /// The last product.
