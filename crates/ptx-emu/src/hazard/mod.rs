@@ -442,7 +442,7 @@ fn spread(all: u64, wanted: u64, one: u64) -> bool {
 impl Listener for Detector<'_> {
     fn attend(&self, cluster: u64) -> Option<Box<dyn Ear + '_>> {
         let wanted = spread(self.clusters, self.wanted, cluster);
-        if !wanted && !cluster.is_multiple_of(self.clusters.div_ceil(GLANCES)) {
+        if !wanted && !spread(self.clusters, GLANCES, cluster) {
             return None;
         }
         self.heard.fetch_add(wanted.into(), Ordering::Relaxed);

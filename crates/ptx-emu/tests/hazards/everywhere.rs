@@ -26,6 +26,19 @@ fn shared_memory_that_nobody_wrote() {
     assert_eq!((found.at.name.as_str(), found.at.offset % 128), ("tile", 0));
 }
 
+/// Where there are many, the last one is looked at too: ragged ends lie there.
+#[test]
+fn shared_memory_that_nobody_wrote_at_the_ragged_end() {
+    let body = "mov.u32 %r6, %ctaid.x; setp.eq.u32 %p1, %r6, <<99||19>>; @%p1 bra UNFILLED;
+         st.shared.u32 [%r2], %r1;
+         UNFILLED: bar.sync 0;
+         ld.shared.u32 %r7, [%r2]; //here
+         st.global.u32 [%rd3], %r7;";
+    let mut planted = sampled(Hazard::UninitialisedShared, body);
+    planted.launch = Launch::new("k").grid([20, 1, 1]).block([128, 1, 1]);
+    assert_eq!(planted.check().here.place.cta, [19, 0, 0]);
+}
+
 #[test]
 fn a_sum_in_shared_memory_that_nobody_cleared() {
     let found = sampled(
