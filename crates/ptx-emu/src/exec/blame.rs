@@ -1,7 +1,7 @@
 //! Faults in words: which warp, at which line, and what it waited for.
 
 use super::cluster::Cluster;
-use super::copy::{Origin, SharedAt};
+use super::copy::Origin;
 use super::mbarrier::helper;
 use super::signal::{Signal, Stuck};
 use super::warp::{State, Wait, WaitPhase};
@@ -56,12 +56,7 @@ impl Cluster<'_> {
         stuck
     }
 
-    /// Somebody has arrived at a barrier, or sent bytes there.
-    pub(super) fn helped(&mut self, from: Origin, at: SharedAt) {
-        let by = self.helper(from);
-        self.ctas[at.cta as usize].mbarriers.helped(at.offset, by);
-    }
-
+    /// The bit of the warp something comes from.
     pub(super) fn helper(&self, from: Origin) -> u64 {
         let warps = self.ctas[from.cta as usize].warps.len() as u32;
         helper(from.cta * warps + from.warp)

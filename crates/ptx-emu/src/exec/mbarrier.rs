@@ -142,13 +142,6 @@ impl Mbarriers {
         Ok(())
     }
 
-    /// Somebody arrives at a barrier, or sends bytes there.
-    pub(crate) fn helped(&mut self, address: u32, by: u64) {
-        if let Some(barrier) = self.live.get_mut(&address) {
-            barrier.helpers |= by;
-        }
-    }
-
     pub(crate) fn inval(&mut self, shared: &mut [u8], address: u32) -> Checked<()> {
         self.get(shared, address)?;
         self.live.remove(&address);
@@ -196,16 +189,19 @@ impl Mbarriers {
         Ok(before)
     }
 
-    /// `count` arrivals, `expect` bytes added first; the token from before.
+    /// `count` arrivals, `expect` bytes added first; the token from before. `by` is whose they are,
+    /// see [`helper`].
     pub(crate) fn arrive(
         &mut self,
         shared: &mut [u8],
         address: u32,
         arrival: Arrival,
+        by: u64,
     ) -> Checked<u64> {
         let mut token = 0;
         self.update(shared, address, |b| {
             token = b.token();
+            b.helpers |= by;
             b.tx += i64::from(arrival.expect_tx);
             b.pending -= i64::from(arrival.count);
             if arrival.drop {
@@ -258,6 +254,7 @@ mod tests {
                 expect_tx: 100,
                 ..ONE
             },
+            helper(5),
         )
         .unwrap();
         let receive = |set: &mut Mbarriers, shared: &mut [u8], bytes: i64| {
@@ -268,8 +265,9 @@ mod tests {
             set.update(shared, 8, change).unwrap()
         };
         assert_eq!(receive(&mut set, &mut shared, 60), 0);
-        set.arrive(&mut shared, 8, ONE).unwrap();
+        set.arrive(&mut shared, 8, ONE, helper(0)).unwrap();
         assert_eq!(set.peek(8).unwrap().missing(), "40 bytes missing");
+        assert_eq!(set.peek(8).unwrap().helpers, 1 << 5 | 1);
         assert_eq!(receive(&mut set, &mut shared, 40), 0);
         assert_eq!(set.peek(8).unwrap().phase, 1);
         assert_eq!(set.peek(8).unwrap().pending, 2);
@@ -284,16 +282,16 @@ mod tests {
     #[test]
     fn overwriting_or_overarriving_is_a_fault() {
         let (mut shared, mut set) = (vec![0; 64], Mbarriers::default());
-        assert!(set.arrive(&mut shared, 8, ONE).is_err());
+        assert!(set.arrive(&mut shared, 8, ONE, 1).is_err());
         set.init(&mut shared, 8, 1, 0).unwrap();
         assert!(
-            set.arrive(&mut shared, 8, Arrival { count: 2, ..ONE })
+            set.arrive(&mut shared, 8, Arrival { count: 2, ..ONE }, 1)
                 .is_err()
         );
         set.init(&mut shared, 8, 1, 0).unwrap();
         shared[9] = 0x55;
         assert!(
-            set.arrive(&mut shared, 8, ONE)
+            set.arrive(&mut shared, 8, ONE, 1)
                 .unwrap_err()
                 .to_string()
                 .contains("overwritten")

@@ -265,9 +265,11 @@ impl Cluster<'_> {
                     let (over, expected) = (now.phase, now.expected);
                     self.signal(from, tell(over, Step::Excess { expected }));
                 }
+                let by = self.helper(from);
                 let cta = &mut self.ctas[at.cta as usize];
-                let token = cta.mbarriers.arrive(&mut cta.shared, at.offset, arrival)?;
-                self.helped(from, at);
+                let token = cta
+                    .mbarriers
+                    .arrive(&mut cta.shared, at.offset, arrival, by)?;
                 let (over, count, order) = (token_phase(token), arrival.count, mbar.order);
                 if expect_tx.is_some() {
                     let bytes = arrival.expect_tx;

@@ -80,6 +80,7 @@ impl Cluster<'_> {
 
     /// The arrival of a `tcgen05.commit`.
     pub(super) fn arrive_for(&mut self, from: Origin, at: SharedAt) -> Checked<()> {
+        let by = self.helper(from);
         let cta = &mut self.ctas[at.cta as usize];
         // Nobody waits there any more.
         if cta.running == 0 {
@@ -91,8 +92,7 @@ impl Cluster<'_> {
             drop: false,
             no_complete: false,
         };
-        let token = cta.mbarriers.arrive(&mut cta.shared, at.offset, one)?;
-        self.helped(from, at);
+        let token = cta.mbarriers.arrive(&mut cta.shared, at.offset, one, by)?;
         let step = Step::Arrive {
             count: 1,
             order: Order::Release(Scope::Cluster),
