@@ -54,26 +54,22 @@ impl Watcher<'_> {
             }
             _ => {}
         }
-        if !self.ledger.barriers.contains_key(&key) {
-            return;
-        }
         self.initialised(from, at);
-        let step_now = (warp, self.ledger.warps[warp as usize].step);
-        if let Some(barrier) = self.ledger.barriers.get_mut(&key) {
-            if from.work == 0 {
-                barrier.users.insert(warp, (step_now.1, from));
-            }
-            match step {
-                Step::Expect { .. } => barrier.expecting = Some(from),
-                Step::Arrive { .. } if from.work == 0 => barrier.comes(over, Some(step_now)),
-                Step::Arrive { .. } | Step::Complete { .. } => barrier.comes(over, None),
-                _ => {}
-            }
+        let now = self.ledger.warps[warp as usize].step;
+        let Some(barrier) = self.ledger.barriers.get_mut(&key) else {
+            return;
+        };
+        if from.work == 0 {
+            barrier.users.insert(warp, (now, from));
         }
-        if let Some(barrier) = self.ledger.barriers.get(&key) {
-            let phase = barrier.seat.phase(over + 1);
-            self.while_barrier_lives(from, at, phase);
+        match step {
+            Step::Expect { .. } => barrier.expecting = Some(from),
+            Step::Arrive { .. } if from.work == 0 => barrier.comes(over, Some((warp, now))),
+            Step::Arrive { .. } | Step::Complete { .. } => barrier.comes(over, None),
+            _ => {}
         }
+        let phase = barrier.seat.phase(over + 1);
+        self.while_barrier_lives(from, at, phase);
         match step {
             Step::Complete { .. } if from.work != 0 => self.completes(from, at, over),
             Step::Arrive { order, .. } if from.work != 0 => {
@@ -184,6 +180,9 @@ impl Watcher<'_> {
     /// Strictly, whoever arrives knows that the phase before is over: else its arrival may have
     /// been counted there.
     fn settled(&self, from: Origin, at: SharedAt, over: u64) {
+        if !self.detector.strict {
+            return;
+        }
         let Some(barrier) = self.ledger.barriers.get(&(at.cta, at.offset)) else {
             return;
         };
@@ -196,7 +195,7 @@ impl Watcher<'_> {
             let mut others = self.ledger.barriers.values();
             others.any(|other| u64::from(other.implies(clock, barrier.seat)) >= over)
         };
-        if self.detector.strict && u64::from(known) < over && !implied() {
+        if u64::from(known) < over && !implied() {
             let detail = format!("an arrival in phase {over}, by one who knew of {known}");
             self.at_barrier(Hazard::BarrierCount, from, at, detail);
         }

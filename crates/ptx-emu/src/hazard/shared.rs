@@ -99,7 +99,7 @@ impl Watcher<'_> {
                 let by_thread = |side: &Side| side.agent == Agent::Thread && side.act == Act::Write;
                 let alike = by_thread(&here) && sighting.there.as_ref().is_some_and(by_thread);
                 match alike && !detector.strict {
-                    true => *doubtful = Some(sighting),
+                    true => *doubtful = Some(Box::new(sighting)),
                     false => detector.report(ledger.cluster, sighting),
                 }
             }

@@ -76,9 +76,9 @@ impl Watcher<'_> {
                 Arc::make_mut(leaves.get_or_insert_default()).join(&shown);
             }
         }
-        // Whoever sees it knows at least that this was executed.
+        // Whoever sees it knows at least that this was executed, as all know that a release tells.
         let told = leaves.is_some();
-        if visit.act.writes() && self.ledger.strands.has_neighbours() {
+        if visit.act.writes() && self.ledger.strands.has_neighbours() && !releases(order) {
             let left = Arc::make_mut(leaves.get_or_insert_default());
             left.own.ran.join(&w.known.own.ran);
         }

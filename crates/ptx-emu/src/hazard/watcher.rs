@@ -26,7 +26,7 @@ pub(super) struct Watcher<'d> {
     /// The CTAs of the cluster.
     pub(super) lives: Vec<Life>,
     /// Two writes that met, and hurt each other only if they differ.
-    pub(super) doubtful: Option<Sighting>,
+    pub(super) doubtful: Option<Box<Sighting>>,
 }
 
 /// What is remembered of the memories of a cluster's CTAs.
@@ -64,7 +64,7 @@ impl<'d> Watcher<'d> {
     /// The last write was not said to change nothing.
     fn tell_doubtful(&mut self) {
         if let Some(sighting) = self.doubtful.take() {
-            self.report(sighting);
+            self.report(*sighting);
         }
     }
 }
