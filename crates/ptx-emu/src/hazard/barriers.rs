@@ -79,8 +79,8 @@ impl Watcher<'_> {
             }
             Step::Arrive { order, .. } => {
                 self.settled(from, at, over);
-                let inst = self.detector.program.insts.get(from.pc as usize);
-                let commits = inst.is_some_and(|inst| matches!(inst.op, Op::TmemCommit { .. }));
+                let op = self.detector.op(from.pc);
+                let commits = matches!(op, Some(Op::TmemCommit { .. }));
                 let done = commits.then(|| self.ledger.done(warp));
                 let reach = if at.cta == from.cta { 1 } else { 2 };
                 let Ledger {
@@ -110,13 +110,12 @@ impl Watcher<'_> {
     /// Something about a barrier, with the place where it was initialised; or, if it is about
     /// bytes, where they were expected.
     fn at_barrier(&self, hazard: Hazard, from: Origin, at: SharedAt, detail: String) {
-        let here = match from.work {
-            0 => Side::new(Agent::Thread, Act::Update, from),
-            work => match self.ledger.agent_of(work as u32) {
-                Agent::TensorCore => Side::new(Agent::TensorCore, Act::Update, from),
-                agent => Side::new(agent, Act::Write, from),
-            },
+        let agent = self.ledger.agent_of(from);
+        let act = match agent {
+            Agent::Thread | Agent::TensorCore => Act::Update,
+            _ => Act::Write,
         };
+        let here = Side::new(agent, act, from);
         let barrier = self.ledger.barriers.get(&(at.cta, at.offset));
         let there = barrier.map(|barrier| match (hazard, barrier.expecting) {
             (Hazard::ExpectTx, Some(at)) => Side::new(Agent::Thread, Act::Update, at),
@@ -259,8 +258,8 @@ impl Watcher<'_> {
 
     /// A barrier that asks for whole warps.
     pub(super) fn whole_warp(&self, from: Origin, id: u32, count: u32) {
-        let inst = self.detector.program.insts.get(from.pc as usize);
-        let aligned = inst.is_some_and(|inst| matches!(inst.op, Op::Bar { aligned: true, .. }));
+        let op = self.detector.op(from.pc);
+        let aligned = matches!(op, Some(Op::Bar { aligned: true, .. }));
         if aligned && count < 32 {
             let here = Side::new(Agent::Thread, Act::Read, from);
             let detail = format!("lanes {:#010x} are missing", !from.lanes);

@@ -27,8 +27,7 @@ pub(super) fn side_of(ledger: &Ledger, old: &Trace, wrote: bool) -> Option<Side>
         }
         Actor::Work(work) => {
             let work = ledger.works.get(work)?;
-            let agent = work.agent.unwrap_or(Agent::BulkCopy);
-            Some(Side::new(agent, act, work.from))
+            Some(Side::new(work.performer(), act, work.from))
         }
     }
 }

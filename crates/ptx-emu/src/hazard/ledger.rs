@@ -332,15 +332,11 @@ impl Ledger {
         }
     }
 
-    /// Who performs a work.
-    pub(super) fn agent_of(&self, work: u32) -> Agent {
-        match self.works.get(work) {
-            Some(Work {
-                agent: Some(agent), ..
-            }) => *agent,
-            Some(Work { lanes: true, .. }) => Agent::LaneCopy,
-            Some(Work { place: Some(_), .. }) => Agent::TensorCore,
-            _ => Agent::BulkCopy,
+    /// Who acts: a thread, or what performs the work it gave away.
+    pub(super) fn agent_of(&self, from: Origin) -> Agent {
+        match from.work {
+            0 => Agent::Thread,
+            work => (self.works.get(work as u32)).map_or(Agent::BulkCopy, Work::performer),
         }
     }
 

@@ -68,11 +68,8 @@ impl Watcher<'_> {
         if at.cta == from.cta && self.lives[at.cta as usize].ended.is_none() {
             return;
         }
-        let agent = match from.work {
-            0 => Agent::Thread,
-            work => self.ledger.agent_of(work as u32),
-        };
-        self.calls_on(Side::new(agent, Act::Update, from), at, Some(phase));
+        let here = Side::new(self.ledger.agent_of(from), Act::Update, from);
+        self.calls_on(here, at, Some(phase));
     }
 
     fn calls_on(&mut self, here: Side, at: SharedAt, phase: Option<(u32, u32)>) {
@@ -179,7 +176,7 @@ impl Watcher<'_> {
                         work: number.into(),
                         ..work.from
                     };
-                    let side = Side::new(work.agent.unwrap_or(Agent::BulkCopy), act, from);
+                    let side = Side::new(self.ledger.agent_of(from), act, from);
                     if !self.outlives_by_right(&side, end.cta) {
                         report(side, work.at);
                     }

@@ -214,12 +214,17 @@ impl<'l> Detector<'l> {
         self.global.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What an instruction does.
+    fn op(&self, pc: u32) -> Option<&Op> {
+        let inst = self.program.insts.get(pc as usize)?;
+        Some(&inst.op)
+    }
+
     /// Whether it is told that somebody read what nobody wrote. A copy may take more out of shared
     /// memory than will be stored, a product may read rows whose results nobody uses, and the
     /// fragments of one are loaded ahead, beyond the last that will be multiplied.
     fn doubts(&self, agent: Agent, pc: u32) -> bool {
-        let inst = self.program.insts.get(pc as usize);
-        let ahead = inst.is_some_and(|inst| matches!(inst.op, Op::MatrixMove(_)));
+        let ahead = matches!(self.op(pc), Some(Op::MatrixMove(_)));
         self.strict || agent == Agent::Thread && !ahead
     }
 
@@ -329,10 +334,7 @@ impl<'l> Detector<'l> {
         begun: bool,
         space: &'static str,
     ) -> (&'static str, &'static str) {
-        let wgmma = |side: &Side| {
-            let inst = self.program.insts.get(side.from.pc as usize);
-            inst.is_some_and(|inst| matches!(inst.op, Op::Wgmma(_)))
-        };
+        let wgmma = |side: &Side| matches!(self.op(side.from.pc), Some(Op::Wgmma(_)));
         let case = Case {
             here,
             there,

@@ -118,8 +118,7 @@ impl Ear for Watcher<'_> {
         self.tell_doubtful();
         match signal {
             Signal::Issue { work, by, signals } => {
-                let inst = self.detector.program.insts.get(from.pc as usize);
-                let wgmma = inst.is_some_and(|inst| matches!(inst.op, Op::Wgmma(_)));
+                let wgmma = matches!(self.detector.op(from.pc), Some(Op::Wgmma(_)));
                 let kind = match (by, signals) {
                     (Agent::TensorCore, _) if !wgmma => Some(Groups::Pipe),
                     (_, Some(_)) => None,

@@ -35,6 +35,16 @@ pub(super) struct Work {
 }
 
 impl Work {
+    /// Who performs it: who did, or who will.
+    pub(super) fn performer(&self) -> Agent {
+        match (self.agent, self.lanes, self.place) {
+            (Some(agent), ..) => agent,
+            (None, true, _) => Agent::LaneCopy,
+            (None, false, Some(_)) => Agent::TensorCore,
+            (None, false, None) => Agent::BulkCopy,
+        }
+    }
+
     /// Whether its warp waits for it by groups, and nobody by a barrier.
     pub(super) fn is_grouped(&self) -> bool {
         self.group.is_some()
