@@ -67,9 +67,7 @@ impl Watcher<'_> {
                 behind.borrow_mut().push(old);
                 true
             }
-            (Actor::Warp(strand), _)
-                if ledger.strands.place(strand) == ledger.strands.place(own) =>
-            {
+            (Actor::Warp(strand), _) if ledger.strands.owner(strand) == own => {
                 ledger.over(&known.own.generic, old, write, cta)
             }
             _ => {

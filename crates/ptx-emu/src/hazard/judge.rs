@@ -89,8 +89,7 @@ fn order_of(ledger: &Ledger, old: &Trace, here: &Side) -> (bool, bool) {
         }
         Actor::Warp(strand) => match ledger.move_of(old, strand) {
             Some(moved) => {
-                let (cta, warp) = ledger.strands.place(strand);
-                let warp = ledger.strands.warp(cta, warp);
+                let warp = ledger.strands.owner(strand);
                 let known = &ledger.warps[warp as usize].known;
                 match work.known.own.generic.at(warp) >= moved.step {
                     true => (false, true),

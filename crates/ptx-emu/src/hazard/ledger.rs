@@ -480,8 +480,7 @@ impl Ledger {
 
     /// A load or store of tensor memory by its trace.
     pub(super) fn move_of(&self, old: &Trace, strand: u32) -> Option<Move> {
-        let (cta, warp) = self.strands.place(strand);
-        let warp = self.strands.warp(cta, warp);
+        let warp = self.strands.owner(strand);
         let store = match strand {
             strand if strand == self.moves(warp, true) => true,
             strand if strand == self.moves(warp, false) => false,

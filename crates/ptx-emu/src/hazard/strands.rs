@@ -55,9 +55,14 @@ impl Strands {
         self.warps > self.warps_per_cta
     }
 
+    /// The warp that a strand is of, by the strand of its steps.
+    pub(super) fn owner(self, strand: u32) -> u32 {
+        strand % self.warps
+    }
+
     /// The CTA of a warp (or of whom a strand of it is), and its number there.
     pub(super) fn place(self, strand: u32) -> (u32, u32) {
-        let warp = strand % self.warps;
+        let warp = self.owner(strand);
         (warp / self.warps_per_cta, warp % self.warps_per_cta)
     }
 
@@ -113,10 +118,7 @@ mod tests {
                 Groups::TensorStores,
             ];
             for kind in alone {
-                assert_eq!(
-                    strands.place(strands.groups(warp, kind)),
-                    strands.place(warp)
-                );
+                assert_eq!(strands.owner(strands.groups(warp, kind)), warp);
                 assert!(seen.insert(strands.groups(warp, kind)));
             }
             let fresh = seen.insert(strands.groups(warp, Groups::Products));

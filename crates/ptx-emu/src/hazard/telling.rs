@@ -76,7 +76,7 @@ impl Watcher<'_> {
                 Arc::make_mut(leaves.get_or_insert_default()).join(&shown);
             }
         }
-        // Whoever sees it knows at least that this was executed, as all know that a release tells.
+        // Whoever sees it knows at least that this was executed; a release says so already.
         let told = leaves.is_some();
         if visit.act.writes() && self.ledger.strands.has_neighbours() && !releases(order) {
             let left = Arc::make_mut(leaves.get_or_insert_default());

@@ -25,11 +25,14 @@ impl Side {
     }
 
     pub(crate) fn deed(&self) -> String {
-        match self.act {
+        let does = match self.act {
             Act::Begin => return "the CTA begins".to_owned(),
             Act::End => return "the CTA ends".to_owned(),
-            _ => {}
-        }
+            Act::Read => "reads",
+            Act::Write => "writes",
+            Act::Update => "updates",
+            Act::Free => "frees",
+        };
         let who = match self.agent {
             Agent::Thread => "a thread",
             Agent::LaneCopy => "an asynchronous copy of a thread",
@@ -37,14 +40,6 @@ impl Side {
             Agent::TensorCore => "the tensor core",
             Agent::MapFetch | Agent::MapEdit => "a tensor map's access",
             Agent::Host => "the host",
-        };
-        let does = match self.act {
-            Act::Read => "reads",
-            Act::Write => "writes",
-            Act::Update => "updates",
-            Act::Free => "frees",
-            Act::Begin => "begins",
-            Act::End => "ends",
         };
         format!("{who} {does}")
     }
