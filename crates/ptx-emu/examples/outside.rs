@@ -376,10 +376,7 @@ fn run_triton(folder: &Path, kernel: &Kernel, seed: u64, mma_mode: MmaMode) -> O
             seed,
             mma_mode,
             scoreboard: true,
-            profile: match hopper(&text) {
-                true => Profile::H200,
-                false => Profile::B200,
-            },
+            profile: Profile::of_target(module.target()).unwrap_or_default(),
             ..Config::default()
         });
     run(&launch, &module, &mut memory)?;
@@ -393,10 +390,6 @@ fn threads(ptx: &str) -> Result<u32, Box<dyn Error>> {
     let (_, after) = ptx.split_once(".reqntid ").ok_or("no .reqntid")?;
     let digits = after.split(|c: char| !c.is_ascii_digit()).next();
     Ok(digits.unwrap_or_default().parse()?)
-}
-
-fn hopper(ptx: &str) -> bool {
-    ptx.contains(".target sm_90a")
 }
 
 /// Runs a kernel, and says what it does that is right by luck.
@@ -417,11 +410,8 @@ fn cutlass(ptx: &str, host: &str, size: [&str; 3]) -> Outcome {
     let text = std::fs::read_to_string(ptx)?;
     let module = Module::load(&text)?;
     // Which operands it takes goes with the card.
-    let hopper = hopper(&text);
-    let (number, profile) = match hopper {
-        true => (Number::F16, Profile::H200),
-        false => (Number::E2m1, Profile::B200),
-    };
+    let hopper = module.target() == "sm_90a";
+    let number = if hopper { Number::F16 } else { Number::E2m1 };
     for (name, reason) in module.refused() {
         println!("refused {}…: {reason}", &name[..name.len().min(40)]);
     }
@@ -477,7 +467,7 @@ fn cutlass(ptx: &str, host: &str, size: [&str; 3]) -> Outcome {
                 mma_mode,
                 step_limit: 500_000_000,
                 scoreboard: true,
-                profile,
+                profile: Profile::of_target(module.target()).unwrap_or_default(),
                 ..Config::default()
             });
         let report = run(&launch, &module, &mut memory)?;

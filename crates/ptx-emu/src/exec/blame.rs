@@ -74,8 +74,8 @@ impl Cluster<'_> {
         let all = others
             .clone()
             .fold(0, |all, (other, _)| all | self.helper(*other));
-        let issues = self.ctas.iter().filter_map(|cta| cta.tmem.issuer());
-        let issues = issues.into_iter().any(|issuer| self.helper(issuer) == own);
+        let mut issuers = self.ctas.iter().filter_map(|cta| cta.tmem.issuer());
+        let issues = issuers.any(|issuer| self.helper(issuer) == own);
         let needed = others.any(|(_, wait)| {
             let helpers = barrier_of(wait).map(|barrier| barrier.helpers);
             helpers.is_some_and(|helpers| helpers & own != 0 || (helpers == 0 && issues))
@@ -239,7 +239,13 @@ impl Cluster<'_> {
     /// A fault where a warp last asked for what other CTAs write: it has its answer by now, and
     /// stands behind it.
     pub(super) fn polling_fault(&self, kind: FaultKind) -> Box<Fault> {
-        let (cta, warp, pc, lanes) = self.polled.unwrap_or_default();
-        self.fault(kind, cta, warp, pc, lanes)
+        let Origin {
+            cta,
+            warp,
+            lanes,
+            pc,
+            ..
+        } = self.polled.unwrap_or_default();
+        self.fault(kind, cta as usize, warp as usize, pc, lanes)
     }
 }

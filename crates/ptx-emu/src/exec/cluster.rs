@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::adversary::{Adversary, Delivery};
 use super::bytes::AlignedBytes;
 use super::clock::{Clocks, EventTime, Steps};
-use super::copy::{Pending, SharedAt};
+use super::copy::{Origin, Pending, SharedAt};
 use super::deliver::Due;
 use super::door::Ear;
 use super::draft::Drafts;
@@ -152,8 +152,8 @@ pub(crate) struct Cluster<'a> {
     /// Warps that stand before an access that other CTAs may see, and since when some have.
     talking: usize,
     parked_since: Option<EventTime>,
-    /// Who was last let do what other CTAs may see, and where: CTA, warp, instruction, lanes.
-    pub(super) polled: Option<(usize, usize, u32, u32)>,
+    /// Who was last let do what other CTAs may see, and where.
+    pub(super) polled: Option<Origin>,
     /// Epochs it has seen, and the last one of its pause.
     epochs: u64,
     resumes: u64,
@@ -433,7 +433,7 @@ impl<'a> Cluster<'a> {
                 let w = &mut self.ctas[cta].warps[warp];
                 w.state = State::Ready;
                 w.granted = true;
-                self.polled = Some((cta, warp, w.pc, w.active));
+                self.polled = Some(w.origin(w.active));
                 self.ctas[cta].asleep &= !(1 << warp);
                 self.talking -= 1;
                 let before = self.progress;

@@ -4,6 +4,7 @@ use super::access::lanes;
 use super::cluster::{Cluster, Flow};
 use super::copy::SharedAt;
 use super::mbarrier::{Arrival, token_pending, token_phase};
+use super::residency::registers_of_warp;
 use super::signal::{Signal, Step};
 use super::warp::{Wait, WaitPhase, Warp};
 use crate::fault::FaultKind;
@@ -374,8 +375,7 @@ impl Cluster<'_> {
                 "setmaxnreg {count}: must be a multiple of 8 from 24 to 256"
             )));
         }
-        // A warp is given registers in eights for each thread.
-        let start = self.env.registers_per_thread().next_multiple_of(8);
+        let start = registers_of_warp(self.env.registers_per_thread()) / 32;
         self.signal(w.origin(w.active), Signal::Registers);
         let cta = &mut self.ctas[w.cta as usize];
         if w.registers == 0 {

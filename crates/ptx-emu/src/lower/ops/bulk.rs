@@ -436,10 +436,8 @@ fn replace<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered
         return illegal("the field has another width");
     }
     if let Operand::Constant(_) = value {
-        let small = !emitter
-            .unit
-            .target
-            .is_none_or(|target| target.is_blackwell_or_later());
+        let target = emitter.unit.target;
+        let small = target.is_some_and(|target| !target.is_blackwell_or_later());
         let most = match field {
             MapField::ElementType if small => 12,
             MapField::ElementType => 15,

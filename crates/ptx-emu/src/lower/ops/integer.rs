@@ -102,7 +102,6 @@ fn unary<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
     unary_op(emitter, form.operands, ty, op)
 }
 
-/// One-operand integer operation of any width.
 /// `d = a op b` on integers of one type.
 pub(super) fn binary_op<'a>(
     emitter: &mut Emitter<'_, 'a>,
@@ -124,6 +123,7 @@ pub(super) fn binary_op<'a>(
     Ok(())
 }
 
+/// One-operand integer operation of any width.
 pub(super) fn unary_op<'a>(
     emitter: &mut Emitter<'_, 'a>,
     operands: &[Operand<'a>],
