@@ -1,5 +1,7 @@
 //! Matrix elements: values encoded in the formats tensor cores multiply.
 
+use std::sync::LazyLock;
+
 use half::{bf16, f16};
 
 use crate::values::{SplitMix, finite_fp8};
@@ -97,9 +99,12 @@ impl Number {
     }
 }
 
+/// The values of E5M2 and of E4M3, which operands are made of by the thousand.
+static FINITE_FP8: LazyLock<[Vec<f64>; 2]> = LazyLock::new(|| [2, 3].map(finite_fp8));
+
 /// The nearest 8-bit float of `mantissa` bits: operands need no tie rule, only a value.
 fn encode_fp8(value: f64, mantissa: u32) -> u64 {
-    let finite = finite_fp8(mantissa);
+    let finite = &FINITE_FP8[mantissa as usize - 2];
     let magnitude = value.abs();
     let above = finite
         .partition_point(|&v| v < magnitude)
@@ -116,10 +121,11 @@ fn encode_fp8(value: f64, mantissa: u32) -> u64 {
 /// Packs elements of `bits` bits, the first in the lowest bits.
 pub(crate) fn pack_bits(values: &[u64], bits: usize) -> Vec<u8> {
     if bits >= 8 {
-        return values
-            .iter()
-            .flat_map(|v| v.to_le_bytes()[..bits / 8].to_vec())
-            .collect();
+        let mut bytes = Vec::with_capacity(values.len() * bits / 8);
+        for value in values {
+            bytes.extend_from_slice(&value.to_le_bytes()[..bits / 8]);
+        }
+        return bytes;
     }
     let per_byte = 8 / bits;
     values
