@@ -1,6 +1,7 @@
-//! Tables that fit. What does not stand side by side is folded, then stands in
-//! a second table below; only what is of little weight is left out, and that is
-//! said.
+//! Tables that fit. Where one is too wide though titles and prose are folded,
+//! columns of little weight are left out, the least first, and named below it,
+//! until the rest fits; and what does not fit without them either is continued
+//! in tables below.
 
 use tabled::builder::Builder;
 use tabled::grid::util::string::get_text_width;
@@ -12,7 +13,7 @@ use super::Style;
 
 /// Blanks between columns.
 const GAP: usize = 2;
-/// Columns of less weight are left out rather than put into a second table.
+/// Columns of less weight are left out rather than continued below.
 const ESSENTIAL: u8 = 4;
 /// Prose is not folded into less, if there is a way.
 const PROSE: usize = 24;
@@ -146,10 +147,10 @@ impl Grid {
     }
 
     /// The tables it takes for all that has weight, and who is left out: the
-    /// least first, as few as do.
+    /// least first, as few as do. So a narrower screen never shows more.
     fn panels(&self, width: usize) -> (Vec<Self>, Vec<usize>) {
         let mut kept: Vec<usize> = (0..self.columns.len()).collect();
-        let mut spare: Vec<usize> = Vec::new();
+        let mut left_out: Vec<usize> = Vec::new();
         let fits = |places: &[usize]| self.only(places).full_width() <= width;
         while !fits(&kept) {
             let light = |place: &&usize| self.columns[**place].weight < ESSENTIAL;
@@ -160,11 +161,11 @@ impl Grid {
             };
             let least = *least;
             kept.retain(|place| *place != least);
-            spare.push(least);
+            left_out.push(least);
         }
+        left_out.sort_unstable();
         if fits(&kept) {
-            spare.sort_unstable();
-            return (vec![self.only(&kept)], spare);
+            return (vec![self.only(&kept)], left_out);
         }
         let mut keys: Vec<usize> = (kept.iter().copied())
             .filter(|place| self.columns[*place].key)
@@ -173,20 +174,14 @@ impl Grid {
             keys.push(0);
         }
         let mut panels: Vec<Vec<usize>> = vec![keys.clone()];
-        // What is spare fills the room that is left, the weightiest first.
-        let essential = kept.into_iter().filter(|place| !keys.contains(place));
-        let others = spare.into_iter().rev();
-        let mut left_out = Vec::new();
-        for place in essential.chain(others) {
+        for place in kept.into_iter().filter(|place| !keys.contains(place)) {
             let last = panels.last_mut().expect("the first is there");
             let wider: Vec<usize> = last.iter().copied().chain([place]).collect();
             match fits(&wider) || *last == keys {
                 true => *last = wider,
-                false if self.columns[place].weight < ESSENTIAL => left_out.push(place),
                 false => panels.push([keys.clone(), vec![place]].concat()),
             }
         }
-        left_out.sort_unstable();
         (
             panels.iter().map(|places| self.only(places)).collect(),
             left_out,
@@ -426,6 +421,24 @@ mod tests {
             ..Style::PLAIN
         };
         insta::assert_snapshot!(grid.render(&style));
+    }
+
+    /// The columns that are left out at a width.
+    fn left_out(grid: &Grid, width: usize) -> Vec<usize> {
+        let mut grid = grid.clone();
+        grid.fold_titles(width);
+        grid.fold_prose(width, PROSE);
+        grid.panels(width).1
+    }
+
+    #[test]
+    fn a_narrower_screen_never_shows_more() {
+        let grid = wide();
+        for width in 40..grid.full_width() {
+            let (narrow, wider) = (left_out(&grid, width), left_out(&grid, width + 1));
+            let kept = wider.iter().all(|place| narrow.contains(place));
+            assert!(kept, "{width}: {narrow:?}, and then {wider:?}");
+        }
     }
 
     #[test]
