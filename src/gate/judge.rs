@@ -10,7 +10,9 @@ use super::{completeness, counters, resources, speed};
 use crate::claims::{self, ClaimVerdict};
 use crate::config::Gate;
 use crate::domain::{ContenderId, Status, Timing};
-use crate::rank::{Comparison, Doubt, Ranking, Side, Slack, compare_runs, limit, mismatch};
+use crate::rank::{
+    Comparison, Doubt, Ranking, Side, Slack, compare_runs, limit, mismatch, same_card,
+};
 use crate::record::Run;
 use crate::record::schema::ContenderRecord;
 use crate::stats::{Detectable, LogEstimate};
@@ -114,7 +116,7 @@ pub(crate) fn judge(
         report
             .findings
             .extend(completeness::lacking(run, base, base_ranking, gate)?);
-        if Slack::between((base, base_ranking), (run, ranking), None).other_card {
+        if same_card(base, run) == Some(false) {
             report.notes.push(Note::OtherCard);
         }
     }

@@ -23,7 +23,7 @@ fn doubted(doubt: Doubt, distance: f64) -> Option<Reason> {
     let reason = match doubt {
         Doubt::No => return None,
         Doubt::Model(error) => Reason::Model(error),
-        Doubt::Uncalibrated => Reason::Uncalibrated,
+        Doubt::Uncalibrated => return Some(Reason::Uncalibrated),
         Doubt::OneProcess => Reason::OneProcess,
     };
     (distance.abs() < doubt.share().ln_1p()).then_some(reason)
@@ -101,11 +101,7 @@ pub(super) fn not_slower(estimate: &LogEstimate, slack: &Slack) -> Judged {
 }
 
 pub(super) fn wanted(slack: &Slack) -> Wanted {
-    Wanted::Within(if slack.share.is_finite() {
-        slack.share
-    } else {
-        0.0
-    })
+    Wanted::Within(slack.share)
 }
 
 #[cfg(test)]

@@ -227,10 +227,7 @@ fn blur(run: &Run) -> f64 {
     const EQUAL: f64 = 1e-9;
     let known = run.header.device.calibration.as_ref();
     let error = known.map_or_else(|| Doubt::within(run).share(), |known| known.median);
-    match error.is_finite() {
-        true => error.ln_1p().max(EQUAL),
-        false => EQUAL,
-    }
+    error.ln_1p().max(EQUAL)
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::domain::Timing;
 use crate::record::Run;
 
 /// Why the times of two runs mean different things.
@@ -63,9 +62,8 @@ pub(crate) fn describe(run: &Run) -> String {
 /// record, or nothing was timed.
 pub(crate) fn same_card(base: &Run, candidate: &Run) -> Option<bool> {
     let cards = |run: &Run| {
-        let timed = run.timing() == Timing::Measured;
         let cards: Vec<String> = run.cards().into_iter().map(str::to_owned).collect();
-        (timed && !cards.is_empty()).then_some(cards)
+        (run.timing().sampled() && !cards.is_empty()).then_some(cards)
     };
     Some(cards(base)? == cards(candidate)?)
 }

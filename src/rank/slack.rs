@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::Ranking;
+use super::{Ranking, same_card};
 use crate::domain::Timing;
 use crate::record::Run;
 use crate::stats::{CONFIDENCE, Detectable, LogEstimate};
@@ -45,18 +45,18 @@ impl Doubt {
     /// Of one contender in two runs.
     pub(crate) fn between(base: &Run, candidate: &Run) -> Self {
         let lone = |run: &Run| run.tool.is_some() && run.tally.process_count() < 2;
-        match lone(base) || lone(candidate) {
+        match [base, candidate].into_iter().any(lone) {
             true => Self::OneProcess,
             false => Self::No,
         }
     }
 
-    /// What is nearer than this share cannot be told apart.
+    /// What is nearer than this share cannot be told apart. What nobody
+    /// compared has none: there nothing can be told, however far.
     pub(crate) fn share(self) -> f64 {
         match self {
-            Self::No => 0.0,
+            Self::No | Self::Uncalibrated => 0.0,
             Self::Model(error) => error,
-            Self::Uncalibrated => f64::INFINITY,
             Self::OneProcess => GRAVE,
         }
     }
@@ -147,9 +147,8 @@ impl Slack {
         shape: Option<&str>,
     ) -> Self {
         let limits = [base, candidate].map(|(run, ranking)| limit(run, ranking, shape));
-        let (one, other) = (base.0.cards(), candidate.0.cards());
         Self {
-            other_card: !one.is_empty() && !other.is_empty() && one != other,
+            other_card: same_card(base.0, candidate.0) == Some(false),
             ..Self::of(
                 limits,
                 Doubt::between(base.0, candidate.0),
