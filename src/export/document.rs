@@ -6,7 +6,8 @@ use serde::Serialize;
 use crate::claims;
 use crate::domain::{Calibration, ContenderId, Counter, Interval, Timing};
 use crate::present::{
-    Agreed, UNPAIRED, belief, bound_text, failed, first_wrong, mean_micros, model_error, notes,
+    Agreed, UNPAIRED, belief, bound_text, failed, first_wrong, mean_micros, model_error,
+    notes, verdict_word,
 };
 use crate::rank::{Comparison, Judgement, Kind, Ranking, Repeat, Repeated, Row, Side};
 use crate::record::Run;
@@ -170,6 +171,9 @@ pub(crate) struct Standing {
     pub tied: bool,
     /// A status, or `yardstick`, `unchecked`, `pending`.
     pub status: &'static str,
+    /// The same as tables say it.
+    #[serde(skip)]
+    pub verdict: &'static str,
     /// Shapes it is valid and timed on.
     pub valid_shapes: usize,
     /// Geometric mean over the shapes, where it has a time on each.
@@ -418,6 +422,7 @@ fn standing(run: &Run, ranking: &Ranking, row: &Row) -> Standing {
         rank: row.place.map(|p| p.rank),
         tied: row.place.is_some_and(|p| p.tied),
         status: status(run, row.kind, row.status),
+        verdict: verdict_word(run, row),
         valid_shapes: row.valid_shapes,
         mean_micros: mean_micros(run, ranking, row).map(|mean| mean.0),
         geomean_speedup: if reference {

@@ -2,8 +2,8 @@ use std::collections::HashMap;
 
 use super::document::{Agreement, CellExport, RunOrigin, Standing};
 use super::{Document, Quantity};
-use crate::domain::{Bytes, Counter, Micros, counted};
-use crate::present::{interval, mean_title, percent, signed_percent, speedup};
+use crate::domain::{Bytes, Counter, Micros};
+use crate::present::{Over, agree_word, interval, mean_title, percent, signed_percent, speedup};
 
 /// What is on the screen as GitHub-flavoured Markdown: of each run the ranking,
 /// the shape matrix, what was counted, what failed and the notes, and how the
@@ -83,17 +83,15 @@ fn ranking(run: &RunOrigin, over: Option<&str>, rows: &[&Standing]) -> String {
     let mean = mean_title(run.timing, run.model_error.as_deref()).replace('\n', " ");
     let yardstick = run.yardstick.as_deref().unwrap_or_default();
     let over_yardstick = format!("over {}", escape(yardstick));
-    let speedup_text = |row: &Standing| match over == Some(row.contender.as_str()) {
-        true if row.contender == run.baseline => "1.00× baseline".to_owned(),
-        true => "1.00× reference".to_owned(),
-        false => {
-            let unranked = row.rank.is_none() && row.contender != yardstick;
-            let on = match unranked {
-                true => format!(" on {}", counted(row.valid_shapes, "shape")),
-                false => String::new(),
-            };
-            shown(row.geomean_speedup.map(|q| interval(&q.interval()) + &on))
-        }
+    let over = Over {
+        reference: over,
+        baseline: &run.baseline,
+    };
+    let speedup_text = |row: &Standing| {
+        let unranked = row.rank.is_none() && row.contender != yardstick;
+        let speedup = row.geomean_speedup.map(|q| q.interval());
+        let unranked_on = unranked.then_some(row.valid_shapes);
+        over.text(&row.contender, speedup, unranked_on)
     };
     let columns: [(&str, Cell); 13] = [
         ("rank", &|row: &Standing| match (row.rank, row.tied) {
@@ -102,9 +100,7 @@ fn ranking(run: &RunOrigin, over: Option<&str>, rows: &[&Standing]) -> String {
             (None, _) => "–".to_owned(),
         }),
         ("contender", &|row: &Standing| escape(&row.contender)),
-        ("verdict", &|row: &Standing| {
-            row.status.replace("not-validated", "not validated")
-        }),
+        ("verdict", &|row: &Standing| row.verdict.to_owned()),
         (&mean, &|row: &Standing| shown(row.mean_micros.map(Micros))),
         (&over_title, &speedup_text),
         ("claim", &|row: &Standing| {
@@ -284,12 +280,7 @@ fn agreement(agreement: &Agreement, timing: &str) -> String {
                 false => signed_percent(entry.change),
             },
             entry.ranks.join(", "),
-            match entry.agrees {
-                Some(true) => "yes".to_owned(),
-                Some(false) if entry.edited => "no, edited".to_owned(),
-                Some(false) => "no".to_owned(),
-                None => String::new(),
-            },
+            agree_word(entry.agrees, entry.edited).to_owned(),
         ];
         text.push_str(&format!("| {} |\n", cells.join(" | ")));
     }

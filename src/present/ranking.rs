@@ -1,6 +1,6 @@
 use super::{Align, Column, Grid, Style, interval, model_error, percent, speedup};
 use crate::claims::{self, ClaimVerdict};
-use crate::domain::{Micros, Status, Timing, counted};
+use crate::domain::{ContenderId, Interval, Micros, Status, Timing, counted};
 use crate::rank::{Kind, Ranking, Row};
 use crate::record::Run;
 
@@ -58,7 +58,7 @@ fn cells(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> Vec<String> 
         if winner { style.bold(name) } else { name },
         verdict(run, row, style),
         mean_micros(run, ranking, row).map_or(String::new(), |mean| mean.to_string()),
-        speedup_text(ranking, row),
+        speedup_text(run, ranking, row),
         claim_text(run, ranking, row, style),
         row.roofline.map_or(String::new(), percent),
         bound_text(ranking, row),
@@ -70,14 +70,25 @@ fn cells(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> Vec<String> 
 }
 
 fn verdict(run: &Run, row: &Row, style: &Style) -> String {
+    let word = verdict_word(run, row);
     match row.status {
-        _ if row.kind == Kind::Yardstick => style.dim("yardstick"),
-        Some(Status::Ok) => style.good("ok"),
-        Some(Status::Unsupported) => style.doubtful("unsupported"),
-        Some(Status::NotValidated) => style.doubtful("not validated"),
-        Some(status) => style.bad(status),
-        None if run.timing() == Timing::Recorded => style.dim("unchecked"),
-        None => style.doubtful("pending"),
+        _ if row.kind == Kind::Yardstick => style.dim(word),
+        Some(Status::Ok) => style.good(word),
+        Some(Status::Unsupported | Status::NotValidated) => style.doubtful(word),
+        Some(_) => style.bad(word),
+        None if run.timing() == Timing::Recorded => style.dim(word),
+        None => style.doubtful(word),
+    }
+}
+
+/// What became of a contender, as tables say it.
+pub(crate) fn verdict_word(run: &Run, row: &Row) -> &'static str {
+    match row.status {
+        _ if row.kind == Kind::Yardstick => "yardstick",
+        Some(Status::NotValidated) => "not validated",
+        Some(status) => status.as_str(),
+        None if run.timing() == Timing::Recorded => "unchecked",
+        None => "pending",
     }
 }
 
@@ -106,22 +117,44 @@ pub(crate) fn bound_text(ranking: &Ranking, row: &Row) -> String {
     })
 }
 
-fn speedup_text(ranking: &Ranking, row: &Row) -> String {
-    if ranking.reference.as_ref() == Some(&row.contender) {
-        let role = match row.kind {
-            Kind::Baseline => "baseline",
-            _ => "reference",
+/// Whom speedups in a ranking are over, and whether that is the baseline.
+pub(crate) struct Over<'a> {
+    pub reference: Option<&'a str>,
+    pub baseline: &'a str,
+}
+
+impl Over<'_> {
+    /// A contender's speedup. One without a rank says how many shapes it is of.
+    pub(crate) fn text(
+        &self,
+        contender: &str,
+        speedup: Option<Interval>,
+        unranked_on: Option<usize>,
+    ) -> String {
+        if self.reference == Some(contender) {
+            return match self.baseline == contender {
+                true => "1.00× baseline".to_owned(),
+                false => "1.00× reference".to_owned(),
+            };
+        }
+        let Some(text) = speedup.map(|speedup| interval(&speedup)) else {
+            return String::new();
         };
-        return format!("1.00× {role}");
+        match unranked_on {
+            Some(shapes) => format!("{text} on {}", counted(shapes, "shape")),
+            None => text,
+        }
     }
-    let text = row
-        .speedup_interval()
-        .map_or(String::new(), |i| interval(&i));
+}
+
+fn speedup_text(run: &Run, ranking: &Ranking, row: &Row) -> String {
+    let over = Over {
+        reference: ranking.reference.as_ref().map(ContenderId::as_str),
+        baseline: run.header.baseline.as_str(),
+    };
     let ranked = row.place.is_some() || row.kind == Kind::Yardstick;
-    match (text.is_empty(), ranked) {
-        (false, false) => format!("{text} on {}", counted(row.valid_shapes, "shape")),
-        _ => text,
-    }
+    let unranked_on = (!ranked).then_some(row.valid_shapes);
+    over.text(row.contender.as_str(), row.speedup_interval(), unranked_on)
 }
 
 fn claim_text(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> String {
@@ -136,4 +169,32 @@ fn claim_text(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> String 
         ClaimVerdict::Untested => style.dim("untested"),
     };
     format!("{claimed} {verdict}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::synthetic::{Entry, Synthetic};
+
+    /// What has weight is there at every width, and what is not is named.
+    #[test]
+    fn on_screens_of_any_width() {
+        let mut field = Synthetic::round4();
+        let claims = Entry::ok("pipelined[STAGES=2]", 0.61).claiming(1.4, "two-pass");
+        field.entries.push(claims);
+        let run = field.run();
+        let ranking = Ranking::of(&run);
+        let drawn = [60, 80, 120].map(|width| {
+            let style = Style {
+                width,
+                ..Style::PLAIN
+            };
+            let table = ranking_table(&run, &ranking, &style).render(&style);
+            for line in table.lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+            table
+        });
+        insta::assert_snapshot!(drawn.join("\n\n\n"));
+    }
 }

@@ -34,15 +34,28 @@ pub(crate) fn repetition_table(repeat: &Repeat, style: &Style) -> String {
                 false => signed_percent(entry.change.mean.exp_m1()),
             },
             format!("{}, {}", entry.places[0], entry.places[1]),
-            match entry.agrees() {
-                Some(true) => style.good("yes"),
-                Some(false) if entry.edited => style.doubtful("no, edited"),
-                Some(false) => style.bad("no"),
-                None => String::new(),
+            {
+                let word = agree_word(entry.agrees(), entry.edited);
+                match entry.agrees() {
+                    Some(true) => style.good(word),
+                    Some(false) if entry.edited => style.doubtful(word),
+                    Some(false) => style.bad(word),
+                    None => String::new(),
+                }
             },
         ]);
     }
     grid.without_empty_columns().render(style)
+}
+
+/// Whether two runs agree on a contender, as tables say it.
+pub(crate) fn agree_word(agrees: Option<bool>, edited: bool) -> &'static str {
+    match agrees {
+        Some(true) => "yes",
+        Some(false) if edited => "no, edited",
+        Some(false) => "no",
+        None => "",
+    }
 }
 
 /// What is said of two runs as a whole.
@@ -84,7 +97,7 @@ impl Agreed {
 }
 
 /// How far two runs lie apart in `what`, and what that says of other cards.
-pub(crate) fn spread(what: &str, spread: &Spread, same_card: Option<bool>) -> String {
+fn spread(what: &str, spread: &Spread, same_card: Option<bool>) -> String {
     let Spread {
         contenders,
         median,
@@ -112,7 +125,7 @@ pub(crate) fn spread(what: &str, spread: &Spread, same_card: Option<bool>) -> St
 
 /// Whether the runs agree, in two sentences: on the tie groups, and on the
 /// geometric means.
-pub(crate) fn repetition(repeat: &Repeat) -> [String; 2] {
+fn repetition(repeat: &Repeat) -> [String; 2] {
     [ties(repeat), means(repeat)]
 }
 

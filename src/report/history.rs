@@ -3,8 +3,8 @@ use maud::{Markup, html};
 use super::Subject;
 use super::plot::{Scale, across, clip, data, field, hue, range, short, ticks, up};
 use crate::domain::{ContenderId, Interval};
-use crate::present::{interval, repetition, signed_percent, spread};
-use crate::rank::{Comparison, Repeat, Side, compare_runs, same_card};
+use crate::present::{Agreed, agree_word, interval, signed_percent};
+use crate::rank::{Comparison, Side, compare_runs};
 use crate::stats::CONFIDENCE;
 
 /// Several runs: every contender in each, over the first run that has it.
@@ -40,16 +40,13 @@ fn repeated(subjects: &[Subject]) -> Markup {
         return html! {};
     };
     let sides = [first, second].map(|s| (&s.run, &s.ranking));
-    let Some(repeat) = Repeat::of(sides[0], sides[1]) else {
+    let agreed = Agreed::of(sides, &[], false);
+    let Some(repeat) = &agreed.repeat else {
         return html! {};
     };
     html! {
         h3 { "Do the last two runs agree?" }
-        @for sentence in repetition(&repeat) { p { (sentence) } }
-        @if let Some(found) = repeat.spread() {
-            @let what = format!("Speedups over {}", repeat.reference);
-            p { (spread(&what, &found, same_card(&first.run, &second.run))) }
-        }
+        @for sentence in &agreed.words { p { (sentence) } }
         div.scroll { table {
             thead { tr {
                 th.key data-sort { "contender" }
@@ -67,10 +64,11 @@ fn repeated(subjects: &[Subject]) -> Markup {
                 }
                 td.n data-v=(entry.change.mean) { (signed_percent(entry.change.mean.exp_m1())) }
                 td {
+                    @let word = agree_word(entry.agrees(), entry.edited);
                     @match entry.agrees() {
-                        Some(true) => span.good { "yes" },
-                        Some(false) if entry.edited => span.doubt { "no, its source changed" },
-                        Some(false) => span.bad { "no" },
+                        Some(true) => span.good { (word) },
+                        Some(false) if entry.edited => span.doubt { (word) },
+                        Some(false) => span.bad { (word) },
                         None => "",
                     }
                 }

@@ -3,7 +3,7 @@ use maud::{Markup, html};
 use super::Subject;
 use super::plot::{Scale, across, decades, range, short, ticks};
 use crate::domain::{Interval, Status, Timing};
-use crate::present::{belief, interval, percent, speedup};
+use crate::present::{belief, interval, percent, speedup, verdict_word};
 use crate::rank::{Kind, Row};
 use crate::record::Run;
 
@@ -139,15 +139,15 @@ fn drawn(found: Option<Interval>, reference: bool, kind: Kind, scale: &Scale) ->
 }
 
 fn verdict(subject: &Subject, row: &Row) -> Markup {
-    let (class, text) = match row.status {
-        _ if row.kind == Kind::Yardstick => ("faint", "yardstick"),
-        Some(Status::Ok) => ("good", "ok"),
-        Some(Status::Unsupported) => ("doubt", "unsupported"),
-        Some(Status::NotValidated) => ("doubt", "not validated"),
-        Some(status) => ("bad", status.as_str()),
-        None if subject.run.timing() == Timing::Recorded => ("faint", "unchecked"),
-        None => ("doubt", "pending"),
+    let class = match row.status {
+        _ if row.kind == Kind::Yardstick => "faint",
+        Some(Status::Ok) => "good",
+        Some(Status::Unsupported | Status::NotValidated) => "doubt",
+        Some(_) => "bad",
+        None if subject.run.timing() == Timing::Recorded => "faint",
+        None => "doubt",
     };
+    let text = verdict_word(&subject.run, row);
     html! {
         span class={ "badge " (class) } { (text) }
         @if row.unexpected() { " " span.bad { "expected " (row.expect) } }
