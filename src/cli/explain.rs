@@ -7,7 +7,7 @@ use super::runs;
 use super::select::Shapes;
 use crate::catalog::{Catalog, Contender};
 use crate::compile::Limits;
-use crate::config::{Baseline, Round, Selection, target};
+use crate::config::{Baseline, Round, Selection};
 use crate::diagnostic::{CommandError, InputError, SourceFile};
 use crate::domain::roofline::{Ceiling, Resource};
 use crate::domain::{ContenderId, Device, Exit, Pattern, Timing};
@@ -55,13 +55,11 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
     args.shapes.keep_in_round(&mut round)?;
     let catalog = Catalog::open(&globals.variants)?;
-    let (device, run) = match &args.target {
-        // Times of another device would say nothing of this one.
-        Some(target) => (target::find(target)?, None),
-        None => match run {
-            Some(run) => (runs::device_of(&run)?, Some(run)),
-            None => (runs::device(None, BackendChoice::Auto)?.0, None),
-        },
+    // Times of another device would say nothing of this one.
+    let run = run.filter(|_| args.target.is_none());
+    let device = match &run {
+        Some(run) => runs::device_of(run)?,
+        None => runs::device(args.target.as_deref(), BackendChoice::Auto)?.0,
     };
     let ceiling = match &run {
         Some(run) => run.header.device.ceiling(),
@@ -74,11 +72,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     )?;
     interrupt::install(EXPLAINING);
     let progress = Progress::new();
-    let compiling = progress.slow("explain", 1);
-    compiling.begin("compiling");
-    let builds = inspect(&compiler, &plan);
-    compiling.done("");
-    let builds = builds?.builds;
+    let inspected = progress.during("explain", "compiling", || inspect(&compiler, &plan));
+    let builds = inspected?.builds;
     let ranking = run.as_ref().map(Ranking::of);
     let style = runs::style(globals);
     for (index, contender) in plan.contenders.iter().enumerate() {
@@ -93,10 +88,9 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             Some(run) => print_counters(run, &contender.id, &style),
             None => say!("{}\n", style.fold(&assumed(&device), 2)),
         }
-        let modelling = progress.slow("explain", 1);
-        modelling.begin(&format!("what binds {}", contender.id));
-        let binds = binding(&plan, index, &device, &compiler, &style);
-        modelling.done("");
+        let binds = progress.during("explain", &format!("what binds {}", contender.id), || {
+            binding(&plan, index, &device, &compiler, &style)
+        });
         say!("{binds}");
     }
     Ok(Exit::Done)
@@ -126,15 +120,10 @@ pub(super) fn subject(
     of: Option<&Path>,
     contender: &str,
 ) -> Result<(Round, Option<Run>), CommandError> {
-    let is_round = |path: &Path| path.extension().is_some_and(|e| e == "toml");
-    let path = match of {
-        Some(path) if is_round(path) => return Ok((Round::read(path)?, None)),
-        Some(path) => path.to_owned(),
-        None => match usual(contender) {
-            path if is_round(&path) => return Ok((Round::read(&path)?, None)),
-            path => path,
-        },
-    };
+    let path = of.map_or_else(|| usual(contender), Path::to_owned);
+    if path.extension().is_some_and(|e| e == "toml") {
+        return Ok((Round::read(&path)?, None));
+    }
     let run = runs::load(Some(&path))?;
     if let Some(tool) = &run.tool {
         let message = format!("{} was timed by {tool}: it has no round", path.display());

@@ -35,7 +35,10 @@ pub(super) fn newest_first() -> Vec<PathBuf> {
 
 /// The first of them.
 pub(super) fn newest() -> Result<PathBuf, record::ReadError> {
-    record::newest(&[Path::new(RESULTS), Path::new(WATCHED)])
+    let mut all = newest_first().into_iter();
+    all.next().ok_or_else(|| record::ReadError::NoRuns {
+        dir: RESULTS.into(),
+    })
 }
 
 /// Reads the given run file, also one of another tool, or the newest.

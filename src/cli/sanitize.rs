@@ -86,17 +86,13 @@ pub(super) struct Args {
 /// Looks for what a right result does not show, and says where it is.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
-    let config = match args.of {
-        Some(_) => None,
-        None => named::round_rather_than_variant(&args.subject, &catalog),
+    let (config, beside) = match args.of.clone() {
+        Some(of) => (None, Some(of)),
+        None => match named::round_rather_than_variant(&args.subject, &catalog) {
+            Some(round) => (Some(round), None),
+            None => (None, named_in(&args)),
+        },
     };
-    let beside = match config {
-        Some(_) => None,
-        None => args.of.clone().or_else(|| named_in(&args)),
-    };
-    if let (None, Some(path)) = (&args.of, &beside) {
-        inform!("shapes of {}", path.display());
-    }
     let files = [&args.export_json, &args.export_junit, &args.export_html];
     runs::probe(
         files,
@@ -191,18 +187,22 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         )
     );
     written?;
-    Ok(match inquest.surprises().is_empty() {
-        _ if !inquest.left.is_empty() => Exit::CouldNotRun,
-        true => Exit::Done,
-        false => Exit::Unexpected,
-    })
+    Ok(
+        match (inquest.left.is_empty(), inquest.surprises().is_empty()) {
+            (false, _) => Exit::CouldNotRun,
+            (true, true) => Exit::Done,
+            (true, false) => Exit::Unexpected,
+        },
+    )
 }
 
 /// The round of a contender's own, where a shape is named that is no size.
 fn named_in(args: &Args) -> Option<PathBuf> {
     let mut words = args.shape.iter().flat_map(|names| &names.0);
     let named = args.round_shapes || words.any(|word| !is_sizes(word));
-    named.then(|| own_round(&args.subject)).flatten()
+    let own = named.then(|| own_round(&args.subject)).flatten()?;
+    inform!("shapes of {}", own.display());
+    Some(own)
 }
 
 /// Whether a word is `MxNxK`, or several of them.

@@ -11,11 +11,9 @@ pub(super) struct Judged {
     pub reason: Option<Reason>,
 }
 
-/// Why samples of one process decide nothing: the fewer there were, the surer
-/// they would look.
+/// Why samples of one process decide nothing.
 pub(super) fn lone(estimate: &LogEstimate, timing: Timing) -> Option<Reason> {
-    let few = timing.sampled() && estimate.se.is_some() && estimate.processes < 2;
-    few.then_some(Reason::OneProcess)
+    (timing.sampled() && estimate.is_of_one_process()).then_some(Reason::OneProcess)
 }
 
 /// Why a ratio so far from a threshold, as a logarithm, decides nothing.

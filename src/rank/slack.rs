@@ -193,7 +193,7 @@ impl Slack {
         };
         let sure = far - half;
         match if self.whole { sure } else { far } {
-            _ if self.timing.sampled() && estimate.processes < 2 => Judgement::OneProcess,
+            _ if self.timing.sampled() && estimate.is_of_one_process() => Judgement::OneProcess,
             _ if sure <= 0.0 => Judgement::Open,
             near if near <= slack => Judgement::Doubtful,
             _ if self.other_card && sure <= GRAVE.ln_1p() => Judgement::OtherCard,

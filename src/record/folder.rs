@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{ReadError, runs_in};
+use super::runs_in;
 
 /// Every run file directly in these folders, the one last written first.
 pub(crate) fn newest_first(folders: &[&Path]) -> Vec<PathBuf> {
@@ -12,16 +12,4 @@ pub(crate) fn newest_first(folders: &[&Path]) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = folders.iter().flat_map(|folder| runs_in(folder)).collect();
     paths.sort_by_cached_key(|path| std::cmp::Reverse((written(path), path.clone())));
     paths
-}
-
-/// The first of them.
-pub(crate) fn newest(folders: &[&Path]) -> Result<PathBuf, ReadError> {
-    let mut all = newest_first(folders).into_iter();
-    all.next().ok_or_else(|| ReadError::NoRuns {
-        dir: folders
-            .first()
-            .copied()
-            .unwrap_or(Path::new("."))
-            .to_owned(),
-    })
 }

@@ -24,7 +24,7 @@ mod tests;
 mod writer;
 
 pub(crate) use crate::domain::printable;
-pub(crate) use folder::{newest, newest_first};
+pub(crate) use folder::newest_first;
 pub(crate) use foreign::{Foreign, ForeignCell, Times};
 pub(crate) use lock::{Claim, claim};
 pub(crate) use place::{portable, portable_word};

@@ -19,6 +19,12 @@ pub(crate) struct LogEstimate {
 }
 
 impl LogEstimate {
+    /// Whether its error lacks what differs between processes: the fewer there
+    /// were, the surer it would look.
+    pub(crate) fn is_of_one_process(&self) -> bool {
+        self.se.is_some() && self.processes < 2
+    }
+
     /// A number that came without samples.
     pub(crate) fn point(mean: f64) -> Self {
         Self {

@@ -85,6 +85,15 @@ impl Progress {
         bar
     }
 
+    /// What comes of one step that may take long.
+    pub(crate) fn during<T>(&self, name: &'static str, what: &str, step: impl FnOnce() -> T) -> T {
+        let bar = self.slow(name, 1);
+        bar.begin(what);
+        let found = step();
+        bar.done("");
+        found
+    }
+
     /// A stage of steps that take longer the more they weigh: so much together.
     pub(super) fn weighed(&self, name: &'static str, steps: usize, weight: f64) -> Bar<'_> {
         let bar = self.bars.add(ProgressBar::new(steps as u64));

@@ -91,10 +91,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     )?;
     let cell = CompiledCell::new(&plan, 0, 0, &compiler)?;
     let progress = Progress::new();
-    let modelling = progress.slow("profile", 1);
-    modelling.begin(&format!("{contender} on {}", cell.shape.name));
-    let modelled = modelled(&cell, contender, &device);
-    modelling.done("");
+    let what = format!("{contender} on {}", cell.shape.name);
+    let modelled = progress.during("profile", &what, || modelled(&cell, contender, &device));
     let mut notes = Vec::new();
     let mut profiles = Vec::new();
     match gpu {
