@@ -8,7 +8,7 @@ use crate::compile::geometry;
 use crate::diagnostic::{CommandError, nearest};
 use crate::domain::{Bytes, ContenderId, Device, Exit, Status, counted, typed};
 use crate::plan::{Cell, Machine, Plan, Work};
-use crate::present::{Align, Column, Grid, Style};
+use crate::present::{Align, Column, Folders, Grid, Style};
 use crate::record::schema::Build;
 use crate::speech::{self, Level};
 use crate::sweep::{BackendChoice, inspect};
@@ -85,10 +85,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 /// What a sound round is for, or what helps while one is mended.
 fn next(args: &Args, exit: Exit, globals: &Globals) -> String {
     let rounds = args.rounds.iter().map(typed);
-    let folders = globals.variants.iter();
-    let folders: String = folders
-        .map(|f| format!(" --variants {}", typed(f)))
-        .collect();
+    let folders = Folders::named(&globals.variants).flags();
     let target = args.target.as_ref();
     let target = target.map_or(String::new(), |t| format!(" --target {}", typed(t)));
     let step = |round: String| match exit {

@@ -14,7 +14,7 @@ use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{ContenderId, Exit, Pattern, Shape, Status, Watch};
 use crate::interrupt::{self, Words};
 use crate::plan::{Plan, Work};
-use crate::present::Met;
+use crate::present::{Folders, Met};
 use crate::record::Run;
 use crate::sweep::{BackendChoice, Booth, LoneCell, Trial, choose};
 use crate::validate::Tolerance;
@@ -156,11 +156,10 @@ struct Case {
     round: Round,
     trial: Trial,
     /// As a command names it.
-    of: String,
+    of: PathBuf,
     /// The file of the round.
     config: String,
-    /// Folders of variants that were named.
-    folders: Vec<String>,
+    folders: Folders,
 }
 
 impl Case {
@@ -170,8 +169,6 @@ impl Case {
         mut round: Round,
         run: Option<&Run>,
     ) -> Result<Self, CommandError> {
-        let folders = globals.variants.iter();
-        let folders = folders.map(|folder| folder.display().to_string());
         let of = run.map_or(&round.file.path, |run| &run.path).clone();
         let failed = run.and_then(|run| first_failure(run, &args.contender));
         let wanted = args.shape.as_deref().or(failed.as_deref());
@@ -203,8 +200,8 @@ impl Case {
             config: round.file.path.display().to_string(),
             round,
             trial,
-            of: of.display().to_string(),
-            folders: folders.collect(),
+            of,
+            folders: Folders::named(&globals.variants),
         })
     }
 }
@@ -315,7 +312,7 @@ fn introduce(plan: &Plan, case: &Case) {
     let schedule = emulation.schedule;
     say!(
         "of {}; data of seed {seed}, schedule {schedule}{exact}\n",
-        case.of
+        case.of.display()
     );
 }
 

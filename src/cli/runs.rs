@@ -1,6 +1,5 @@
 //! Finding and reading run files for the commands that look at them.
 
-use std::cell::OnceCell;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use crate::diagnostic::{CommandError, InputError, SourceFile, nearest};
 use crate::domain::{Chip, ContenderId, Device, Exit};
 use crate::export::{self, Document};
 use crate::interchange;
-use crate::present::{Asked, Style, sweep_summary};
+use crate::present::{Asked, Folders, Style, sweep_summary};
 use crate::record::schema::Header;
 use crate::record::{self, Run};
 use crate::sweep::{BackendChoice, choose};
@@ -327,19 +326,15 @@ pub(super) fn write_all<const N: usize>(
 pub(super) fn summarise(run: &Run, counters: bool, globals: &Globals) {
     let there = |path: &Path| path.canonicalize().ok();
     let newest = newest().ok().and_then(|path| there(&path));
-    let catalog = OnceCell::new();
+    let folders = Folders::here(&globals.variants, &run.header);
     let is_here = |variant: &str| {
-        let open = || {
-            let folders = run.header.folders().into_iter().map(PathBuf::from);
-            let folders = folders.chain(globals.variants.clone()).collect::<Vec<_>>();
-            Catalog::open(&folders).ok()
-        };
-        let catalog = catalog.get_or_init(open).as_ref();
-        catalog.is_some_and(|catalog| catalog.knows(variant).is_ok())
+        let catalog = folders.paths().map(|paths| Catalog::open(&paths));
+        catalog.is_some_and(|catalog| catalog.is_ok_and(|c| c.knows(variant).is_ok()))
     };
     let asked = Asked {
         counters,
         usual: newest.is_some() && newest == there(&run.path),
+        folders: &folders,
         is_here: &is_here,
     };
     say!("{}", sweep_summary(run, &asked, &style(globals)));

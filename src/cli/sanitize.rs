@@ -11,7 +11,7 @@ use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{Device, Exit, Shape, counted, typed};
 use crate::export::{self, hazards};
 use crate::plan;
-use crate::present::hazards_text;
+use crate::present::{Folders, hazards_text};
 use crate::report::hazards_page;
 use crate::sanitize::{self, Course, Examined, Inquest, Inquiry, Keep, Task};
 use crate::sweep::Progress;
@@ -321,12 +321,12 @@ fn asked(args: &Args, globals: &Globals) -> String {
     words.extend(args.shape.iter().map(|names| list("--shape", names)));
     words.extend(args.round_shapes.then(|| "--round-shapes".to_owned()));
     words.extend(args.sms.map(|sms| format!("--sms {sms}")));
-    words.extend(manner(args, globals));
-    words.join(" ")
+    words.extend(manner(args));
+    words.join(" ") + &Folders::named(&globals.variants).flags()
 }
 
 /// What else of a command line changes what is found.
-fn manner(args: &Args, globals: &Globals) -> Vec<String> {
+fn manner(args: &Args) -> Vec<String> {
     let mut words = Vec::new();
     let target = args.target.as_ref();
     words.extend(target.map(|target| format!("--target {}", typed(target))));
@@ -334,8 +334,6 @@ fn manner(args: &Args, globals: &Globals) -> Vec<String> {
     if args.timeout != TIMEOUT {
         words.push(format!("--timeout {}", args.timeout));
     }
-    let folders = globals.variants.iter();
-    words.extend(folders.map(|folder| format!("--variants {}", typed(folder))));
     words
 }
 
@@ -360,6 +358,6 @@ fn again(
     if let Some(odd) = &cell.odd {
         words.push(format!("--schedule {}", odd.schedule));
     }
-    words.extend(manner(args, globals));
-    words.join(" ")
+    words.extend(manner(args));
+    words.join(" ") + &Folders::named(&globals.variants).flags()
 }

@@ -3,7 +3,7 @@
 use super::KernelReport;
 use super::abi::Args;
 use super::occupancy::residency;
-use crate::domain::{Bytes, Limits};
+use crate::domain::{Bytes, DECLARE, Limits};
 use crate::plan::LaunchGeometry;
 
 /// Extents that CUDA allows on every device.
@@ -22,7 +22,7 @@ pub(crate) fn refusal(
         match kernel {
             Some(kernel) => fit(limits, kernel, launch),
             None => Some(format!(
-                "there is no kernel `{name}` in it: declare it extern \"C\" __global__"
+                "there is no kernel `{name}` in it: {DECLARE} extern \"C\" __global__"
             )),
         }
     })
@@ -83,7 +83,7 @@ fn fit(limits: &Limits, kernel: &KernelReport, launch: &LaunchGeometry) -> Optio
         let given: Vec<String> = kernel.params.iter().map(u32::to_string).collect();
         return Some(format!(
             "{name} takes parameters of {} bytes, and is given one dgx::Args of {args}: \
-             declare it as void {name}(const __grid_constant__ dgx::Args args)",
+             {DECLARE} as void {name}(const __grid_constant__ dgx::Args args)",
             match given.is_empty() {
                 true => "0".to_owned(),
                 false => given.join(" + "),
@@ -131,6 +131,7 @@ fn times(extent: &[u32; 3]) -> String {
 mod tests {
     use super::*;
     use crate::config::target::usual;
+    use crate::domain::is_undeclared;
 
     /// A change for the worse, and what is told of it.
     type Case<T> = (fn(&mut T), &'static str);
@@ -176,7 +177,7 @@ mod tests {
             let mut launch = launch();
             change(&mut launch);
             let told = refusal(&usual().limits, Some(&kernel()), &launch).expect(expected);
-            assert!(told.contains(expected), "{told}");
+            assert!(told.contains(expected) && !is_undeclared(&told), "{told}");
         }
         let kernels: [Case<KernelReport>; 7] = [
             (|k| k.registers = 255, "no block fits (registers)"),
@@ -198,10 +199,11 @@ mod tests {
             };
             let told = refusal(&usual().limits, Some(&kernel), launch).expect(expected);
             assert!(told.contains(expected), "{told}");
+            let params = kernel.params != self::kernel().params;
+            assert_eq!(is_undeclared(&told), params, "{told}");
         }
-        assert!(
-            refusal(&usual().limits, None, &launch())
-                .is_some_and(|told| told.contains("no kernel `k`"))
-        );
+        let told = refusal(&usual().limits, None, &launch()).expect("a refusal");
+        assert!(told.contains("no kernel `k`"), "{told}");
+        assert!(is_undeclared(&told), "{told}");
     }
 }

@@ -4,15 +4,14 @@ use half::f16;
 
 use super::{Account, Call};
 use crate::backend::POISON;
+use crate::backend::emu::STILL_RUNNING;
 use crate::domain::{BackendKind, Hazard, Shape, Status};
-use crate::present::{Align, Column, Grid, Met, Style, next_step, percent};
+use crate::present::{Align, Column, Grid, Met, Style, percent};
 use crate::validate::{Chart, Patch, Story, Tolerance, significant};
 
 /// Lines shown of what kernels printed; all of it is in the run file of a sweep.
 const PRINTED: usize = 60;
-/// How the emulator says that time was up before anything was proved, and
-/// seconds that are worth a try then.
-const SLOW: &str = "still running after";
+/// Seconds that are worth a try where time was up before anything was proved.
 const PATIENCE: u32 = 600;
 /// Charts shown, and groups listed.
 const CHARTS: usize = 3;
@@ -126,6 +125,13 @@ impl Account {
         Some(section("What its kernels printed", &shown))
     }
 
+    /// Whether time was up before a hang was proved: the emulator says so, or
+    /// says nothing because its process was ended.
+    fn proves_nothing(&self) -> bool {
+        let story = self.verdict.detail.as_deref();
+        story.is_none_or(|story| story.contains(STILL_RUNNING))
+    }
+
     /// The command that most likely helps now.
     pub(crate) fn next(&self, telling: &Telling<'_>, style: &Style) -> Option<String> {
         let verdict = &self.verdict;
@@ -147,14 +153,14 @@ impl Account {
             Status::Crashed | Status::Hung if self.backend != BackendKind::Emu => {
                 format!("{} --backend emu", again())
             }
-            Status::Hung if reason.is_some_and(|why| why.contains(SLOW)) => {
+            Status::Hung if self.proves_nothing() => {
                 format!("{} --timeout {PATIENCE}", again())
             }
             // The story names lines of the PTX.
             Status::Crashed | Status::Hung => format!("{} --emit ptx out", again()),
             Status::LaunchError | Status::Racy => {
                 let (contender, shape) = (&verdict.contender, &verdict.shape);
-                next_step(contender, shape, verdict.status, reason, &telling.met)?
+                telling.met.next(contender, shape, verdict.status, reason)?
             }
         };
         Some(style.dim(format!("next: {step}")))
@@ -373,7 +379,55 @@ fn narrower(style: &Style) -> Style {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Group;
+    use crate::config::target::usual;
+    use crate::domain::{ContenderId, Group, Verdict};
+    use crate::present::Folders;
+
+    #[test]
+    fn whoever_ran_out_of_time_is_given_more() {
+        let told = |detail: Option<&str>| {
+            let id = ContenderId::from_text("x");
+            let account = Account {
+                backend: BackendKind::Emu,
+                device: usual().clone(),
+                verdict: Verdict {
+                    detail: detail.map(str::to_owned),
+                    ..Verdict::new(&id, "s", Status::Hung)
+                },
+                call: None,
+                others: Vec::new(),
+                _folder: tempfile::tempdir().unwrap(),
+            };
+            let shape = Shape {
+                name: "s".to_owned(),
+                groups: Vec::new(),
+            };
+            let folders = Folders::default();
+            account.next(&telling(&shape, &folders), &Style::PLAIN)
+        };
+        let slow = format!("{STILL_RUNNING} 3.0s of wall-clock time");
+        let patient = Some("next: dgx debug x round.toml --shape s --timeout 600");
+        assert_eq!(told(Some(&slow)).as_deref(), patient);
+        assert_eq!(told(None).as_deref(), patient, "its process was ended");
+        let proved = told(Some("hung: all CTAs poll"));
+        assert!(proved.unwrap().ends_with("--emit ptx out"));
+    }
+
+    fn telling<'a>(shape: &'a Shape, folders: &'a Folders) -> Telling<'a> {
+        Telling {
+            shape,
+            tolerance: Tolerance {
+                rtol: 1e-3,
+                atol: 1e-3,
+            },
+            tile: (Some(16), Some(128)),
+            met: Met {
+                of: "round.toml".as_ref(),
+                round: "round.toml",
+                folders,
+            },
+        }
+    }
 
     #[test]
     fn a_chart_shows_tiles_apart() {
@@ -393,20 +447,8 @@ mod tests {
                 2
             ],
         };
-        let telling = Telling {
-            shape: &shape,
-            tolerance: Tolerance {
-                rtol: 1e-3,
-                atol: 1e-3,
-            },
-            tile: (Some(16), Some(128)),
-            met: Met {
-                of: "round.toml",
-                round: "round.toml",
-                folders: &[],
-            },
-        };
-        let text = drawn(&chart, &telling);
+        let folders = Folders::default();
+        let text = drawn(&chart, &telling(&shape, &folders));
         let told = "group 1, a field is 8 rows by 64 columns: # all wrong, + some, . none\n      \
                     0 .# +.\n      8 .# +.\n\n     16 .# +.";
         assert_eq!(text, told);

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::claims;
 use crate::domain::{Calibration, ContenderId, Counter, Interval, Timing};
 use crate::present::{
-    Agreed, UNPAIRED, belief, bound_text, failed, first_wrong, mean_micros, model_error,
+    Agreed, Folders, UNPAIRED, belief, bound_text, failed, first_wrong, mean_micros, model_error,
     notes, verdict_word,
 };
 use crate::rank::{Comparison, Judgement, Kind, Ranking, Repeat, Repeated, Row, Side};
@@ -399,7 +399,9 @@ fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
         over: ranking.reference.as_ref().map(ContenderId::to_string),
         detectable: detectable(ranking),
         complete: run.end.as_ref().is_some_and(|e| e.complete) || run.timing() == Timing::Recorded,
-        failures: failed(run, ranking).into_iter().map(|f| f.text).collect(),
+        failures: (failed(run, ranking, &Folders::of(header)).into_iter())
+            .map(|failed| failed.text)
+            .collect(),
         notes: notes(run, ranking),
     }
 }

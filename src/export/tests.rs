@@ -1,6 +1,6 @@
 use super::*;
 use crate::domain::{ContenderId, Status};
-use crate::present::{Agreed, Asked, Style, repetition_table, sweep_summary};
+use crate::present::{Agreed, Asked, Folders, Style, repetition_table, sweep_summary};
 use crate::rank::{Ranking, Side};
 use crate::record::Run;
 use crate::record::schema::Line;
@@ -110,6 +110,7 @@ fn exports_are_the_screen() {
         let asked = Asked {
             counters: false,
             usual: true,
+            folders: &Folders::default(),
             is_here: &|_| true,
         };
         let screen = sweep_summary(

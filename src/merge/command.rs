@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::Missing;
 use crate::domain::{BackendKind, typed};
+use crate::record::ELIDED;
 use crate::record::schema::Header;
-
-/// What stands in a run file for the folders of somebody's machine.
-const ELIDED: char = '…';
 
 /// Sweeps shard `number` as the one that `argv` swept: a part that was swept
 /// with other flags would not be merged. `None` where that does not tell all.

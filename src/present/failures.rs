@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
-use super::Style;
-use crate::domain::{ContenderId, Status, typed};
+use super::{Folders, Met, Style};
+use crate::domain::Status;
 use crate::rank::{Ranking, Row};
 use crate::record::Run;
 
@@ -20,7 +20,7 @@ pub(crate) struct Failed {
 }
 
 /// Every failure with its reason.
-pub(crate) fn failed(run: &Run, ranking: &Ranking) -> Vec<Failed> {
+pub(crate) fn failed(run: &Run, ranking: &Ranking, folders: &Folders) -> Vec<Failed> {
     let rows = ranking.rows.iter();
     let of_row = |row| {
         grouped(ranking, row)
@@ -28,13 +28,13 @@ pub(crate) fn failed(run: &Run, ranking: &Ranking) -> Vec<Failed> {
             .map(move |group| (row, group))
     };
     rows.flat_map(of_row)
-        .map(|(row, ((status, reason), shapes))| one(run, row, status, reason, &shapes))
+        .map(|(row, ((status, reason), shapes))| one(run, folders, row, status, reason, &shapes))
         .collect()
 }
 
 /// The same for the screen. Empty where nothing failed.
-pub(crate) fn failures(run: &Run, ranking: &Ranking, style: &Style) -> String {
-    let lines = failed(run, ranking);
+pub(crate) fn failures(run: &Run, ranking: &Ranking, folders: &Folders, style: &Style) -> String {
+    let lines = failed(run, ranking, folders);
     let lines: Vec<String> = lines.iter().map(|failed| line(failed, style)).collect();
     lines.join("\n")
 }
@@ -55,7 +55,14 @@ fn grouped<'r>(ranking: &'r Ranking, row: &Row) -> BTreeMap<Failure<'r>, Vec<&'r
     groups
 }
 
-fn one(run: &Run, row: &Row, status: Status, reason: Option<&str>, shapes: &[&str]) -> Failed {
+fn one(
+    run: &Run,
+    folders: &Folders,
+    row: &Row,
+    status: Status,
+    reason: Option<&str>,
+    shapes: &[&str],
+) -> Failed {
     let where_ = match shapes.len() {
         n if n == run.header.shapes.len() => "on every shape".to_owned(),
         n if n > 3 => format!("on {n} shapes ({}, …)", shapes[0]),
@@ -89,12 +96,8 @@ fn one(run: &Run, row: &Row, status: Status, reason: Option<&str>, shapes: &[&st
     }
     // A design that fails as it said it would needs no help.
     let surprising = status != row.expect && !status.may_be_timed();
-    let met = Met {
-        of: &run.path.display().to_string(),
-        round: &run.header.config.path,
-        folders: &run.header.folders(),
-    };
-    let next = surprising.then(|| next_step(&row.contender, shapes[0], status, Some(reason), &met));
+    let met = Met::in_run(run, folders);
+    let next = surprising.then(|| met.next(&row.contender, shapes[0], status, Some(reason)));
     Failed {
         text,
         next: next.flatten(),
@@ -144,54 +147,6 @@ fn quoted(words: &str) -> String {
     }
 }
 
-/// Where a failure was met.
-pub(crate) struct Met<'a> {
-    /// The run, or the round.
-    pub of: &'a str,
-    /// The file of that round.
-    pub round: &'a str,
-    /// Folders of variants that were named; none for the usual one.
-    pub folders: &'a [String],
-}
-
-impl Met<'_> {
-    /// One cell as the words of a command.
-    pub(crate) fn cell(&self, contender: &ContenderId, shape: &str) -> String {
-        let (contender, of) = (contender.typed(), typed(self.of));
-        format!("{contender} {of} --shape {}{}", typed(shape), self.flags())
-    }
-
-    fn flags(&self) -> String {
-        let flag = |folder: &String| format!(" --variants {}", typed(folder));
-        self.folders.iter().map(flag).collect()
-    }
-}
-
-/// The command that helps with a failure, ready to be pasted. None where
-/// nothing is to be done.
-pub(crate) fn next_step(
-    contender: &ContenderId,
-    shape: &str,
-    status: Status,
-    reason: Option<&str>,
-    met: &Met<'_>,
-) -> Option<String> {
-    let (cell, flags) = (met.cell(contender, shape), met.flags());
-    Some(match status {
-        Status::Ok | Status::NotValidated => return None,
-        // What the shape or the machine lacks; the reason says it.
-        Status::Unsupported => return None,
-        Status::Wrong | Status::Crashed | Status::Hung => format!("dgx debug {cell}"),
-        Status::Racy => format!("dgx sanitize {}{flags}", contender.typed()),
-        Status::CompileError => format!("dgx check {}{flags}", typed(met.round)),
-        // The source is at fault, not what the device has.
-        Status::LaunchError if reason.is_some_and(|why| why.contains("declare it")) => {
-            format!("dgx check {}{flags}", typed(met.round))
-        }
-        Status::LaunchError => format!("dgx explain {cell}"),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,47 +161,10 @@ mod tests {
                 .push(Entry::failed(status.as_str(), status, "so it is"));
         }
         let run = field.run();
-        let told = failures(&run, &Ranking::of(&run), &Style::PLAIN);
+        let told = failures(&run, &Ranking::of(&run), &Folders::default(), &Style::PLAIN);
         for word in ["launch-error", "hung", "wrong"] {
             let line = format!(" {word}  {word} on every shape (as declared): so it is");
             assert!(told.lines().any(|told| told == line), "{told}");
-        }
-    }
-
-    #[test]
-    fn the_next_command_is_the_one_for_that_failure_and_can_be_pasted() {
-        let id = ContenderId::from_text("x[STAGES=2]");
-        let folders = ["my variants".to_owned()];
-        let met = |folders| Met {
-            of: "results/r.jsonl",
-            round: "r.toml",
-            folders,
-        };
-        let elsewhere = next_step(&id, "s", Status::Racy, None, &met(&folders)).unwrap();
-        assert_eq!(
-            elsewhere,
-            "dgx sanitize x:STAGES=2 --variants 'my variants'"
-        );
-        let step = |status| next_step(&id, "a b", status, None, &met(&[]));
-        let wrong = step(Status::Wrong).unwrap();
-        assert_eq!(wrong, "dgx debug x:STAGES=2 results/r.jsonl --shape 'a b'");
-        assert!(
-            step(Status::LaunchError)
-                .unwrap()
-                .starts_with("dgx explain x:")
-        );
-        assert_eq!(step(Status::Racy).unwrap(), "dgx sanitize x:STAGES=2");
-        let undeclared = Some("there is no kernel `k` in it: declare it extern \"C\" __global__");
-        let status = Status::LaunchError;
-        let source = next_step(&id, "s", status, undeclared, &met(&[])).unwrap();
-        assert_eq!(source, "dgx check r.toml");
-        assert_eq!(step(Status::CompileError).unwrap(), "dgx check r.toml");
-        for status in Status::ALL {
-            let harmless = matches!(
-                status,
-                Status::Ok | Status::NotValidated | Status::Unsupported
-            );
-            assert_eq!(step(status).is_none(), harmless, "{status}");
         }
     }
 }

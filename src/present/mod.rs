@@ -11,6 +11,7 @@ mod hazards;
 mod matrix;
 #[cfg(test)]
 mod mutations;
+mod next;
 mod number;
 mod ranking;
 mod repetition;
@@ -20,7 +21,7 @@ mod summary;
 pub(crate) use belief::{belief, belief_in, micros_title, model_error};
 pub(crate) use comparison::{UNPAIRED, comparison_table};
 pub(crate) use counters::{Counted, counters_of_run, counters_table};
-pub(crate) use failures::{Met, failed, failures, first_wrong, next_step};
+pub(crate) use failures::{failed, failures, first_wrong};
 pub(crate) use gate::{
     foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, lacks, reason,
     ruling_word, wanted,
@@ -28,6 +29,7 @@ pub(crate) use gate::{
 pub(crate) use grid::{Align, Column, Grid};
 pub(crate) use hazards::{hazards_summary, hazards_text};
 pub(crate) use matrix::matrix;
+pub(crate) use next::{Folders, Met};
 pub(crate) use number::{count, interval, percent, signed_percent, speedup, threshold};
 pub(crate) use ranking::{Over, bound_text, mean_micros, mean_title, ranking_table, verdict_word};
 pub(crate) use repetition::{Agreed, agree_word, repetition_table};

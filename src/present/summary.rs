@@ -1,4 +1,6 @@
-use super::{Style, belief, counters_of_run, failures, interval, matrix, percent, ranking_table};
+use super::{
+    Folders, Style, belief, counters_of_run, failures, interval, matrix, percent, ranking_table,
+};
 use crate::claims;
 use crate::domain::{Status, Timing, counted, typed};
 use crate::rank::{Kind, Ranking};
@@ -12,7 +14,9 @@ pub(crate) struct Asked<'a> {
     pub counters: bool,
     /// Commands that are told of no run take this one.
     pub usual: bool,
-    /// Whether there is a variant of that name here.
+    /// Where its variants are.
+    pub folders: &'a Folders,
+    /// Whether there is a variant of that name there.
     pub is_here: &'a dyn Fn(&str) -> bool,
 }
 
@@ -26,7 +30,7 @@ pub(crate) fn sweep_summary(run: &Run, asked: &Asked<'_>, style: &Style) -> Stri
     if asked.counters && run.end.as_ref().is_some_and(|end| end.complete) {
         parts.push(counters_of_run(run, ranking, style));
     }
-    let failed = failures(run, ranking, style);
+    let failed = failures(run, ranking, asked.folders, style);
     if !failed.is_empty() {
         parts.push(failed);
     }
@@ -250,9 +254,7 @@ fn next(run: &Run, ranking: &Ranking, asked: &Asked<'_>, style: &Style) -> Optio
         true => String::new(),
         false => format!(" {}", typed(&run.path)),
     };
-    let folders = run.header.folders();
-    let folders = folders.iter().map(|f| format!(" --variants {}", typed(f)));
-    let folders: String = folders.collect();
+    let folders = asked.folders.flags();
     let mut steps = Vec::new();
     let (first, second) = (ranked.next(), ranked.next());
     if let (Some(first), Some(second)) = (first, second) {
@@ -284,6 +286,7 @@ mod tests {
         let asked = Asked {
             counters,
             usual: true,
+            folders: &Folders::default(),
             is_here: &|_| true,
         };
         sweep_summary(run, &asked, style)
@@ -294,6 +297,7 @@ mod tests {
         let asked = Asked {
             counters: false,
             usual,
+            folders: &Folders::of(&run.header),
             is_here: &|_| is_here,
         };
         let said = sweep_summary(run, &asked, &Style::PLAIN);

@@ -3,6 +3,14 @@
 
 use std::path::{Component, Path, PathBuf};
 
+/// Stands for the folders that are not told.
+pub(crate) const ELIDED: char = '…';
+
+/// Whether only the name of a path is on record.
+pub(crate) fn is_elided(path: &str) -> bool {
+    path.starts_with(ELIDED)
+}
+
 /// The path from the project's folder; of one that lies elsewhere, its name.
 pub(crate) fn portable(path: &Path, project: &Path) -> String {
     let whole = normal(&project.join(path));
@@ -14,8 +22,8 @@ pub(crate) fn portable(path: &Path, project: &Path) -> String {
     match (inside.or_else(real), whole.file_name()) {
         (Some(inside), _) if inside.as_os_str().is_empty() => ".".to_owned(),
         (Some(inside), _) => inside.display().to_string(),
-        (None, Some(name)) => format!("…/{}", name.display()),
-        (None, None) => "…".to_owned(),
+        (None, Some(name)) => format!("{ELIDED}/{}", name.display()),
+        (None, None) => ELIDED.to_string(),
     }
 }
 

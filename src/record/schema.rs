@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::is_elided;
 use crate::domain::roofline::Ceiling;
 use crate::domain::{
     BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Device, KernelTime, Micros, Shape,
@@ -229,9 +230,9 @@ pub(crate) struct ContenderRecord {
 }
 
 impl Header {
-    /// Folders of variants that its command named, as far as they are known
-    /// still: of one outside of the project only the last part is.
-    pub(crate) fn folders(&self) -> Vec<String> {
+    /// Folders of variants that its command named; none for one outside of the
+    /// project, of which only the last part is known still.
+    pub(crate) fn folders(&self) -> Vec<Option<&str>> {
         let next = self.argv.iter().skip(1).map(Some).chain([None]);
         let named = self.argv.iter().zip(next).filter_map(|(word, next)| {
             match word.strip_prefix("--variants") {
@@ -240,8 +241,9 @@ impl Header {
                 None => None,
             }
         });
-        let known = named.filter(|folder| !folder.starts_with('…'));
-        known.map(str::to_owned).collect()
+        named
+            .map(|folder| Some(folder).filter(|folder| !is_elided(folder)))
+            .collect()
     }
 }
 

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::Subject;
 use crate::domain::{ContenderId, Status, counted};
-use crate::present::{Met, next_step};
+use crate::present::{Folders, Met};
 
 /// Everything that is not ok: why, the whole story, and the command that helps;
 /// what its variant declares is folded, and so is what its kernels printed.
@@ -46,13 +46,10 @@ fn said(printed: &str) -> Markup {
 
 fn next(subject: &Subject, story: &Story, shapes: &[String]) -> Option<String> {
     let run = &subject.run;
-    let met = Met {
-        of: &run.path.display().to_string(),
-        round: &run.header.config.path,
-        folders: &run.header.folders(),
-    };
+    // A page travels, as its run file does.
+    let folders = Folders::of(&run.header);
     let (status, reason) = (story.status, Some(story.reason.as_str()));
-    next_step(&story.contender, shapes.first()?, status, reason, &met)
+    Met::in_run(run, &folders).next(&story.contender, shapes.first()?, status, reason)
 }
 
 fn declared(subject: &Subject, story: &Story) -> bool {

@@ -221,3 +221,39 @@ fn a_name_for_several_is_answered_with_words_that_can_be_typed() {
         assert!(!text.contains("one[STAGES"), "{text}");
     }
 }
+
+/// A run file does not say where a folder outside of the project is; whoever
+/// was told does.
+#[test]
+fn variants_that_lie_elsewhere_are_named() {
+    let workspace = Workspace::begun("mine");
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let folder = elsewhere.path().join("my variants");
+    crate::workspace::copy(&workspace.path().join("variants"), &folder);
+    fs::remove_dir_all(workspace.path().join("variants")).expect("a folder");
+    let named = folder.to_str().expect("a plain path");
+    let swept = workspace.run(&["sweep", "mine", "--backend", "emu", "--variants", named]);
+    let flags = format!(" --variants '{named}'");
+    let explain = steps(&swept).pop().expect("a command");
+    assert!(explain.starts_with("dgx explain mine"), "{explain}");
+    assert!(explain.ends_with(&flags), "{explain}");
+    let words = ["explain", "mine", "--variants", named];
+    let said = workspace.run(&words);
+    assert!(said.ends_with("[exit 0]"), "{said}");
+    // The same of a run that says less.
+    let told = steps(&workspace.run(&["show", "--variants", named]));
+    assert!(told.contains(&explain), "{told:?}");
+    let shown = steps(&workspace.run(&["show"]));
+    assert_eq!(shown, told[..told.len() - 1], "nobody says where it is");
+    // What fails is led on by a command that can be filled in.
+    let source = folder.join("mine.cu");
+    let text = fs::read_to_string(&source).expect("a source");
+    fs::write(&source, format!("{text}\nmistake\n")).expect("a source");
+    let words = ["sweep", "mine", "--backend", "emu", "--variants", named];
+    let swept = workspace.run(&words);
+    let check = format!("next: dgx check configs/mine.toml{flags}");
+    assert!(swept.contains(&check), "{swept}");
+    let shown = workspace.run(&["show"]);
+    let check = "next: dgx check configs/mine.toml --variants FOLDER\n";
+    assert!(shown.contains(check), "{shown}");
+}

@@ -151,6 +151,10 @@ pub struct Wait {
 }
 
 impl FaultKind {
+    /// How a [`FaultKind::TimeLimit`] begins to tell that nothing was proved, for those who
+    /// have its words alone.
+    pub const STILL_RUNNING: &'static str = "still running after";
+
     /// A short stable name: `out-of-bounds`, `deadlock`, …
     pub fn name(&self) -> &'static str {
         match self {
@@ -293,8 +297,9 @@ impl fmt::Display for FaultKind {
             ),
             FaultKind::TimeLimit { limit } => write!(
                 f,
-                "still running after {limit:.1?} of wall-clock time; it was here. A slow host can be \
-                 the cause: the step limit, which does not depend on it, was not reached"
+                "{} {limit:.1?} of wall-clock time; it was here. A slow host can be \
+                 the cause: the step limit, which does not depend on it, was not reached",
+                Self::STILL_RUNNING
             ),
             FaultKind::Trap => f.write_str("trap executed"),
             FaultKind::Breakpoint => f.write_str("breakpoint executed"),

@@ -4,6 +4,9 @@ use super::printed;
 use crate::backend::RunFailure;
 use crate::domain::Status;
 
+/// How a failure tells that time was up before a hang was proved.
+pub(crate) const STILL_RUNNING: &str = FaultKind::STILL_RUNNING;
+
 /// A launch that did not finish, under the status a GPU would have earned it.
 pub(super) fn failure(error: &LaunchError) -> RunFailure {
     let fault = match error {

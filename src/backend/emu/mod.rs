@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use ptx_emu::{Class, Config, Counters, MemoryError, MmaMode, Module, Profile, Sanitize};
 
+pub(crate) use self::fault::STILL_RUNNING;
 use self::model::Ended;
 pub(crate) use self::model::{Traced, cause_word, machine};
 use self::place::Place;
