@@ -3,9 +3,8 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, wait_for};
 
 #[test]
 fn the_first_hour() {
@@ -181,11 +180,7 @@ fn watch_sweeps_what_changed_and_survives_mistakes() {
     until("exit 3; waiting for a change");
     workspace.edit("variants/mine.cu", "flaot gate", "float gate");
     until("changed: mine");
-    let began = Instant::now();
-    while child.try_wait().expect("its end").is_none() {
-        assert!(began.elapsed() < Duration::from_secs(60), "it does not end");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("its end", || child.try_wait().expect("a child").is_some());
     let files = fs::read_dir(workspace.path().join("results/watch")).expect("a folder");
     let runs = files.filter(|f| {
         let path = f.as_ref().expect("an entry").path();

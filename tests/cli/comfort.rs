@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::workspace::{VARIANT, Workspace};
+use crate::workspace::{VARIANT, Workspace, wait_for};
 
 const MEASURED: &str = include_str!("../fixtures/runs/round4.jsonl");
 const MODELLED: &str = include_str!("../../results/baselines/smoke-emu.jsonl");
@@ -335,7 +335,10 @@ fn the_cache_is_weighed_and_emptied() {
 #[test]
 fn a_report_is_opened_in_the_browser() {
     let workspace = workspace();
-    workspace.write("bin/xdg-open", "#!/bin/sh\nprintf %s \"$1\" > opened\n");
+    workspace.write(
+        "bin/xdg-open",
+        "#!/bin/sh\nprintf %s \"$1\" > part && mv part opened\n",
+    );
     let program = workspace.path().join("bin/xdg-open");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
     let path = std::env::var("PATH").unwrap_or_default();
@@ -343,7 +346,10 @@ fn a_report_is_opened_in_the_browser() {
     let words = "report measured --open -o page.html";
     let told = dgx(&workspace, words, &[("PATH", &path), ("DISPLAY", ":0")]);
     assert_eq!(told.status.code(), Some(0), "{told:?}");
-    let opened = fs::read_to_string(workspace.path().join("opened")).expect("it was called");
+    // Nobody waits for a browser, so neither does dgx.
+    let opened = workspace.path().join("opened");
+    wait_for("the browser's call", || opened.exists());
+    let opened = fs::read_to_string(opened).expect("what it was called with");
     assert!(Path::new(&opened).ends_with("page.html"), "{opened}");
     fs::remove_file(workspace.path().join("page.html")).expect("a page");
 

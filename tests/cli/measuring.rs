@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::stage::{CONTENDERS, ROUND, SCRIPT, SHAPES, SHARE, Stage, is_timed, order, share_of};
 use crate::sweep::{ended, explain, send};
+use crate::workspace::wait_for;
 
 #[test]
 fn every_process_times_every_shape_in_its_own_order() {
@@ -343,14 +343,12 @@ fn waiting(stage: &Stage) -> std::process::Child {
     let mut command = stage.command(&[&round]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("dgx runs");
-    let began = Instant::now();
     let waits = |call: &Value| call["once"].is_array();
     // The blocks before it may still be on their way to the run file.
     let recorded = || share_of(&stage.blocks(), "large") == [(0, 4)];
-    while !(stage.journal().iter().any(waits) && recorded()) {
-        assert!(began.elapsed() < Duration::from_secs(120), "not yet");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_for("a call that waits", || {
+        stage.journal().iter().any(waits) && recorded()
+    });
     child
 }
 
@@ -392,11 +390,8 @@ fn a_sweep_killed_in_the_middle_of_a_shape_goes_on_there() {
     child.kill().expect("a child to kill");
     child.wait().expect("a child to bury");
     // Its worker, in the middle of a call, does not outlive it.
-    let began = Instant::now();
-    while PathBuf::from(format!("/proc/{worker}/exe")).exists() {
-        assert!(began.elapsed() < Duration::from_secs(20), "it goes on");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let code = PathBuf::from(format!("/proc/{worker}/exe"));
+    wait_for("the worker's end", || !code.exists());
     let before = fs::read_to_string(stage.run_file()).expect("its text");
     let all = stage.blocks();
     assert_eq!(share_of(&all, "small"), [(0, SHARE)]);

@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 
 const MEASURED: &str = include_str!("../fixtures/runs/round4.jsonl");
 
-/// Exit code and words of dgx, which is given half a minute.
+/// Exit code and words of dgx, which is given two minutes.
 fn ends(workspace: &Workspace, words: &str) -> (Option<i32>, String) {
     let mut dgx = Command::new(env!("CARGO_BIN_EXE_dgx"))
         .current_dir(workspace.path())
@@ -23,7 +23,7 @@ fn ends(workspace: &Workspace, words: &str) -> (Option<i32>, String) {
         .expect("dgx runs");
     let began = Instant::now();
     while dgx.try_wait().expect("a child").is_none() {
-        if began.elapsed() > Duration::from_secs(30) {
+        if began.elapsed() > Duration::from_secs(120) {
             dgx.kill().expect("a child");
             panic!("{words} waits");
         }

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::sweep::{Sweep, send};
+use crate::workspace::wait_for;
 
 const FOLDER: &str = "tests/fixtures/hazards";
 const VARIANTS: &str = "tests/fixtures/hazards/variants";
@@ -349,11 +348,7 @@ fn begun(folder: &Path) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .expect("dgx");
-    let limit = Instant::now() + Duration::from_secs(120);
-    while cells(folder).is_empty() {
-        assert!(Instant::now() < limit, "no cell was done");
-        thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("a cell", || !cells(folder).is_empty());
     child
 }
 

@@ -6,7 +6,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -14,6 +13,7 @@ use serde_json::Value;
 use crate::merging::pasted;
 use crate::stage::{CONTENDERS, SCRIPT, SHAPES, Stage};
 use crate::sweep::{ended, send};
+use crate::workspace::wait_for;
 
 /// Runs each task of an array to its end before it answers, unless a file says
 /// how it is to refuse, or how a task is to end.
@@ -173,14 +173,6 @@ impl Cluster {
 fn kill(child: &mut Child) {
     child.kill().expect("it is there to be killed");
     child.wait().expect("it ends");
-}
-
-fn wait_for(what: &str, so: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !so() {
-        assert!(began.elapsed() < Duration::from_secs(120), "never: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 use tempfile::TempDir;
+
+use crate::workspace::wait_for;
 
 /// Three contenders on three small shapes; the last takes longer, so that there
 /// is time to end what has just begun.
@@ -71,15 +72,11 @@ impl Sweep {
     }
 
     pub(crate) fn wait_for_a_verdict(&self) {
-        let began = Instant::now();
         let judged = || {
             let text = fs::read_to_string(self.run_file()?).ok()?;
             Some(text.contains("\"type\":\"verdict\""))
         };
-        while judged() != Some(true) {
-            assert!(began.elapsed() < Duration::from_secs(120), "no verdict yet");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_for("a verdict", || judged() == Some(true));
     }
 
     /// Begun, with its output where `output` leads, and its first verdict there.

@@ -1,8 +1,19 @@
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use tempfile::TempDir;
+
+/// Waits until it is `so`. What never comes is told; how long it takes on a
+/// busy machine is nobody's business.
+pub(crate) fn wait_for(what: &str, mut so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !so() {
+        assert!(began.elapsed() < Duration::from_secs(300), "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
 
 /// A variant small enough to read at a glance.
 pub(crate) const VARIANT: &str = "/*dgx
