@@ -56,7 +56,7 @@ pub(super) fn ending(
 ) -> Result<Exit, CommandError> {
     if let Some(run) = &followed.run {
         let written = exports.write(&Document::of_run(run, &Ranking::of(run)));
-        runs::summarise(run, false, globals);
+        runs::summarise(run, None, false, globals);
         written?;
     }
     Ok(followed.exit(verdict_exit))

@@ -34,7 +34,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     let slot = slot.map_err(|e| CommandError::from(&e))?;
     let Merged { run, missing } = merge(&files, slot, title)?;
-    runs::summarise(&run, false, globals);
+    runs::summarise(&run, None, false, globals);
     for lack in &missing {
         remark!("missing: {}\n  {}", lack.what, lack.commands.join("\n  "));
     }

@@ -15,7 +15,7 @@ use crate::diagnostic::{CommandError, InputError, SourceFile, nearest};
 use crate::domain::{Chip, ContenderId, Device, Exit};
 use crate::export::{self, Document};
 use crate::interchange;
-use crate::present::{Asked, Folders, Style, sweep_summary};
+use crate::present::{Asked, Folders, Met, Style, sweep_summary};
 use crate::record::schema::Header;
 use crate::record::{self, Run};
 use crate::sweep::{BackendChoice, choose};
@@ -322,11 +322,17 @@ pub(super) fn write_all<const N: usize>(
     written.fold(Ok(()), Result::and)
 }
 
-/// Prints the tables of a run.
-pub(super) fn summarise(run: &Run, counters: bool, globals: &Globals) {
+/// Prints the tables of a run, and what to do next: with its round, where this
+/// command was told where that is.
+pub(super) fn summarise(run: &Run, round: Option<&Path>, counters: bool, globals: &Globals) {
     let there = |path: &Path| path.canonicalize().ok();
     let newest = newest().ok().and_then(|path| there(&path));
     let folders = Folders::here(&globals.variants, &run.header);
+    let round = round.map(|path| path.display().to_string());
+    let met = Met {
+        round: round.as_deref().unwrap_or(&run.header.config.path),
+        ..Met::in_run(run, &folders)
+    };
     let is_here = |variant: &str| {
         let catalog = folders.paths().map(|paths| Catalog::open(&paths));
         catalog.is_some_and(|catalog| catalog.is_ok_and(|c| c.knows(variant).is_ok()))
@@ -334,7 +340,7 @@ pub(super) fn summarise(run: &Run, counters: bool, globals: &Globals) {
     let asked = Asked {
         counters,
         usual: newest.is_some() && newest == there(&run.path),
-        folders: &folders,
+        met: &met,
         is_here: &is_here,
     };
     say!("{}", sweep_summary(run, &asked, &style(globals)));

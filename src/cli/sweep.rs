@@ -212,7 +212,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     })?;
     let ranking = Ranking::of(&swept.run);
     let written = args.exports.write(&Document::of_run(&swept.run, &ranking));
-    runs::summarise(&swept.run, args.counters, globals);
+    runs::summarise(&swept.run, args.config.as_deref(), args.counters, globals);
     written?;
     if args.timings {
         say!(

@@ -6,8 +6,8 @@ use serde::Serialize;
 use crate::claims;
 use crate::domain::{Calibration, ContenderId, Counter, Interval, Timing};
 use crate::present::{
-    Agreed, Folders, UNPAIRED, belief, bound_text, failed, first_wrong, mean_micros, model_error,
-    notes, verdict_word,
+    Agreed, Folders, Met, UNPAIRED, belief, bound_text, failed, first_wrong, mean_micros,
+    model_error, notes, verdict_word,
 };
 use crate::rank::{Comparison, Judgement, Kind, Ranking, Repeat, Repeated, Row, Side};
 use crate::record::Run;
@@ -378,6 +378,8 @@ fn detectable(ranking: &Ranking) -> Option<Quantity> {
 
 fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
     let header = &run.header;
+    // An export travels, as its run file does.
+    let folders = Folders::of(header);
     RunOrigin {
         label: None,
         file: run.path.display().to_string(),
@@ -399,7 +401,7 @@ fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
         over: ranking.reference.as_ref().map(ContenderId::to_string),
         detectable: detectable(ranking),
         complete: run.end.as_ref().is_some_and(|e| e.complete) || run.timing() == Timing::Recorded,
-        failures: (failed(run, ranking, &Folders::of(header)).into_iter())
+        failures: (failed(run, ranking, &Met::in_run(run, &folders)).into_iter())
             .map(|failed| failed.text)
             .collect(),
         notes: notes(run, ranking),

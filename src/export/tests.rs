@@ -1,6 +1,6 @@
 use super::*;
 use crate::domain::{ContenderId, Status};
-use crate::present::{Agreed, Asked, Folders, Style, repetition_table, sweep_summary};
+use crate::present::{Agreed, Asked, Folders, Met, Style, repetition_table, sweep_summary};
 use crate::rank::{Ranking, Side};
 use crate::record::Run;
 use crate::record::schema::Line;
@@ -107,10 +107,11 @@ fn exports_are_the_screen() {
         Synthetic::round4().time_only().run(),
     ] {
         let ranking = Ranking::of(&run);
+        let folders = Folders::default();
         let asked = Asked {
             counters: false,
             usual: true,
-            folders: &Folders::default(),
+            met: &Met::in_run(&run, &folders),
             is_here: &|_| true,
         };
         let screen = sweep_summary(

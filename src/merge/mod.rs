@@ -82,6 +82,12 @@ fn header(sources: &[Source], choice: &Choice, title: Title) -> Header {
     header.shapes = header.round_shapes().to_vec();
     header.shard = None;
     header.argv = title.argv;
+    // Whoever looks into the whole needs the variants of its parts.
+    if header.named_folders().next().is_none() {
+        let folders = sources[0].header.named_folders();
+        let words = folders.flat_map(|folder| ["--variants".to_owned(), folder.to_owned()]);
+        header.argv.extend(words);
+    }
     header.parts = parts(sources, choice);
     if let Some(path) = title.config {
         header.config.path = path;

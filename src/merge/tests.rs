@@ -333,3 +333,19 @@ fn a_shape_is_timed_on_one_card_until_that_is_void() {
     same(&run, &parts.single());
     assert_eq!(run.cards().into_iter().collect::<Vec<_>>(), ["GPU-a"]);
 }
+
+#[test]
+fn the_whole_knows_the_folders_of_its_parts() {
+    let parts = Parts::of(&Synthetic::round4());
+    let folders = |header: &mut Header| {
+        let words = ["--variants", "mine", "--variants=…/theirs"];
+        header.argv.extend(words.map(str::to_owned));
+    };
+    let files = [1, 2].map(|number| {
+        let path = parts.path(&format!("shard-{number}.jsonl"));
+        std::fs::write(&path, text(&parts.lines(number, 2, folders))).unwrap();
+        path
+    });
+    let merged = parts.merge(&files).unwrap();
+    assert_eq!(merged.run.header.folders(), [Some("mine"), None]);
+}

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::{Folders, Met, Style};
+use super::{Met, Style};
 use crate::domain::Status;
 use crate::rank::{Ranking, Row};
 use crate::record::Run;
@@ -20,7 +20,7 @@ pub(crate) struct Failed {
 }
 
 /// Every failure with its reason.
-pub(crate) fn failed(run: &Run, ranking: &Ranking, folders: &Folders) -> Vec<Failed> {
+pub(crate) fn failed(run: &Run, ranking: &Ranking, met: &Met<'_>) -> Vec<Failed> {
     let rows = ranking.rows.iter();
     let of_row = |row| {
         grouped(ranking, row)
@@ -28,13 +28,13 @@ pub(crate) fn failed(run: &Run, ranking: &Ranking, folders: &Folders) -> Vec<Fai
             .map(move |group| (row, group))
     };
     rows.flat_map(of_row)
-        .map(|(row, ((status, reason), shapes))| one(run, folders, row, status, reason, &shapes))
+        .map(|(row, ((status, reason), shapes))| one(run, met, row, status, reason, &shapes))
         .collect()
 }
 
 /// The same for the screen. Empty where nothing failed.
-pub(crate) fn failures(run: &Run, ranking: &Ranking, folders: &Folders, style: &Style) -> String {
-    let lines = failed(run, ranking, folders);
+pub(crate) fn failures(run: &Run, ranking: &Ranking, met: &Met<'_>, style: &Style) -> String {
+    let lines = failed(run, ranking, met);
     let lines: Vec<String> = lines.iter().map(|failed| line(failed, style)).collect();
     lines.join("\n")
 }
@@ -57,7 +57,7 @@ fn grouped<'r>(ranking: &'r Ranking, row: &Row) -> BTreeMap<Failure<'r>, Vec<&'r
 
 fn one(
     run: &Run,
-    folders: &Folders,
+    met: &Met<'_>,
     row: &Row,
     status: Status,
     reason: Option<&str>,
@@ -96,7 +96,6 @@ fn one(
     }
     // A design that fails as it said it would needs no help.
     let surprising = status != row.expect && !status.may_be_timed();
-    let met = Met::in_run(run, folders);
     let next = surprising.then(|| met.next(&row.contender, shapes[0], status, Some(reason)));
     Failed {
         text,
@@ -153,6 +152,7 @@ mod tests {
 
     #[test]
     fn a_contender_may_be_called_like_what_became_of_it() {
+        use crate::present::Folders;
         use crate::record::synthetic::{Entry, Synthetic};
         let mut field = Synthetic::round4();
         for status in [Status::LaunchError, Status::Hung, Status::Wrong] {
@@ -161,7 +161,9 @@ mod tests {
                 .push(Entry::failed(status.as_str(), status, "so it is"));
         }
         let run = field.run();
-        let told = failures(&run, &Ranking::of(&run), &Folders::default(), &Style::PLAIN);
+        let folders = Folders::default();
+        let met = Met::in_run(&run, &folders);
+        let told = failures(&run, &Ranking::of(&run), &met, &Style::PLAIN);
         for word in ["launch-error", "hung", "wrong"] {
             let line = format!(" {word}  {word} on every shape (as declared): so it is");
             assert!(told.lines().any(|told| told == line), "{told}");

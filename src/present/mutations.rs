@@ -4,7 +4,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Asked, Folders, Style, sweep_summary};
+use super::{Asked, Folders, Met, Style, sweep_summary};
 use crate::record::read_text;
 use crate::record::synthetic::{Synthetic, dense};
 
@@ -86,10 +86,11 @@ fn no_mutation_makes_a_reader_fall_or_print_nonsense() {
                 continue;
             };
             read_well += 1;
+            let folders = Folders::default();
             let asked = Asked {
                 counters: true,
                 usual: true,
-                folders: &Folders::default(),
+                met: &Met::in_run(&run, &folders),
                 is_here: &|_| true,
             };
             let shown = sweep_summary(&run, &asked, &Style::PLAIN);

@@ -1,5 +1,5 @@
 use super::{
-    Folders, Style, belief, counters_of_run, failures, interval, matrix, percent, ranking_table,
+    Met, Style, belief, counters_of_run, failures, interval, matrix, percent, ranking_table,
 };
 use crate::claims;
 use crate::domain::{Status, Timing, counted, typed};
@@ -14,8 +14,8 @@ pub(crate) struct Asked<'a> {
     pub counters: bool,
     /// Commands that are told of no run take this one.
     pub usual: bool,
-    /// Where its variants are.
-    pub folders: &'a Folders,
+    /// Where it, its round and its variants are.
+    pub met: &'a Met<'a>,
     /// Whether there is a variant of that name there.
     pub is_here: &'a dyn Fn(&str) -> bool,
 }
@@ -30,7 +30,7 @@ pub(crate) fn sweep_summary(run: &Run, asked: &Asked<'_>, style: &Style) -> Stri
     if asked.counters && run.end.as_ref().is_some_and(|end| end.complete) {
         parts.push(counters_of_run(run, ranking, style));
     }
-    let failed = failures(run, ranking, asked.folders, style);
+    let failed = failures(run, ranking, asked.met, style);
     if !failed.is_empty() {
         parts.push(failed);
     }
@@ -254,7 +254,7 @@ fn next(run: &Run, ranking: &Ranking, asked: &Asked<'_>, style: &Style) -> Optio
         true => String::new(),
         false => format!(" {}", typed(&run.path)),
     };
-    let folders = asked.folders.flags();
+    let folders = asked.met.folders.flags();
     let mut steps = Vec::new();
     let (first, second) = (ranked.next(), ranked.next());
     if let (Some(first), Some(second)) = (first, second) {
@@ -279,14 +279,16 @@ fn next(run: &Run, ranking: &Ranking, asked: &Asked<'_>, style: &Style) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::present::Folders;
     use crate::record::schema::Line;
     use crate::record::synthetic::{Entry, Synthetic};
 
     fn summary(run: &Run, counters: bool, style: &Style) -> String {
+        let folders = Folders::default();
         let asked = Asked {
             counters,
             usual: true,
-            folders: &Folders::default(),
+            met: &Met::in_run(run, &folders),
             is_here: &|_| true,
         };
         sweep_summary(run, &asked, style)
@@ -294,10 +296,11 @@ mod tests {
 
     /// What stands behind `next:`, a command each.
     fn steps(run: &Run, usual: bool, is_here: bool) -> Vec<String> {
+        let folders = Folders::of(&run.header);
         let asked = Asked {
             counters: false,
             usual,
-            folders: &Folders::of(&run.header),
+            met: &Met::in_run(run, &folders),
             is_here: &|_| is_here,
         };
         let said = sweep_summary(run, &asked, &Style::PLAIN);

@@ -233,17 +233,21 @@ impl Header {
     /// Folders of variants that its command named; none for one outside of the
     /// project, of which only the last part is known still.
     pub(crate) fn folders(&self) -> Vec<Option<&str>> {
+        self.named_folders()
+            .map(|folder| (!is_elided(folder)).then_some(folder))
+            .collect()
+    }
+
+    /// The same as they are on record.
+    pub(crate) fn named_folders(&self) -> impl Iterator<Item = &str> {
         let next = self.argv.iter().skip(1).map(Some).chain([None]);
-        let named = self.argv.iter().zip(next).filter_map(|(word, next)| {
+        self.argv.iter().zip(next).filter_map(|(word, next)| {
             match word.strip_prefix("--variants") {
                 Some("") => next.map(String::as_str),
                 Some(rest) => rest.strip_prefix('='),
                 None => None,
             }
-        });
-        named
-            .map(|folder| Some(folder).filter(|folder| !is_elided(folder)))
-            .collect()
+        })
     }
 }
 

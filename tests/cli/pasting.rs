@@ -249,11 +249,14 @@ fn variants_that_lie_elsewhere_are_named() {
     let source = folder.join("mine.cu");
     let text = fs::read_to_string(&source).expect("a source");
     fs::write(&source, format!("{text}\nmistake\n")).expect("a source");
-    let words = ["sweep", "mine", "--backend", "emu", "--variants", named];
+    let round = elsewhere.path().join("mine.toml");
+    fs::copy(workspace.path().join("configs/mine.toml"), &round).expect("a round");
+    let round = round.to_str().expect("a plain path");
+    let words = ["sweep", round, "--backend", "emu", "--variants", named];
     let swept = workspace.run(&words);
-    let check = format!("next: dgx check configs/mine.toml{flags}");
+    let check = format!("next: dgx check {round}{flags}\n");
     assert!(swept.contains(&check), "{swept}");
     let shown = workspace.run(&["show"]);
-    let check = "next: dgx check configs/mine.toml --variants FOLDER\n";
+    let check = "next: dgx check ROUND --variants FOLDER\n";
     assert!(shown.contains(check), "{shown}");
 }
