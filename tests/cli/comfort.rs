@@ -2,11 +2,10 @@
 //! as little said as they ask for, help, completions, manual pages.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::workspace::{VARIANT, Workspace, wait_for};
+use crate::workspace::{VARIANT, Workspace, program, wait_for};
 
 const MEASURED: &str = include_str!("../fixtures/runs/round4.jsonl");
 const MODELLED: &str = include_str!("../../results/baselines/smoke-emu.jsonl");
@@ -335,12 +334,10 @@ fn the_cache_is_weighed_and_emptied() {
 #[test]
 fn a_report_is_opened_in_the_browser() {
     let workspace = workspace();
-    workspace.write(
-        "bin/xdg-open",
+    program(
+        &workspace.path().join("bin/xdg-open"),
         "#!/bin/sh\nprintf %s \"$1\" > part && mv part opened\n",
     );
-    let program = workspace.path().join("bin/xdg-open");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}/bin:{path}", workspace.path().display());
     let words = "report measured --open -o page.html";

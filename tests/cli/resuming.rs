@@ -2,31 +2,84 @@
 //! doing anything twice, and a run file has one writer.
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::Signal;
 
-use crate::sweep::{ROUND, Sweep, ended, explain, send, verdicts_of};
+use crate::stage::{CONTENDERS, SHAPES, Stage};
+use crate::sweep::{ROUND, Sweep, Verdicts, ended, explain, send, under, verdicts_of};
+use crate::workspace::wait_for;
+
+const CELLS: usize = CONTENDERS.len() * SHAPES.len();
+
+/// A sweep stays in its fifth cell, however late whoever is to stop it comes.
+fn stays_in_a_cell() -> Stage {
+    Stage::new(
+        "[[on]]\nin = \"validation\"\ncontender = \"quick\"\nshape = \"large\"\n\
+         once = true\nsleeps = 3600\n",
+    )
+}
+
+fn four_are_judged(stage: &Stage) -> bool {
+    stage.verdicts().len() == 4
+}
+
+fn begun(stage: &Stage) -> Child {
+    stage.begun(|| four_are_judged(stage))
+}
+
+fn kill(mut child: Child) {
+    child.kill().expect("a child to kill");
+    child.wait().expect("a child to bury");
+}
+
+fn each_is_judged_once(verdicts: &Verdicts, cells: usize) {
+    assert_eq!(verdicts.len(), cells, "{verdicts:?}");
+    let once = verdicts.values().all(|(count, _)| *count == 1);
+    assert!(once, "{verdicts:?}");
+}
 
 #[test]
 fn a_killed_sweep_is_resumed_where_it_stopped() {
-    let sweep = Sweep::new(ROUND);
-    let mut child = sweep.begun(Stdio::null);
-    child.kill().expect("a child to kill");
-    child.wait().expect("a child to bury");
+    let stage = stays_in_a_cell();
+    kill(begun(&stage));
+    assert!(four_are_judged(&stage));
 
-    let file = sweep.run_file().expect("a run file").display().to_string();
-    sweep.run(&["--resume", &file], 0);
-    let verdicts = sweep.verdicts();
-    assert_eq!(verdicts.len(), 9, "{verdicts:?}");
-    assert!(
-        verdicts.values().all(|(count, _)| *count == 1),
-        "{verdicts:?}"
-    );
+    let file = stage.run_file().display().to_string();
+    ended(&mut stage.command(&["--resume", &file]), 0);
+    each_is_judged_once(&stage.verdicts(), CELLS);
 
     // A second resume has nothing to go on with, and says so.
-    sweep.run(&["--resume", &file], 2);
+    ended(&mut stage.command(&["--resume", &file]), 2);
+}
+
+/// An emulated call that does not end is ended with its sweep.
+#[test]
+fn a_sweep_stopped_in_an_emulated_call_is_resumed_there() {
+    for (signal, code) in [(Signal::SIGKILL, None), (Signal::SIGINT, Some(4))] {
+        let sweep = Sweep::new(
+            "question = \"Is nothing done twice?\"\nbaseline = \"two-pass\"\n\
+             contenders = [\"two-pass\", \"sequential\", \"endless-loop\"]\n\
+             shapes = [{ m = 64, n = 128, k = 256 }]\n[validate]\nseed = 1\ntimeout = 3600\n",
+        );
+        let folders = ["--variants=variants", "--variants=tests/fixtures/variants"];
+        let round = sweep.round();
+        let mut command = sweep.command(&[&[round.as_str()], &folders[..]].concat());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("dgx runs");
+        let judged = || Some(verdicts_of(&sweep.run_file()?).len());
+        wait_for("two verdicts", || judged() == Some(2));
+        send(signal, child.id());
+        assert_eq!(child.wait().expect("dgx ends").code(), code, "{signal}");
+
+        let file = sweep.run_file().expect("a run file").display().to_string();
+        let resume = ["--resume", &file, "--timeout", "0.1"];
+        sweep.run(&[&resume[..], &folders].concat(), 0);
+        let verdicts = sweep.verdicts();
+        each_is_judged_once(&verdicts, 3);
+        let statuses: Vec<&str> = verdicts.values().map(|(_, how)| how.as_str()).collect();
+        assert_eq!(statuses, ["hung", "ok", "ok"]);
+    }
 }
 
 /// The lines of a run file, without some.
@@ -82,26 +135,23 @@ fn a_resumed_sweep_goes_on_with_the_emulator_it_began_with() {
     assert!(said.contains("did not begin with --exact-sums"), "{said}");
 }
 
-/// A sweep that is told to stop by a signal once it has judged a cell; what it
-/// said, and its run file.
-fn stopped(sweep: &Sweep, signal: Signal) -> (Output, String) {
-    let child = sweep.begun(Stdio::piped);
-    send(signal, child.id());
-    let output = child.wait_with_output().expect("dgx ends");
-    (
-        output,
-        sweep.run_file().expect("a run file").display().to_string(),
-    )
-}
-
 #[test]
 fn a_signal_keeps_what_is_finished_and_says_how_to_go_on() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        let sweep = Sweep::new(ROUND);
-        let (output, file) = stopped(&sweep, signal);
+        let stage = stays_in_a_cell();
+        let round = stage.path("round.toml").display().to_string();
+        // Whoever starts the tests may have had them ignore it.
+        let heeding = ["env", "--default-signal=HUP"];
+        let mut command = under(&heeding, &stage.command(&[&round]));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("dgx runs");
+        stage.wait_for_the_call(|| four_are_judged(&stage));
+        send(signal, child.id());
+        let output = child.wait_with_output().expect("dgx ends");
         let said = explain(&output);
         assert_eq!(output.status.code(), Some(4), "{signal}: {said}");
         assert!(said.contains("Ctrl-C again ends at once"), "{said}");
+        let file = stage.run_file().display().to_string();
         assert!(
             said.contains(&format!("dgx sweep --resume {file}")),
             "{said}"
@@ -110,63 +160,55 @@ fn a_signal_keeps_what_is_finished_and_says_how_to_go_on() {
         let last = text.lines().last().expect("a last line");
         assert!(last.contains("\"complete\":false"), "{last}");
         assert!(last.contains("interrupted"), "{last}");
-        let before = sweep.verdicts().len();
-        assert!((1..9).contains(&before), "{before} cells were judged");
+        assert!(four_are_judged(&stage), "{text}");
 
         // Half a run passes no gate and fails none.
-        let mut gate = Command::new(env!("CARGO_BIN_EXE_dgx"));
-        let said = ended(gate.args(["gate", &file]), 5);
+        let said = stage.tell(&["gate"], 5);
         assert!(said.contains("incomplete"), "{said}");
 
-        sweep.run(&["--resume", &file], 0);
-        let verdicts = sweep.verdicts();
-        assert!(verdicts.len() == 9 && verdicts.values().all(|(count, _)| *count == 1));
+        ended(&mut stage.command(&["--resume", &file]), 0);
+        each_is_judged_once(&stage.verdicts(), CELLS);
     }
 }
 
 #[test]
 fn a_sweep_under_nohup_outlives_its_terminal() {
-    let sweep = Sweep::new(ROUND);
-    let words = sweep.command(&[&sweep.round()]);
-    let child = Command::new("nohup")
-        .arg(words.get_program())
-        .args(words.get_args())
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("nohup runs");
-    sweep.wait_for_a_verdict();
+    let stage = stays_in_a_cell();
+    let round = stage.path("round.toml").display().to_string();
+    let mut command = under(&["nohup"], &stage.command(&[&round]));
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().expect("nohup runs");
+    stage.wait_for_the_call(|| four_are_judged(&stage));
     send(Signal::SIGHUP, child.id());
+    // The call that waits is made again by another, who does not wait.
+    send(Signal::SIGKILL, stage.waiting_worker().expect("a worker"));
     let output = child.wait_with_output().expect("dgx ends");
     assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
-    assert_eq!(sweep.verdicts().len(), 9);
+    each_is_judged_once(&stage.verdicts(), CELLS);
 }
 
 #[test]
 fn a_run_file_has_one_writer() {
-    let sweep = Sweep::new(ROUND);
-    let mut child = sweep.begun(Stdio::null);
-    // It sleeps while the others try: they meet a writer that is alive.
-    send(Signal::SIGSTOP, child.id());
-    let file = sweep.run_file().expect("a run file").display().to_string();
+    let stage = stays_in_a_cell();
+    let child = begun(&stage);
+    let file = stage.run_file();
+    let named = file.display().to_string();
     let by = format!("is being written by process {}", child.id());
-    for args in [vec!["--resume", &file], vec!["--resume"]] {
-        let said = sweep.run(&args, 4);
+    for args in [vec!["--resume", &named], vec!["--resume"]] {
+        let said = ended(&mut stage.command(&args), 4);
         assert!(said.contains(&by), "{said}");
     }
-    let mut show = Command::new(env!("CARGO_BIN_EXE_dgx"));
-    let said = ended(show.args(["show", &file]), 0);
+    let said = stage.tell(&["show"], 0);
     assert!(said.contains("The run is not complete"), "{said}");
     // Another sweep in the same minute takes another file.
-    sweep.run(&[&sweep.round()], 0);
-    assert_eq!(sweep.run_files().len(), 2);
+    stage.sweep(0);
+    assert_eq!(stage.run_files().len(), 2);
+    assert_eq!(verdicts_of(&file).len(), 4, "the first has gone on");
 
     // The lock dies with its process, and two who want it do not both get it.
-    child.kill().expect("a child to kill");
-    child.wait().expect("a child to bury");
+    kill(child);
     let resume = || {
-        let mut command = sweep.command(&["--resume", &file]);
+        let mut command = stage.command(&["--resume", &named]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().expect("dgx runs")
     };
@@ -178,8 +220,7 @@ fn a_run_file_has_one_writer() {
         codes == [Some(0), Some(4)] || codes == [Some(0), Some(2)],
         "{codes:?}"
     );
-    let verdicts = verdicts_of(Path::new(&file));
-    assert!(verdicts.len() == 9 && verdicts.values().all(|(count, _)| *count == 1));
+    each_is_judged_once(&verdicts_of(&file), CELLS);
 }
 
 /// A limit on the size of files stands for a disk that fills up.
@@ -189,16 +230,10 @@ fn a_full_disk_leaves_a_file_that_can_be_read_and_resumed() {
     sweep.run(&[&sweep.round()], 0);
     let whole = fs::read(sweep.run_file().expect("a run file")).expect("its text");
     fs::remove_dir_all(sweep.results()).expect("results");
-    let words = sweep.command(&[&sweep.round()]);
     let limit = whole.len() / 512 / 2;
     let line = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" \"$@\"");
-    let mut limited = Command::new("sh");
-    limited
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["-c", &line])
-        .arg(words.get_program())
-        .args(words.get_args());
-    let said = ended(&mut limited, 4);
+    let command = sweep.command(&[&sweep.round()]);
+    let said = ended(&mut under(&["sh", "-c", &line], &command), 4);
     assert!(said.contains("check space"), "{said}");
     let file = sweep.run_file().expect("a run file").display().to_string();
     let text = fs::read(&file).expect("its text");
@@ -209,29 +244,14 @@ fn a_full_disk_leaves_a_file_that_can_be_read_and_resumed() {
     assert_eq!(sweep.verdicts().len(), 9);
 }
 
-/// The processes a process has started and not buried.
-fn children(parent: u32) -> Vec<u32> {
-    let path = format!("/proc/{parent}/task/{parent}/children");
-    let list = fs::read_to_string(path).unwrap_or_default();
-    list.split_whitespace().flat_map(str::parse).collect()
-}
-
 #[test]
 fn a_worker_killed_from_outside_is_tried_once_more() {
-    let sweep = Sweep::new(ROUND);
-    let child = sweep.begun(Stdio::piped);
-    let workers = children(child.id());
-    assert!(!workers.is_empty(), "no worker at work");
-    for worker in workers {
-        send(Signal::SIGKILL, worker);
-    }
-    let before = sweep.verdicts().len();
-    assert!(before < 9, "all was judged before the worker was killed");
+    let stage = stays_in_a_cell();
+    let child = begun(&stage);
+    send(Signal::SIGKILL, stage.waiting_worker().expect("a worker"));
     let said = explain(&child.wait_with_output().expect("dgx ends"));
-    let verdicts = sweep.verdicts();
-    let ok = |(count, status): &(usize, String)| *count == 1 && status == "ok";
-    assert!(
-        verdicts.len() == 9 && verdicts.values().all(ok),
-        "{verdicts:?}\n{said}"
-    );
+    let verdicts = stage.verdicts();
+    each_is_judged_once(&verdicts, CELLS);
+    let ok = verdicts.values().all(|(_, status)| status == "ok");
+    assert!(ok, "{verdicts:?}\n{said}");
 }

@@ -326,15 +326,25 @@ fn several_names_are_each_asked_about_themselves() {
     }
 }
 
-/// An inquiry of many cells, of which the first is done.
+/// An inquiry of many cells, of which the first is done. The later half take
+/// minutes each: however late whoever is to stop it comes, it is not over.
 fn begun(folder: &Path) -> Child {
-    let many: Vec<String> = (8..38).map(|m| format!("{m}x128x1024")).collect();
-    let shapes = format!("1x128x256,{}", many.join(","));
+    let many = (8..38).map(|m| format!("{{ m = {m}, n = 128, k = 1024 }}"));
+    let many: Vec<String> = many.collect();
+    let round = format!(
+        "question = \"Is it over?\"\ncontenders = [\"no-sync\", \"endless-loop\"]\n\
+         baseline = \"no-sync\"\nshapes = [{{ m = 1, n = 128, k = 256 }}, {}]\n",
+        many.join(", ")
+    );
+    let path = folder.join("round.toml");
+    fs::write(&path, round).expect("a file");
     let child = Command::new(env!("CARGO_BIN_EXE_dgx"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["sanitize", "no-sync", "--schedules", "8"])
-        .args(["--shape", &shapes])
+        .arg("sanitize")
+        .arg(&path)
+        .args("--round-shapes --schedules 8 --timeout 30".split(' '))
         .args(["--variants", "variants", "--variants", VARIANTS])
+        .args(["--variants", "tests/fixtures/variants"])
         .args(
             ["--export-json", "found.json", "--export-junit", "found.xml"].map(|word| {
                 match word.contains('.') {
@@ -378,7 +388,7 @@ fn what_was_found_before_an_interruption_is_told_and_written() {
     // Nobody is told of a cell that was left as of one that is done.
     let told = text
         .lines()
-        .filter(|line| line.starts_with("sanitize ") && line.contains("/31: "));
+        .filter(|line| line.starts_with("sanitize ") && line.contains("/62: "));
     assert_eq!(told.count(), done.len(), "{text}");
     assert_eq!(done[0]["hazards"][0]["kind"], "race");
     let junit = fs::read_to_string(folder.path().join("found.xml")).expect("JUnit");

@@ -3,7 +3,6 @@
 //! told to. `scripts/test-slurm` does the same with the real one.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -12,8 +11,8 @@ use serde_json::Value;
 
 use crate::merging::pasted;
 use crate::stage::{CONTENDERS, SCRIPT, SHAPES, Stage};
-use crate::sweep::{ended, send};
-use crate::workspace::wait_for;
+use crate::sweep::{ended, send, under};
+use crate::workspace::{program, wait_for};
 
 /// Runs each task of an array to its end before it answers, unless a file says
 /// how it is to refuse, or how a task is to end.
@@ -86,11 +85,14 @@ impl Cluster {
                 "#!/bin/sh\necho \"$*\" >> \"$(dirname \"$0\")/state/cancelled\"\n",
             ),
         ] {
-            let path = cluster.stage.path(&format!("bin/{name}"));
-            fs::write(&path, text).expect("a script");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("its mode");
+            cluster.has(name, text);
         }
         cluster
+    }
+
+    /// A program of Slurm's.
+    fn has(&self, name: &str, text: &str) {
+        program(&self.stage.path("bin").join(name), text);
     }
 
     fn state(&self, name: &str) -> PathBuf {
@@ -323,8 +325,7 @@ fn what_slurm_may_have_taken_is_not_submitted_twice() {
 #[test]
 fn shards_are_done_though_slurm_does_not_answer_any_more() {
     let cluster = Cluster::new();
-    let squeue = cluster.stage.path("bin/squeue");
-    fs::write(squeue, "#!/bin/sh\nexit 1\n").expect("a script");
+    cluster.has("squeue", "#!/bin/sh\nexit 1\n");
     ended(&mut cluster.sweep(&["--array", "2"]), 0);
     cluster.is_whole();
 }
@@ -348,14 +349,8 @@ fn what_would_be_refused_forever_is_not_tried_forever() {
 fn a_full_disk_is_told_as_one_and_leaves_nothing_half_begun() {
     let cluster = Cluster::new();
     let command = cluster.sweep(&["--array", "2"]);
-    let mut limited = Command::new("sh");
-    limited.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]);
-    limited.arg(command.get_program()).args(command.get_args());
-    limited.current_dir(env!("CARGO_MANIFEST_DIR"));
-    for (name, value) in command.get_envs() {
-        limited.env(name, value.expect("a value"));
-    }
-    let said = ended(&mut limited, 4);
+    let line = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
+    let said = ended(&mut under(&["sh", "-c", line], &command), 4);
     assert!(said.contains("File too large"), "{said}");
     assert!(!said.contains("Slurm"), "{said}");
     let left = fs::read_dir(cluster.stage.path("results")).expect("results");
@@ -418,7 +413,7 @@ fn held(cluster: &Cluster) -> Child {
          for task in $tasks; do echo \"$name|$job|$task|PENDING|Resources\" >> \"$state/queue\"; done\n\
          echo $job; exit 0\nfi\nfor task in $tasks; do{after}"
     );
-    fs::write(cluster.stage.path("bin/sbatch"), text).expect("a script");
+    cluster.has("sbatch", &text);
     let mut command = cluster.sweep(&["--array", "2"]);
     let log = fs::File::create(cluster.stage.path("log")).expect("a file");
     command

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::sweep::ended;
+use crate::sweep::{Verdicts, ended, verdicts_of};
+use crate::workspace::wait_for;
 
 /// Nothing of it runs: it is there to be compiled.
 const VARIANT: &str = "/*dgx
@@ -36,7 +37,7 @@ yardstick = false
 shapes = [{ name = \"small\", m = 4, n = 128, k = 256 }, { name = \"large\", m = 8, n = 128, k = 256 }]
 [validate]
 seed = 1
-timeout = 60
+timeout = 600
 [measure]
 min_blocks = 20
 processes = 2
@@ -96,6 +97,30 @@ impl Stage {
         ended(&mut self.command(&[&round]), code)
     }
 
+    /// A sweep that stays in a call which waits once; it is there when this
+    /// returns, and as much as `recorded` says.
+    pub(crate) fn begun(&self, recorded: impl Fn() -> bool) -> Child {
+        let round = self.path("round.toml").display().to_string();
+        let mut command = self.command(&[&round]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("dgx runs");
+        self.wait_for_the_call(recorded);
+        child
+    }
+
+    pub(crate) fn wait_for_the_call(&self, recorded: impl Fn() -> bool) {
+        wait_for("a call that waits", || {
+            self.waiting_worker().is_some() && recorded()
+        });
+    }
+
+    /// The process that makes the call which waits.
+    pub(crate) fn waiting_worker(&self) -> Option<u32> {
+        let calls = self.journal();
+        let waits = calls.iter().find(|call| call["once"].is_array())?;
+        u32::try_from(waits["worker"].as_u64()?).ok()
+    }
+
     pub(crate) fn resume(&self, code: i32) -> String {
         ended(&mut self.command(&["--resume"]), code)
     }
@@ -110,10 +135,14 @@ impl Stage {
     }
 
     pub(crate) fn run_file(&self) -> PathBuf {
+        self.run_files().into_iter().next().expect("a run")
+    }
+
+    pub(crate) fn run_files(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path("results")).expect("results");
-        let mut paths = entries.map(|entry| entry.expect("an entry").path());
-        let run = paths.find(|path| path.extension().is_some_and(|e| e == "jsonl"));
-        run.expect("a run")
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let run = |path: &PathBuf| path.extension().is_some_and(|e| e == "jsonl");
+        paths.filter(run).collect()
     }
 
     pub(crate) fn lines(&self, kind: &str) -> Vec<Value> {
@@ -122,6 +151,11 @@ impl Stage {
         let lines = text.lines().map(serde_json::from_str::<Value>);
         let lines = lines.map_while(Result::ok);
         lines.filter(|line| line["type"] == kind).collect()
+    }
+
+    /// How often each cell was judged, and how the last time.
+    pub(crate) fn verdicts(&self) -> Verdicts {
+        verdicts_of(&self.run_file())
     }
 
     /// What the workers were asked to do.

@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use crate::workspace::wait_for;
-
-/// Three contenders on three small shapes; the last takes longer, so that there
-/// is time to end what has just begun.
+/// Three contenders on three small shapes.
 pub(crate) const ROUND: &str = "question   = \"Is nothing done twice?\"
 contenders = [\"two-pass\", \"sequential\", \"interleaved\"]
 baseline   = \"two-pass\"
@@ -71,27 +68,24 @@ impl Sweep {
             .collect()
     }
 
-    pub(crate) fn wait_for_a_verdict(&self) {
-        let judged = || {
-            let text = fs::read_to_string(self.run_file()?).ok()?;
-            Some(text.contains("\"type\":\"verdict\""))
-        };
-        wait_for("a verdict", || judged() == Some(true));
-    }
-
-    /// Begun, with its output where `output` leads, and its first verdict there.
-    pub(crate) fn begun(&self, output: fn() -> Stdio) -> Child {
-        let mut command = self.command(&[&self.round()]);
-        command.stdout(output()).stderr(output());
-        let child = command.spawn().expect("dgx runs");
-        self.wait_for_a_verdict();
-        child
-    }
-
     /// Verdicts on record: how often each cell was judged, and how the last time.
     pub(crate) fn verdicts(&self) -> Verdicts {
         verdicts_of(&self.run_file().expect("a run file"))
     }
+}
+
+/// The same, started by another program that is given these words.
+pub(crate) fn under(words: &[&str], command: &Command) -> Command {
+    let mut outer = Command::new(words[0]);
+    outer.args(&words[1..]);
+    outer.arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        outer.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        outer.env(name, value.expect("nothing is taken away"));
+    }
+    outer
 }
 
 /// At once: a `kill` of its own may start too late on a busy machine.

@@ -15,6 +15,14 @@ pub(crate) fn wait_for(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
+/// A program with this text. Another process writes it: one that is forked here
+/// meanwhile would hold the file open for writing, and it could not be run.
+pub(crate) fn program(path: &Path, text: &str) {
+    let mut install = Command::new("install");
+    install.args(["-D", "-m", "755", "/dev/stdin"]).arg(path);
+    install.write_stdin(text).assert().success();
+}
+
 /// A variant small enough to read at a glance.
 pub(crate) const VARIANT: &str = "/*dgx
 summary  = \"One of its kind\"
@@ -97,7 +105,10 @@ impl Workspace {
         let path = self.path().join(name);
         let text = fs::read_to_string(&path).expect("a file to edit");
         assert!(text.contains(from), "{name} has no {from:?}");
-        fs::write(path, text.replacen(from, to, 1)).expect("a file");
+        // In one step: who watches it never sees half of it.
+        let beside = self.path().join(".edited");
+        fs::write(&beside, text.replacen(from, to, 1)).expect("a file");
+        fs::rename(beside, path).expect("a file");
     }
 
     /// Runs dgx and shows its exit code, stdout and stderr as one text.
