@@ -18,7 +18,7 @@ use crate::domain::Device;
 /// Opening a backend (context, module loading) may take this long.
 const START: Duration = Duration::from_secs(60);
 /// How long what a kernel printed may be on its way.
-const HEARING: Duration = Duration::from_secs(2);
+const HEARING: Duration = Duration::from_secs(10);
 /// How long a healthy worker may take to end when told to.
 const FAREWELL: Duration = Duration::from_millis(500);
 
