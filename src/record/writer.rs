@@ -99,7 +99,9 @@ impl Writer {
     pub(crate) fn keep_code(&self, key: &str, cubin: &[u8]) -> Result<(), WriteError> {
         let folder = self.path.with_extension("cubins");
         let path = folder.join(format!("{key}.cubin"));
-        if path.exists() {
+        // One that was cut off is written anew.
+        let whole = |about: std::fs::Metadata| about.len() == cubin.len() as u64;
+        if path.metadata().is_ok_and(whole) {
             return Ok(());
         }
         std::fs::create_dir_all(&folder)

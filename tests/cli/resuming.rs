@@ -1,7 +1,9 @@
 //! A sweep that is stopped, killed or starved is finished by another without
 //! doing anything twice, and a run file has one writer.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, DirEntry};
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::Signal;
@@ -223,12 +225,21 @@ fn a_run_file_has_one_writer() {
     each_is_judged_once(&verdicts_of(&file), CELLS);
 }
 
+/// The files with the machine code of a run, by their names.
+fn machine_code(sweep: &Sweep) -> BTreeMap<OsString, Vec<u8>> {
+    let run = sweep.run_file().expect("a run file");
+    let files = fs::read_dir(run.with_extension("cubins")).expect("a folder");
+    let file = |entry: DirEntry| (entry.file_name(), fs::read(entry.path()).expect("code"));
+    files.map(|entry| file(entry.expect("an entry"))).collect()
+}
+
 /// A limit on the size of files stands for a disk that fills up.
 #[test]
 fn a_full_disk_leaves_a_file_that_can_be_read_and_resumed() {
     let sweep = Sweep::new(ROUND);
     sweep.run(&[&sweep.round()], 0);
     let whole = fs::read(sweep.run_file().expect("a run file")).expect("its text");
+    let code = machine_code(&sweep);
     fs::remove_dir_all(sweep.results()).expect("results");
     let limit = whole.len() / 512 / 2;
     let line = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" \"$@\"");
@@ -240,8 +251,10 @@ fn a_full_disk_leaves_a_file_that_can_be_read_and_resumed() {
     assert!(text.ends_with(b"\n") && text.len() > 512 && text.len() < whole.len());
     let mut show = Command::new(env!("CARGO_BIN_EXE_dgx"));
     ended(show.args(["show", &file]), 0);
+    assert_ne!(machine_code(&sweep), code);
     sweep.run(&["--resume", &file], 0);
     assert_eq!(sweep.verdicts().len(), 9);
+    assert_eq!(machine_code(&sweep), code);
 }
 
 #[test]
