@@ -2,7 +2,7 @@
 
 use ptx_emu::trace::{BarrierAt, GlobalBytes, Way};
 
-use super::{LINE, Sim, Sm, Ticks, Work, ticks};
+use super::{Sim, Sm, Ticks, Work, ticks};
 use crate::sass::Kind;
 use crate::times::Cause;
 
@@ -45,8 +45,9 @@ impl Sim<'_> {
         let cold = self.work.coldness(at);
         let rate = self.work.l2_rate(at, m);
         let state = &mut self.sms[sm];
-        let line = (at.region, at.first / LINE);
-        if cached && let Some(&there) = state.lines.get(&line) {
+        // A line of the cache is there sector by sector.
+        let sector = (at.region, at.first / SECTOR as u64);
+        if cached && let Some(&there) = state.sectors.get(&sector) {
             // Who asks for what is under way waits as long as who asked first.
             return (there.max(now + ticks(m.l1_latency)), Cause::Latency);
         }
@@ -60,7 +61,7 @@ impl Sim<'_> {
             done = done.max(state.memory + ticks(m.l2_latency)) + ticks(m.memory_latency);
         }
         if cached {
-            state.lines.insert(line, done);
+            state.sectors.insert(sector, done);
         }
         let queued = [
             (state.memory.saturating_sub(now), Cause::Memory),

@@ -105,8 +105,8 @@ struct Sm {
     seen: HashMap<(u32, u64), Ticks>,
     /// When instructions know their tensor maps.
     maps: HashMap<u32, Ticks>,
-    /// When lines of regions are there that its threads have asked for.
-    lines: HashMap<(u32, u64), Ticks>,
+    /// When sectors of regions are there that its threads have asked for.
+    sectors: HashMap<(u32, u64), Ticks>,
     /// When each line of the code is there, of those that were asked for.
     fetched: Vec<Option<Ticks>>,
 }
