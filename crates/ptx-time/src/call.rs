@@ -1,9 +1,14 @@
 //! A call: its launches one after the other, each on all SMs.
 
-use std::collections::{HashMap, HashSet};
+mod deal;
+mod warmth;
 
-use ptx_emu::trace::{Deed, Event, Trace, Way};
+use std::collections::HashMap;
 
+use ptx_emu::trace::{Deed, Event, Trace};
+
+use self::deal::last_to_end;
+use self::warmth::{PAGE, Warmth, each_access};
 use crate::classes::classes;
 use crate::cubin::Code;
 use crate::machine::Machine;
@@ -123,21 +128,6 @@ const ROUNDS: std::ops::RangeInclusive<u64> = 2..=8;
 /// The part of a rest's least length within which it is a matter of chance whether it is one.
 const CHANCE: f64 = 0.1;
 
-/// Bytes that are asked whether they were used before.
-const PAGE: u32 = 16;
-
-/// What a call finds in L2, and leaves there.
-#[derive(Debug, Default)]
-struct Warmth {
-    /// Everything is there.
-    all: bool,
-    pages: HashSet<(u32, u64)>,
-    /// Regions written by a launch of this call.
-    written: HashSet<u32>,
-    /// Code that it has run.
-    code: Vec<*const Code>,
-}
-
 impl Call {
     /// Replays a call on a machine whose L2 holds none of what the call reads.
     pub fn replay(
@@ -154,11 +144,7 @@ impl Call {
         launches: &[Launched<'_>],
         keep_spans: bool,
     ) -> Result<Self, ReplayError> {
-        let warmth = Warmth {
-            all: true,
-            ..Warmth::default()
-        };
-        Self::replay_after(machine, launches, warmth, keep_spans)
+        Self::replay_after(machine, launches, Warmth::complete(), keep_spans)
     }
 
     fn replay_after(
@@ -272,37 +258,6 @@ impl Replay {
     }
 }
 
-impl Warmth {
-    fn keep(&mut self, launch: &Launched<'_>) {
-        self.code.push(launch.code);
-        each_access(launch.trace, |at, writes| {
-            self.pages.insert((at.0, at.1 >> PAGE));
-            if writes {
-                self.written.insert(at.0);
-            }
-        });
-    }
-}
-
-/// Calls back with region, first byte and bytes of every access to global memory.
-fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u32), bool)) {
-    for cta in &trace.ctas {
-        for event in cta.warps.iter().flatten() {
-            let Event::Did { deed, .. } = event else {
-                continue;
-            };
-            match deed {
-                Deed::Global { at, writes, .. } => call((at.region, at.first, at.bytes), *writes),
-                Deed::LaneCopy { at } => call((at.region, at.first, at.bytes), false),
-                Deed::Bulk {
-                    at: Some(at), way, ..
-                } => call((at.region, at.first, at.bytes), *way == Way::Store),
-                _ => {}
-            }
-        }
-    }
-}
-
 /// Whether a launch works in tensor memory: nobody can who has no columns.
 fn in_tensor_memory(launch: &Launched<'_>) -> bool {
     let ctas = launch.trace.ctas.iter();
@@ -387,7 +342,9 @@ fn replay(
     let cluster = u64::from(launch.cluster.max(1));
     let clusters = launch.ctas.div_ceil(cluster).max(1);
     let groups = (machine.sms as u64 / cluster).max(1);
-    let rounds = clusters.div_ceil(groups);
+    let resident = u64::from(launch.resident.max(1));
+    let dealt = last_to_end(launch.trace, &classes, clusters, groups, resident);
+    let rounds = dealt.len() as u64;
     let active_sms = launch.ctas.min(groups * cluster).max(1);
 
     // What is read in all, by region, told from the part that was traced.
@@ -405,18 +362,13 @@ fn replay(
             (size as f64 / all.max(1.0)).min(1.0)
         })
         .collect();
+    let kept = warmth.kept(machine);
     let cold = (0..)
         .zip(&alone)
-        .map(
-            |(region, &part)| match warmth.all || warmth.written.contains(&region) {
-                true => 0.0,
-                false => part,
-            },
-        )
+        .map(|(region, &part)| part * (1.0 - warmth.left_of(region, &kept)))
         .collect();
 
     // One SM's clusters: all that come one after the other, or each class for itself.
-    let resident = u64::from(launch.resident.max(1));
     // A timeline has all of them; for a time some rounds are enough, the rest take as long each.
     let replayed = match keep_spans {
         true => rounds,
@@ -432,14 +384,14 @@ fn replay(
         }
     };
     let lots: Vec<Vec<Vec<usize>>> = match rounds {
-        1 => classes.iter().map(|class| vec![class.0.clone()]).collect(),
+        1 => classes
+            .iter()
+            .map(|class| vec![class.members.clone()])
+            .collect(),
         _ => {
-            let all: Vec<&Vec<usize>> = classes
-                .iter()
-                .flat_map(|(members, count)| std::iter::repeat_n(members, *count))
-                .collect();
-            let pick = |i: u64| all[(i * all.len() as u64 / replayed) as usize % all.len()].clone();
-            vec![(0..replayed).map(pick).collect()]
+            let pick = |i: u64| dealt[(i * rounds / replayed) as usize];
+            let lot = (0..replayed).map(|i| classes[pick(i)].members.clone());
+            vec![lot.collect()]
         }
     };
     let clock = mhz * 1e6;
@@ -461,6 +413,7 @@ fn replay(
         alone,
         cold_maps: !warmth.all,
         warm: &warmth.pages,
+        kept,
         page: PAGE,
     };
     for lot in lots {

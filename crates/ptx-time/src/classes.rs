@@ -6,8 +6,16 @@ use ptx_emu::trace::{CtaTrace, Deed, Event, Trace};
 
 use crate::sm::LINE;
 
-/// Clusters that did the same, by the first of them and how many there are.
-pub(crate) fn classes(trace: &Trace) -> Vec<(Vec<usize>, usize)> {
+/// Clusters that did the same.
+#[derive(Debug)]
+pub(crate) struct Class {
+    /// The CTAs of the first of them, by their places in the trace.
+    pub(crate) members: Vec<usize>,
+    /// The numbers of all of them in the grid.
+    pub(crate) clusters: Vec<u64>,
+}
+
+pub(crate) fn classes(trace: &Trace) -> Vec<Class> {
     let mut clusters: Vec<(u64, Vec<usize>)> = Vec::new();
     for (index, cta) in trace.ctas.iter().enumerate() {
         match clusters.iter_mut().find(|c| c.0 == cta.cluster) {
@@ -15,18 +23,21 @@ pub(crate) fn classes(trace: &Trace) -> Vec<(Vec<usize>, usize)> {
             None => clusters.push((cta.cluster, vec![index])),
         }
     }
-    let mut found: Vec<(Vec<usize>, usize)> = Vec::new();
-    for (_, members) in clusters {
-        let same = |(first, _): &&mut (Vec<usize>, usize)| {
-            first.len() == members.len()
-                && first
-                    .iter()
-                    .zip(&members)
+    let mut found: Vec<Class> = Vec::new();
+    for (number, members) in clusters {
+        let same = |class: &&mut Class| {
+            let both = class.members.iter().zip(&members);
+            class.members.len() == members.len()
+                && both
+                    .into_iter()
                     .all(|(&a, &b)| alike(&trace.ctas[a], &trace.ctas[b]))
         };
         match found.iter_mut().find(same) {
-            Some(class) => class.1 += 1,
-            None => found.push((members, 1)),
+            Some(class) => class.clusters.push(number),
+            None => found.push(Class {
+                members,
+                clusters: vec![number],
+            }),
         }
     }
     found
@@ -113,7 +124,8 @@ mod tests {
             ctas,
             ..Trace::default()
         };
-        classes(&trace).into_iter().map(|class| class.1).collect()
+        let classes = classes(&trace);
+        classes.iter().map(|class| class.clusters.len()).collect()
     }
 
     #[test]

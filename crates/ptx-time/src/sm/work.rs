@@ -1,6 +1,6 @@
 //! What the SMs are given to do, and what all others leave them of L2 and memory.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use ptx_emu::trace::{GlobalBytes, Trace};
 
@@ -37,8 +37,11 @@ pub(crate) struct Work<'w> {
     pub(crate) alone: Vec<f64>,
     /// Whether tensor maps come from memory.
     pub(crate) cold_maps: bool,
-    /// Pages of regions that launches before have used, and the bits of an address within one.
-    pub(crate) warm: &'w HashSet<(u32, u64)>,
+    /// Pages of regions that launches before have used, with the last of them, and the bits of an
+    /// address within one.
+    pub(crate) warm: &'w HashMap<(u32, u64), usize>,
+    /// The part of what each launch before has used that is still in L2.
+    pub(crate) kept: Vec<f64>,
     pub(crate) page: u32,
 }
 
@@ -57,9 +60,12 @@ impl Work<'_> {
 
     /// The part of these bytes that memory must give if this SM has not read them yet.
     pub(super) fn coldness(&self, at: &GlobalBytes) -> f64 {
-        match self.warm.contains(&(at.region, at.first >> self.page)) {
-            true => 0.0,
-            false => self.cold.get(at.region as usize).copied().unwrap_or(0.0),
+        let region = at.region as usize;
+        match self.warm.get(&(at.region, at.first >> self.page)) {
+            Some(&launch) => {
+                self.alone.get(region).copied().unwrap_or(0.0) * (1.0 - self.kept[launch])
+            }
+            None => self.cold.get(region).copied().unwrap_or(0.0),
         }
     }
 }

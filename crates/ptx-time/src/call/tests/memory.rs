@@ -1,5 +1,7 @@
 //! What comes from far: code, and bytes that several ask for.
 
+use ptx_emu::trace::Way;
+
 use super::*;
 use crate::sm::LINE;
 
@@ -49,12 +51,17 @@ fn walk() -> (Code, Trace) {
     };
     let loads: Vec<_> = (0..8).map(|line| (Kind::Global, load(line))).collect();
     let places: Vec<usize> = (0..8).collect();
-    let (mut code, trace) = kernel(&loads, &[&[&places, &places, &places, &places]]);
+    let (code, trace) = kernel(&loads, &[&[&places, &places, &places, &places]]);
+    (in_turn(code), trace)
+}
+
+/// Each instruction begins when the one before has its result.
+fn in_turn(mut code: Code) -> Code {
     for instruction in &mut code.instructions {
         instruction.result = Some(0);
         instruction.waits = 1;
     }
-    (code, trace)
+    code
 }
 
 #[test]
@@ -75,6 +82,68 @@ fn who_asks_for_what_is_under_way_waits_for_it_too() {
         (alone..alone + 100.0).contains(&together),
         "{together} and {alone}"
     );
+}
+
+/// A load of 64 bytes.
+fn load(first: u64) -> (Kind, Deed) {
+    let at = GlobalBytes {
+        region: 0,
+        first,
+        bytes: 64,
+        sectors: 2,
+    };
+    let (writes, atomic) = (false, false);
+    (Kind::Global, Deed::Global { at, writes, atomic })
+}
+
+#[test]
+fn the_other_half_of_a_line_is_asked_for_by_itself() {
+    let mut machine = wide();
+    machine.memory_bandwidth = 1e9;
+    machine.dirty_bandwidth = 1e9;
+    let read = |first: [u64; 2]| {
+        let (code, trace) = kernel(&first.map(load), &[&[&[0, 1]]]);
+        let code = in_turn(code);
+        let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
+        call.expect("an end").launches[0].cycles
+    };
+    let (same, other) = (read([0, 0]), read([0, 64]));
+    // Memory gives a byte a cycle.
+    assert!(other > same + 64.0, "{same} and {other}");
+    assert_eq!(other, read([0, LINE]));
+}
+
+#[test]
+fn l2_keeps_what_was_used_last() {
+    let mut machine = wide();
+    let mut written = load(0);
+    if let Deed::Global { writes, at, .. } = &mut written.1 {
+        (*writes, at.bytes, at.sectors) = (true, 4096, 128);
+    }
+    let mut between = load(0);
+    if let Deed::Global { at, .. } = &mut between.1 {
+        (at.region, at.bytes, at.sectors) = (1, 8192, 256);
+    }
+    let deeds = [written, between, load(1 << 19)];
+    let launch = |place: usize| {
+        let (code, mut trace) = kernel(&deeds, &[&[&[place]]]);
+        trace.regions = vec![1 << 20, 1 << 20];
+        (in_turn(code), trace)
+    };
+    let (writer, reader, user) = (launch(0), launch(2), launch(1));
+    machine.memory_latency = 5000.0;
+    let last = |machine: &Machine, call: &[&(Code, Trace)]| {
+        let launches: Vec<_> = call.iter().map(|(c, t)| launched(c, t, 1, 1)).collect();
+        let call = Call::replay(machine, &launches, false).expect("an end");
+        call.launches[launches.len() - 1].cycles
+    };
+    machine.dirty_bytes = 8192.0;
+    // Another page of what was written, right behind it and after much else.
+    assert!(last(&machine, &[&writer, &reader]) < 5000.0);
+    assert!(last(&machine, &[&writer, &user, &reader]) > 5000.0);
+    // There is room for both.
+    machine.dirty_bytes = 3.0 * 8192.0;
+    assert!(last(&machine, &[&writer, &user, &reader]) < 5000.0);
 }
 
 #[test]

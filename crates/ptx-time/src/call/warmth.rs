@@ -1,0 +1,98 @@
+//! What a call finds in L2, and leaves there.
+
+use std::collections::HashMap;
+
+use ptx_emu::trace::{Deed, Event, Trace, Way};
+
+use super::Launched;
+use crate::cubin::Code;
+use crate::machine::Machine;
+
+/// Bits of an address within a page, which is asked whether it was used before.
+pub(super) const PAGE: u32 = 16;
+
+/// What launches have used so far; they go by their number in the call.
+#[derive(Debug, Default)]
+pub(super) struct Warmth {
+    /// Everything is there.
+    pub(super) all: bool,
+    /// Pages of regions, each with the last launch that used it.
+    pub(super) pages: HashMap<(u32, u64), usize>,
+    /// Regions that were written, each with the last launch that did.
+    written: HashMap<u32, usize>,
+    /// Bytes that each launch has used.
+    used: Vec<f64>,
+    /// Code that was run.
+    pub(super) code: Vec<*const Code>,
+}
+
+impl Warmth {
+    /// Of a call that finds everything.
+    pub(super) fn complete() -> Self {
+        Self {
+            all: true,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn keep(&mut self, launch: &Launched<'_>) {
+        self.code.push(launch.code);
+        let number = self.used.len();
+        let mut used: HashMap<u32, f64> = HashMap::new();
+        each_access(launch.trace, |(region, first, bytes), writes| {
+            self.pages.insert((region, first >> PAGE), number);
+            *used.entry(region).or_default() += f64::from(bytes);
+            if writes {
+                self.written.insert(region, number);
+            }
+        });
+        // Many CTAs may use the same bytes, but no more than there are.
+        let times = launch.ctas as f64 / launch.trace.ctas.len().max(1) as f64;
+        let at_most = |(region, bytes): (u32, f64)| {
+            let size = launch.trace.regions.get(region as usize);
+            (bytes * times).min(size.map_or(0.0, |&size| size as f64))
+        };
+        self.used.push(used.into_iter().map(at_most).sum());
+    }
+
+    /// The part of what each launch has used that is still there: L2 keeps what was used last.
+    pub(super) fn kept(&self, machine: &Machine) -> Vec<f64> {
+        let mut room = machine.dirty_bytes;
+        let part = |used: &f64| {
+            let part = (room / used.max(1.0)).clamp(0.0, 1.0);
+            room -= used;
+            part
+        };
+        let mut kept: Vec<f64> = self.used.iter().rev().map(part).collect();
+        kept.reverse();
+        kept
+    }
+
+    /// The part of a region that is there without this launch having asked for it.
+    pub(super) fn left_of(&self, region: u32, kept: &[f64]) -> f64 {
+        match self.written.get(&region) {
+            _ if self.all => 1.0,
+            Some(&writer) => kept[writer],
+            None => 0.0,
+        }
+    }
+}
+
+/// Calls back with region, first byte and bytes of every access to global memory.
+pub(super) fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u32), bool)) {
+    for cta in &trace.ctas {
+        for event in cta.warps.iter().flatten() {
+            let Event::Did { deed, .. } = event else {
+                continue;
+            };
+            match deed {
+                Deed::Global { at, writes, .. } => call((at.region, at.first, at.bytes), *writes),
+                Deed::LaneCopy { at } => call((at.region, at.first, at.bytes), false),
+                Deed::Bulk {
+                    at: Some(at), way, ..
+                } => call((at.region, at.first, at.bytes), *way == Way::Store),
+                _ => {}
+            }
+        }
+    }
+}
