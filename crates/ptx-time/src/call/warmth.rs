@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use ptx_emu::trace::{Deed, Event, Trace, Way};
+use ptx_emu::trace::{Deed, Event, GlobalBytes, Trace, Way};
 
 use super::Launched;
 use crate::cubin::Code;
 use crate::machine::Machine;
+use crate::sm::SECTOR;
 
 /// Bits of an address within a page, which is asked whether it was used before.
 pub(super) const PAGE: u32 = 16;
@@ -78,19 +79,21 @@ impl Warmth {
     }
 }
 
-/// Calls back with region, first byte and bytes of every access to global memory.
+/// Calls back with region, first byte and bytes of every access to global memory: whole sectors, which
+/// lanes may share.
 pub(super) fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u32), bool)) {
+    let of = |at: &GlobalBytes| (at.region, at.first, at.sectors * SECTOR);
     for cta in &trace.ctas {
         for event in cta.warps.iter().flatten() {
             let Event::Did { deed, .. } = event else {
                 continue;
             };
             match deed {
-                Deed::Global { at, writes, .. } => call((at.region, at.first, at.bytes), *writes),
-                Deed::LaneCopy { at } => call((at.region, at.first, at.bytes), false),
+                Deed::Global { at, writes, .. } => call(of(at), *writes),
+                Deed::LaneCopy { at } => call(of(at), false),
                 Deed::Bulk {
                     at: Some(at), way, ..
-                } => call((at.region, at.first, at.bytes), *way == Way::Store),
+                } => call(of(at), *way == Way::Store),
                 _ => {}
             }
         }

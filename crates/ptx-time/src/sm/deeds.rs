@@ -76,12 +76,12 @@ impl Sim<'_> {
                 } else {
                     let read = now + ticks(m.operands_latency);
                     self.occupy(index, operands, read, Spent::Memory, Cause::Latency);
-                    let (done, cause) = self.fetch(sm, now, &at, true);
+                    let (done, cause) = self.fetch(index, now, &at, true);
                     self.occupy(index, board, done, Spent::Memory, cause);
                 }
             }
             Deed::LaneCopy { at } => {
-                let (done, cause) = self.fetch(sm, now, &at, false);
+                let (done, cause) = self.fetch(index, now, &at, false);
                 let warp = &mut self.warps[index];
                 warp.copies_cause = cause;
                 warp.lane_open = warp.lane_open.max(done);

@@ -2,12 +2,9 @@
 
 use ptx_emu::trace::{BarrierAt, GlobalBytes, Way};
 
-use super::{Sim, Sm, Ticks, Work, ticks};
+use super::{SECTOR, Sim, Sm, Ticks, Work, ticks};
 use crate::sass::Kind;
 use crate::times::Cause;
-
-/// Bytes of a sector.
-const SECTOR: f64 = 32.0;
 
 impl Sm {
     /// Gets bytes from memory.
@@ -27,7 +24,7 @@ impl Sim<'_> {
         let m = self.machine;
         let state = &mut self.sms[sm];
         state.lsu = state.lsu.max(now) + ticks(f64::from(at.sectors) / m.sectors_per_cycle);
-        let bytes = f64::from(at.sectors) * SECTOR;
+        let bytes = f64::from(at.sectors * SECTOR);
         state.stores = state.stores.max(now) + ticks(bytes / self.work.store_rate(m));
         state.stores.max(state.lsu)
     }
@@ -36,7 +33,7 @@ impl Sim<'_> {
     /// may have them.
     pub(super) fn fetch(
         &mut self,
-        sm: usize,
+        index: usize,
         now: Ticks,
         at: &GlobalBytes,
         cached: bool,
@@ -44,14 +41,20 @@ impl Sim<'_> {
         let m = self.machine;
         let cold = self.work.coldness(at);
         let rate = self.work.l2_rate(at, m);
-        let state = &mut self.sms[sm];
+        let warp = &self.warps[index];
+        // What hardly anybody else reads, another CTA of this class reads elsewhere.
+        let turn = match self.work.is_private(at) {
+            true => self.ctas[warp.cta].turn,
+            false => 0,
+        };
+        let state = &mut self.sms[warp.sm];
         // A line of the cache is there sector by sector.
-        let sector = (at.region, at.first / SECTOR as u64);
+        let sector = (at.region, at.first / u64::from(SECTOR), turn);
         if cached && let Some(&there) = state.sectors.get(&sector) {
             // Who asks for what is under way waits as long as who asked first.
             return (there.max(now + ticks(m.l1_latency)), Cause::Latency);
         }
-        let bytes = f64::from(at.sectors) * SECTOR;
+        let bytes = f64::from(at.sectors * SECTOR);
         let sectors = f64::from(at.sectors) / m.sectors_per_cycle;
         state.lsu = state.lsu.max(now) + ticks(sectors);
         state.l2 = state.l2.max(now) + ticks(bytes / rate);
@@ -106,7 +109,7 @@ impl Sim<'_> {
         let engine = state.copies.max(now);
         state.copies = engine + ticks(m.bulk_interval + m.row_interval * f64::from(rows));
         let sent = state.copies;
-        let size = at.map_or(0.0, |at| f64::from(at.sectors) * SECTOR);
+        let size = at.map_or(0.0, |at| f64::from(at.sectors * SECTOR));
         let mut done = match way {
             Way::Exchange => {
                 state.remote = state.remote.max(engine) + ticks(f64::from(bytes) / m.remote_port);
@@ -130,7 +133,8 @@ impl Sim<'_> {
         let (mut reached, mut queue) = (last.max(sent), Cause::L2);
         if let (Way::Load | Way::Prefetch, Some(at)) = (way, at) {
             let cold = self.work.coldness(&at);
-            let place = (at.region, at.first);
+            // L2 tells how much of it others have read before.
+            let place = (at.region, at.first, self.ctas[cta].turn);
             if let Some(&there) = state.seen.get(&place) {
                 done = done.max(there);
             } else if cold > 0.0 {

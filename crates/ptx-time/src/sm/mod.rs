@@ -32,6 +32,8 @@ const CYCLE: f64 = 64.0;
 const PARTITIONS: usize = 4;
 /// Bytes of a line of an SM's own cache.
 pub(crate) const LINE: u64 = 128;
+/// Bytes of a part of a line that comes by itself.
+pub(crate) const SECTOR: u32 = 32;
 const PIPES: usize = 6;
 
 fn ticks(cycles: f64) -> Ticks {
@@ -101,12 +103,14 @@ struct Sm {
     remote: Ticks,
     /// Warps it has been given.
     started: usize,
-    /// When bulk copies of regions are there that this SM has asked for, by their first byte.
-    seen: HashMap<(u32, u64), Ticks>,
+    /// When bulk copies of regions are there that this SM has asked for, by their first byte and the
+    /// turn of the CTA.
+    seen: HashMap<(u32, u64, u32), Ticks>,
     /// When instructions know their tensor maps.
     maps: HashMap<u32, Ticks>,
-    /// When sectors of regions are there that its threads have asked for.
-    sectors: HashMap<(u32, u64), Ticks>,
+    /// When sectors of regions are there that its threads have asked for; with the turn of the CTA
+    /// where that matters.
+    sectors: HashMap<(u32, u64, u32), Ticks>,
     /// When each line of the code is there, of those that were asked for.
     fetched: Vec<Option<Ticks>>,
 }
@@ -175,6 +179,8 @@ struct Warp<'w> {
 struct Cta {
     cluster: usize,
     rank: u32,
+    /// How many CTAs this SM has had before that are told by the same trace.
+    turn: u32,
     warps: usize,
     warps_left: usize,
     /// When a warp of it let the next launch begin.
@@ -336,6 +342,8 @@ impl<'w> Sim<'w> {
                 self.scripts.insert(index, told);
             }
             let scripts = self.scripts[&index].clone();
+            let before = self.work.clusters[..self.next_cluster - 1].iter();
+            let turn = before.filter(|members| members[rank] == index).count() as u32;
             let cta = self.ctas.len();
             state.warps += trace.warps.len() as u32;
             // Warps go to the partitions by turns, over all CTAs of an SM.
@@ -383,6 +391,7 @@ impl<'w> Sim<'w> {
             self.ctas.push(Cta {
                 cluster,
                 rank: rank as u32,
+                turn,
                 warps: trace.warps.len(),
                 warps_left: trace.warps.len(),
                 allowed: None,

@@ -58,6 +58,12 @@ impl Work<'_> {
         self.store_share.min(machine.store_port)
     }
 
+    /// Whether most of a region is read by one SM alone.
+    pub(super) fn is_private(&self, at: &GlobalBytes) -> bool {
+        let alone = self.alone.get(at.region as usize);
+        alone.is_none_or(|&alone| alone > 0.5)
+    }
+
     /// The part of these bytes that memory must give if this SM has not read them yet.
     pub(super) fn coldness(&self, at: &GlobalBytes) -> f64 {
         let region = at.region as usize;

@@ -114,6 +114,24 @@ fn the_other_half_of_a_line_is_asked_for_by_itself() {
 }
 
 #[test]
+fn a_cta_reads_elsewhere_what_one_like_it_has_read_before() {
+    let mut machine = wide();
+    machine.memory_latency = 5000.0;
+    let rounds = |size: u64| {
+        let (code, mut trace) = kernel(&[load(0)], &[&[&[0]]]);
+        trace.regions = vec![size];
+        let code = in_turn(code);
+        let ctas = 2 * machine.sms as u64;
+        let call = Call::replay(&machine, &[launched(&code, &trace, ctas, 1)], false);
+        call.expect("an end").launches[0].cycles
+    };
+    // Sixteen CTAs read 64 bytes each: others, or the same as all.
+    let (others, same) = (rounds(1024), rounds(64));
+    assert!(others > 10_000.0, "{others}");
+    assert!((5000.0..6000.0).contains(&same), "{same}");
+}
+
+#[test]
 fn l2_keeps_what_was_used_last() {
     let mut machine = wide();
     let mut written = load(0);
