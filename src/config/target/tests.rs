@@ -26,6 +26,32 @@ fn all_that_are_built_in_are_right_and_say_where_every_number_is_from() {
 }
 
 #[test]
+fn what_is_said_to_be_the_h200s_is() {
+    let numbers = |name: &str| {
+        let (_, text) = COMMITTED.iter().find(|(known, _)| *known == name).unwrap();
+        toml::from_str::<toml::Table>(text).unwrap()
+    };
+    let h200 = numbers("h200");
+    for name in ["h100", "b200"] {
+        let target = numbers(name);
+        let from = |key: &str| target["sources"][key].as_str().unwrap().to_owned();
+        let (mut borrowed, model) = (0, target["model"].as_table().unwrap());
+        for (key, number) in model {
+            let source = number["from"].as_str().unwrap();
+            if ["h200", "hopper"].contains(&source) {
+                assert!(from(source).contains("(h200.toml)"), "{name}: {source}");
+                assert_eq!(
+                    number["value"], h200["model"][key]["value"],
+                    "{name}: {key}"
+                );
+                borrowed += 1;
+            }
+        }
+        assert!(borrowed > 30, "{name} has {borrowed} of the H200's");
+    }
+}
+
+#[test]
 fn a_card_is_known_by_its_name_or_else_by_its_chip() {
     let chip = Chip::parse("sm_90");
     let bandwidth = |name: &str, chip| Some(like(name, chip)?.peaks.bandwidth);
