@@ -79,10 +79,10 @@ impl Warmth {
     }
 }
 
-/// Calls back with region, first byte and bytes of every access to global memory: whole sectors, which
-/// lanes may share.
+/// Calls back with region, first byte and bytes of every access to global memory: those of its lanes,
+/// or of the sectors that they share.
 pub(super) fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u32), bool)) {
-    let of = |at: &GlobalBytes| (at.region, at.first, at.sectors * SECTOR);
+    let of = |at: &GlobalBytes| (at.region, at.first, at.bytes.min(at.sectors * SECTOR));
     for cta in &trace.ctas {
         for event in cta.warps.iter().flatten() {
             let Event::Did { deed, .. } = event else {
