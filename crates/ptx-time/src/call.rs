@@ -345,6 +345,7 @@ fn replay(
     let resident = u64::from(launch.resident.max(1));
     let dealt = last_to_end(launch.trace, &classes, clusters, groups, resident);
     let rounds = dealt.len() as u64;
+    let at_once = clusters <= groups;
     let active_sms = launch.ctas.min(groups * cluster).max(1);
 
     // What is read in all, by region, told from the part that was traced.
@@ -383,12 +384,12 @@ fn replay(
             rounds.min(enough * resident)
         }
     };
-    let lots: Vec<Vec<Vec<usize>>> = match rounds {
-        1 => classes
+    let lots: Vec<Vec<Vec<usize>>> = match at_once {
+        true => classes
             .iter()
             .map(|class| vec![class.members.clone()])
             .collect(),
-        _ => {
+        false => {
             let pick = |i: u64| dealt[(i * rounds / replayed) as usize];
             let lot = (0..replayed).map(|i| classes[pick(i)].members.clone());
             vec![lot.collect()]
@@ -428,13 +429,13 @@ fn replay(
         .ok_or(ReplayError::Empty)?
         .extended(replayed, rounds);
     // SMs that began together are in step, but for the time it took to begin.
-    let (rests, rested) = match rounds {
-        1 => {
+    let (rests, rested) = match at_once {
+        true => {
             let spread = machine.spread_micros * active_sms as f64 / machine.sms;
             let long = (machine.rest_micros + spread) * mhz;
             rests(products, long)
         }
-        _ => (0.0, 0.0),
+        false => (0.0, 0.0),
     };
     let stamped = longest.stamps.iter().map(|s| s.1).fold(f64::MIN, f64::max)
         - longest.stamps.iter().map(|s| s.0).fold(f64::MAX, f64::min);

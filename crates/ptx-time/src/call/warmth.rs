@@ -62,7 +62,7 @@ impl Warmth {
         let part = |used: &f64| {
             let part = (room / used.max(1.0)).clamp(0.0, 1.0);
             room -= used;
-            part
+            if self.all { 1.0 } else { part }
         };
         let mut kept: Vec<f64> = self.used.iter().rev().map(part).collect();
         kept.reverse();

@@ -159,6 +159,10 @@ fn l2_keeps_what_was_used_last() {
     // Another page of what was written, right behind it and after much else.
     assert!(last(&machine, &[&writer, &reader]) < 5000.0);
     assert!(last(&machine, &[&writer, &user, &reader]) > 5000.0);
+    // Who finds everything finds that too.
+    let launches = [&writer, &user, &writer, &reader].map(|(c, t)| launched(c, t, 1, 1));
+    let warm = Call::replay_warm(&machine, &launches, false).expect("an end");
+    assert!(warm.launches[3].cycles < 5000.0);
     // There is room for both.
     machine.dirty_bytes = 3.0 * 8192.0;
     assert!(last(&machine, &[&writer, &user, &reader]) < 5000.0);
