@@ -205,6 +205,8 @@ pub(crate) struct Sim<'w> {
     work: &'w Work<'w>,
     scribe: Scribe<'w>,
     scripts: HashMap<usize, Vec<Vec<Part>>>,
+    /// How many CTAs have been told by each trace so far.
+    turns: HashMap<usize, u32>,
     heap: BinaryHeap<Reverse<(Ticks, usize, u64, Item)>>,
     order: u64,
     sms: Vec<Sm>,
@@ -238,6 +240,7 @@ impl<'w> Sim<'w> {
             work,
             scribe: Scribe::new(work.code),
             scripts: HashMap::new(),
+            turns: HashMap::new(),
             heap: BinaryHeap::new(),
             order: 0,
             sms: (0..ranks).map(|_| Sm::default()).collect(),
@@ -342,8 +345,9 @@ impl<'w> Sim<'w> {
                 self.scripts.insert(index, told);
             }
             let scripts = self.scripts[&index].clone();
-            let before = self.work.clusters[..self.next_cluster - 1].iter();
-            let turn = before.filter(|members| members[rank] == index).count() as u32;
+            let turns = self.turns.entry(index).or_default();
+            let turn = *turns;
+            *turns += 1;
             let cta = self.ctas.len();
             state.warps += trace.warps.len() as u32;
             // Warps go to the partitions by turns, over all CTAs of an SM.
