@@ -24,5 +24,5 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     args.exports.probe([args.run.as_path()])?;
     let followed = attach(&args.run, args.slurm.slurm(None), argv())?;
-    cluster::ending(&followed, &args.exports, globals)
+    cluster::ending(&followed, None, &args.exports, globals)
 }

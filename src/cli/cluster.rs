@@ -1,5 +1,7 @@
 //! Flags and endings that sweeping on a cluster and attaching to it share.
 
+use std::path::Path;
+
 use super::Globals;
 use super::runs::{self, Exports};
 use crate::cluster::Followed;
@@ -48,15 +50,16 @@ impl SlurmFlags {
     }
 }
 
-/// Prints what was merged.
+/// Prints what was merged; of which round, where the command was told.
 pub(super) fn ending(
     followed: &Followed,
+    round: Option<&Path>,
     exports: &Exports,
     globals: &Globals,
 ) -> Result<Exit, CommandError> {
     if let Some(run) = &followed.run {
         let written = exports.write(&Document::of_run(run, &Ranking::of(run)));
-        runs::summarise(run, None, false, globals);
+        runs::summarise(run, round, false, globals);
         written?;
     }
     Ok(followed.exit(verdict_exit))

@@ -328,7 +328,7 @@ fn on_slurm(
         slurm,
         words: passed_on(args, round, &plan, globals),
     })?;
-    super::cluster::ending(&followed, &args.exports, globals)
+    super::cluster::ending(&followed, args.config.as_deref(), &args.exports, globals)
 }
 
 /// What the tasks sweep with: all that was asked for here, and what was

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use ptx_emu::trace::{Deed, Event, Trace};
 
 use self::deal::last_to_end;
-use self::warmth::{PAGE, Warmth, each_access};
+use self::warmth::{PAGE, Warmth, each_access, shared_sectors};
 use crate::classes::classes;
 use crate::cubin::Code;
 use crate::machine::Machine;
@@ -343,9 +343,9 @@ fn replay(
     let clusters = launch.ctas.div_ceil(cluster).max(1);
     let groups = (machine.sms as u64 / cluster).max(1);
     let resident = u64::from(launch.resident.max(1));
-    let dealt = last_to_end(launch.trace, &classes, clusters, groups, resident);
-    let rounds = dealt.len() as u64;
     let at_once = clusters <= groups;
+    let dealt = last_to_end(launch.trace, &classes, clusters, groups, resident);
+    let rounds = dealt.all;
     let active_sms = launch.ctas.min(groups * cluster).max(1);
 
     // What is read in all, by region, told from the part that was traced.
@@ -353,7 +353,7 @@ fn replay(
     let mut read: HashMap<u32, f64> = HashMap::new();
     each_access(launch.trace, |(region, _, bytes), writes| {
         if !writes {
-            *read.entry(region).or_default() += f64::from(bytes);
+            *read.entry(region).or_default() += bytes as f64;
         }
     });
     let alone: Vec<f64> = (0..)
@@ -390,8 +390,7 @@ fn replay(
             .map(|class| vec![class.members.clone()])
             .collect(),
         false => {
-            let pick = |i: u64| dealt[(i * rounds / replayed) as usize];
-            let lot = (0..replayed).map(|i| classes[pick(i)].members.clone());
+            let lot = (0..replayed).map(|i| classes[dealt.class(i, replayed)].members.clone());
             vec![lot.collect()]
         }
     };
@@ -412,6 +411,7 @@ fn replay(
         dirty_bytes: machine.dirty_bytes / active_sms as f64,
         cold,
         alone,
+        shared: shared_sectors(launch.trace),
         cold_maps: !warmth.all,
         warm: &warmth.pages,
         kept,

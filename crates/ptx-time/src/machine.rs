@@ -192,6 +192,8 @@ machine! {
     dirty_bandwidth,
     /// How many bytes that are.
     dirty_bytes,
+    /// Bytes that L2 keeps of what a call has used, the last of it.
+    l2_bytes,
     /// Cycles of the copy engine for a copy.
     bulk_interval,
     /// Cycles of the copy engine for each row of a tensor copy.

@@ -1,13 +1,13 @@
 //! What a call finds in L2, and leaves there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ptx_emu::trace::{Deed, Event, GlobalBytes, Trace, Way};
 
 use super::Launched;
 use crate::cubin::Code;
 use crate::machine::Machine;
-use crate::sm::SECTOR;
+use crate::sm::{SECTOR, sectors_of};
 
 /// Bits of an address within a page, which is asked whether it was used before.
 pub(super) const PAGE: u32 = 16;
@@ -19,7 +19,7 @@ pub(super) struct Warmth {
     pub(super) all: bool,
     /// Pages of regions, each with the last launch that used it.
     pub(super) pages: HashMap<(u32, u64), usize>,
-    /// Regions that were written, each with the last launch that did.
+    /// Regions that were written, each with the last launch that used it.
     written: HashMap<u32, usize>,
     /// Bytes that each launch has used.
     used: Vec<f64>,
@@ -42,8 +42,8 @@ impl Warmth {
         let mut used: HashMap<u32, f64> = HashMap::new();
         each_access(launch.trace, |(region, first, bytes), writes| {
             self.pages.insert((region, first >> PAGE), number);
-            *used.entry(region).or_default() += f64::from(bytes);
-            if writes {
+            *used.entry(region).or_default() += bytes as f64;
+            if writes || self.written.contains_key(&region) {
                 self.written.insert(region, number);
             }
         });
@@ -58,7 +58,7 @@ impl Warmth {
 
     /// The part of what each launch has used that is still there: L2 keeps what was used last.
     pub(super) fn kept(&self, machine: &Machine) -> Vec<f64> {
-        let mut room = machine.dirty_bytes;
+        let mut room = machine.l2_bytes;
         let part = |used: &f64| {
             let part = (room / used.max(1.0)).clamp(0.0, 1.0);
             room -= used;
@@ -73,7 +73,7 @@ impl Warmth {
     pub(super) fn left_of(&self, region: u32, kept: &[f64]) -> f64 {
         match self.written.get(&region) {
             _ if self.all => 1.0,
-            Some(&writer) => kept[writer],
+            Some(&user) => kept[user],
             None => 0.0,
         }
     }
@@ -81,8 +81,15 @@ impl Warmth {
 
 /// Calls back with region, first byte and bytes of every access to global memory: those of its lanes,
 /// or of the sectors that they share.
-pub(super) fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u32), bool)) {
-    let of = |at: &GlobalBytes| (at.region, at.first, at.bytes.min(at.sectors * SECTOR));
+pub(super) fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u64), bool)) {
+    let sectors = |at: &GlobalBytes| u64::from(at.sectors);
+    let of = |at: &GlobalBytes| {
+        (
+            at.region,
+            at.first,
+            u64::from(at.bytes).min(sectors(at) * SECTOR),
+        )
+    };
     for cta in &trace.ctas {
         for event in cta.warps.iter().flatten() {
             let Event::Did { deed, .. } = event else {
@@ -98,4 +105,28 @@ pub(super) fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u32), b
             }
         }
     }
+}
+
+/// Sectors, by their regions, that threads of more than one traced cluster read.
+pub(super) fn shared_sectors(trace: &Trace) -> HashSet<(u32, u64)> {
+    let mut readers: HashMap<(u32, u64), u64> = HashMap::new();
+    let mut shared = HashSet::new();
+    for cta in &trace.ctas {
+        for event in cta.warps.iter().flatten() {
+            let Event::Did { deed, .. } = event else {
+                continue;
+            };
+            if let Deed::Global {
+                at, writes: false, ..
+            } = deed
+            {
+                for sector in sectors_of(at).map(|sector| (at.region, sector)) {
+                    if *readers.entry(sector).or_insert(cta.cluster) != cta.cluster {
+                        shared.insert(sector);
+                    }
+                }
+            }
+        }
+    }
+    shared
 }

@@ -1,10 +1,27 @@
 //! Global memory: an SM's own cache, its shares of L2 and of memory, and copies in bulk.
 
+use std::ops::Range;
+
 use ptx_emu::trace::{BarrierAt, GlobalBytes, Way};
 
 use super::{SECTOR, Sim, Sm, Ticks, Work, ticks};
 use crate::sass::Kind;
 use crate::times::Cause;
+
+/// The sectors of an access, each of which a cache has or has not; of bytes that lie apart the first
+/// stands for all.
+pub(crate) fn sectors_of(at: &GlobalBytes) -> Range<u64> {
+    let first = at.first / SECTOR;
+    match u64::from(at.bytes) == u64::from(at.sectors) * SECTOR {
+        true => first..first + u64::from(at.sectors),
+        false => first..first + 1,
+    }
+}
+
+/// Of whole sectors.
+fn bytes_of(at: &GlobalBytes) -> f64 {
+    f64::from(at.sectors) * SECTOR as f64
+}
 
 impl Sm {
     /// Gets bytes from memory.
@@ -24,7 +41,7 @@ impl Sim<'_> {
         let m = self.machine;
         let state = &mut self.sms[sm];
         state.lsu = state.lsu.max(now) + ticks(f64::from(at.sectors) / m.sectors_per_cycle);
-        let bytes = f64::from(at.sectors * SECTOR);
+        let bytes = bytes_of(at);
         state.stores = state.stores.max(now) + ticks(bytes / self.work.store_rate(m));
         state.stores.max(state.lsu)
     }
@@ -42,21 +59,23 @@ impl Sim<'_> {
         let cold = self.work.coldness(at);
         let rate = self.work.l2_rate(at, m);
         let warp = &self.warps[index];
-        // What hardly anybody else reads, another CTA of this class reads elsewhere.
-        let turn = match self.work.is_private(at) {
-            true => self.ctas[warp.cta].turn,
-            false => 0,
-        };
+        let turn = self.ctas[warp.cta].turn;
+        // Where others read something else, another CTA told by this trace does so, too.
+        let shared = &self.work.shared;
+        let sectors = sectors_of(at).map(|sector| {
+            let others_too = shared.contains(&(at.region, sector));
+            (at.region, sector, if others_too { 0 } else { turn })
+        });
         let state = &mut self.sms[warp.sm];
-        // A line of the cache is there sector by sector.
-        let sector = (at.region, at.first / u64::from(SECTOR), turn);
-        if cached && let Some(&there) = state.sectors.get(&sector) {
+        let there = sectors.clone().map(|sector| state.sectors.get(&sector));
+        if cached && let Some(there) = there.collect::<Option<Vec<_>>>() {
             // Who asks for what is under way waits as long as who asked first.
+            let there = there.into_iter().copied().fold(0, Ticks::max);
             return (there.max(now + ticks(m.l1_latency)), Cause::Latency);
         }
-        let bytes = f64::from(at.sectors * SECTOR);
-        let sectors = f64::from(at.sectors) / m.sectors_per_cycle;
-        state.lsu = state.lsu.max(now) + ticks(sectors);
+        let bytes = bytes_of(at);
+        let turns = f64::from(at.sectors) / m.sectors_per_cycle;
+        state.lsu = state.lsu.max(now) + ticks(turns);
         state.l2 = state.l2.max(now) + ticks(bytes / rate);
         let mut done = state.l2.max(state.lsu) + ticks(m.l2_latency);
         if cold > 0.0 {
@@ -64,7 +83,7 @@ impl Sim<'_> {
             done = done.max(state.memory + ticks(m.l2_latency)) + ticks(m.memory_latency);
         }
         if cached {
-            state.sectors.insert(sector, done);
+            state.sectors.extend(sectors.map(|sector| (sector, done)));
         }
         let queued = [
             (state.memory.saturating_sub(now), Cause::Memory),
@@ -109,7 +128,7 @@ impl Sim<'_> {
         let engine = state.copies.max(now);
         state.copies = engine + ticks(m.bulk_interval + m.row_interval * f64::from(rows));
         let sent = state.copies;
-        let size = at.map_or(0.0, |at| f64::from(at.sectors * SECTOR));
+        let size = at.as_ref().map_or(0.0, bytes_of);
         let mut done = match way {
             Way::Exchange => {
                 state.remote = state.remote.max(engine) + ticks(f64::from(bytes) / m.remote_port);

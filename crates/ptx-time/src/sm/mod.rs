@@ -16,6 +16,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use ptx_emu::trace::{BarrierAt, Event};
 
 use self::barriers::{Gate, Mbarrier};
+pub(crate) use self::memory::sectors_of;
 pub use self::stuck::{Awaited, Stuck, Waiting};
 use self::tensor::{Ask, TensorCore};
 use self::way::{Way, Ways};
@@ -33,7 +34,7 @@ const PARTITIONS: usize = 4;
 /// Bytes of a line of an SM's own cache.
 pub(crate) const LINE: u64 = 128;
 /// Bytes of a part of a line that comes by itself.
-pub(crate) const SECTOR: u32 = 32;
+pub(crate) const SECTOR: u64 = 32;
 const PIPES: usize = 6;
 
 fn ticks(cycles: f64) -> Ticks {
@@ -108,8 +109,8 @@ struct Sm {
     seen: HashMap<(u32, u64, u32), Ticks>,
     /// When instructions know their tensor maps.
     maps: HashMap<u32, Ticks>,
-    /// When sectors of regions are there that its threads have asked for; with the turn of the CTA
-    /// where that matters.
+    /// When sectors of regions are there that its threads have asked for; with the turn of the CTA,
+    /// unless others read them too.
     sectors: HashMap<(u32, u64, u32), Ticks>,
     /// When each line of the code is there, of those that were asked for.
     fetched: Vec<Option<Ticks>>,

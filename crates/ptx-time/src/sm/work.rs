@@ -1,6 +1,6 @@
 //! What the SMs are given to do, and what all others leave them of L2 and memory.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ptx_emu::trace::{GlobalBytes, Trace};
 
@@ -35,6 +35,8 @@ pub(crate) struct Work<'w> {
     pub(crate) cold: Vec<f64>,
     /// For each region the part of what is read that no other SM reads.
     pub(crate) alone: Vec<f64>,
+    /// Sectors, by their regions, that more than one of the traced clusters reads.
+    pub(crate) shared: HashSet<(u32, u64)>,
     /// Whether tensor maps come from memory.
     pub(crate) cold_maps: bool,
     /// Pages of regions that launches before have used, with the last of them, and the bits of an
@@ -56,12 +58,6 @@ impl Work<'_> {
     /// Bytes a cycle that one SM sends to L2.
     pub(super) fn store_rate(&self, machine: &Machine) -> f64 {
         self.store_share.min(machine.store_port)
-    }
-
-    /// Whether most of a region is read by one SM alone.
-    pub(super) fn is_private(&self, at: &GlobalBytes) -> bool {
-        let alone = self.alone.get(at.region as usize);
-        alone.is_none_or(|&alone| alone > 0.5)
     }
 
     /// The part of these bytes that memory must give if this SM has not read them yet.

@@ -117,16 +117,16 @@ fn the_other_half_of_a_line_is_asked_for_by_itself() {
 fn a_cta_reads_elsewhere_what_one_like_it_has_read_before() {
     let mut machine = wide();
     machine.memory_latency = 5000.0;
-    let rounds = |size: u64| {
-        let (code, mut trace) = kernel(&[load(0)], &[&[&[0]]]);
-        trace.regions = vec![size];
+    // Two rounds of CTAs, of which two were watched: they read what is apart, or the same.
+    let rounds = |apart: u64| {
+        let (code, mut trace) = kernel(&[load(0), load(apart)], &[&[&[0]], &[&[1]]]);
+        (trace.ctas[1].cluster, trace.ctas[1].rank) = (1, 0);
         let code = in_turn(code);
         let ctas = 2 * machine.sms as u64;
         let call = Call::replay(&machine, &[launched(&code, &trace, ctas, 1)], false);
         call.expect("an end").launches[0].cycles
     };
-    // Sixteen CTAs read 64 bytes each: others, or the same as all.
-    let (others, same) = (rounds(1024), rounds(64));
+    let (others, same) = (rounds(1 << 16), rounds(0));
     assert!(others > 10_000.0, "{others}");
     assert!((5000.0..6000.0).contains(&same), "{same}");
 }
@@ -155,7 +155,7 @@ fn l2_keeps_what_was_used_last() {
         let call = Call::replay(machine, &launches, false).expect("an end");
         call.launches[launches.len() - 1].cycles
     };
-    machine.dirty_bytes = 8192.0;
+    machine.l2_bytes = 8192.0;
     // Another page of what was written, right behind it and after much else.
     assert!(last(&machine, &[&writer, &reader]) < 5000.0);
     assert!(last(&machine, &[&writer, &user, &reader]) > 5000.0);
@@ -164,7 +164,7 @@ fn l2_keeps_what_was_used_last() {
     let warm = Call::replay_warm(&machine, &launches, false).expect("an end");
     assert!(warm.launches[3].cycles < 5000.0);
     // There is room for both.
-    machine.dirty_bytes = 3.0 * 8192.0;
+    machine.l2_bytes = 3.0 * 8192.0;
     assert!(last(&machine, &[&writer, &user, &reader]) < 5000.0);
 }
 
