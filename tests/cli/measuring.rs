@@ -234,7 +234,7 @@ fn a_call_that_does_not_return_is_hung_and_the_others_go_on() {
     let (status, reason, _) = stage.verdict("odd", "small");
     assert_eq!(
         (status.as_str(), reason.as_str()),
-        ("hung", "did not return within 5 s")
+        ("hung", "did not return within 10 s")
     );
     assert_eq!(stage.verdict("odd", "large").0, "ok");
     assert_eq!(share_of(&stage.blocks(), "small"), [(0, SHARE), (1, SHARE)]);

@@ -7,7 +7,7 @@ use ptx_emu::trace::{Deed, Event, GlobalBytes, Trace, Way};
 use super::Launched;
 use crate::cubin::Code;
 use crate::machine::Machine;
-use crate::sm::{SECTOR, sectors_of};
+use crate::sm::{SECTOR, first_sector};
 
 /// Bits of an address within a page, which is asked whether it was used before.
 pub(super) const PAGE: u32 = 16;
@@ -107,7 +107,7 @@ pub(super) fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u64), b
     }
 }
 
-/// Sectors, by their regions, that threads of more than one traced cluster read.
+/// The first sectors of accesses, by their regions, that threads of more than one traced cluster make.
 pub(super) fn shared_sectors(trace: &Trace) -> HashSet<(u32, u64)> {
     let mut readers: HashMap<(u32, u64), u64> = HashMap::new();
     let mut shared = HashSet::new();
@@ -120,10 +120,9 @@ pub(super) fn shared_sectors(trace: &Trace) -> HashSet<(u32, u64)> {
                 at, writes: false, ..
             } = deed
             {
-                for sector in sectors_of(at).map(|sector| (at.region, sector)) {
-                    if *readers.entry(sector).or_insert(cta.cluster) != cta.cluster {
-                        shared.insert(sector);
-                    }
+                let sector = first_sector(at);
+                if *readers.entry(sector).or_insert(cta.cluster) != cta.cluster {
+                    shared.insert(sector);
                 }
             }
         }

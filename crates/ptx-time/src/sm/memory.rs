@@ -1,21 +1,15 @@
 //! Global memory: an SM's own cache, its shares of L2 and of memory, and copies in bulk.
 
-use std::ops::Range;
-
 use ptx_emu::trace::{BarrierAt, GlobalBytes, Way};
 
 use super::{SECTOR, Sim, Sm, Ticks, Work, ticks};
 use crate::sass::Kind;
 use crate::times::Cause;
 
-/// The sectors of an access, each of which a cache has or has not; of bytes that lie apart the first
-/// stands for all.
-pub(crate) fn sectors_of(at: &GlobalBytes) -> Range<u64> {
-    let first = at.first / SECTOR;
-    match u64::from(at.bytes) == u64::from(at.sectors) * SECTOR {
-        true => first..first + u64::from(at.sectors),
-        false => first..first + 1,
-    }
+/// What an access is known by in an SM's cache, which has a line sector by sector: its first one. Its
+/// others may lie behind it or in other rows.
+pub(crate) fn first_sector(at: &GlobalBytes) -> (u32, u64) {
+    (at.region, at.first / SECTOR)
 }
 
 /// Of whole sectors.
@@ -59,18 +53,16 @@ impl Sim<'_> {
         let cold = self.work.coldness(at);
         let rate = self.work.l2_rate(at, m);
         let warp = &self.warps[index];
-        let turn = self.ctas[warp.cta].turn;
+        let place = first_sector(at);
         // Where others read something else, another CTA told by this trace does so, too.
-        let shared = &self.work.shared;
-        let sectors = sectors_of(at).map(|sector| {
-            let others_too = shared.contains(&(at.region, sector));
-            (at.region, sector, if others_too { 0 } else { turn })
-        });
+        let turn = match self.work.shared.contains(&place) {
+            true => 0,
+            false => self.ctas[warp.cta].turn,
+        };
+        let sector = (place.0, place.1, turn);
         let state = &mut self.sms[warp.sm];
-        let there = sectors.clone().map(|sector| state.sectors.get(&sector));
-        if cached && let Some(there) = there.collect::<Option<Vec<_>>>() {
+        if cached && let Some(&there) = state.sectors.get(&sector) {
             // Who asks for what is under way waits as long as who asked first.
-            let there = there.into_iter().copied().fold(0, Ticks::max);
             return (there.max(now + ticks(m.l1_latency)), Cause::Latency);
         }
         let bytes = bytes_of(at);
@@ -83,7 +75,7 @@ impl Sim<'_> {
             done = done.max(state.memory + ticks(m.l2_latency)) + ticks(m.memory_latency);
         }
         if cached {
-            state.sectors.extend(sectors.map(|sector| (sector, done)));
+            state.sectors.insert(sector, done);
         }
         let queued = [
             (state.memory.saturating_sub(now), Cause::Memory),

@@ -16,7 +16,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use ptx_emu::trace::{BarrierAt, Event};
 
 use self::barriers::{Gate, Mbarrier};
-pub(crate) use self::memory::sectors_of;
+pub(crate) use self::memory::first_sector;
 pub use self::stuck::{Awaited, Stuck, Waiting};
 use self::tensor::{Ask, TensorCore};
 use self::way::{Way, Ways};

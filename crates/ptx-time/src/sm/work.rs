@@ -35,7 +35,7 @@ pub(crate) struct Work<'w> {
     pub(crate) cold: Vec<f64>,
     /// For each region the part of what is read that no other SM reads.
     pub(crate) alone: Vec<f64>,
-    /// Sectors, by their regions, that more than one of the traced clusters reads.
+    /// Accesses, by their first sectors, that more than one of the traced clusters makes.
     pub(crate) shared: HashSet<(u32, u64)>,
     /// Whether tensor maps come from memory.
     pub(crate) cold_maps: bool,

@@ -101,16 +101,22 @@ fn the_other_half_of_a_line_is_asked_for_by_itself() {
     let mut machine = wide();
     machine.memory_bandwidth = 1e9;
     machine.dirty_bandwidth = 1e9;
-    let read = |first: [u64; 2]| {
-        let (code, trace) = kernel(&first.map(load), &[&[&[0, 1]]]);
+    let read = |loads: [(Kind, Deed); 2]| {
+        let (code, trace) = kernel(&loads, &[&[&[0, 1]]]);
         let code = in_turn(code);
         let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
         call.expect("an end").launches[0].cycles
     };
-    let (same, other) = (read([0, 0]), read([0, 64]));
+    let (same, other) = (read([0, 0].map(load)), read([0, 64].map(load)));
     // Memory gives a byte a cycle.
     assert!(other > same + 64.0, "{same} and {other}");
-    assert_eq!(other, read([0, LINE]));
+    assert_eq!(other, read([0, LINE].map(load)));
+    // Eight rows of 64 bytes, of which the first begins there.
+    let mut rows = load(0);
+    if let Deed::Global { at, .. } = &mut rows.1 {
+        (at.bytes, at.sectors) = (512, 16);
+    }
+    assert!(read([rows, load(64)]) > read([rows, rows]) + 64.0);
 }
 
 #[test]
