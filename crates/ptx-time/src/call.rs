@@ -3,7 +3,7 @@
 mod deal;
 mod warmth;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ptx_emu::trace::{Deed, Event, Trace};
 
@@ -411,7 +411,11 @@ fn replay(
         dirty_bytes: machine.dirty_bytes / active_sms as f64,
         cold,
         alone,
-        shared: shared_sectors(launch.trace),
+        // Who is the only one on its SM has nobody to find anything of.
+        shared: match at_once {
+            true => HashSet::new(),
+            false => shared_sectors(launch.trace),
+        },
         cold_maps: !warmth.all,
         warm: &warmth.pages,
         kept,

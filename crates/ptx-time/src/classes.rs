@@ -26,11 +26,9 @@ pub(crate) fn classes(trace: &Trace) -> Vec<Class> {
     let mut found: Vec<Class> = Vec::new();
     for (number, members) in clusters {
         let same = |class: &&mut Class| {
-            let both = class.members.iter().zip(&members);
+            let mut both = class.members.iter().zip(&members);
             class.members.len() == members.len()
-                && both
-                    .into_iter()
-                    .all(|(&a, &b)| alike(&trace.ctas[a], &trace.ctas[b]))
+                && both.all(|(&a, &b)| alike(&trace.ctas[a], &trace.ctas[b]))
         };
         match found.iter_mut().find(same) {
             Some(class) => class.clusters.push(number),

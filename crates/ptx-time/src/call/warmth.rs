@@ -82,13 +82,9 @@ impl Warmth {
 /// Calls back with region, first byte and bytes of every access to global memory: those of its lanes,
 /// or of the sectors that they share.
 pub(super) fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u64), bool)) {
-    let sectors = |at: &GlobalBytes| u64::from(at.sectors);
     let of = |at: &GlobalBytes| {
-        (
-            at.region,
-            at.first,
-            u64::from(at.bytes).min(sectors(at) * SECTOR),
-        )
+        let bytes = u64::from(at.bytes).min(u64::from(at.sectors) * SECTOR);
+        (at.region, at.first, bytes)
     };
     for cta in &trace.ctas {
         for event in cta.warps.iter().flatten() {
