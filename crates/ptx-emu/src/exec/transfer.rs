@@ -20,19 +20,17 @@ impl Cluster<'_> {
         d: SlotList,
         addr: Addr,
     ) -> Checked<Flow> {
-        let addresses = self.addresses(w, addr);
-        if order != Order::Weak && self.communicates(w, mask, space, &addresses) {
-            return Ok(Flow::Again(Wait::Communication));
-        }
         let slots = pool(self.env.program, d);
         let access = Access {
             bytes: u64::from(width) * slots.len() as u64,
             act: Act::Read,
             order,
         };
-        let ptr = self.resolve(w, mask, space, addresses, access)?;
+        let Some(ptr) = self.in_turn(w, mask, (space, addr), access)? else {
+            return Ok(Flow::Again(Wait::Communication));
+        };
         for (i, &slot) in slots.iter().enumerate() {
-            // SAFETY: `resolve` checked every lane's bytes and their alignment.
+            // SAFETY: `in_turn` checked every lane's bytes and their alignment.
             unsafe { gather(w, mask, slot, &ptr, i * usize::from(width), width, ext) };
         }
         Ok(Flow::Next)
@@ -48,27 +46,42 @@ impl Cluster<'_> {
         s: SlotList,
         addr: Addr,
     ) -> Checked<Flow> {
-        let addresses = self.addresses(w, addr);
-        if order != Order::Weak && self.communicates(w, mask, space, &addresses) {
-            return Ok(Flow::Again(Wait::Communication));
-        }
         let slots = pool(self.env.program, s);
         let access = Access {
             bytes: u64::from(width) * slots.len() as u64,
             act: Act::Write,
             order,
         };
-        let ptr = self.resolve(w, mask, space, addresses, access)?;
+        let Some(ptr) = self.in_turn(w, mask, (space, addr), access)? else {
+            return Ok(Flow::Again(Wait::Communication));
+        };
         self.progress += 1;
         if self.is_wondered_about() {
-            // SAFETY: as in `load`.
+            // SAFETY: as in `load_any`.
             unsafe { self.tell_if_unchanged(w, mask, slots, width, &ptr) };
         }
         for (i, &slot) in slots.iter().enumerate() {
-            // SAFETY: as in `load`.
+            // SAFETY: as in `load_any`.
             unsafe { scatter(w, mask, slot, &ptr, i * usize::from(width), width) };
         }
         Ok(Flow::Next)
+    }
+
+    /// Where every lane's bytes are, which are checked; nothing if the access must first wait for
+    /// its turn among all CTAs.
+    #[inline(always)]
+    fn in_turn(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        (space, addr): (Space, Addr),
+        access: Access,
+    ) -> Checked<Option<Pointers>> {
+        let addresses = self.addresses(w, addr);
+        if access.order != Order::Weak && self.communicates(w, mask, space, &addresses) {
+            return Ok(None);
+        }
+        self.resolve(w, mask, space, addresses, access).map(Some)
     }
 
     /// Whether somebody wants to know if a store changes anything.
