@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
+use crate::running::Running;
 use crate::workspace::{Workspace, wait_for};
 
 #[test]
@@ -152,15 +153,15 @@ fn a_design_for_another_chip_is_begun_with_its_target() {
 #[test]
 fn watch_sweeps_what_changed_and_survives_mistakes() {
     let workspace = Workspace::begun("mine");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_dgx"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
+    command
         .current_dir(workspace.path())
         .env("NO_COLOR", "1")
         .env("DGX_CACHE", workspace.path().join("cache"))
         .args(["watch", "mine", "--runs", "3", "--", "--backend", "emu"])
         .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("dgx runs");
+        .stderr(Stdio::piped());
+    let mut child = Running::start(&mut command);
     let mut lines = BufReader::new(child.stderr.take().expect("its words")).lines();
     let mut until = |word: &str| {
         let mut heard = Vec::new();

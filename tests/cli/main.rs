@@ -24,6 +24,7 @@ mod profiling;
 mod reading;
 mod recipes;
 mod resuming;
+mod running;
 mod sanitizing;
 mod selecting;
 mod slurm;

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output};
+use std::process::Command;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::running::Running;
 use crate::stage::{CONTENDERS, ROUND, SCRIPT, SHAPES, SHARE, Stage, is_timed, order, share_of};
 use crate::sweep::{ended, explain, send};
 use crate::workspace::wait_for;
@@ -339,7 +340,7 @@ fn a_failure_under_timing_costs_its_contender_a_verdict() {
 }
 
 /// A sweep that is in the call which waits.
-fn waiting(stage: &Stage) -> Child {
+fn waiting(stage: &Stage) -> Running {
     // The blocks before it may still be on their way to the run file.
     stage.begun(|| share_of(&stage.blocks(), "large") == [(0, 4)])
 }
@@ -377,10 +378,9 @@ fn went_on(stage: &Stage, before: &str) {
 #[test]
 fn a_sweep_killed_in_the_middle_of_a_shape_goes_on_there() {
     let stage = waits_in_the_middle();
-    let mut child = waiting(&stage);
+    let child = waiting(&stage);
     let worker = stage.waiting_worker().expect("a call");
-    child.kill().expect("a child to kill");
-    child.wait().expect("a child to bury");
+    child.kill();
     // Its worker, in the middle of a call, does not outlive it.
     let code = PathBuf::from(format!("/proc/{worker}/exe"));
     wait_for("the worker's end", || !code.exists());
@@ -398,7 +398,7 @@ fn a_sweep_told_to_stop_while_it_times_goes_on_later() {
     let stage = waits_in_the_middle();
     let child = waiting(&stage);
     send(Signal::SIGINT, child.id());
-    let output: Output = child.wait_with_output().expect("dgx ends");
+    let output = child.output();
     assert_eq!(output.status.code(), Some(4), "{}", explain(&output));
     let end = &stage.lines("end")[0];
     assert_eq!(
@@ -412,9 +412,8 @@ fn a_sweep_told_to_stop_while_it_times_goes_on_later() {
 #[test]
 fn a_run_is_not_resumed_on_another_backend() {
     let stage = waits_in_the_middle();
-    let mut child = waiting(&stage);
-    child.kill().expect("a child to kill");
-    child.wait().expect("a child to bury");
+    let child = waiting(&stage);
+    child.kill();
     let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
     command

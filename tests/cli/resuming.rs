@@ -4,10 +4,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, DirEntry};
-use std::process::{Child, Command, Stdio};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 
+use crate::running::Running;
 use crate::stage::{CONTENDERS, SHAPES, Stage};
 use crate::sweep::{ROUND, Sweep, Verdicts, ended, explain, send, under, verdicts_of};
 use crate::workspace::wait_for;
@@ -26,13 +29,8 @@ fn four_are_judged(stage: &Stage) -> bool {
     stage.verdicts().len() == 4
 }
 
-fn begun(stage: &Stage) -> Child {
+fn begun(stage: &Stage) -> Running {
     stage.begun(|| four_are_judged(stage))
-}
-
-fn kill(mut child: Child) {
-    child.kill().expect("a child to kill");
-    child.wait().expect("a child to bury");
 }
 
 fn each_is_judged_once(verdicts: &Verdicts, cells: usize) {
@@ -44,7 +42,7 @@ fn each_is_judged_once(verdicts: &Verdicts, cells: usize) {
 #[test]
 fn a_killed_sweep_is_resumed_where_it_stopped() {
     let stage = stays_in_a_cell();
-    kill(begun(&stage));
+    begun(&stage).kill();
     assert!(four_are_judged(&stage));
 
     let file = stage.run_file().display().to_string();
@@ -68,7 +66,7 @@ fn a_sweep_stopped_in_an_emulated_call_is_resumed_there() {
         let round = sweep.round();
         let mut command = sweep.command(&[&[round.as_str()], &folders[..]].concat());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().expect("dgx runs");
+        let mut child = Running::start(&mut command);
         let judged = || Some(verdicts_of(&sweep.run_file()?).len());
         wait_for("two verdicts", || judged() == Some(2));
         send(signal, child.id());
@@ -146,10 +144,10 @@ fn a_signal_keeps_what_is_finished_and_says_how_to_go_on() {
         let heeding = ["env", "--default-signal=HUP"];
         let mut command = under(&heeding, &stage.command(&[&round]));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().expect("dgx runs");
+        let child = Running::start(&mut command);
         stage.wait_for_the_call(|| four_are_judged(&stage));
         send(signal, child.id());
-        let output = child.wait_with_output().expect("dgx ends");
+        let output = child.output();
         let said = explain(&output);
         assert_eq!(output.status.code(), Some(4), "{signal}: {said}");
         assert!(said.contains("Ctrl-C again ends at once"), "{said}");
@@ -179,14 +177,25 @@ fn a_sweep_under_nohup_outlives_its_terminal() {
     let round = stage.path("round.toml").display().to_string();
     let mut command = under(&["nohup"], &stage.command(&[&round]));
     command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = command.spawn().expect("nohup runs");
+    let child = Running::start(&mut command);
     stage.wait_for_the_call(|| four_are_judged(&stage));
     send(Signal::SIGHUP, child.id());
     // The call that waits is made again by another, who does not wait.
     send(Signal::SIGKILL, stage.waiting_worker().expect("a worker"));
-    let output = child.wait_with_output().expect("dgx ends");
+    let output = child.output();
     assert_eq!(output.status.code(), Some(0), "{}", explain(&output));
     each_is_judged_once(&stage.verdicts(), CELLS);
+}
+
+/// Also where that fails while it waits: nobody is left asleep.
+#[test]
+fn a_sweep_and_its_workers_end_with_the_test_that_began_them() {
+    let stage = stays_in_a_cell();
+    let fails = || stage.begun(|| panic!("as if it were not so"));
+    assert!(catch_unwind(AssertUnwindSafe(fails)).is_err());
+    let worker = stage.waiting_worker().expect("a worker");
+    let code = PathBuf::from(format!("/proc/{worker}/exe"));
+    wait_for("the worker's end", || !code.exists());
 }
 
 #[test]
@@ -208,11 +217,11 @@ fn a_run_file_has_one_writer() {
     assert_eq!(verdicts_of(&file).len(), 4, "the first has gone on");
 
     // The lock dies with its process, and two who want it do not both get it.
-    kill(child);
+    child.kill();
     let resume = || {
         let mut command = stage.command(&["--resume", &named]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn().expect("dgx runs")
+        Running::start(&mut command)
     };
     let mut codes: Vec<_> = [resume(), resume()]
         .map(|mut child| child.wait().expect("dgx ends").code())
@@ -262,7 +271,7 @@ fn a_worker_killed_from_outside_is_tried_once_more() {
     let stage = stays_in_a_cell();
     let child = begun(&stage);
     send(Signal::SIGKILL, stage.waiting_worker().expect("a worker"));
-    let said = explain(&child.wait_with_output().expect("dgx ends"));
+    let said = explain(&child.output());
     let verdicts = stage.verdicts();
     each_is_judged_once(&verdicts, CELLS);
     let ok = verdicts.values().all(|(_, status)| status == "ok");

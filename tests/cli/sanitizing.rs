@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::running::Running;
 use crate::sweep::{Sweep, send};
 use crate::workspace::wait_for;
 
@@ -328,7 +329,7 @@ fn several_names_are_each_asked_about_themselves() {
 
 /// An inquiry of many cells, of which the first is done. The later half take
 /// minutes each: however late whoever is to stop it comes, it is not over.
-fn begun(folder: &Path) -> Child {
+fn begun(folder: &Path) -> Running {
     let many = (8..38).map(|m| format!("{{ m = {m}, n = 128, k = 1024 }}"));
     let many: Vec<String> = many.collect();
     let round = format!(
@@ -338,7 +339,8 @@ fn begun(folder: &Path) -> Child {
     );
     let path = folder.join("round.toml");
     fs::write(&path, round).expect("a file");
-    let child = Command::new(env!("CARGO_BIN_EXE_dgx"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
+    command
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .arg("sanitize")
         .arg(&path)
@@ -355,9 +357,8 @@ fn begun(folder: &Path) -> Child {
         )
         .env("NO_COLOR", "1")
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("dgx");
+        .stderr(Stdio::piped());
+    let child = Running::start(&mut command);
     wait_for("a cell", || !cells(folder).is_empty());
     child
 }
@@ -374,7 +375,7 @@ fn what_was_found_before_an_interruption_is_told_and_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let child = begun(folder.path());
     send(Signal::SIGINT, child.id());
-    let output = child.wait_with_output().expect("dgx ends");
+    let output = child.output();
     let text = said(&output);
     assert_eq!(output.status.code(), Some(4), "{text}");
     assert!(text.contains("Ctrl-C again ends at once"), "{text}");
@@ -419,9 +420,7 @@ fn standard_output_is_told_of_all_cells_at_once() {
 #[test]
 fn what_was_found_before_a_kill_is_in_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut child = begun(folder.path());
-    child.kill().expect("it is alive");
-    child.wait().expect("it ends");
+    begun(folder.path()).kill();
     let text = fs::read_to_string(folder.path().join("found.json")).expect("JSON");
     let found: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(found["cells"][0]["hazards"][0]["kind"], "race");

@@ -4,12 +4,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::merging::pasted;
+use crate::running::Running;
 use crate::stage::{CONTENDERS, SCRIPT, SHAPES, Stage};
 use crate::sweep::{ended, send, under};
 use crate::workspace::{program, wait_for};
@@ -170,11 +171,6 @@ impl Cluster {
         let config = lines[0]["config"]["path"].as_str().expect("a path");
         assert!(config.ends_with("round.toml"), "{config}");
     }
-}
-
-fn kill(child: &mut Child) {
-    child.kill().expect("it is there to be killed");
-    child.wait().expect("it ends");
 }
 
 #[test]
@@ -403,7 +399,7 @@ fn flags_of_one_engine_are_not_for_the_other() {
 }
 
 /// Tasks that wait for a file, so that their follower can be met while it waits.
-fn held(cluster: &Cluster) -> Child {
+fn held(cluster: &Cluster) -> Running {
     let sbatch = fs::read_to_string(cluster.stage.path("bin/sbatch")).expect("a script");
     let (before, after) = sbatch
         .split_once("for task in $tasks; do")
@@ -420,7 +416,7 @@ fn held(cluster: &Cluster) -> Child {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log);
-    let child = command.spawn().expect("dgx runs");
+    let child = Running::start(&mut command);
     wait_for("jobs in the queue", || cluster.state("queue").exists());
     wait_for("it follows", || {
         logged(cluster.stage.path("log")).contains("following job 1")
@@ -435,11 +431,11 @@ fn logged(path: impl AsRef<Path>) -> String {
 #[test]
 fn a_follower_that_dies_or_leaves_is_followed_by_another() {
     let cluster = Cluster::new();
-    let mut first = held(&cluster);
+    let first = held(&cluster);
     // One at a time.
     let said = ended(&mut cluster.attach(&[]), 4);
     assert!(said.contains("is followed by process"), "{said}");
-    kill(&mut first);
+    first.kill();
     // Meanwhile Slurm has forgotten them.
     fs::remove_file(cluster.state("queue")).expect("a queue");
     cluster.tell("go", "");

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::running::Running;
 use crate::sweep::{Verdicts, ended, verdicts_of};
 use crate::workspace::wait_for;
 
@@ -99,11 +100,11 @@ impl Stage {
 
     /// A sweep that stays in a call which waits once; it is there when this
     /// returns, and as much as `recorded` says.
-    pub(crate) fn begun(&self, recorded: impl Fn() -> bool) -> Child {
+    pub(crate) fn begun(&self, recorded: impl Fn() -> bool) -> Running {
         let round = self.path("round.toml").display().to_string();
         let mut command = self.command(&[&round]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().expect("dgx runs");
+        let child = Running::start(&mut command);
         self.wait_for_the_call(recorded);
         child
     }
