@@ -12,6 +12,7 @@ use crate::domain::{Device, Exit, Shape, counted, typed};
 use crate::export::{self, hazards};
 use crate::plan;
 use crate::present::{Folders, hazards_text};
+use crate::record::Portable;
 use crate::report::hazards_page;
 use crate::sanitize::{self, Course, Examined, Inquest, Inquiry, Keep, Task};
 use crate::sweep::Progress;
@@ -173,8 +174,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         }),
         (&args.export_junit, &|| hazards::junit(&inquest)),
         (&args.export_html, &|| {
-            let asked = asked(&args, globals);
-            hazards_page(&asked, &inquest, inquiry.schedules.len(), &again)
+            page(&args, &inquest, inquiry.schedules.len(), &again, globals)
         }),
     ]);
     say!(
@@ -323,6 +323,28 @@ fn asked(args: &Args, globals: &Globals) -> String {
     words.extend(args.sms.map(|sms| format!("--sms {sms}")));
     words.extend(manner(args));
     words.join(" ") + &Folders::named(&globals.variants).flags()
+}
+
+/// What is found, to be read elsewhere; only on the screen a command is to be
+/// pasted here.
+fn page(
+    args: &Args,
+    inquest: &Inquest,
+    schedules: usize,
+    again: &dyn Fn(&Examined) -> String,
+    globals: &Globals,
+) -> String {
+    let words = std::iter::once(&args.subject).chain(&args.target);
+    let files = words.map(Path::new).chain(args.of.as_deref());
+    let folders = globals.variants.iter().map(PathBuf::as_path);
+    let project = std::env::current_dir().unwrap_or_default();
+    let portable = Portable::of(files.chain(folders), &project);
+    hazards_page(
+        &portable.told(&asked(args, globals)),
+        &inquest.told(&|text| portable.told(text)),
+        schedules,
+        &|cell| portable.told(&again(cell)),
+    )
 }
 
 /// What else of a command line changes what is found.

@@ -27,7 +27,7 @@ pub(crate) use crate::domain::printable;
 pub(crate) use folder::newest_first;
 pub(crate) use foreign::{Foreign, ForeignCell, Times};
 pub(crate) use lock::{Claim, claim};
-pub(crate) use place::{ELIDED, is_elided, portable, portable_word};
+pub(crate) use place::{ELIDED, Portable, is_elided, portable, portable_word};
 #[cfg(test)]
 pub(crate) use reader::read_text;
 pub(crate) use reader::{ReadError, header, read, runs_in};

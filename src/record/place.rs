@@ -1,5 +1,6 @@
-//! Paths as a run file writes them. It travels: where a project lay on the
-//! machine that made it is nobody's business, and means nothing elsewhere.
+//! Paths as a run file writes them, and a page. They travel: where a project lay
+//! on the machine that made them is nobody's business, and means nothing
+//! elsewhere.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -42,6 +43,36 @@ pub(crate) fn portable_word(word: &str, project: &Path) -> String {
     }
 }
 
+/// Files and folders that a text may name, and how one that travels writes them.
+#[derive(Debug)]
+pub(crate) struct Portable(Vec<(String, String)>);
+
+impl Portable {
+    /// Only those that are absolute tell where on this machine they lie.
+    pub(crate) fn of<'p>(paths: impl IntoIterator<Item = &'p Path>, project: &Path) -> Self {
+        let absolute = paths
+            .into_iter()
+            .filter(|path| path.is_absolute() && path.file_name().is_some());
+        let mut all: Vec<(String, String)> = absolute
+            .map(|path| {
+                let written = path.display().to_string();
+                let written = written.trim_end_matches('/').to_owned();
+                (written, portable(path, project))
+            })
+            .collect();
+        // A folder in another one is told as itself.
+        all.sort_by_key(|(written, _)| std::cmp::Reverse(written.len()));
+        Self(all)
+    }
+
+    pub(crate) fn told(&self, text: &str) -> String {
+        let names = self.0.iter();
+        names.fold(text.to_owned(), |text, (written, told)| {
+            text.replace(written, told)
+        })
+    }
+}
+
 /// Without `.` and `..`, by the letters alone.
 fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
@@ -76,6 +107,24 @@ mod tests {
         assert_eq!(word("/home/someone/dgx/w"), "w");
         assert_eq!(word("pipelined[STAGES=2]"), "pipelined[STAGES=2]");
         assert_eq!(word("bank-conflicts=1.02"), "bank-conflicts=1.02");
+    }
+
+    #[test]
+    fn a_text_tells_nothing_of_the_machine() {
+        let project = Path::new("/home/someone/dgx");
+        let paths = ["/tmp/mine", "/tmp/mine/variants/", "variants", "/"].map(Path::new);
+        let inside = Path::new("/home/someone/dgx/configs/round4.toml");
+        let portable = Portable::of(paths.into_iter().chain([inside]), project);
+        let told = |text: &str| portable.told(text);
+        assert_eq!(
+            told("reads at /tmp/mine/variants/x.cu:3 > /tmp/mine/y.cuh:4"),
+            "reads at …/variants/x.cu:3 > …/mine/y.cuh:4"
+        );
+        assert_eq!(
+            told("dgx sanitize /home/someone/dgx/configs/round4.toml --variants '/tmp/mine'"),
+            "dgx sanitize configs/round4.toml --variants '…/mine'"
+        );
+        assert_eq!(told("variants/x.cu:3, 1/2"), "variants/x.cu:3, 1/2");
     }
 
     #[test]

@@ -373,6 +373,27 @@ impl Inquest {
         inquest
     }
 
+    /// The same with its texts, which name files, as somebody else `tells` them.
+    pub(crate) fn told(&self, tells: &dyn Fn(&str) -> String) -> Self {
+        let mut examined = self.examined.clone();
+        for cell in &mut examined {
+            let hazards = cell.hazards.iter_mut();
+            let accesses = hazards.flat_map(|hazard| {
+                let Hazard { here, there, .. } = hazard;
+                std::iter::once(here).chain(there)
+            });
+            let lines = accesses.flat_map(|access| &mut access.lines);
+            let what = cell.odd.as_mut().map(|odd| &mut odd.what);
+            for text in lines.chain(what).chain(&mut cell.reason) {
+                *text = tells(text);
+            }
+        }
+        Self {
+            examined,
+            left: self.left.clone(),
+        }
+    }
+
     /// Every hazard once for each contender, in the order of the cells.
     pub(crate) fn found(&self) -> Vec<Found<'_>> {
         each_once(self.examined.iter().flat_map(|cell| {

@@ -293,6 +293,17 @@ fn a_slip_that_nobody_declares_is_exit_3_and_a_schedule_can_be_had_again() {
     ] {
         assert!(page.contains(told), "{told}");
     }
+    // It may be read elsewhere; what the screen says is for here.
+    assert!(!page.contains(there), "{page}");
+    let name = folder.path().file_name().expect("a name").display();
+    for told in [
+        "round.toml",
+        &format!("{name}/staged.cuh:25"),
+        &format!("{name}</code>"),
+    ] {
+        assert!(page.contains(&format!("…/{told}")), "{told}: {page}");
+    }
+    assert!(text.contains(&format!("{there}/staged.cuh:25")), "{text}");
     let (code, text) = run(&named("tinny"));
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("did you mean `tiny`?"), "{text}");
