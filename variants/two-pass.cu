@@ -87,12 +87,12 @@ __device__ __forceinline__ void gemm(const Args& args, int map, const u8* Group:
   });
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) gate_gemm(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(THREADS, 2) gate_gemm(const __grid_constant__ Args args) {
   DGX_STAMP_KERNEL(args, gate_gemm);
   gemm(args, MAP_B1, &Group::sfb1_atoms, SCRATCH_GATE);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) up_gemm(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(THREADS, 2) up_gemm(const __grid_constant__ Args args) {
   DGX_STAMP_KERNEL(args, up_gemm);
   gemm(args, MAP_B2, &Group::sfb2_atoms, SCRATCH_UP);
 }

@@ -79,10 +79,15 @@ __device__ __forceinline__ void accumulate(float (&d)[Weights][Columns / 2],
   do {
     const u32 slot = turn % Stages;
     ptx::mbarrier_wait(shared.full[slot], turn / Stages % 2);
-    dequantise<Rows, Threads>(shared.a, shared.ring[slot].a, a.row, thread);
+    const auto& stage = shared.ring[slot];
+    PackedUnits<Rows, Threads> units_a;
+    PackedUnits<Columns, Threads> units_b[Weights];
+    units_a.read_all(stage.a, a.row, thread);
 #pragma unroll
-    for (int w = 0; w < Weights; ++w)
-      dequantise<Columns, Threads>(shared.b[w], shared.ring[slot].b[w], b[w].row, thread);
+    for (int w = 0; w < Weights; ++w) units_b[w].read_all(stage.b[w], b[w].row, thread);
+    units_a.write_all(shared.a, thread);
+#pragma unroll
+    for (int w = 0; w < Weights; ++w) units_b[w].write_all(shared.b[w], thread);
     ptx::fence_proxy_async_shared();
     team.sync();
     if (thread == 0 && step + Stages < steps) load_stage(shared, slot, a, b, step + Stages);

@@ -55,35 +55,70 @@ __device__ constexpr u32 packed_bytes() {
   return sizeof(PackedTile<Rows>::nibbles) + sizeof(PackedTile<Rows>::scales);
 }
 
-// All threads turn a packed step into fp16. A thread takes one row of one
-// panel; lanes take consecutive rows, which makes every access free of bank
-// conflicts under the two swizzles (64B in, 128B out).
+// A thread's share of a packed step on its way through registers. A unit is one row of one panel;
+// lanes take consecutive rows, which makes every access free of bank conflicts under the two
+// swizzles (64B in, 128B out). Reading and writing are apart because no load passes a store to
+// shared memory: who reads everything first waits once.
+template <int Rows, int Threads>
+struct PackedUnits {
+  static constexpr u32 COUNT = (Rows * PANELS + Threads - 1) / Threads;
+  uint4 words[COUNT][2];
+  u32 scales[COUNT];
+
+  static __device__ __forceinline__ bool exists(u32 unit) {
+    return Rows * PANELS % Threads == 0 || unit < Rows * PANELS;
+  }
+
+  __device__ __forceinline__ void read(u32 i, const PackedTile<Rows>& from, u32 first_row, u32 thread) {
+    const u32 unit = i * Threads + thread, row = unit % Rows, panel = unit / Rows;
+    if (!exists(unit)) return;
+    const u32 in_atom = (first_row + row) % ATOM_ROWS;
+    scales[i] = ptx::load_shared_u32(ptx::shared_address(from.scales) + row / ATOM_ROWS * STEP_SCALE_BYTES +
+                                     panel * ATOM_BYTES + in_atom % 32 * 16 + in_atom / 32 * 4);
+#pragma unroll
+    for (u32 part = 0; part < 2; ++part) {
+      const u32 chunk = (panel * 2 + part) ^ (row / 2 % 4);
+      words[i][part] = ptx::load_shared_v4(ptx::shared_address(from.nibbles) + row * (STEP / 2) + chunk * 16);
+    }
+  }
+
+  __device__ __forceinline__ void write(u32 i, HalfTile<Rows>& to, u32 thread) const {
+    const u32 unit = i * Threads + thread, row = unit % Rows, panel = unit / Rows;
+    if (!exists(unit)) return;
+    const u32 row_out = ptx::shared_address(to.panel) + panel * (Rows * PANEL * 2) + row * (PANEL * 2);
+#pragma unroll
+    for (u32 part = 0; part < 2; ++part) {
+      const u32 pair = scales_to_f16x2(scales[i] >> (16 * part));
+      const u32 low = ptx::low_half_twice(pair), high = ptx::high_half_twice(pair);
+      const uint4 packed = words[i][part];
+      const u32 line = part * 4;
+      ptx::store_shared_v4(row_out + ((line + 0) ^ row % 8) * 16, dequantise8(packed.x, low));
+      ptx::store_shared_v4(row_out + ((line + 1) ^ row % 8) * 16, dequantise8(packed.y, low));
+      ptx::store_shared_v4(row_out + ((line + 2) ^ row % 8) * 16, dequantise8(packed.z, high));
+      ptx::store_shared_v4(row_out + ((line + 3) ^ row % 8) * 16, dequantise8(packed.w, high));
+    }
+  }
+
+  __device__ __forceinline__ void read_all(const PackedTile<Rows>& from, u32 first_row, u32 thread) {
+#pragma unroll
+    for (u32 i = 0; i < COUNT; ++i) read(i, from, first_row, thread);
+  }
+
+  __device__ __forceinline__ void write_all(HalfTile<Rows>& to, u32 thread) const {
+#pragma unroll
+    for (u32 i = 0; i < COUNT; ++i) write(i, to, thread);
+  }
+};
+
+// One operand by itself, unit by unit: for kernels that have no registers for more.
 template <int Rows, int Threads>
 __device__ __forceinline__ void dequantise(HalfTile<Rows>& to, const PackedTile<Rows>& from, u32 first_row,
                                            u32 thread) {
-  const u32 nibbles = ptx::shared_address(from.nibbles);
-  const u32 scales = ptx::shared_address(from.scales);
-  const u32 halves = ptx::shared_address(to.panel);
+  PackedUnits<Rows, Threads> units;
 #pragma unroll
-  for (u32 unit = thread; unit < Rows * PANELS; unit += Threads) {
-    const u32 row = unit % Rows, panel = unit / Rows;
-    const u32 in_atom = (first_row + row) % ATOM_ROWS;
-    const u32 scale_word = ptx::load_shared_u32(scales + row / ATOM_ROWS * STEP_SCALE_BYTES + panel * ATOM_BYTES +
-                                                in_atom % 32 * 16 + in_atom / 32 * 4);
-    const u32 row_in = nibbles + row * (STEP / 2);
-    const u32 row_out = halves + panel * (Rows * PANEL * 2) + row * (PANEL * 2);
-#pragma unroll
-    for (u32 part = 0; part < 2; ++part) {
-      const u32 pair = scales_to_f16x2(scale_word >> (16 * part));
-      const u32 low = ptx::low_half_twice(pair), high = ptx::high_half_twice(pair);
-      const u32 chunk = (panel * 2 + part) ^ (row / 2 % 4);
-      const uint4 words = ptx::load_shared_v4(row_in + chunk * 16);
-      const u32 line = part * 4;
-      ptx::store_shared_v4(row_out + ((line + 0) ^ row % 8) * 16, dequantise8(words.x, low));
-      ptx::store_shared_v4(row_out + ((line + 1) ^ row % 8) * 16, dequantise8(words.y, low));
-      ptx::store_shared_v4(row_out + ((line + 2) ^ row % 8) * 16, dequantise8(words.z, high));
-      ptx::store_shared_v4(row_out + ((line + 3) ^ row % 8) * 16, dequantise8(words.w, high));
-    }
+  for (u32 i = 0; i < units.COUNT; ++i) {
+    units.read(i, from, first_row, thread);
+    units.write(i, to, thread);
   }
 }
 
