@@ -175,7 +175,7 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   const u32 token_tiles = (m + CAP - 1) / CAP;
   u32 block = 0, block_tiles = token_tiles;
   if constexpr (ONE_M > BLOCK * CAP) {
-    constexpr u32 TILES = BLOCK * (ONE_N / FEATURES);
+    constexpr u32 TILES = ONE_M == 0 ? 1 : BLOCK * (ONE_N / FEATURES);
     block = local / TILES * BLOCK, local %= TILES;
     block_tiles = token_tiles - block < BLOCK ? token_tiles - block : BLOCK;
   }
