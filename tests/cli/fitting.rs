@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::sweep::ended;
 
 const ANSWERS: &str = "results/calibration/h200-20261115-2056.jsonl";
-const MEASURED: &str = "results/baselines/round3-20261115-1531.jsonl";
+const MEASURED: &str = "results/baselines/round3-20261116-1623.jsonl";
 
 fn dgx(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
