@@ -252,6 +252,11 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         &["sync/bar/*", "sync/turns/*"],
     ),
     time("fence_latency", (1.0, 1000.0), &["sync/fence_*"]),
+    time(
+        "fence_interval",
+        (0.1, 200.0),
+        &["behind/fence/8/256", "behind/proxy_fence/8/256"],
+    ),
     time("cluster_latency", (20.0, 2000.0), &["cluster/barrier/*"]),
     time(
         "remote_latency",

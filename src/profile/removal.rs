@@ -126,6 +126,7 @@ impl Removal {
                 "barrier_interval",
                 "cluster_latency",
                 "fence_latency",
+                "fence_interval",
                 "far_fence_latency",
                 "remote_latency",
                 "tmem_alloc_latency",

@@ -224,6 +224,8 @@ machine! {
     remote_port,
     /// Latency of a fence within the CTA.
     fence_latency,
+    /// Cycles for which a fence behind stores keeps others from shared memory.
+    fence_interval,
     /// Latency of a fence beyond the CTA.
     far_fence_latency,
     /// Tensor cycles of a wgmma per column.

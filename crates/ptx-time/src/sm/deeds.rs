@@ -38,6 +38,7 @@ impl Sim<'_> {
                     false => m.shared_latency,
                 };
                 let done = state.shared + ticks(latency - m.shared_interval);
+                self.warps[index].unfenced |= writes;
                 // What is stored is read when it is stored, addresses at once.
                 let read = if writes { state.shared } else { now };
                 let read = read + ticks(m.operands_latency);
@@ -317,7 +318,14 @@ impl Sim<'_> {
                     true => m.far_fence_latency,
                     false => m.fence_latency,
                 };
-                self.hold(index, now, now + ticks(latency), Spent::Memory);
+                // It waits for what was stored before it, and others wait for it.
+                let mut from = now;
+                if std::mem::take(&mut self.warps[index].unfenced) {
+                    let state = &mut self.sms[sm];
+                    state.shared = state.shared.max(now) + ticks(m.fence_interval);
+                    from = state.shared;
+                }
+                self.hold(index, now, from + ticks(latency), Spent::Memory);
             }
             Deed::Sleep(nanos) => {
                 let cycles = f64::from(nanos) * m.clock_mhz / 1000.0;

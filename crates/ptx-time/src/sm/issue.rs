@@ -18,6 +18,10 @@ const OPERANDS_LATENCY: f64 = 20.0;
 /// Instructions of a line of 128 bytes.
 const CODE_LINE: usize = 8;
 
+/// Cycles that an instruction issues ahead of its turn at a bank of registers: it reads them after
+/// that.
+const BANK_AHEAD: f64 = 1.0;
+
 const ALU: usize = 0;
 const FMA: usize = 1;
 const LITE: usize = 2;
@@ -188,6 +192,15 @@ impl Sim<'_> {
             };
             wait(until, on);
         }
+        let reads = match units {
+            [] | [UNIFORM] => [0; 2],
+            _ => self.work.code.reads(op as usize),
+        };
+        for (&until, reads) in state.banks[partition].iter().zip(reads) {
+            if reads > 0 {
+                wait(until.saturating_sub(ticks(BANK_AHEAD)), Cause::Arithmetic);
+            }
+        }
         if sass.kind == Kind::Shuffle {
             wait(state.shuffle, Cause::Arithmetic);
         }
@@ -229,6 +242,9 @@ impl Sim<'_> {
         };
         for &unit in units {
             state.pipes[partition][unit] = now + ticks(interval);
+        }
+        for (until, reads) in state.banks[partition].iter_mut().zip(reads) {
+            *until = now.max(*until) + ticks(f64::from(reads));
         }
         match sass.kind {
             Kind::Shuffle => state.shuffle = now + ticks(m.shuffle_interval),

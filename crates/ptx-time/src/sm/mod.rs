@@ -84,6 +84,8 @@ struct Sm {
     /// When each scheduler is free.
     issue: [Ticks; PARTITIONS],
     pipes: [[Ticks; PIPES]; PARTITIONS],
+    /// Until when the even and the odd bank of registers of a partition read.
+    banks: [[Ticks; 2]; PARTITIONS],
     /// Up to when products keep the pipes of a partition.
     stolen: [Ticks; PARTITIONS],
     tensor: [Ticks; PARTITIONS],
@@ -165,6 +167,8 @@ struct Warp<'w> {
     told: Ticks,
     way: Way,
     spent: [f64; Spent::ALL.len()],
+    /// Whether it has stored to shared memory since its last fence.
+    unfenced: bool,
     /// The end of its last product, and its last store since.
     product: Option<Ticks>,
     stored: Option<Ticks>,
@@ -385,6 +389,7 @@ impl<'w> Sim<'w> {
                     told: start,
                     way,
                     spent: Default::default(),
+                    unfenced: false,
                     product: None,
                     stored: None,
                     awaited: true,

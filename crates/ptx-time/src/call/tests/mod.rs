@@ -25,6 +25,8 @@ fn two_tiles() -> (Code, Trace) {
         guarded: false,
         offset: 0,
         uniform: false,
+        sources: [None; 3],
+        kept: 0,
     };
     let code = Code {
         instructions: kinds.map(instruction).to_vec(),
@@ -113,6 +115,8 @@ fn kernel(deeds: &[(Kind, Deed)], ctas: &[&[&[usize]]]) -> (Code, Trace) {
         guarded: kind == Kind::Exit,
         offset: 0,
         uniform: false,
+        sources: [None; 3],
+        kept: 0,
     };
     let kinds = deeds.iter().map(|deed| deed.0).chain([Kind::Exit]);
     let count = deeds.len() as u32 + 1;
