@@ -25,6 +25,8 @@ fn two_tiles() -> (Code, Trace) {
         guarded: false,
         offset: 0,
         uniform: false,
+        cached: true,
+        by_blocks: false,
     };
     let code = Code {
         instructions: kinds.map(instruction).to_vec(),
@@ -45,6 +47,8 @@ fn two_tiles() -> (Code, Trace) {
             first: 0,
             bytes: 128,
             sectors: 4,
+            lines: 1,
+            blocks: 1,
         },
         writes: true,
         atomic: false,
@@ -113,6 +117,8 @@ fn kernel(deeds: &[(Kind, Deed)], ctas: &[&[&[usize]]]) -> (Code, Trace) {
         guarded: kind == Kind::Exit,
         offset: 0,
         uniform: false,
+        cached: true,
+        by_blocks: false,
     };
     let kinds = deeds.iter().map(|deed| deed.0).chain([Kind::Exit]);
     let count = deeds.len() as u32 + 1;
