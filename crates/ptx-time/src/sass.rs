@@ -246,7 +246,7 @@ impl Kind {
             0x1ae => Kind::LaneCopy,
             0x1af | 0x1b7 => Kind::GroupMark,
             0x1b4..=0x1b6 | 0x1b8 => Kind::Tensor, // UTMALDG, UTMASTG, UTMAREDG, UTMAPF
-            0x1b9 => Kind::MapFetch, // UTMACCTL
+            0x1b9 => Kind::MapFetch,               // UTMACCTL
             0x1ba..=0x1bc => Kind::Bulk,
             0x1c5 if modifiers & 0x100 != 0 => Kind::WgmmaWait,
             0x1c5 => Kind::WgmmaFence,
@@ -316,7 +316,10 @@ mod tests {
             assert!(!cached(passed), "{passed:x}");
         }
         let by_blocks = |high: u64| sass(0x0000_0006_0808_7981, high).by_blocks;
-        assert_eq!([0x000c_5e9d_30, 0x000c_1e9d_20].map(by_blocks), [true, false]);
+        assert_eq!(
+            [0x000c_5e9d_30, 0x000c_1e9d_20].map(by_blocks),
+            [true, false]
+        );
     }
 
     #[test]

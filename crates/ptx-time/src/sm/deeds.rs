@@ -77,7 +77,8 @@ impl Sim<'_> {
                     let read = now + ticks(m.operands_latency);
                     self.occupy(index, operands, read, Spent::Memory, Cause::Latency);
                     let load = issued.map(|op| self.work.code.instructions[op as usize]);
-                    let (cached, by_blocks) = load.map_or((true, false), |l| (l.cached, l.by_blocks));
+                    let (cached, by_blocks) =
+                        load.map_or((true, false), |l| (l.cached, l.by_blocks));
                     let (done, cause) = self.fetch(index, now, &at, cached, by_blocks);
                     self.occupy(index, board, done, Spent::Memory, cause);
                 }

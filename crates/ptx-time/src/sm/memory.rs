@@ -29,7 +29,10 @@ const CHANCE: f64 = 0.72;
 /// alone otherwise.
 pub(crate) fn brought(at: &GlobalBytes, by_blocks: bool) -> (u64, f64) {
     match by_blocks {
-        true => (at.first / BLOCK * BLOCK, f64::from(at.blocks) * BLOCK as f64),
+        true => (
+            at.first / BLOCK * BLOCK,
+            f64::from(at.blocks) * BLOCK as f64,
+        ),
         false => (at.first / SECTOR * SECTOR, bytes_of(at)),
     }
 }
