@@ -182,6 +182,11 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         &["global/l2", "stream/read/one-warp"],
     ),
     time("memory_latency", (50.0, 4000.0), &["global/cold*"]),
+    time(
+        "memory_spread",
+        (0.0, 1000.0),
+        &["bulk/plain/cold/*", "bulk/tensor/cold/*", "boxes/cold/*"],
+    ),
     time("far_fence_latency", (20.0, 8000.0), &["global/fence"]),
     time(
         "l2_port",
@@ -189,6 +194,11 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         &["stream/read/one/*", "bulk/plain/one/*x32768"],
     ),
     time("sectors_per_cycle", (0.25, 64.0), &["stream/read/one/*"]),
+    time(
+        "line_interval",
+        (0.0, 16.0),
+        &["rows/once/one/14x8", "rows/scales/one/14x8"],
+    ),
     time("atomic_latency", (50.0, 4000.0), &["global/atomic"]),
     time("store_port", (4.0, 512.0), &["stream/write/one/*"]),
     time(
@@ -221,7 +231,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         &[
             "stream/read/all/cold/131072",
             "stream/async/all/cold/131072",
-            "bulk/plain/all/cold/*",
+            "bulk/plain/all/cold/*x16384",
         ],
     ),
     time(
@@ -230,6 +240,25 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         &[
             "stream/read/all/cold/1048576",
             "stream/async/all/cold/1048576",
+        ],
+    ),
+    time(
+        "memory_busy_latency",
+        (0.0, 8000.0),
+        &[
+            "rows/both/all/cold/4x*",
+            "rows/both/all/cold/8x*",
+            "bulk/plain/all/cold/4x4096",
+            "bulk/plain/all/cold/8x4096",
+        ],
+    ),
+    time(
+        "memory_piece",
+        (0.0, 256.0),
+        &[
+            "rows/plain/all/cold/14x*",
+            "rows/both/all/cold/14x*",
+            "rows/scales/all/cold/14x*",
         ],
     ),
     // Waiting.
@@ -277,6 +306,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         &["bulk/tensor/one/*", "bulk/tensor/latency/*"],
     ),
     time("map_latency", (1.0, 8000.0), &["bulk/tensor/first/cold"]),
+    time("map_l2_latency", (1.0, 8000.0), &["bulk/tensor/first/warm"]),
     time(
         "bulk_store_latency",
         (1.0, 4000.0),

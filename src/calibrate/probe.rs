@@ -15,20 +15,24 @@ const OPEN: &str = "/*probe";
 const CLOSE: &str = "*/";
 
 /// By name, in the order in which they are put to a card.
-const SOURCES: [(&str, &str); 16] = [
+const SOURCES: [(&str, &str); 20] = [
     ("pipes", include_str!("probes/pipes.cu")),
     ("operands", include_str!("probes/operands.cu")),
     ("shared", include_str!("probes/shared.cu")),
     ("behind", include_str!("probes/behind.cu")),
     ("global", include_str!("probes/global.cu")),
     ("stream", include_str!("probes/stream.cu")),
+    ("rows", include_str!("probes/rows.cu")),
+    ("deep", include_str!("probes/deep.cu")),
     ("bulk", include_str!("probes/bulk.cu")),
+    ("boxes", include_str!("probes/boxes.cu")),
     ("store", include_str!("probes/store.cu")),
     ("sync", include_str!("probes/sync.cu")),
     ("cluster", include_str!("probes/cluster.cu")),
     ("wgmma", include_str!("probes/wgmma.cu")),
     ("tensor", include_str!("probes/tensor.cu")),
     ("mma", include_str!("probes/mma.cu")),
+    ("parameters", include_str!("probes/parameters.cu")),
     ("start", include_str!("probes/start.cu")),
     ("code", include_str!("probes/code.cu")),
     ("clock", include_str!("probes/clock.cu")),

@@ -88,12 +88,12 @@ impl Removal {
         },
         Self {
             cause: Cause::Memory,
-            none: &[],
+            none: &["memory_piece"],
             endless: &["memory_bandwidth", "dirty_bandwidth"],
         },
         Self {
             cause: Cause::L2,
-            none: &["bulk_interval", "row_interval"],
+            none: &["bulk_interval", "row_interval", "line_interval"],
             endless: &[
                 "l2_bandwidth",
                 "l2_port",
@@ -108,9 +108,12 @@ impl Removal {
                 "l1_latency",
                 "l2_latency",
                 "memory_latency",
+                "memory_spread",
+                "memory_busy_latency",
                 "atomic_latency",
                 "bulk_latency",
                 "map_latency",
+                "map_l2_latency",
                 "bulk_store_latency",
             ],
             endless: &[],

@@ -26,6 +26,60 @@ pub struct Trace {
     pub ctas: Vec<CtaTrace>,
 }
 
+/// A piece of an allocation that is part of something by itself: a tensor, of one group or of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The allocation.
+    pub region: u32,
+    /// Where it begins there.
+    pub first: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// Of what it is a part; counted from zero.
+    pub of: u32,
+}
+
+impl Trace {
+    /// Tells apart what lies in one allocation: whatever has parts becomes a region of its own, in
+    /// which they lie one behind another. What is in no part stays where it is.
+    pub fn split(&mut self, parts: &[Part]) {
+        let before = self.regions.len() as u32;
+        let mut parts = parts.to_vec();
+        parts.sort_by_key(|part| (part.region, part.first));
+        let mut places = Vec::with_capacity(parts.len());
+        for part in &parts {
+            let region = before + part.of;
+            if self.regions.len() <= region as usize {
+                self.regions.resize(region as usize + 1, 0);
+            }
+            let size = &mut self.regions[region as usize];
+            places.push((region, *size));
+            *size += part.bytes.next_multiple_of(PART_UNIT);
+        }
+        let accesses = self.ctas.iter_mut().flat_map(|cta| &mut cta.warps);
+        for event in accesses.flatten() {
+            let Event::Did { deed, .. } = event else {
+                continue;
+            };
+            let Some(at) = deed.global_mut() else {
+                continue;
+            };
+            let behind = parts.partition_point(|p| (p.region, p.first) <= (at.region, at.first));
+            let Some(index) = behind.checked_sub(1) else {
+                continue;
+            };
+            let part = &parts[index];
+            if part.region == at.region && at.first - part.first < part.bytes {
+                let (region, start) = places[index];
+                (at.region, at.first) = (region, start + (at.first - part.first));
+            }
+        }
+    }
+}
+
+/// Parts stay as far from the beginning of a sector, or of a line, as they were.
+const PART_UNIT: u64 = 256;
+
 /// One CTA of a trace.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CtaTrace {
@@ -81,6 +135,10 @@ pub struct GlobalBytes {
     pub bytes: u32,
     /// Sectors of 32 bytes that are touched.
     pub sectors: u32,
+    /// Lines of 128 bytes.
+    pub lines: u32,
+    /// Blocks of 256 bytes, the largest that L2 may be told to get for any part of them.
+    pub blocks: u32,
 }
 
 /// What an instruction did besides taking its turn.
@@ -154,6 +212,13 @@ pub enum Deed {
         /// `.cta_group::2`: of each pair that receives, the CTA is told whose rank is as even as
         /// the barrier's.
         pair: bool,
+        /// Where the tensor map lies that it is told by, if it is.
+        map: Option<u64>,
+    },
+    /// `prefetch.tensormap`; each lane's is a deed of its own.
+    MapFetch {
+        /// Where the map lies.
+        map: u64,
     },
     /// `cp.async.bulk.commit_group`.
     BulkCommit,
@@ -305,6 +370,17 @@ pub enum Deed {
     Stamp,
 }
 
+impl Deed {
+    /// The bytes of global memory it is about.
+    pub fn global_mut(&mut self) -> Option<&mut GlobalBytes> {
+        match self {
+            Self::Global { at, .. } | Self::LaneCopy { at } => Some(at),
+            Self::Bulk { at, .. } => at.as_mut(),
+            _ => None,
+        }
+    }
+}
+
 /// Where the tensor core finds A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TmemA {
@@ -327,4 +403,52 @@ pub enum Way {
     Exchange,
     /// Global memory into L2.
     Prefetch,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_in_one_allocation_is_told_apart() {
+        let load = |first: u64| Event::Did {
+            at: 0,
+            deed: Deed::Global {
+                at: GlobalBytes {
+                    region: 0,
+                    first,
+                    bytes: 4,
+                    sectors: 1,
+                    lines: 1,
+                    blocks: 1,
+                },
+                writes: false,
+                atomic: false,
+            },
+        };
+        let mut trace = Trace {
+            regions: vec![4096],
+            ctas: vec![CtaTrace {
+                warps: vec![[0, 256, 1100, 2300].map(load).to_vec()],
+                ..CtaTrace::default()
+            }],
+            ..Trace::default()
+        };
+        // Two parts of one thing, and another between them.
+        let part = |first, bytes, of| Part {
+            region: 0,
+            first,
+            bytes,
+            of,
+        };
+        trace.split(&[part(256, 700, 0), part(1024, 512, 1), part(2048, 700, 0)]);
+        assert_eq!(trace.regions, [4096, 2 * 768, 512]);
+        let mut events = trace.ctas.remove(0).warps.remove(0);
+        let mut place = |event: &mut Event| match event {
+            Event::Did { deed, .. } => deed.global_mut().map(|at| (at.region, at.first)),
+            Event::Run { .. } => None,
+        };
+        let places: Vec<_> = events.iter_mut().filter_map(&mut place).collect();
+        assert_eq!(places, [(0, 0), (1, 0), (2, 76), (1, 768 + 252)]);
+    }
 }

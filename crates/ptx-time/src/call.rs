@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use ptx_emu::trace::{Deed, Event, Trace};
 
 use self::deal::last_to_end;
-use self::warmth::{PAGE, Warmth, each_access, shared_sectors};
+use self::warmth::{PAGE, Warmth, asked_of_memory, each_access, shared_sectors};
 use crate::classes::classes;
 use crate::cubin::Code;
 use crate::machine::Machine;
@@ -364,9 +364,15 @@ fn replay(
         })
         .collect();
     let kept = warmth.kept(machine);
+    // What comes in blocks may be more than is read, but no more than there is.
+    let asked = asked_of_memory(launch.trace, launch.code);
     let cold = (0..)
-        .zip(&alone)
-        .map(|(region, &part)| part * (1.0 - warmth.left_of(region, &kept)))
+        .zip(&launch.trace.regions)
+        .map(|(region, &size)| {
+            let all = asked.get(&region).copied().unwrap_or(0.0) * launch.ctas as f64 / traced;
+            let part = (size as f64 / all.max(1.0)).min(1.0);
+            part * (1.0 - warmth.left_of(region, &kept))
+        })
         .collect();
 
     // One SM's clusters: all that come one after the other, or each class for itself.
@@ -409,6 +415,9 @@ fn replay(
         memory_share: machine.memory_bandwidth / clock / active_sms as f64,
         dirty_share: machine.dirty_bandwidth / clock / active_sms as f64,
         dirty_bytes: machine.dirty_bytes / active_sms as f64,
+        sms: active_sms as f64,
+        // Who does something else falls out of step.
+        in_step: at_once && classes.len() == 1,
         cold,
         alone,
         // Who is the only one on its SM has nobody to find anything of.

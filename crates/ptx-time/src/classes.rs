@@ -54,6 +54,7 @@ fn alike(a: &CtaTrace, b: &CtaTrace) -> bool {
             },
         ) => {
             let (mut moved, from, to) = (*did, place(deed), place(did));
+            use_map_of(&mut moved, deed);
             if let (Some(from), Some(to)) = (from, to) {
                 let shift = to.wrapping_sub(from);
                 if shift % LINE != 0 || *shifts.entry(*at).or_insert(shift) != shift {
@@ -82,6 +83,15 @@ fn place(deed: &Deed) -> Option<u64> {
     }
 }
 
+/// Groups have maps of their own, which are read alike.
+fn use_map_of(deed: &mut Deed, other: &Deed) {
+    match (deed, other) {
+        (Deed::Bulk { map, .. }, Deed::Bulk { map: used, .. }) => *map = *used,
+        (Deed::MapFetch { map }, Deed::MapFetch { map: used }) => *map = *used,
+        _ => {}
+    }
+}
+
 fn move_to(deed: &mut Deed, first: u64) {
     if let Deed::Global { at, .. } | Deed::LaneCopy { at } | Deed::Bulk { at: Some(at), .. } = deed
     {
@@ -101,6 +111,8 @@ mod tests {
                 first,
                 bytes: 128,
                 sectors,
+                lines: 1,
+                blocks: 1,
             },
             writes: false,
             atomic: false,

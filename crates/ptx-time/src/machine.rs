@@ -172,10 +172,18 @@ machine! {
     l2_latency,
     /// What a load from memory takes beyond that.
     memory_latency,
+    /// By how much the last of several sectors from memory is later, for each e-fold of them.
+    memory_spread,
+    /// What it takes beyond that where memory is always busy; it goes with the part of the time it is.
+    memory_busy_latency,
+    /// Bytes of memory's time that each separate piece takes besides its own.
+    memory_piece,
     /// Latency of an atomic on global memory.
     atomic_latency,
     /// Sectors of global memory a cycle, per SM.
     sectors_per_cycle,
+    /// Cycles in which an SM's own cache looks for a line.
+    line_interval,
     /// Bytes a cycle an SM gets from L2.
     l2_port,
     /// Bytes a second all SMs together get from L2.
@@ -202,6 +210,8 @@ machine! {
     bulk_latency,
     /// Latency of the first reading of a tensor map.
     map_latency,
+    /// The same where L2 has it.
+    map_l2_latency,
     /// Latency of a bulk store beyond its way to L2: its memory has been read, and it counts as done.
     bulk_store_latency,
     /// Latency of a test of an mbarrier that is through.

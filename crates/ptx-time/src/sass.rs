@@ -25,6 +25,10 @@ pub(crate) struct Sass {
     /// Registers it may read, by place, and which of them are kept for the next instruction.
     pub(crate) sources: [Option<u8>; 3],
     pub(crate) kept: u8,
+    /// For loads from global memory: whether the SM's own cache may answer, and keeps the answer.
+    pub(crate) cached: bool,
+    /// For the same: whether L2 is told to get whole blocks of 256 bytes.
+    pub(crate) by_blocks: bool,
 }
 
 /// What executes an instruction, or what it stands for.
@@ -86,6 +90,8 @@ pub(crate) enum Kind {
     Bulk,
     /// Tensor copies, which read a map first.
     Tensor,
+    /// `prefetch.tensormap`
+    MapFetch,
     /// Barriers of a CTA.
     Barrier,
     /// Mbarriers: init, arrive.
@@ -125,7 +131,11 @@ impl Sass {
         let scoreboard = |first| Some(field(first, 3) as u8).filter(|&board| board < 6);
         let operation = field(0, 12) as u16;
         let uniform = operation == UNIFORM_BRANCH;
-        let kind = Kind::of(operation, field(72, 16) as u16);
+        let kind = match Kind::of(operation, field(72, 16) as u16) {
+            // BRA.DIV: only for warps whose lanes have parted.
+            Kind::Branch if field(91, 1) == 1 && field(32, 2) == 2 => Kind::Slot,
+            kind => kind,
+        };
         // A quarter of an instruction is the unit: 8 bits here, the rest there.
         let far = (word >> 34) as u64 as i64;
         let quarters = (far << 16 >> 16) * 256 + field(16, 8) as i64;
@@ -138,6 +148,9 @@ impl Sass {
             // A uniform branch has its condition among its operands.
             guarded: field(12, 4) != 7 || (uniform && field(24, 3) != 7),
             uniform,
+            // Weak, constant or for its own CTA, and without `.NA`.
+            cached: matches!(field(77, 4), 0 | 4 | 5) && field(86, 1) == 0,
+            by_blocks: field(68, 2) == 3,
             offset: match kind {
                 Kind::Branch => (quarters / 4) as i32,
                 _ => 0,
@@ -274,6 +287,7 @@ impl Kind {
             0x1ae => Kind::LaneCopy,
             0x1af | 0x1b7 => Kind::GroupMark,
             0x1b4..=0x1b6 | 0x1b8 => Kind::Tensor, // UTMALDG, UTMASTG, UTMAREDG, UTMAPF
+            0x1b9 => Kind::MapFetch,               // UTMACCTL
             0x1ba..=0x1bc => Kind::Bulk,
             0x1c5 if modifiers & 0x100 != 0 => Kind::WgmmaWait,
             0x1c5 => Kind::WgmmaFence,
@@ -311,6 +325,15 @@ mod tests {
     }
 
     #[test]
+    fn a_warp_that_is_together_takes_no_way_round() {
+        // BRA.DIV and BRA.CONV.
+        let apart = sass(0x0000_0032_06f8_7947, 0x026f_ec00_0b80_0000);
+        let together = sass(0x0000_0003_061c_7947, 0x000f_ea00_0b80_0000);
+        assert_eq!(apart.kind, Kind::Slot);
+        assert_eq!((together.kind, together.guarded), (Kind::Branch, false));
+    }
+
+    #[test]
     fn the_schedule_is_read_from_the_top_bits() {
         // LDS.128 with a result on scoreboard 1, no wait; HMUL2 that waits for it.
         let load = sass(0x0000_0000_1204_7984, 0x000e_6800_0000_0c00);
@@ -333,6 +356,24 @@ mod tests {
         let keeps = sass(0x2000_0015_0c05_7232, 0x080f_e200_0000_0800);
         assert_eq!(keeps.reads(None), [1, 1]);
         assert_eq!(keeps.reads(Some(&keeps)), [1, 0]);
+    }
+
+    #[test]
+    fn loads_that_pass_the_cache_by_are_known() {
+        // LDG.E.128, then .CONSTANT, .STRONG.SM (ca), .STRONG.GPU (cg), .STRONG.SYS,
+        // .NA.LTC256B.128.CONSTANT.
+        let cached = |high: u64| sass(0x0000_0006_0808_7981, high).cached;
+        for kept in [0x000c_1e1d_00, 0x000c_1e9d_00, 0x000c_1ebd_00] {
+            assert!(cached(kept), "{kept:x}");
+        }
+        for passed in [0x000c_1efd_00, 0x000c_1f59_00, 0x000c_5e9d_30] {
+            assert!(!cached(passed), "{passed:x}");
+        }
+        let by_blocks = |high: u64| sass(0x0000_0006_0808_7981, high).by_blocks;
+        assert_eq!(
+            [0x000c_5e9d_30, 0x000c_1e9d_20].map(by_blocks),
+            [true, false]
+        );
     }
 
     #[test]

@@ -309,6 +309,7 @@ fn fits(kind: Kind, deed: &Deed) -> bool {
         Deed::LaneWait(_) | Deed::BulkWait { .. } => kind == Kind::GroupWait,
         Deed::LaneArrive { .. } => kind == Kind::Arrive,
         Deed::Bulk { .. } => matches!(kind, Kind::Bulk | Kind::Tensor),
+        Deed::MapFetch { .. } => kind == Kind::MapFetch,
         Deed::Barrier { .. } => kind == Kind::Barrier,
         Deed::Init { .. } | Deed::Arrive { .. } => kind == Kind::Arrive,
         Deed::Await { .. } => kind == Kind::Phase,

@@ -3,12 +3,13 @@
 
 use std::collections::HashSet;
 
-use ptx_emu::trace::{Trace, Watch};
+use ptx_emu::trace::{Part, Trace, Watch};
 use ptx_emu::{Report, Wake};
 use ptx_time::{Call, Cause, Code, Launched, Machine};
 
 use super::role::{Laid, roles};
 use crate::backend::Modelled;
+use crate::backend::zones::Zones;
 use crate::compile::{Footprint, Image};
 use crate::domain::{Bytes, Device, Group, Hazard, KernelTime, Micros};
 use crate::plan::LaunchGeometry;
@@ -32,12 +33,39 @@ pub(super) struct Ended<'a> {
     pub unwatched: Bytes,
 }
 
+/// What lies in allocations that are made one after the other: the same tensor of all groups is one
+/// thing.
+pub(super) fn parts(allocations: [&Zones; 3]) -> Vec<Part> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut parts = Vec::new();
+    for (region, zones) in (0..).zip(allocations) {
+        for zone in zones.all() {
+            let name = zone.name.split(" of group ").next().unwrap_or_default();
+            let of = names.iter().position(|known| *known == name);
+            let of = of.unwrap_or_else(|| {
+                names.push(name);
+                names.len() - 1
+            });
+            parts.push(Part {
+                region,
+                first: zone.offset,
+                bytes: zone.bytes,
+                of: of as u32,
+            });
+        }
+    }
+    parts
+}
+
 /// A sample of a launch's CTAs: evenly spread, the first and the last of them. How long a CTA takes
-/// goes with K: where that differs, few may be the longest, and a call takes as long as these.
-pub(super) fn watch(geometry: &LaunchGeometry, groups: &[Group], only: bool) -> Watch {
+/// goes with K: where that differs, few may be the longest, and a call takes as long as these. The
+/// same where each SM has one CTA for tiles of several groups, no two of which have the same.
+pub(super) fn watch(geometry: &LaunchGeometry, groups: &[Group], sms: u32, only: bool) -> Watch {
     let last = ctas(geometry).saturating_sub(1);
-    let depths: HashSet<u32> = groups.iter().map(|group| group.k).collect();
-    let unlike = (depths.len() as u64).clamp(1, UNLIKE);
+    let one_each = last < u64::from(sms);
+    let kind = |group: &Group| (group.k, if one_each { group.m } else { 0 });
+    let kinds: HashSet<(u32, u32)> = groups.iter().map(kind).collect();
+    let unlike = (kinds.len() as u64).clamp(1, UNLIKE);
     let count = (WATCHED * unlike).min(last + 1);
     let spread = |i: u64| i * last / (count - 1).max(1);
     Watch {
@@ -227,7 +255,7 @@ mod tests {
     #[test]
     fn the_first_and_the_last_cta_are_watched_and_some_between() {
         let groups = [7, 9].map(|m| Group { m, n: 128, k: 256 });
-        let watched = |blocks| watch(&geometry(blocks), &groups, true).ctas;
+        let watched = |blocks| watch(&geometry(blocks), &groups, 4, true).ctas;
         assert_eq!(watched(1), [0]);
         assert_eq!(watched(2), [0, 1]);
         assert_eq!(watched(6), [0, 1, 2, 3, 4, 5]);
@@ -238,7 +266,7 @@ mod tests {
     fn more_are_watched_where_some_take_longer_than_others() {
         let watched = |depths: &[u32]| {
             let groups = depths.iter().map(|&k| Group { m: 1, n: 128, k });
-            watch(&geometry(132), &groups.collect::<Vec<_>>(), true)
+            watch(&geometry(132), &groups.collect::<Vec<_>>(), 4, true)
                 .ctas
                 .len()
         };

@@ -5,7 +5,7 @@ use std::iter::repeat;
 use std::time::Instant;
 
 use bytemuck::cast_slice;
-use ptx_emu::trace::Trace;
+use ptx_emu::trace::{Part, Trace};
 use ptx_emu::{
     Config, DevicePtr, Launch, Memory, MemoryError, Module, Params, Region, Sanitize, Wake,
 };
@@ -35,6 +35,8 @@ pub(super) struct Place {
     pub(super) pieces: Vec<Piece>,
     /// The same for whoever watches: all that a kernel may touch.
     regions: Vec<Region>,
+    /// The same for whoever tells time: what many CTAs read is not what one of them does.
+    parts: Vec<Part>,
 }
 
 impl Place {
@@ -62,9 +64,11 @@ impl Place {
             .chain(hazards::regions(&outputs, bases.outputs))
             .chain(hazards::regions(&private.zones, bases.private))
             .collect();
+        let parts = model::parts([&inputs, &outputs, &private.zones]);
         Ok(Self {
             memory,
             regions,
+            parts,
             groups,
             inputs,
             outputs,
@@ -126,7 +130,7 @@ impl Place {
                 // Nobody asks any more what it did, and to remember it takes much.
                 before.wake = Wake::default();
             }
-            let ran = self.launch(module, geometry, registers, config, listening);
+            let ran = self.launch(module, geometry, registers, config, listening, device);
             ended.push(ran.map_err(|failure| RunFailure {
                 hazards: [found(&ended), failure.hazards].concat(),
                 printed: (printed(&ended) + &failure.printed).into(),
@@ -143,14 +147,20 @@ impl Place {
         registers: Option<u32>,
         config: Config,
         listening: Option<Listening>,
+        device: &Device,
     ) -> Result<Ended<'j>, RunFailure> {
         let launch = self.geared(geometry, registers, &config);
         let memory = &mut self.memory;
         let untraced = |report| (report, Trace::default());
         let (ran, hazards, wake, unwatched) = match listening {
             Some(Listening::Time(how)) => {
-                let watch = model::watch(geometry, &self.groups, how == Watching::Alone);
+                let alone = how == Watching::Alone;
+                let watch = model::watch(geometry, &self.groups, device.limits.sms, alone);
                 let ran = launch.run_traced(module, memory, &watch);
+                let ran = ran.map(|(report, mut trace)| {
+                    trace.split(&self.parts);
+                    (report, trace)
+                });
                 (ran, Vec::new(), Wake::default(), 0)
             }
             Some(Listening::Hazards(mut sanitize)) => {

@@ -98,6 +98,7 @@ mod tests {
             to: 0,
             barrier: None,
             pair: false,
+            map: None,
         };
         let product = Deed::Mma {
             shape: [16, 8, 16],

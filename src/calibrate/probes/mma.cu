@@ -17,9 +17,80 @@ block = 256
 name = "m16n8k16/4-warps"
 define = { CHAINS = 8 }
 block = 512
+# COUNT of one kind of instruction behind each of eight, by two and four warps a partition.
+[[case]]
+name = "beside/{BESIDE}-{COUNT}/{block}"
+each = { BESIDE = ["lop3", "hmul2", "prmt", "ffma"], COUNT = [1, 2, 4] }
+define = { CHAINS = 8 }
+block = 256
+[[case]]
+name = "beside/{BESIDE}-{COUNT}/{block}"
+each = { BESIDE = ["none"], COUNT = [1] }
+define = { CHAINS = 8 }
+block = 256
+[[case]]
+name = "beside/{BESIDE}-{COUNT}/{block}"
+each = { BESIDE = ["lop3", "hmul2"], COUNT = [2, 4] }
+define = { CHAINS = 8 }
+block = 512
 */
 #include <probe.cuh>
 #include <dgx/ptx/mma.cuh>
+
+#ifdef BESIDE
+#define beside_none(x, y, z) (void)0
+#define beside_lop3(x, y, z) asm volatile("lop3.b32 %0, %0, %1, %2, 0xe8;" : "+r"(x) : "r"(y), "r"(z))
+#define beside_hmul2(x, y, z) asm volatile("mul.rn.f16x2 %0, %0, %1;" : "+r"(x) : "r"(y))
+#define beside_prmt(x, y, z) asm volatile("prmt.b32 %0, %0, %1, 0x5140;" : "+r"(x) : "r"(y))
+#define beside_ffma(x, y, z)                                                                                \
+  asm volatile("{.reg .f32 a, b, c; mov.b32 a, %0; mov.b32 b, %1; mov.b32 c, %2; fma.rn.f32 a, a, b, c; "   \
+               "mov.b32 %0, a;}"                                                                            \
+               : "+r"(x)                                                                                    \
+               : "r"(y), "r"(z))
+#define NAMED(name) beside_##name
+#define CALL(name) NAMED(name)
+
+// Operands of its own for each product, as where they are dequantised.
+PROBE probe(ARGUMENTS) {
+  float4 d[CHAINS];
+  u32 a[4], b[2], x[8];
+#pragma unroll
+  for (int c = 0; c < CHAINS; ++c) d[c] = float4{0, 0, 0, 0};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) a[i] = (seed * (2 * i + 3)) & 0x3c003c00u;
+  b[0] = (seed * 11) & 0x3c003c00u, b[1] = (seed * 13) & 0x3c003c00u;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) x[i] = (seed * (2 * i + 17)) & 0x3c003c00u;
+  u64 start = 0, end = 0;
+#pragma unroll 1
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    __syncthreads();
+    start = now();
+#pragma unroll 1
+    for (int i = 0; i < 32; ++i) {
+#pragma unroll
+      for (int c = 0; c < CHAINS; ++c) {
+        asm volatile(
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+            "{%0, %1, %2, %3};"
+            : "+f"(d[c].x), "+f"(d[c].y), "+f"(d[c].z), "+f"(d[c].w)
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#pragma unroll
+        for (int k = 0; k < COUNT; ++k) CALL(BESIDE)(x[(c * COUNT + k) % 8], a[k % 4], b[k % 2]);
+      }
+    }
+    float sum = 0;
+#pragma unroll
+    for (int c = 0; c < CHAINS; ++c) sum += d[c].x;
+    u32 rest = __float_as_uint(sum);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) rest ^= x[i];
+    need(scratch, rest);
+    end = now();
+  }
+  report(out, start, end);
+}
+#else
 
 PROBE probe(ARGUMENTS) {
   float4 d[CHAINS];
@@ -47,3 +118,4 @@ PROBE probe(ARGUMENTS) {
   }
   report(out, start, end);
 }
+#endif

@@ -92,6 +92,10 @@ impl Cluster<'_> {
                 }
                 return;
             }
+            Op::PrefetchTensormap { addr } => {
+                let maps = lanes(mask).map(|lane| self.address(w, *addr, lane));
+                return out.extend(maps.map(|map| Deed::MapFetch { map }));
+            }
             Op::BulkCommit => Deed::BulkCommit,
             Op::BulkWait { n, read } => Deed::BulkWait {
                 groups: *n,

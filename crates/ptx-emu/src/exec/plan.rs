@@ -111,7 +111,7 @@ fn stands_apart(op: &Op) -> bool {
             _ => true,
         },
         Unit::Barrier | Unit::Copy | Unit::Matrix | Unit::Warp | Unit::TensorMemory => true,
-        Unit::Hint => matches!(op, Op::GridDep { .. }),
+        Unit::Hint => matches!(op, Op::GridDep { .. } | Op::PrefetchTensormap { .. }),
         Unit::Plain
         | Unit::Integer
         | Unit::Bits

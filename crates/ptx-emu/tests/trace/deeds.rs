@@ -36,9 +36,10 @@ fn accesses_say_what_they_cost() {
              atomic: {atomic} }}"
         )
     };
-    let bytes = |first: u32, bytes: u32, sectors: u32| {
+    let bytes = |first: u32, bytes: u32, sectors: u32, lines: u32, blocks: u32| {
         format!(
-            "at: GlobalBytes {{ region: 0, first: {first}, bytes: {bytes}, sectors: {sectors} }}"
+            "at: GlobalBytes {{ region: 0, first: {first}, bytes: {bytes}, sectors: {sectors}, \
+             lines: {lines}, blocks: {blocks} }}"
         )
     };
     let events = [
@@ -55,17 +56,17 @@ fn accesses_say_what_they_cost() {
         "12-13",
         &format!(
             "14 Global {{ {}, writes: false, atomic: false }}",
-            bytes(64, 128, 32)
+            bytes(64, 128, 32, 17, 9)
         ),
         &format!(
             "15 Global {{ {}, writes: false, atomic: false }}",
-            bytes(40, 256, 1)
+            bytes(40, 256, 1, 1, 1)
         ),
         "16 Stamp",
         "16-16",
         "17 Stamp",
         "17-17",
-        &format!("18 LaneCopy {{ {} }}", bytes(0, 128, 4)),
+        &format!("18 LaneCopy {{ {} }}", bytes(0, 128, 4, 1, 1)),
         "19 LaneCommit",
         "20 LaneWait(0)",
         "21 Bulk { way: Prefetch",
@@ -149,7 +150,7 @@ WAIT:
             "0-5",
             "6 Init { barrier: { 1024 }, count: 32 }",
             "7-7",
-            "8 LaneCopy { at: GlobalBytes { region: 0, first: 0, bytes: 128, sectors: 4 } }",
+            "8 LaneCopy { at: GlobalBytes { region: 0, first: 0, bytes: 128, sectors: 4, lines: 1, blocks: 1 } }",
             "9 LaneArrive { barrier: { 1024 }, arrivals: 0 }",
             "10 LaneArrive { barrier: { 1024 }, arrivals: 32 }",
             "12 Await { barrier: { 1024 }, parity: 0 }",

@@ -26,7 +26,7 @@ JOIN:
         "4-5",
         // A store for nobody is no deed.
         "10-11",
-        "12 Global { at: GlobalBytes { region: 0, first: 0, bytes: 128, sectors: 4 }, \
+        "12 Global { at: GlobalBytes { region: 0, first: 0, bytes: 128, sectors: 4, lines: 1, blocks: 1 }, \
          writes: true, atomic: false }",
         "13-13",
     ];

@@ -5,7 +5,7 @@ mod launches;
 mod ring;
 mod tensor_memory;
 
-use ptx_emu::trace::{Event, Trace, Watch};
+use ptx_emu::trace::{Deed, Event, Trace, Watch};
 use ptx_emu::{Launch, Memory, Module, Params, Report};
 
 const REGISTERS: &str = "
@@ -40,6 +40,11 @@ fn told(trace: &Trace, cta: usize, warp: usize) -> Vec<String> {
     let event = |event: &Event| match event {
         Event::Run { first, end } => format!("{}-{}", line(*first), line(*end - 1)),
         Event::Did { at, deed } => {
+            let mut deed = *deed;
+            // Where a map lies is the emulator's own affair.
+            if let Deed::Bulk { map: Some(map), .. } = &mut deed {
+                *map = 0;
+            }
             let deed = format!("{deed:?}").replace("BarrierAt { rank: 0, address: ", "{ ");
             format!("{} {deed}", line(*at))
         }

@@ -91,7 +91,7 @@ fn a_ring_is_told_turn_by_turn_and_waits_once() {
     let load = |at: &str, rows: u32, barrier: u32| {
         format!(
             "27 Bulk {{ way: Load, at: Some(GlobalBytes {{ region: 1, {at} }}), rows: {rows}, \
-             bytes: 512, to: 1, barrier: Some({{ {barrier} }}), pair: false }}"
+             bytes: 512, to: 1, barrier: Some({{ {barrier} }}), pair: false, map: Some(0) }}"
         )
     };
     let producer = [
@@ -110,14 +110,22 @@ fn a_ring_is_told_turn_by_turn_and_waits_once() {
         "24-24",
         "25 Arrive { barrier: { 1024 }, arrivals: 1, expects: 512 }",
         "26-26",
-        &load("first: 64, bytes: 512, sectors: 16", 8, 1024),
+        &load(
+            "first: 64, bytes: 512, sectors: 16, lines: 7, blocks: 4",
+            8,
+            1024,
+        ),
         "28-30",
         "17-21",
         "23 Await { barrier: { 1048 }, parity: 1 }",
         "24-24",
         "25 Arrive { barrier: { 1032 }, arrivals: 1, expects: 512 }",
         "26-26",
-        &load("first: 832, bytes: 512, sectors: 16", 8, 1032),
+        &load(
+            "first: 832, bytes: 512, sectors: 16, lines: 7, blocks: 4",
+            8,
+            1032,
+        ),
         "28-30",
         "17-21",
         "23 Await { barrier: { 1040 }, parity: 0 }",
@@ -125,7 +133,11 @@ fn a_ring_is_told_turn_by_turn_and_waits_once() {
         "25 Arrive { barrier: { 1024 }, arrivals: 1, expects: 512 }",
         "26-26",
         // The tensor ends in this box.
-        &load("first: 1600, bytes: 256, sectors: 8", 4, 1024),
+        &load(
+            "first: 1600, bytes: 256, sectors: 8, lines: 4, blocks: 2",
+            4,
+            1024,
+        ),
         "28-31",
         "52-52",
     ];

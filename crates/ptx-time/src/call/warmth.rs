@@ -7,7 +7,8 @@ use ptx_emu::trace::{Deed, Event, GlobalBytes, Trace, Way};
 use super::Launched;
 use crate::cubin::Code;
 use crate::machine::Machine;
-use crate::sm::{SECTOR, first_sector};
+use crate::sass::Kind;
+use crate::sm::{SECTOR, brought, first_sector};
 
 /// Bits of an address within a page, which is asked whether it was used before.
 pub(super) const PAGE: u32 = 16;
@@ -101,6 +102,41 @@ pub(super) fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u64), b
             }
         }
     }
+}
+
+/// Bytes of each region that the traced CTAs ask memory for: whole blocks where L2 is told to get
+/// them, each once.
+pub(super) fn asked_of_memory(trace: &Trace, code: &Code) -> HashMap<u32, f64> {
+    let lines = (code.instructions.iter().zip(&code.lines))
+        .filter(|(sass, _)| sass.kind == Kind::Global && sass.by_blocks);
+    let lines: HashSet<u32> = lines.map(|(_, &line)| line).collect();
+    let mut asked: HashMap<u32, f64> = HashMap::new();
+    for cta in &trace.ctas {
+        let mut known: HashSet<(u32, u64)> = HashSet::new();
+        for event in cta.warps.iter().flatten() {
+            let Event::Did { at: place, deed } = event else {
+                continue;
+            };
+            let (at, by_blocks) = match deed {
+                Deed::Global {
+                    at, writes: false, ..
+                } => (at, lines.contains(&trace.lines[*place as usize])),
+                Deed::LaneCopy { at } => (at, false),
+                Deed::Bulk {
+                    at: Some(at),
+                    way: Way::Load | Way::Prefetch,
+                    map,
+                    ..
+                } => (at, map.is_some()),
+                _ => continue,
+            };
+            let (first, bytes) = brought(at, by_blocks);
+            if known.insert((at.region, first)) {
+                *asked.entry(at.region).or_default() += bytes;
+            }
+        }
+    }
+    asked
 }
 
 /// The first sectors of accesses, by their regions, that threads of more than one traced cluster make.

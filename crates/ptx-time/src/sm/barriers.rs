@@ -60,8 +60,8 @@ impl Sim<'_> {
         true
     }
 
-    /// Opens a barrier of a CTA if all have arrived, and says when. One for the whole CTA does not
-    /// wait for warps that have gone.
+    /// Opens a barrier of a CTA if all have arrived, and says when. The one of the whole CTA does not
+    /// wait for warps that have gone; of others they may have been told how many come.
     fn open_gate(&mut self, cta: usize, id: u32, now: Ticks, mut way: Way) -> Option<Ticks> {
         let Cta {
             barriers,
@@ -70,7 +70,7 @@ impl Sim<'_> {
             ..
         } = &mut self.ctas[cta];
         let gate = barriers.get_mut(&id)?;
-        let gone = match gate.threads >= *warps as u32 * LANES {
+        let gone = match id == 0 && gate.threads >= *warps as u32 * LANES {
             true => (*warps - *warps_left) as u32 * LANES,
             false => 0,
         };

@@ -77,12 +77,15 @@ impl Sim<'_> {
                 } else {
                     let read = now + ticks(m.operands_latency);
                     self.occupy(index, operands, read, Spent::Memory, Cause::Latency);
-                    let (done, cause) = self.fetch(index, now, &at, true);
+                    let load = issued.map(|op| self.work.code.instructions[op as usize]);
+                    let (cached, by_blocks) =
+                        load.map_or((true, false), |l| (l.cached, l.by_blocks));
+                    let (done, cause) = self.fetch(index, now, &at, cached, by_blocks);
                     self.occupy(index, board, done, Spent::Memory, cause);
                 }
             }
             Deed::LaneCopy { at } => {
-                let (done, cause) = self.fetch(index, now, &at, false);
+                let (done, cause) = self.fetch(index, now, &at, false, false);
                 let warp = &mut self.warps[index];
                 warp.copies_cause = cause;
                 warp.lane_open = warp.lane_open.max(done);
@@ -129,18 +132,22 @@ impl Sim<'_> {
                 to,
                 barrier,
                 pair,
+                map,
             } => {
-                let start = now.max(self.map_read(sm, now, issued));
+                let start = map.map_or(now, |map| now.max(self.map_read(sm, now, map, false)));
                 self.bulk(
                     index,
                     (now, start),
                     way,
                     at,
-                    rows,
+                    (rows, map.is_some()),
                     bytes,
                     (to, pair),
                     barrier,
                 );
+            }
+            Deed::MapFetch { map } => {
+                self.map_read(sm, now, map, true);
             }
             Deed::Barrier { id, threads, waits } => {
                 return self.meet(index, now, id, threads, waits);

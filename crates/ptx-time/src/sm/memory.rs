@@ -2,8 +2,8 @@
 
 use ptx_emu::trace::{BarrierAt, GlobalBytes, Way};
 
-use super::{SECTOR, Sim, Sm, Ticks, Work, ticks};
-use crate::sass::Kind;
+use super::{BLOCK, CYCLE, SECTOR, Sim, Sm, Ticks, Work, ticks};
+use crate::machine::Machine;
 use crate::times::Cause;
 
 /// What an access is known by in an SM's cache, which has a line sector by sector: its first one. Its
@@ -17,15 +17,78 @@ fn bytes_of(at: &GlobalBytes) -> f64 {
     f64::from(at.sectors) * SECTOR as f64
 }
 
+/// Cycles over which it is told how busy memory is.
+const WHILE: f64 = 1000.0;
+
+/// How far the last of a hundred SMs lies behind the mean after one turn, in turns: 2.5 times the
+/// deviation of a place that is any with the same chance. After more it grows as their root.
+const CHANCE: f64 = 0.72;
+
+/// What L2 gets from memory for an access: where it begins, and how many bytes. They are whole
+/// blocks where L2 is told so, of which what is not asked for is there for the next, and the sectors
+/// alone otherwise.
+pub(crate) fn brought(at: &GlobalBytes, by_blocks: bool) -> (u64, f64) {
+    match by_blocks {
+        true => (
+            at.first / BLOCK * BLOCK,
+            f64::from(at.blocks) * BLOCK as f64,
+        ),
+        false => (at.first / SECTOR * SECTOR, bytes_of(at)),
+    }
+}
+
 impl Sm {
-    /// Gets bytes from memory.
-    fn draw(&mut self, now: Ticks, bytes: f64, work: &Work<'_>) {
+    /// Gets bytes from memory, and says when they are in L2. Each sector comes by itself, and the
+    /// last of many is later than one alone. Where memory is busy all are, however few are asked
+    /// for at once.
+    fn draw(
+        &mut self,
+        now: Ticks,
+        (bytes, blocks): (f64, f64),
+        m: &Machine,
+        work: &Work<'_>,
+    ) -> Ticks {
+        let taken = bytes + blocks * m.memory_piece;
         let share = match self.drawn < work.dirty_bytes {
             true => work.dirty_share,
             false => work.memory_share,
         };
+        // How busy memory is: where all SMs ask at the same time, as this one has been of late;
+        // otherwise as it was in the mean, and what the others leave free now is this one's.
+        let passed = now.saturating_sub(self.told) as f64 / CYCLE;
+        self.told = self.told.max(now);
+        self.load *= (-passed / WHILE).exp();
+        let (load, share) = match work.in_step {
+            true => (self.load.min(1.0), share),
+            false => {
+                let mean = self.taken / share / (now as f64 / CYCLE).max(1.0);
+                let load = mean.min(1.0);
+                (load, share * work.sms / (1.0 + (work.sms - 1.0) * load))
+            }
+        };
+        self.load += taken / share / WHILE;
+        self.taken += taken;
         self.drawn += bytes;
-        self.memory = self.memory.max(now) + ticks(bytes / share);
+        // Of SMs that ask together it is a matter of chance whose turn comes when: the last waits for
+        // all, the mean one for half, and who was last once will not be every time.
+        if self.memory <= now {
+            self.bursts += 1.0;
+        }
+        let long = taken / share;
+        let turn = match work.in_step {
+            true => {
+                let later = CHANCE * (self.bursts.sqrt() - (self.bursts - 1.0).sqrt());
+                let others = (work.sms - 1.0) * (0.5 + later).min(1.0);
+                (1.0 + others) / work.sms
+            }
+            false => 1.0,
+        };
+        let start = self.memory.max(now);
+        self.memory = start + ticks(long);
+        let sectors = (bytes / SECTOR as f64).max(1.0);
+        let busy = now + ticks(m.memory_busy_latency * load);
+        let given = start + ticks(long * turn);
+        given.max(busy) + ticks(m.memory_latency + m.memory_spread * sectors.ln())
     }
 }
 
@@ -34,20 +97,22 @@ impl Sim<'_> {
     pub(super) fn store(&mut self, sm: usize, now: Ticks, at: &GlobalBytes) -> Ticks {
         let m = self.machine;
         let state = &mut self.sms[sm];
-        state.lsu = state.lsu.max(now) + ticks(f64::from(at.sectors) / m.sectors_per_cycle);
+        let lines = f64::from(at.lines) * m.line_interval;
+        state.lsu = state.lsu.max(now) + ticks(lines + f64::from(at.sectors) / m.sectors_per_cycle);
         let bytes = bytes_of(at);
         state.stores = state.stores.max(now) + ticks(bytes / self.work.store_rate(m));
         state.stores.max(state.lsu)
     }
 
     /// When bytes of global memory have come, and what took longest; `cached` if the SM's own cache
-    /// may have them.
+    /// may have them, `by_blocks` if L2 gets what lies beside them.
     pub(super) fn fetch(
         &mut self,
         index: usize,
         now: Ticks,
         at: &GlobalBytes,
         cached: bool,
+        by_blocks: bool,
     ) -> (Ticks, Cause) {
         let m = self.machine;
         let cold = self.work.coldness(at);
@@ -61,18 +126,25 @@ impl Sim<'_> {
         };
         let sector = (place.0, place.1, turn);
         let state = &mut self.sms[warp.sm];
+        // Lines are looked for one by one.
+        state.lsu = state.lsu.max(now) + ticks(f64::from(at.lines) * m.line_interval);
         if cached && let Some(&there) = state.sectors.get(&sector) {
             // Who asks for what is under way waits as long as who asked first.
-            return (there.max(now + ticks(m.l1_latency)), Cause::Latency);
+            return (there.max(state.lsu + ticks(m.l1_latency)), Cause::Latency);
         }
         let bytes = bytes_of(at);
-        let turns = f64::from(at.sectors) / m.sectors_per_cycle;
-        state.lsu = state.lsu.max(now) + ticks(turns);
+        state.lsu += ticks(f64::from(at.sectors) / m.sectors_per_cycle);
         state.l2 = state.l2.max(now) + ticks(bytes / rate);
         let mut done = state.l2.max(state.lsu) + ticks(m.l2_latency);
-        if cold > 0.0 {
-            state.draw(now, bytes * cold, self.work);
-            done = done.max(state.memory + ticks(m.l2_latency)) + ticks(m.memory_latency);
+        let (first, brought) = brought(at, by_blocks);
+        let place = (at.region, first, turn);
+        if let Some(&there) = state.seen.get(&place) {
+            done = done.max(there);
+        } else if cold > 0.0 {
+            let asked = (brought * cold, f64::from(at.blocks) * cold);
+            let late = state.draw(now, asked, m, self.work);
+            done = done.max(late + ticks(m.l2_latency));
+            state.seen.insert(place, done);
         }
         if cached {
             state.sectors.insert(sector, done);
@@ -88,16 +160,18 @@ impl Sim<'_> {
         }
     }
 
-    /// When a tensor copy knows its map: the first of an instruction finds it in memory.
-    pub(super) fn map_read(&mut self, sm: usize, now: Ticks, op: Option<u32>) -> Ticks {
-        let tensor = |op: &u32| self.work.code.instructions[*op as usize].kind == Kind::Tensor;
-        match op.filter(tensor) {
-            Some(op) if self.work.cold_maps => {
-                let known = now + ticks(self.machine.map_latency);
-                *self.sms[sm].maps.entry(op).or_insert(known)
-            }
-            _ => now,
-        }
+    /// When an SM knows a tensor map, which its first use finds in memory. Who fetches it ahead has
+    /// it as soon as any other line.
+    pub(super) fn map_read(&mut self, sm: usize, now: Ticks, map: u64, ahead: bool) -> Ticks {
+        let m = self.machine;
+        let latency = match (ahead, self.work.cold_maps) {
+            (true, true) => m.l2_latency + m.memory_latency,
+            (true, false) => m.l2_latency,
+            (false, true) => m.map_latency,
+            (false, false) => m.map_l2_latency,
+        };
+        let known = now + ticks(latency);
+        *self.sms[sm].maps.entry(map).or_insert(known)
     }
 
     /// A copy that a warp asked for, and that begins once its map is known.
@@ -108,7 +182,7 @@ impl Sim<'_> {
         (asked, now): (Ticks, Ticks),
         way: Way,
         at: Option<GlobalBytes>,
-        rows: u32,
+        (rows, tensor): (u32, bool),
         bytes: u32,
         (to, pair): (u32, bool),
         barrier: Option<BarrierAt>,
@@ -144,16 +218,18 @@ impl Sim<'_> {
         let (mut reached, mut queue) = (last.max(sent), Cause::L2);
         if let (Way::Load | Way::Prefetch, Some(at)) = (way, at) {
             let cold = self.work.coldness(&at);
+            let (first, brought) = brought(&at, tensor);
             // L2 tells how much of it others have read before.
-            let place = (at.region, at.first, self.ctas[cta].turn);
+            let place = (at.region, first, self.ctas[cta].turn);
             if let Some(&there) = state.seen.get(&place) {
                 done = done.max(there);
             } else if cold > 0.0 {
-                state.draw(engine, size * cold, self.work);
+                let asked = (brought * cold, f64::from(at.blocks) * cold);
+                let late = state.draw(engine, asked, m, self.work);
                 if state.memory > state.l2.max(sent) {
                     (reached, queue) = (state.memory, Cause::Memory);
                 }
-                done = done.max(state.memory + ticks(m.bulk_latency)) + ticks(m.memory_latency);
+                done = done.max(late + ticks(m.bulk_latency));
                 state.seen.insert(place, done);
             }
         }

@@ -16,7 +16,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use ptx_emu::trace::{BarrierAt, Event};
 
 use self::barriers::{Gate, Mbarrier};
-pub(crate) use self::memory::first_sector;
+pub(crate) use self::memory::{brought, first_sector};
 pub use self::stuck::{Awaited, Stuck, Waiting};
 use self::tensor::{Ask, TensorCore};
 use self::way::{Way, Ways};
@@ -35,6 +35,8 @@ const PARTITIONS: usize = 4;
 pub(crate) const LINE: u64 = 128;
 /// Bytes of a part of a line that comes by itself.
 pub(crate) const SECTOR: u64 = 32;
+/// Bytes of a block that L2 gets where it is told so: by every tensor map, and by some loads.
+const BLOCK: u64 = 256;
 const PIPES: usize = 6;
 
 fn ticks(cycles: f64) -> Ticks {
@@ -103,14 +105,20 @@ struct Sm {
     memory: Ticks,
     /// Bytes it has got from memory.
     drawn: f64,
+    /// Bytes of memory's time that this took, and how often it began to ask anew.
+    taken: f64,
+    bursts: f64,
+    /// The part of its share of memory it has asked for of late, as told then.
+    load: f64,
+    told: Ticks,
     remote: Ticks,
     /// Warps it has been given.
     started: usize,
     /// When bulk copies of regions are there that this SM has asked for, by their first byte and the
     /// turn of the CTA.
     seen: HashMap<(u32, u64, u32), Ticks>,
-    /// When instructions know their tensor maps.
-    maps: HashMap<u32, Ticks>,
+    /// When tensor maps are known, by their places.
+    maps: HashMap<u64, Ticks>,
     /// When sectors of regions are there that its threads have asked for; with the turn of the CTA,
     /// unless others read them too.
     sectors: HashMap<(u32, u64, u32), Ticks>,

@@ -16,6 +16,10 @@ struct Touch {
     atomic: bool,
 }
 
+/// Bytes of a line of an SM's cache, and of the largest block that L2 gets at once.
+const LINE: u64 = 128;
+const BLOCK: u64 = 256;
+
 impl Cluster<'_> {
     pub(super) fn access_deeds(&self, w: &Warp, mask: u32, op: &Op, out: &mut Vec<Deed>) {
         let (space, addr, each) = match op {
@@ -135,6 +139,8 @@ impl Cluster<'_> {
             first: address - memory.regions()[region].base,
             bytes: 0,
             sectors: 0,
+            lines: 0,
+            blocks: 0,
         };
         count_sectors(&mut bytes, &mut 0, address, len);
         Some(bytes)
@@ -191,17 +197,23 @@ impl Cluster<'_> {
     }
 }
 
-/// Adds a piece's bytes, and its sectors from `next` on if it follows others.
+/// Adds a piece's bytes, and its sectors, lines and blocks but for those that it shares with the
+/// piece before it, which ends before `next`.
 pub(super) fn count_sectors(bytes: &mut GlobalBytes, next: &mut u64, address: u64, len: u64) {
     if len == 0 {
         return;
     }
-    let (first, end) = (address / SECTOR, (address + len - 1) / SECTOR + 1);
-    // A piece may lie before the last.
-    let new = if first + 1 == *next { first + 1 } else { first };
-    bytes.sectors += (end - new) as u32;
+    let before = next.checked_sub(1);
+    let new = |unit: u64| {
+        let (first, last) = (address / unit, (address + len - 1) / unit);
+        let shared = before.is_some_and(|before| before / unit == first);
+        (last + 1 - first - u64::from(shared)) as u32
+    };
+    bytes.sectors += new(SECTOR);
+    bytes.lines += new(LINE);
+    bytes.blocks += new(BLOCK);
     bytes.bytes += len as u32;
-    *next = end;
+    *next = address + len;
 }
 
 /// All ones for a lane of the mask.

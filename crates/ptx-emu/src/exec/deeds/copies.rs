@@ -29,6 +29,8 @@ impl Cluster<'_> {
             first: 0,
             bytes: 0,
             sectors: 0,
+            lines: 0,
+            blocks: 0,
         };
         // A piece lies within its sector, however little of it is read.
         let found = sorted.first().copied();
@@ -138,6 +140,7 @@ impl Cluster<'_> {
             to,
             barrier: barrier(op.mbar),
             pair: false,
+            map: None,
         })
     }
 
@@ -155,20 +158,19 @@ impl Cluster<'_> {
         let coords: Vec<i32> = coords.map(|&s| w.lane(s, lane) as i32).collect();
         let offsets = pool(program, op.extra).iter();
         let offsets: Vec<u16> = offsets.map(|&s| w.lane(s, lane) as u16).collect();
+        let rows = rows_of(&map, op.mode, &coords, &offsets).ok()?;
+        let rows = rows.filter_map(|row| row.inside);
+        let mut pieces: Vec<(u64, u64)> = rows.map(|row| (row.global, row.len.into())).collect();
+        pieces.sort_unstable();
+        let rows = pieces.len() as u32;
         let mut at: Option<GlobalBytes> = None;
-        let (mut rows, mut next) = (0, 0);
-        for row in rows_of(&map, op.mode, &coords, &offsets)
-            .ok()?
-            .filter_map(|row| row.inside)
-        {
-            rows += 1;
+        let mut next = 0;
+        for (address, len) in pieces {
             let all = match &mut at {
                 Some(all) => all,
-                None => at.insert(self.global_piece(row.global, 0)?),
+                None => at.insert(self.global_piece(address, 0)?),
             };
-            let base = self.env.memory.regions()[all.region as usize].base;
-            all.first = all.first.min(row.global.saturating_sub(base));
-            count_sectors(all, &mut next, row.global, row.len.into());
+            count_sectors(all, &mut next, address, len);
         }
         let shared = self.shared_operand(w, op.shared, lane, map.shared_bytes().into(), true);
         let barrier = op.mbar.and_then(|mbar| self.barrier_at(w, mbar, lane).ok());
@@ -188,6 +190,7 @@ impl Cluster<'_> {
             to,
             barrier: barrier.map(BarrierAt::from),
             pair: op.pair,
+            map: Some(address),
         })
     }
 }

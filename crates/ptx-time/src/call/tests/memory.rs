@@ -45,6 +45,8 @@ fn walk() -> (Code, Trace) {
             first: line * LINE,
             bytes: 4,
             sectors: 1,
+            lines: 1,
+            blocks: 1,
         },
         writes: false,
         atomic: false,
@@ -91,6 +93,8 @@ fn load(first: u64) -> (Kind, Deed) {
         first,
         bytes: 64,
         sectors: 2,
+        lines: 1,
+        blocks: 1,
     };
     let (writes, atomic) = (false, false);
     (Kind::Global, Deed::Global { at, writes, atomic })
@@ -181,6 +185,8 @@ fn a_copy_of_what_is_prefetched_waits_until_that_is_there() {
         first: 0,
         bytes: 128,
         sectors: 4,
+        lines: 1,
+        blocks: 1,
     });
     let barrier = BarrierAt {
         rank: 0,
@@ -194,6 +200,7 @@ fn a_copy_of_what_is_prefetched_waits_until_that_is_there() {
         to: 0,
         barrier,
         pair: false,
+        map: None,
     };
     let arrive = Deed::Arrive {
         barrier,
@@ -221,4 +228,58 @@ fn a_copy_of_what_is_prefetched_waits_until_that_is_there() {
         (fetched - prefetched).abs() < 100.0,
         "{prefetched} and {fetched}"
     );
+}
+
+#[test]
+fn what_lies_in_a_block_comes_with_it() {
+    let barrier = BarrierAt {
+        rank: 0,
+        address: 64,
+    };
+    let copy = |first: u64, map: Option<u64>| Deed::Bulk {
+        way: Way::Load,
+        at: Some(GlobalBytes {
+            region: 0,
+            first,
+            bytes: 64,
+            sectors: 2,
+            lines: 1,
+            blocks: 1,
+        }),
+        rows: 1,
+        bytes: 64,
+        to: 0,
+        barrier: Some(barrier),
+        pair: false,
+        map,
+    };
+    let arrive = Deed::Arrive {
+        barrier,
+        arrivals: 1,
+        expects: 64,
+    };
+    let phase = |parity| (Kind::Phase, Deed::Await { barrier, parity });
+    let mut machine = wide();
+    machine.memory_latency = 5000.0;
+    let cycles = |second: u64, map: Option<u64>| {
+        let deeds = [
+            (Kind::Arrive, Deed::Init { barrier, count: 1 }),
+            (Kind::Arrive, arrive),
+            (Kind::Tensor, copy(0, map)),
+            phase(0),
+            (Kind::Arrive, arrive),
+            (Kind::Tensor, copy(second, map)),
+            phase(1),
+        ];
+        let places: Vec<usize> = (0..deeds.len()).collect();
+        let (code, trace) = kernel(&deeds, &[&[&places]]);
+        let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
+        call.expect("an end").launches[0].cycles
+    };
+    // The next 64 bytes of the row, and those of the next block.
+    let (beside, behind) = (cycles(64, Some(1)), cycles(256, Some(1)));
+    assert!((5000.0..6000.0).contains(&beside), "{beside}");
+    assert!(behind > 10_000.0, "{behind}");
+    // A plain copy has nothing brought but what it asks for.
+    assert!(cycles(64, None) > 10_000.0);
 }

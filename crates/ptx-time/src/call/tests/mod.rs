@@ -27,6 +27,8 @@ fn two_tiles() -> (Code, Trace) {
         uniform: false,
         sources: [None; 3],
         kept: 0,
+        cached: true,
+        by_blocks: false,
     };
     let code = Code {
         instructions: kinds.map(instruction).to_vec(),
@@ -47,6 +49,8 @@ fn two_tiles() -> (Code, Trace) {
             first: 0,
             bytes: 128,
             sectors: 4,
+            lines: 1,
+            blocks: 1,
         },
         writes: true,
         atomic: false,
@@ -117,6 +121,8 @@ fn kernel(deeds: &[(Kind, Deed)], ctas: &[&[&[usize]]]) -> (Code, Trace) {
         uniform: false,
         sources: [None; 3],
         kept: 0,
+        cached: true,
+        by_blocks: false,
     };
     let kinds = deeds.iter().map(|deed| deed.0).chain([Kind::Exit]);
     let count = deeds.len() as u32 + 1;
