@@ -363,15 +363,15 @@ mod tests {
         // LDG.E.128, then .CONSTANT, .STRONG.SM (ca), .STRONG.GPU (cg), .STRONG.SYS,
         // .NA.LTC256B.128.CONSTANT.
         let cached = |high: u64| sass(0x0000_0006_0808_7981, high).cached;
-        for kept in [0x000c_1e1d_00, 0x000c_1e9d_00, 0x000c_1ebd_00] {
+        for kept in [0x0000_0c1e_1d00, 0x0000_0c1e_9d00, 0x0000_0c1e_bd00] {
             assert!(cached(kept), "{kept:x}");
         }
-        for passed in [0x000c_1efd_00, 0x000c_1f59_00, 0x000c_5e9d_30] {
+        for passed in [0x0000_0c1e_fd00, 0x0000_0c1f_5900, 0x0000_0c5e_9d30] {
             assert!(!cached(passed), "{passed:x}");
         }
         let by_blocks = |high: u64| sass(0x0000_0006_0808_7981, high).by_blocks;
         assert_eq!(
-            [0x000c_5e9d_30, 0x000c_1e9d_20].map(by_blocks),
+            [0x0000_0c5e_9d30, 0x0000_0c1e_9d20].map(by_blocks),
             [true, false]
         );
     }
