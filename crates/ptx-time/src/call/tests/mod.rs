@@ -1,5 +1,6 @@
 mod clock;
 mod memory;
+mod partition;
 mod tensor_memory;
 
 use super::*;

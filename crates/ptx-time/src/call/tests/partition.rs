@@ -1,0 +1,60 @@
+//! What warps of a partition, and of an SM, take from one another.
+
+use super::*;
+
+fn shared(writes: bool) -> (Kind, Deed) {
+    let deed = Deed::Shared {
+        wavefronts: 4,
+        bytes: 512,
+        writes,
+        atomic: false,
+    };
+    (Kind::Shared, deed)
+}
+
+#[test]
+fn a_fence_behind_stores_keeps_others_from_shared_memory() {
+    let fence = Deed::Fence {
+        proxy: true,
+        beyond_cta: false,
+    };
+    let replay = |writes: bool, interval: f64| {
+        let deeds = [shared(writes), (Kind::Fence, fence)];
+        let (code, trace) = kernel(&deeds, &[&[&[0, 1][..]; 8]]);
+        let mut machine = machine();
+        machine.fence_interval = interval;
+        let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
+        call.expect("an end").launches[0].cycles
+    };
+    let added = replay(true, 100.0) - replay(true, 0.0);
+    assert!((700.0..=800.0).contains(&added), "{added}");
+    assert_eq!(replay(false, 100.0), replay(false, 0.0));
+}
+
+#[test]
+fn registers_of_one_bank_are_read_one_after_the_other() {
+    let replay = |registers: [u8; 3]| {
+        let count = 64;
+        let (mut code, mut trace) = kernel(&[(Kind::Slot, Deed::Sleep(0)); 63], &[&[&[]]]);
+        for (at, sass) in code.instructions.iter_mut().take(63).enumerate() {
+            sass.kind = if at % 2 == 0 { Kind::Alu } else { Kind::Half };
+            sass.sources = registers.map(Some);
+            sass.stall = 1;
+        }
+        trace.ctas[0].warps[0] = vec![Event::Run {
+            first: 0,
+            end: count,
+        }];
+        let mut machine = machine();
+        machine.alu_interval = 2.0;
+        machine.half_interval = 2.0;
+        let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
+        call.expect("an end").launches[0].cycles
+    };
+    // One instruction a cycle if each bank gives one register, a third of that if one gives three.
+    let (apart, alike) = (replay([2, 3, 3]), replay([2, 4, 6]));
+    assert!(
+        (120.0..=130.0).contains(&(alike - apart)),
+        "{apart} {alike}"
+    );
+}
