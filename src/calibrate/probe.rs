@@ -43,6 +43,7 @@ const SOURCES: [(&str, &str); 20] = [
 macro_rules! carried {
     ($($name:literal),*) => {
         &[
+            ("beside.cuh", include_str!("probes/beside.cuh")),
             ("probe.cuh", include_str!("probes/probe.cuh")),
             $(($name, include_str!(concat!("../../variants/include/", $name)))),*
         ]

@@ -39,13 +39,6 @@ type Header = FileHeader64<Endianness>;
 const WITHIN: u32 = 32;
 
 impl Code {
-    /// Registers of the even and of the odd bank that an instruction reads, which are not those that
-    /// the one before it keeps for it.
-    pub(crate) fn reads(&self, at: usize) -> [u8; 2] {
-        let before = at.checked_sub(1).map(|before| &self.instructions[before]);
-        self.instructions[at].reads(before)
-    }
-
     /// Reads the code of a kernel.
     pub fn read(cubin: &[u8], kernel: &str) -> Result<Self, CubinError> {
         let header = Header::parse(cubin).map_err(broken)?;
@@ -91,7 +84,7 @@ impl Code {
             return Err(CubinError::NoLines);
         }
         Ok(Self {
-            instructions: words.iter().map(Sass::decode).collect(),
+            instructions: Sass::decode_all(words),
             lines,
         })
     }

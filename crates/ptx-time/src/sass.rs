@@ -22,9 +22,8 @@ pub(crate) struct Sass {
     pub(crate) offset: i32,
     /// Whether all lanes branch together, by a uniform predicate.
     pub(crate) uniform: bool,
-    /// Registers it may read, by place, and which of them are kept for the next instruction.
-    pub(crate) sources: [Option<u8>; 3],
-    pub(crate) kept: u8,
+    /// Registers of the even and of the odd bank that it reads.
+    pub(crate) reads: [u8; 2],
     /// For loads from global memory: whether the SM's own cache may answer, and keeps the answer.
     pub(crate) cached: bool,
     /// For the same: whether L2 is told to get whole blocks of 256 bytes.
@@ -125,7 +124,7 @@ pub(crate) enum Kind {
 impl Sass {
     pub(crate) const BYTES: usize = 16;
 
-    pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Self {
+    fn decode(bytes: &[u8; Self::BYTES]) -> Self {
         let word = u128::from_le_bytes(*bytes);
         let field = |first: u32, bits: u32| (word >> first) as u64 & ((1 << bits) - 1);
         let scoreboard = |first| Some(field(first, 3) as u8).filter(|&board| board < 6);
@@ -155,13 +154,66 @@ impl Sass {
                 Kind::Branch => (quarters / 4) as i32,
                 _ => 0,
             },
-            sources: sources(operation, field),
+            reads: [0; 2],
+        }
+    }
+
+    /// Instructions that stand one behind another.
+    pub(crate) fn decode_all(words: &[[u8; Self::BYTES]]) -> Vec<Self> {
+        let mut before = None;
+        let decode = |bytes| {
+            let registers = Registers::decode(bytes);
+            let reads = registers.read_behind(before.as_ref());
+            before = Some(registers);
+            Self {
+                reads,
+                ..Self::decode(bytes)
+            }
+        };
+        words.iter().map(decode).collect()
+    }
+}
+
+/// The registers that an arithmetic instruction names.
+#[derive(Debug)]
+struct Registers {
+    /// By place.
+    sources: [Option<u8>; 3],
+    /// Which of them it keeps for the next instruction, by bit.
+    kept: u8,
+}
+
+impl Registers {
+    /// The form says which of the second and the third may be one; some operations have no first, or
+    /// no third. The last of all reads as zero, from nowhere.
+    fn decode(bytes: &[u8; Sass::BYTES]) -> Self {
+        let word = u128::from_le_bytes(*bytes);
+        let field = |first: u32, bits: u32| (word >> first) as u64 & ((1 << bits) - 1);
+        let operation = field(0, 12);
+        let [a, b, c] = [24, 32, 64].map(|at| Some(field(at, 8) as u8).filter(|&r| r != 255));
+        let [a, b, c] = match operation >> 9 {
+            1 => [a, b, c],
+            // What stands in the second's place is the third, and a number or a constant the other.
+            2 | 3 | 7 => [a, c, None],
+            4..=6 => [a, None, c],
+            _ => [None; 3],
+        };
+        let sources = match operation & 0x1ff {
+            // MOV, IABS, I2FP
+            0x002 | 0x013 | 0x045 => [None, b, None],
+            // SEL, FSEL, FMNMX, FSET, FSETP, ISETP, IMNMX, FMUL, FADD, HADD2, HMUL2, VIADD, F2FP
+            0x007..=0x00c | 0x017 | 0x020 | 0x021 | 0x030 | 0x032 | 0x036 | 0x03e => [a, b, None],
+            _ => [a, b, c],
+        };
+        Self {
+            sources,
             kept: field(122, 3) as u8,
         }
     }
 
-    /// Registers of the even and of the odd bank that it reads behind `before`.
-    pub(crate) fn reads(&self, before: Option<&Sass>) -> [u8; 2] {
+    /// How many are read of the even and of the odd bank: each once, and none that the instruction
+    /// before has kept.
+    fn read_behind(&self, before: Option<&Self>) -> [u8; 2] {
         let mut banks = [0; 2];
         for (place, register) in self.sources.iter().enumerate() {
             let Some(register) = *register else { continue };
@@ -174,26 +226,6 @@ impl Sass {
             }
         }
         banks
-    }
-}
-
-/// The registers of an arithmetic instruction. Its form says which of the second and the third may be
-/// one; some operations have no first, or no third. The last of all reads as zero, from nowhere.
-fn sources(operation: u16, field: impl Fn(u32, u32) -> u64) -> [Option<u8>; 3] {
-    let [a, b, c] = [24, 32, 64].map(|at| Some(field(at, 8) as u8).filter(|&r| r != 255));
-    let [a, b, c] = match operation >> 9 {
-        1 => [a, b, c],
-        // What stands in the second's place is the third, and a number or a constant the other.
-        2 | 3 | 7 => [a, c, None],
-        4..=6 => [a, None, c],
-        _ => [None; 3],
-    };
-    match operation & 0x1ff {
-        // MOV, IABS, I2FP
-        0x002 | 0x013 | 0x045 => [None, b, None],
-        // SEL, FSEL, FMNMX, FSET, FSETP, ISETP, IMNMX, FMUL, FADD, HADD2, HMUL2, VIADD, F2FP
-        0x007..=0x00c | 0x017 | 0x020 | 0x021 | 0x030 | 0x032 | 0x036 | 0x03e => [a, b, None],
-        _ => [a, b, c],
     }
 }
 
@@ -349,13 +381,17 @@ mod tests {
     fn registers_are_read_from_two_banks_unless_they_are_kept() {
         // HMUL2 R120, R13, R91.H1_H1; LOP3 R4, R4, 0x8e008e00, RZ; HMUL2 R5, R12, R21.reuse.H0_H0, and
         // the same again.
-        let two = sass(0x2000_005b_0d78_7232, 0x002f_e400_0000_0800);
-        assert_eq!(two.reads(None), [0, 2]);
-        let one = sass(0x8e00_8e00_0404_7812, 0x000f_c800_078e_c0ff);
-        assert_eq!(one.reads(None), [1, 0]);
-        let keeps = sass(0x2000_0015_0c05_7232, 0x080f_e200_0000_0800);
-        assert_eq!(keeps.reads(None), [1, 1]);
-        assert_eq!(keeps.reads(Some(&keeps)), [1, 0]);
+        let words = [
+            (0x2000_005b_0d78_7232, 0x002f_e400_0000_0800),
+            (0x8e00_8e00_0404_7812, 0x000f_c800_078e_c0ff),
+            (0x2000_0015_0c05_7232, 0x080f_e200_0000_0800),
+            (0x2000_0015_0c05_7232, 0x080f_e200_0000_0800),
+        ];
+        let words = words.map(|(low, high): (u64, u64)| {
+            (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
+        });
+        let reads: Vec<[u8; 2]> = Sass::decode_all(&words).iter().map(|s| s.reads).collect();
+        assert_eq!(reads, [[0, 2], [1, 0], [1, 1], [1, 0]]);
     }
 
     #[test]

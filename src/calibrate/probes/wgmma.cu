@@ -77,6 +77,7 @@ block = 128
 smem = 66560
 data = 65536
 */
+#include <beside.cuh>
 #include <probe.cuh>
 #include <dgx/ptx/barrier.cuh>
 #include <dgx/ptx/wgmma.cuh>
@@ -86,21 +87,10 @@ data = 65536
 #define COUNT 0
 #endif
 
-#define beside_none(x, y, z) (void)0
-#define beside_lop3(x, y, z) asm volatile("lop3.b32 %0, %0, %1, %2, 0xe8;" : "+r"(x) : "r"(y), "r"(z))
-#define beside_hmul2(x, y, z) asm volatile("mul.rn.f16x2 %0, %0, %1;" : "+r"(x) : "r"(y))
-#define beside_prmt(x, y, z) asm volatile("prmt.b32 %0, %0, %1, 0x5140;" : "+r"(x) : "r"(y))
-#define beside_ffma(x, y, z)                                                                                \
-  asm volatile("{.reg .f32 a, b, c; mov.b32 a, %0; mov.b32 b, %1; mov.b32 c, %2; fma.rn.f32 a, a, b, c; "   \
-               "mov.b32 %0, a;}"                                                                            \
-               : "+r"(x)                                                                                    \
-               : "r"(y), "r"(z))
 // A lane's 16 bytes: all its words hold their own address.
 #define beside_lds16(x, y, z)                                                                                         \
   asm volatile("{.reg .b32 q, r, s; ld.volatile.shared.v4.u32 {%0, q, r, s}, [%0];}" : "+r"(x)::"memory")
 #define beside_sts16(x, y, z) asm volatile("st.volatile.shared.v4.u32 [%0], {%0, %0, %0, %0};" ::"r"(x) : "memory")
-#define NAMED(name) beside_##name
-#define CALL(name) NAMED(name)
 
 struct Operands {
   u32 registers[4];

@@ -194,7 +194,7 @@ impl Sim<'_> {
         }
         let reads = match units {
             [] | [UNIFORM] => [0; 2],
-            _ => self.work.code.reads(op as usize),
+            _ => sass.reads,
         };
         for (&until, reads) in state.banks[partition].iter().zip(reads) {
             if reads > 0 {

@@ -26,8 +26,7 @@ fn two_tiles() -> (Code, Trace) {
         guarded: false,
         offset: 0,
         uniform: false,
-        sources: [None; 3],
-        kept: 0,
+        reads: [0; 2],
         cached: true,
         by_blocks: false,
     };
@@ -120,8 +119,7 @@ fn kernel(deeds: &[(Kind, Deed)], ctas: &[&[&[usize]]]) -> (Code, Trace) {
         guarded: kind == Kind::Exit,
         offset: 0,
         uniform: false,
-        sources: [None; 3],
-        kept: 0,
+        reads: [0; 2],
         cached: true,
         by_blocks: false,
     };
