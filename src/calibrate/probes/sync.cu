@@ -61,6 +61,25 @@ name = "meet_warps/{block}"
 define = { DEED = "meet_warps" }
 block = 512
 
+# A wait for a phase that is over by all warps at once, as behind a barrier, and an
+# arrival of all lanes, or of one of each warp, there.
+[[case]]
+name = "passed/{block}"
+define = { DEED = "passed" }
+block = 256
+[[case]]
+name = "{DEED}/{block}"
+each = { DEED = ["bar_passed", "bar_slot_passed", "bar_arrive", "bar_arrive_warps"] }
+block = 128
+[[case]]
+name = "{DEED}/{block}"
+each = { DEED = ["bar_passed", "bar_slot_passed", "bar_arrive", "bar_arrive_warps"] }
+block = 256
+[[case]]
+name = "{DEED}/{block}"
+each = { DEED = ["bar_passed"] }
+block = 512
+
 # Every warp by itself.
 [[case]]
 name = "{DEED}"
@@ -87,7 +106,7 @@ block = 384
 #endif
 
 struct Barriers {
-  u64 ping, pong, never, all, warps;
+  u64 ping, pong, never, slots[2], all, warps;
   u32 word;
 };
 
@@ -108,6 +127,28 @@ __device__ __forceinline__ void arrive(Barriers& b, u32) { mbarrier_arrive(b.nev
 
 // A fresh barrier's parity 1 counts as over.
 __device__ __forceinline__ void passed(Barriers& b, u32) { mbarrier_wait(b.never, 1); }
+
+__device__ __forceinline__ void bar_passed(Barriers& b, u32 i) {
+  __syncthreads();
+  passed(b, i);
+}
+
+// Of a ring of two, by a number that only the thread knows.
+__device__ __forceinline__ void bar_slot_passed(Barriers& b, u32) {
+  __syncthreads();
+  const u32 turn = b.word;
+  mbarrier_wait(b.slots[turn % 2], turn / 2 % 2 ^ 1);
+}
+
+__device__ __forceinline__ void bar_arrive(Barriers& b, u32 i) {
+  __syncthreads();
+  arrive(b, i);
+}
+
+__device__ __forceinline__ void bar_arrive_warps(Barriers& b, u32 i) {
+  __syncthreads();
+  if (lane() == 0) arrive(b, i);
+}
 
 __device__ __forceinline__ void ping_pong(Barriers& b, u32 i) {
   if (threadIdx.x == 0) {
@@ -155,6 +196,7 @@ PROBE __launch_bounds__(BOUND, 1) probe(ARGUMENTS) {
     mbarrier_init(b.ping, 1);
     mbarrier_init(b.pong, 1);
     mbarrier_init(b.never, 1 << 19);
+    for (u64& slot : b.slots) mbarrier_init(slot, 1);
     mbarrier_init(b.all, blockDim.x);
     mbarrier_init(b.warps, blockDim.x / 32);
     mbarrier_init_fence();
