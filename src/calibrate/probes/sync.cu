@@ -37,6 +37,28 @@ name = "turns/{block}"
 define = { DEED = "turns" }
 block = 256
 
+# The same, and the numbers of threads stand in the instructions.
+[[case]]
+name = "turns_fixed/{block}"
+define = { DEED = "turns_fixed", ALL = 64 }
+block = 64
+[[case]]
+name = "turns_fixed/{block}"
+define = { DEED = "turns_fixed", ALL = 256 }
+block = 256
+
+# A warp works alone, all meet, the next one does: what it takes to go on where another came last.
+[[case]]
+name = "{DEED}/{block}"
+each = { DEED = ["relay", "relay_named", "relay_alone"] }
+define = { ALL = 64 }
+block = 64
+[[case]]
+name = "{DEED}/{block}"
+each = { DEED = ["relay", "relay_named"] }
+define = { ALL = 256 }
+block = 256
+
 # mbarriers: arrivals nobody waits for; waits for a phase that is over; two
 # warps that answer one another; all threads, or one lane of each warp, arrive
 # and all wait.
@@ -122,6 +144,36 @@ __device__ __forceinline__ void turns(Barriers&, u32) {
     asm volatile("bar.arrive 2, %0;" ::"r"(threads) : "memory");
   }
 }
+
+#ifdef ALL
+__device__ __forceinline__ void turns_fixed(Barriers&, u32) {
+  if (threadIdx.x < ALL / 2) {
+    asm volatile("bar.arrive 1, %0;" ::"n"(ALL) : "memory");
+    asm volatile("bar.sync 2, %0;" ::"n"(ALL) : "memory");
+  } else {
+    asm volatile("bar.sync 1, %0;" ::"n"(ALL) : "memory");
+    asm volatile("bar.arrive 2, %0;" ::"n"(ALL) : "memory");
+  }
+}
+
+// Some 130 cycles of one warp.
+__device__ __forceinline__ void relay_alone(Barriers&, u32 i) {
+  if (threadIdx.x / 32 != i % (ALL / 32)) return;
+  u32 x = i;
+#pragma unroll
+  for (int j = 0; j < 32; ++j) asm volatile("xor.b32 %0, %0, %1;" : "+r"(x) : "r"(i) : "memory");
+}
+
+__device__ __forceinline__ void relay(Barriers& b, u32 i) {
+  relay_alone(b, i);
+  __syncthreads();
+}
+
+__device__ __forceinline__ void relay_named(Barriers& b, u32 i) {
+  relay_alone(b, i);
+  named_sync<1, ALL>();
+}
+#endif
 
 __device__ __forceinline__ void arrive(Barriers& b, u32) { mbarrier_arrive(b.never); }
 
