@@ -106,17 +106,22 @@ impl Code {
             if self.instructions[at].kind != Kind::Phase {
                 continue;
             }
-            let rest = &self.instructions[at + 1..];
-            let jump = rest.iter().position(|sass| sass.kind == Kind::Branch);
-            let again = jump
-                .map(|jump| at + 1 + jump)
+            let again = self
+                .next_of(at + 1, &[Kind::Branch])
                 .filter(|&jump| self.instructions[jump].guarded)
                 .and_then(|jump| self.target(jump))
-                .filter(|&to| to > at && self.instructions[to].kind == Kind::Phase);
+                .filter(|&to| to > at)
+                .and_then(|to| self.next_of(to, &[Kind::Phase, Kind::Branch]))
+                .filter(|&again| self.instructions[again].kind == Kind::Phase);
             if let Some(again) = again {
                 self.lines[at] = self.lines[again];
             }
         }
+    }
+
+    /// The first instruction of these kinds from here on.
+    fn next_of(&self, from: usize, kinds: &[Kind]) -> Option<usize> {
+        (from..self.instructions.len()).find(|&at| kinds.contains(&self.instructions[at].kind))
     }
 }
 
@@ -173,7 +178,7 @@ mod tests {
         let kinds = [
             (Kind::Phase, 0),
             (Kind::Alu, 0),
-            (Kind::Branch, 4), // to the loop of this wait
+            (Kind::Branch, 3), // to the loop of this wait
             (Kind::Phase, 0),
             (Kind::Branch, -5), // to the head of another loop
             (Kind::Exit, 0),
