@@ -157,11 +157,12 @@ __device__ __forceinline__ void turns_fixed(Barriers&, u32) {
 }
 
 // Some 130 cycles of one warp.
-__device__ __forceinline__ void relay_alone(Barriers&, u32 i) {
+__device__ __forceinline__ void relay_alone(Barriers& b, u32 i) {
   if (threadIdx.x / 32 != i % (ALL / 32)) return;
   u32 x = i;
 #pragma unroll
-  for (int j = 0; j < 32; ++j) asm volatile("xor.b32 %0, %0, %1;" : "+r"(x) : "r"(i) : "memory");
+  for (int j = 0; j < 32; ++j) asm volatile("mad.lo.u32 %0, %0, %1, %0;" : "+r"(x) : "r"(i) : "memory");
+  b.word = x;
 }
 
 __device__ __forceinline__ void relay(Barriers& b, u32 i) {
