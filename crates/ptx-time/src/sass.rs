@@ -24,6 +24,9 @@ pub(crate) struct Sass {
     pub(crate) uniform: bool,
     /// Registers of the even and of the odd bank that it reads.
     pub(crate) reads: [u8; 2],
+    /// For products by a warp: which of their three operands are read, by place; the one before may
+    /// have kept one.
+    pub(crate) operands_read: [bool; 3],
     /// For loads from global memory: whether the SM's own cache may answer, and keeps the answer.
     pub(crate) cached: bool,
     /// For the same: whether L2 is told to get whole blocks of 256 bytes.
@@ -155,6 +158,7 @@ impl Sass {
                 _ => 0,
             },
             reads: [0; 2],
+            operands_read: [true; 3],
         }
     }
 
@@ -164,9 +168,11 @@ impl Sass {
         let decode = |bytes| {
             let registers = Registers::decode(bytes);
             let reads = registers.read_behind(before.as_ref());
+            let operands_read = [0, 1, 2].map(|place| !registers.is_kept(place, before.as_ref()));
             before = Some(registers);
             Self {
                 reads,
+                operands_read,
                 ..Self::decode(bytes)
             }
         };
@@ -218,14 +224,18 @@ impl Registers {
         for (place, register) in self.sources.iter().enumerate() {
             let Some(register) = *register else { continue };
             let twice = self.sources[..place].contains(&Some(register));
-            let kept = before.is_some_and(|before| {
-                before.kept >> place & 1 == 1 && before.sources[place] == Some(register)
-            });
-            if !twice && !kept {
+            if !twice && !self.is_kept(place, before) {
                 banks[usize::from(register % 2)] += 1;
             }
         }
         banks
+    }
+
+    /// Whether the instruction before has kept what stands in a place here.
+    fn is_kept(&self, place: usize, before: Option<&Self>) -> bool {
+        before.is_some_and(|before| {
+            before.kept >> place & 1 == 1 && before.sources[place] == self.sources[place]
+        })
     }
 }
 

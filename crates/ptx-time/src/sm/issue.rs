@@ -4,7 +4,7 @@ use ptx_emu::trace::{Deed, Event};
 
 use super::way::cause;
 use super::{Item, Parked, Sim, Ticks, ticks};
-use crate::sass::Kind;
+use crate::sass::{Kind, Sass};
 use crate::times::{Cause, Spent};
 
 /// Cycles that no probe asks for, of the order of what was published for chips of this kind (Jia
@@ -45,6 +45,20 @@ fn pipes(kind: Kind) -> &'static [usize] {
         _ => &[],
     }
 }
+
+/// Registers that a product by a warp reads of each bank: its operands lie in runs of registers, half of
+/// them in each.
+fn product_reads(sass: &Sass, [rows, columns, depth]: [u32; 3], bits: u32) -> f64 {
+    let elements = [rows * depth, columns * depth, rows * columns];
+    let sizes = [bits, bits, SUM_BITS];
+    let read = (elements.iter().zip(sizes).zip(sass.operands_read)).filter(|(_, read)| *read);
+    let bits: u32 = read.map(|((elements, bits), _)| elements * bits).sum();
+    f64::from(bits) / REGISTER_BITS / 2.0
+}
+
+/// Bits of an element of a sum, and of a register of all lanes.
+const SUM_BITS: u32 = 32;
+const REGISTER_BITS: f64 = 32.0 * 32.0;
 
 /// What is in the way of those who wait for an instruction's result, unless its deed says more.
 fn cause_of(kind: Kind) -> Cause {
@@ -192,12 +206,13 @@ impl Sim<'_> {
             };
             wait(until, on);
         }
-        let reads = match units {
-            [] | [UNIFORM] => [0; 2],
-            _ => sass.reads,
+        let reads = match (units, deed) {
+            (_, Some(Deed::Mma { shape, bits })) => [product_reads(&sass, shape, bits); 2],
+            ([] | [UNIFORM], _) => [0.0; 2],
+            _ => sass.reads.map(f64::from),
         };
         for (&until, reads) in state.banks[partition].iter().zip(reads) {
-            if reads > 0 {
+            if reads > 0.0 {
                 wait(until.saturating_sub(ticks(BANK_AHEAD)), Cause::Arithmetic);
             }
         }
@@ -244,7 +259,7 @@ impl Sim<'_> {
             state.pipes[partition][unit] = now + ticks(interval);
         }
         for (until, reads) in state.banks[partition].iter_mut().zip(reads) {
-            *until = now.max(*until) + ticks(f64::from(reads));
+            *until = now.max(*until) + ticks(reads);
         }
         match sass.kind {
             Kind::Shuffle => state.shuffle = now + ticks(m.shuffle_interval),
