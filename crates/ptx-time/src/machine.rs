@@ -145,6 +145,10 @@ machine! {
     to_uniform_latency,
     /// Latency of loads of constants.
     constant_latency,
+    /// What the first use of a line of constants on an SM takes beyond that.
+    constant_line_latency,
+    /// The same where L2 does not have it.
+    constant_cold_latency,
     /// Latency of special registers.
     special_latency,
     /// Cycles of a taken branch.

@@ -27,6 +27,8 @@ pub(crate) struct Sass {
     /// For products by a warp: which of their three operands are read, by place; the one before may
     /// have kept one.
     pub(crate) operands_read: [bool; 3],
+    /// The line of constants it reads, kernel parameters among them.
+    pub(crate) constants: Option<u32>,
     /// For loads from global memory: whether the SM's own cache may answer, and keeps the answer.
     pub(crate) cached: bool,
     /// For the same: whether L2 is told to get whole blocks of 256 bytes.
@@ -157,6 +159,16 @@ impl Sass {
                 Kind::Branch => (quarters / 4) as i32,
                 _ => 0,
             },
+            constants: match kind {
+                // LDC, ULDC; an index is not known here.
+                Kind::Constant => true,
+                // An operand that is a constant.
+                Kind::Alu | Kind::Imad | Kind::ImadHigh | Kind::Fma | Kind::Half | Kind::HalfLite => {
+                    matches!(operation >> 9, 3 | 5)
+                }
+                _ => false,
+            }
+            .then(|| (field(54, 5) << 16 | field(40, 14) * 4) as u32 / CONSTANT_LINE),
             reads: [0; 2],
             operands_read: [true; 3],
         }
@@ -238,6 +250,9 @@ impl Registers {
         })
     }
 }
+
+/// Bytes of a line of constants.
+const CONSTANT_LINE: u32 = 64;
 
 /// BRA.U
 const UNIFORM_BRANCH: u16 = 0x547;

@@ -148,6 +148,20 @@ impl Sim<'_> {
         there
     }
 
+    /// When a line of constants is there, which the first to use it on an SM has to wait for. The very
+    /// first was asked for before the CTA began: every kernel's stack is told there.
+    fn fetch_constants(&mut self, index: usize, now: Ticks, line: u32) -> Ticks {
+        if line == 0 {
+            return now;
+        }
+        let latency = match self.work.cold_maps {
+            true => self.machine.constant_cold_latency,
+            false => self.machine.constant_line_latency,
+        };
+        let lines = &mut self.sms[self.warps[index].sm].constants;
+        *lines.entry(line).or_insert(now + ticks(latency))
+    }
+
     fn issue(&mut self, index: usize, now: Ticks, op: u32, deed: Option<Deed>) {
         let sass = self.work.code.instructions[op as usize];
         let line = self.work.code.lines[op as usize];
@@ -188,6 +202,12 @@ impl Sim<'_> {
         let (sm, partition) = (warp.sm, warp.partition);
         if let Some((_, spent, since)) = warp.parked.take() {
             self.spend(index, spent, since, now);
+        }
+        // A load with a scoreboard goes on without what it asks for, all others stand still.
+        let constants = sass.constants.map(|line| self.fetch_constants(index, now, line));
+        if let Some(there) = constants.filter(|there| *there > now && sass.result.is_none()) {
+            self.spend(index, Spent::Result, now, there);
+            return self.push(there, Item::Warp(index));
         }
         let units = pipes(sass.kind);
         let state = &mut self.sms[sm];
@@ -286,7 +306,7 @@ impl Sim<'_> {
             _ => (OTHER_LATENCY, Spent::Result),
         };
         let warp = &mut self.warps[index];
-        let result = now + ticks(latency);
+        let result = now.max(constants.unwrap_or(now)) + ticks(latency);
         for board in [sass.result, sass.operands].into_iter().flatten() {
             let at = usize::from(board);
             if warp.boards[at] <= now {

@@ -122,6 +122,8 @@ struct Sm {
     /// When sectors of regions are there that its threads have asked for; with the turn of the CTA,
     /// unless others read them too.
     sectors: HashMap<(u32, u64, u32), Ticks>,
+    /// When lines of constants are there.
+    constants: HashMap<u32, Ticks>,
     /// When each line of the code is there, of those that were asked for.
     fetched: Vec<Option<Ticks>>,
 }
