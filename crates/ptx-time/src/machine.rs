@@ -174,6 +174,8 @@ machine! {
     l1_latency,
     /// Latency of a load that L2 answers.
     l2_latency,
+    /// By how much the last of several sectors from L2 is later, for each e-fold of them.
+    l2_spread,
     /// What a load from memory takes beyond that.
     memory_latency,
     /// By how much the last of several sectors from memory is later, for each e-fold of them.
@@ -260,6 +262,8 @@ machine! {
     mma_interval,
     /// Its latency.
     mma_latency,
+    /// Cycles for which it keeps others from a bank of registers for each register it reads there.
+    mma_read_interval,
     /// Microseconds of a call with one empty kernel, as a sweep times it.
     launch_micros,
     /// What a call takes more whose code and parameters are not in L2, microseconds.

@@ -210,6 +210,7 @@ impl Sim<'_> {
             return self.push(there, Item::Warp(index));
         }
         let units = pipes(sass.kind);
+        let loads = matches!(deed, Some(Deed::Global { writes: false, .. }));
         let state = &mut self.sms[sm];
         // Who is free last is what it waits for.
         let (mut free, mut cause) = (state.issue[partition], Cause::Issue);
@@ -227,7 +228,9 @@ impl Sim<'_> {
             wait(until, on);
         }
         let reads = match (units, deed) {
-            (_, Some(Deed::Mma { shape, bits })) => [product_reads(&sass, shape, bits); 2],
+            (_, Some(Deed::Mma { shape, bits })) => {
+                [product_reads(&sass, shape, bits) * self.machine.mma_read_interval; 2]
+            }
             ([] | [UNIFORM], _) => [0.0; 2],
             _ => sass.reads.map(f64::from),
         };
@@ -256,9 +259,14 @@ impl Sim<'_> {
         }
         if free > now {
             self.spend_on(index, Spent::Contending, cause, now, free);
+            // Of loads that find their way full, one of each warp is let through by turns.
+            if loads {
+                return self.push_load(free, index);
+            }
             return self.push(free, Item::Warp(index));
         }
         // It issues.
+        self.warps[index].loads += usize::from(loads);
         self.issued += 1;
         let m = self.machine;
         state.issue[partition] = now + ticks(1.0);
