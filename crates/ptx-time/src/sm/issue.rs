@@ -204,9 +204,11 @@ impl Sim<'_> {
             self.spend(index, spent, since, now);
         }
         // A load with a scoreboard goes on without what it asks for, all others stand still.
-        let constants = sass.constants.map(|line| self.fetch_constants(index, now, line));
+        let constants = sass
+            .constants
+            .map(|line| self.fetch_constants(index, now, line));
         if let Some(there) = constants.filter(|there| *there > now && sass.result.is_none()) {
-            self.spend(index, Spent::Result, now, there);
+            self.spend_on(index, Spent::Memory, Cause::Latency, now, there);
             return self.push(there, Item::Warp(index));
         }
         let units = pipes(sass.kind);
