@@ -66,17 +66,23 @@ fn a_product_by_a_warp_keeps_others_from_its_registers() {
         bits: 16,
     };
     let replay = |operands_read: [bool; 3], beside: bool| {
-        let (mut code, trace) = kernel(
-            &[(Kind::Mma, product), (Kind::Slot, Deed::Sleep(0))],
-            &[&[&[0, 1].repeat(32)]],
-        );
-        for sass in &mut code.instructions {
+        let pair = [(Kind::Mma, product), (Kind::Slot, Deed::Sleep(0))];
+        let (mut code, mut trace) = kernel(&pair.repeat(32), &[&[&[]]]);
+        for (at, sass) in code.instructions.iter_mut().take(64).enumerate() {
             (sass.stall, sass.operands_read) = (1, operands_read);
+            if beside && at % 2 == 1 {
+                (sass.kind, sass.reads) = (Kind::Alu, [1, 1]);
+            }
         }
-        if beside {
-            code.instructions[1].kind = Kind::Alu;
-            code.instructions[1].reads = [1, 1];
-        }
+        let events = (0..64).map(|at| match at % 2 {
+            0 => Event::Did { at, deed: product },
+            _ => Event::Run {
+                first: at,
+                end: at + 1,
+            },
+        });
+        let end = Event::Run { first: 64, end: 65 };
+        trace.ctas[0].warps[0] = events.chain([end]).collect();
         let mut machine = machine();
         (machine.mma_interval, machine.alu_interval) = (1.0, 1.0);
         machine.mma_read_interval = 1.0;
