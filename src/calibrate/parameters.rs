@@ -176,10 +176,17 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     ),
     // Global memory.
     time("l1_latency", (8.0, 400.0), &["global/l1"]),
+    time("l2_latency", (50.0, 2000.0), &["global/l2"]),
     time(
-        "l2_latency",
-        (50.0, 2000.0),
-        &["global/l2", "stream/read/one-warp"],
+        "l2_spread",
+        (0.0, 200.0),
+        &[
+            "rows/once/one/1x8",
+            "rows/once/one/4x8",
+            "rows/both/one/1x8",
+            "rows/both/one/4x8",
+            "stream/read/one-warp",
+        ],
     ),
     time("memory_latency", (50.0, 4000.0), &["global/cold*"]),
     time(
@@ -193,7 +200,11 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         (8.0, 512.0),
         &["stream/read/one/*", "bulk/plain/one/*x32768"],
     ),
-    time("sectors_per_cycle", (0.25, 64.0), &["stream/read/one/*"]),
+    time(
+        "sectors_per_cycle",
+        (0.25, 64.0),
+        &["stream/read/one/*", "rows/once/one/14x8", "deep/once/one/*"],
+    ),
     time(
         "line_interval",
         (0.0, 16.0),
@@ -354,7 +365,18 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     ),
     time("mma_interval", (1.0, 256.0), &["mma/*-warp", "mma/*-warps"]),
     time("mma_latency", (4.0, 400.0), &["mma/*/latency"]),
+    time("mma_read_interval", (0.0, 4.0), &["mma/beside/*"]),
     // Launches.
+    time(
+        "constant_line_latency",
+        (1.0, 2000.0),
+        &["parameters/first/warm"],
+    ),
+    time(
+        "constant_cold_latency",
+        (1.0, 4000.0),
+        &["parameters/first/cold/132"],
+    ),
     time("spread_micros", (0.01, 20.0), &["start/spread/132"]),
     time(
         "turnover_cycles",

@@ -46,6 +46,7 @@ impl Removal {
                 "wgmma_steal_column",
                 "mma_interval",
                 "mma_latency",
+                "mma_read_interval",
                 "tmem_product_column",
                 "tmem_operand_line",
                 "tmem_pair_operands",
@@ -107,6 +108,9 @@ impl Removal {
             none: &[
                 "l1_latency",
                 "l2_latency",
+                "l2_spread",
+                "constant_line_latency",
+                "constant_cold_latency",
                 "memory_latency",
                 "memory_spread",
                 "memory_busy_latency",

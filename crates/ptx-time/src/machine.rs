@@ -145,6 +145,10 @@ machine! {
     to_uniform_latency,
     /// Latency of loads of constants.
     constant_latency,
+    /// What the first use of a line of constants on an SM takes beyond that.
+    constant_line_latency,
+    /// The same where L2 does not have it.
+    constant_cold_latency,
     /// Latency of special registers.
     special_latency,
     /// Cycles of a taken branch.
@@ -170,6 +174,8 @@ machine! {
     l1_latency,
     /// Latency of a load that L2 answers.
     l2_latency,
+    /// By how much the last of several sectors from L2 is later, for each e-fold of them.
+    l2_spread,
     /// What a load from memory takes beyond that.
     memory_latency,
     /// By how much the last of several sectors from memory is later, for each e-fold of them.
@@ -256,6 +262,8 @@ machine! {
     mma_interval,
     /// Its latency.
     mma_latency,
+    /// Cycles for which it keeps others from a bank of registers for each register it reads there.
+    mma_read_interval,
     /// Microseconds of a call with one empty kernel, as a sweep times it.
     launch_micros,
     /// What a call takes more whose code and parameters are not in L2, microseconds.

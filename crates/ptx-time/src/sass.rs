@@ -24,6 +24,11 @@ pub(crate) struct Sass {
     pub(crate) uniform: bool,
     /// Registers of the even and of the odd bank that it reads.
     pub(crate) reads: [u8; 2],
+    /// For products by a warp: which of their three operands are read, by place; the one before may
+    /// have kept one.
+    pub(crate) operands_read: [bool; 3],
+    /// The line of constants it reads, kernel parameters among them.
+    pub(crate) constants: Option<u32>,
     /// For loads from global memory: whether the SM's own cache may answer, and keeps the answer.
     pub(crate) cached: bool,
     /// For the same: whether L2 is told to get whole blocks of 256 bytes.
@@ -154,7 +159,23 @@ impl Sass {
                 Kind::Branch => (quarters / 4) as i32,
                 _ => 0,
             },
+            constants: match kind {
+                // LDC, ULDC; an index is not known here.
+                Kind::Constant => true,
+                // An operand that is a constant.
+                Kind::Alu
+                | Kind::Imad
+                | Kind::ImadHigh
+                | Kind::Fma
+                | Kind::Half
+                | Kind::HalfLite => {
+                    matches!(operation >> 9, 3 | 5)
+                }
+                _ => false,
+            }
+            .then(|| (field(54, 5) << 16 | field(40, 14) * 4) as u32 / CONSTANT_LINE),
             reads: [0; 2],
+            operands_read: [true; 3],
         }
     }
 
@@ -164,9 +185,11 @@ impl Sass {
         let decode = |bytes| {
             let registers = Registers::decode(bytes);
             let reads = registers.read_behind(before.as_ref());
+            let operands_read = [0, 1, 2].map(|place| !registers.is_kept(place, before.as_ref()));
             before = Some(registers);
             Self {
                 reads,
+                operands_read,
                 ..Self::decode(bytes)
             }
         };
@@ -218,16 +241,23 @@ impl Registers {
         for (place, register) in self.sources.iter().enumerate() {
             let Some(register) = *register else { continue };
             let twice = self.sources[..place].contains(&Some(register));
-            let kept = before.is_some_and(|before| {
-                before.kept >> place & 1 == 1 && before.sources[place] == Some(register)
-            });
-            if !twice && !kept {
+            if !twice && !self.is_kept(place, before) {
                 banks[usize::from(register % 2)] += 1;
             }
         }
         banks
     }
+
+    /// Whether the instruction before has kept what stands in a place here.
+    fn is_kept(&self, place: usize, before: Option<&Self>) -> bool {
+        before.is_some_and(|before| {
+            before.kept >> place & 1 == 1 && before.sources[place] == self.sources[place]
+        })
+    }
 }
+
+/// Bytes of a line of constants.
+const CONSTANT_LINE: u32 = 64;
 
 /// BRA.U
 const UNIFORM_BRANCH: u16 = 0x547;
@@ -392,6 +422,40 @@ mod tests {
         });
         let reads: Vec<[u8; 2]> = Sass::decode_all(&words).iter().map(|s| s.reads).collect();
         assert_eq!(reads, [[0, 2], [1, 0], [1, 1], [1, 0]]);
+    }
+
+    #[test]
+    fn a_product_reads_no_operand_that_the_one_before_has_kept() {
+        // HMMA.16816.F32 R20, R32.reuse, R2.reuse, R20, the same with R16, with R36 and no reuse, and
+        // the first again.
+        let words = [
+            (0x0000_0002_2014_723c, 0x0c0f_e800_0000_1814),
+            (0x0000_0002_2010_723c, 0x0c0f_ec00_0000_1810),
+            (0x0000_0002_2024_723c, 0x000f_e200_0000_1824),
+            (0x0000_0002_2014_723c, 0x0c0f_e800_0000_1814),
+        ];
+        let words = words.map(|(low, high): (u64, u64)| {
+            (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
+        });
+        let all = Sass::decode_all(&words);
+        assert!(all.iter().all(|sass| sass.kind == Kind::Mma));
+        let read: Vec<[bool; 3]> = all.iter().map(|sass| sass.operands_read).collect();
+        let sums = [false, false, true];
+        assert_eq!(read, [[true; 3], sums, sums, [true; 3]]);
+    }
+
+    #[test]
+    fn the_line_of_a_parameter_is_known() {
+        // LDC R1, c[0x0][0x28]; ULDC UR22, c[0x0][0x30c]; LDC R5, c[0x0][0x26c].
+        let line = |low: u64| sass(low, 0x000f_e200_0000_0800).constants;
+        assert_eq!(line(0x0000_0a00_ff01_7b82), Some(0));
+        assert_eq!(line(0x0000_c300_0016_7ab9), Some(12));
+        assert_eq!(line(0x0000_9b00_ff05_7b82), Some(9));
+        // LDS.128 has none.
+        assert_eq!(
+            sass(0x0000_0000_1204_7984, 0x000e_6800_0000_0c00).constants,
+            None
+        );
     }
 
     #[test]

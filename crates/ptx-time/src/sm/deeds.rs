@@ -80,7 +80,11 @@ impl Sim<'_> {
                     let load = issued.map(|op| self.work.code.instructions[op as usize]);
                     let (cached, by_blocks) =
                         load.map_or((true, false), |l| (l.cached, l.by_blocks));
+                    // What comes to registers goes the way of what comes from shared memory.
+                    let state = &mut self.sms[sm];
+                    state.lsu = state.lsu.max(state.shared);
                     let (done, cause) = self.fetch(index, now, &at, cached, by_blocks);
+                    self.sms[sm].shared = self.sms[sm].lsu;
                     self.occupy(index, board, done, Spent::Memory, cause);
                 }
             }

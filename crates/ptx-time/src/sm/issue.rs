@@ -4,7 +4,7 @@ use ptx_emu::trace::{Deed, Event};
 
 use super::way::cause;
 use super::{Item, Parked, Sim, Ticks, ticks};
-use crate::sass::Kind;
+use crate::sass::{Kind, Sass};
 use crate::times::{Cause, Spent};
 
 /// Cycles that no probe asks for, of the order of what was published for chips of this kind (Jia
@@ -45,6 +45,20 @@ fn pipes(kind: Kind) -> &'static [usize] {
         _ => &[],
     }
 }
+
+/// Registers that a product by a warp reads of each bank: its operands lie in runs of registers, half of
+/// them in each.
+fn product_reads(sass: &Sass, [rows, columns, depth]: [u32; 3], bits: u32) -> f64 {
+    let elements = [rows * depth, columns * depth, rows * columns];
+    let sizes = [bits, bits, SUM_BITS];
+    let read = (elements.iter().zip(sizes).zip(sass.operands_read)).filter(|(_, read)| *read);
+    let bits: u32 = read.map(|((elements, bits), _)| elements * bits).sum();
+    f64::from(bits) / REGISTER_BITS / 2.0
+}
+
+/// Bits of an element of a sum, and of a register of all lanes.
+const SUM_BITS: u32 = 32;
+const REGISTER_BITS: f64 = 32.0 * 32.0;
 
 /// What is in the way of those who wait for an instruction's result, unless its deed says more.
 fn cause_of(kind: Kind) -> Cause {
@@ -134,6 +148,20 @@ impl Sim<'_> {
         there
     }
 
+    /// When a line of constants is there, which the first to use it on an SM has to wait for. The very
+    /// first was asked for before the CTA began: every kernel's stack is told there.
+    fn fetch_constants(&mut self, index: usize, now: Ticks, line: u32) -> Ticks {
+        if line == 0 {
+            return now;
+        }
+        let latency = match self.work.cold_maps {
+            true => self.machine.constant_cold_latency,
+            false => self.machine.constant_line_latency,
+        };
+        let lines = &mut self.sms[self.warps[index].sm].constants;
+        *lines.entry(line).or_insert(now + ticks(latency))
+    }
+
     fn issue(&mut self, index: usize, now: Ticks, op: u32, deed: Option<Deed>) {
         let sass = self.work.code.instructions[op as usize];
         let line = self.work.code.lines[op as usize];
@@ -175,7 +203,16 @@ impl Sim<'_> {
         if let Some((_, spent, since)) = warp.parked.take() {
             self.spend(index, spent, since, now);
         }
+        // A load with a scoreboard goes on without what it asks for, all others stand still.
+        let constants = sass
+            .constants
+            .map(|line| self.fetch_constants(index, now, line));
+        if let Some(there) = constants.filter(|there| *there > now && sass.result.is_none()) {
+            self.spend_on(index, Spent::Memory, Cause::Latency, now, there);
+            return self.push(there, Item::Warp(index));
+        }
         let units = pipes(sass.kind);
+        let loads = matches!(deed, Some(Deed::Global { writes: false, .. }));
         let state = &mut self.sms[sm];
         // Who is free last is what it waits for.
         let (mut free, mut cause) = (state.issue[partition], Cause::Issue);
@@ -192,12 +229,15 @@ impl Sim<'_> {
             };
             wait(until, on);
         }
-        let reads = match units {
-            [] | [UNIFORM] => [0; 2],
-            _ => sass.reads,
+        let reads = match (units, deed) {
+            (_, Some(Deed::Mma { shape, bits })) => {
+                [product_reads(&sass, shape, bits) * self.machine.mma_read_interval; 2]
+            }
+            ([] | [UNIFORM], _) => [0.0; 2],
+            _ => sass.reads.map(f64::from),
         };
         for (&until, reads) in state.banks[partition].iter().zip(reads) {
-            if reads > 0 {
+            if reads > 0.0 {
                 wait(until.saturating_sub(ticks(BANK_AHEAD)), Cause::Arithmetic);
             }
         }
@@ -221,9 +261,14 @@ impl Sim<'_> {
         }
         if free > now {
             self.spend_on(index, Spent::Contending, cause, now, free);
+            // Of loads that find their way full, one of each warp is let through by turns.
+            if loads {
+                return self.push_load(free, index);
+            }
             return self.push(free, Item::Warp(index));
         }
         // It issues.
+        self.warps[index].loads += usize::from(loads);
         self.issued += 1;
         let m = self.machine;
         state.issue[partition] = now + ticks(1.0);
@@ -244,7 +289,7 @@ impl Sim<'_> {
             state.pipes[partition][unit] = now + ticks(interval);
         }
         for (until, reads) in state.banks[partition].iter_mut().zip(reads) {
-            *until = now.max(*until) + ticks(f64::from(reads));
+            *until = now.max(*until) + ticks(reads);
         }
         match sass.kind {
             Kind::Shuffle => state.shuffle = now + ticks(m.shuffle_interval),
@@ -271,7 +316,7 @@ impl Sim<'_> {
             _ => (OTHER_LATENCY, Spent::Result),
         };
         let warp = &mut self.warps[index];
-        let result = now + ticks(latency);
+        let result = now.max(constants.unwrap_or(now)) + ticks(latency);
         for board in [sass.result, sass.operands].into_iter().flatten() {
             let at = usize::from(board);
             if warp.boards[at] <= now {

@@ -135,7 +135,8 @@ impl Sim<'_> {
         let bytes = bytes_of(at);
         state.lsu += ticks(f64::from(at.sectors) / m.sectors_per_cycle);
         state.l2 = state.l2.max(now) + ticks(bytes / rate);
-        let mut done = state.l2.max(state.lsu) + ticks(m.l2_latency);
+        let latency = m.l2_latency + m.l2_spread * f64::from(at.sectors.max(1)).ln();
+        let mut done = state.l2.max(state.lsu) + ticks(latency);
         let (first, brought) = brought(at, by_blocks);
         let place = (at.region, first, turn);
         if let Some(&there) = state.seen.get(&place) {
@@ -143,7 +144,7 @@ impl Sim<'_> {
         } else if cold > 0.0 {
             let asked = (brought * cold, f64::from(at.blocks) * cold);
             let late = state.draw(now, asked, m, self.work);
-            done = done.max(late + ticks(m.l2_latency));
+            done = done.max(late + ticks(latency));
             state.seen.insert(place, done);
         }
         if cached {

@@ -122,6 +122,8 @@ struct Sm {
     /// When sectors of regions are there that its threads have asked for; with the turn of the CTA,
     /// unless others read them too.
     sectors: HashMap<(u32, u64, u32), Ticks>,
+    /// When lines of constants are there.
+    constants: HashMap<u32, Ticks>,
     /// When each line of the code is there, of those that were asked for.
     fetched: Vec<Option<Ticks>>,
 }
@@ -177,6 +179,8 @@ struct Warp<'w> {
     spent: [f64; Spent::ALL.len()],
     /// Whether it has stored to shared memory since its last fence.
     unfenced: bool,
+    /// Loads from global memory it has issued.
+    loads: usize,
     /// The end of its last product, and its last store since.
     product: Option<Ticks>,
     stored: Option<Ticks>,
@@ -338,6 +342,14 @@ impl<'w> Sim<'w> {
         self.heap.push(Reverse((at, turn, self.order, item)));
     }
 
+    /// A warp with a load goes on: of several that may, whoever has loaded least, before all others.
+    fn push_load(&mut self, at: Ticks, index: usize) {
+        self.order += 1;
+        let turn = self.warps[index].loads + 1;
+        let item = Item::Warp(index);
+        self.heap.push(Reverse((at, turn, self.order, item)));
+    }
+
     /// Starts the next cluster, if there is one, in the place that is free then.
     fn start_cluster(&mut self, at: Ticks, mut way: Way) {
         let Some(members) = self.work.clusters.get(self.next_cluster) else {
@@ -398,6 +410,7 @@ impl<'w> Sim<'w> {
                     way,
                     spent: Default::default(),
                     unfenced: false,
+                    loads: 0,
                     product: None,
                     stored: None,
                     awaited: true,

@@ -283,3 +283,112 @@ fn what_lies_in_a_block_comes_with_it() {
     // A plain copy has nothing brought but what it asks for.
     assert!(cycles(64, None) > 10_000.0);
 }
+
+#[test]
+fn the_first_use_of_a_line_of_constants_waits_for_it() {
+    let replay = |lines: [u32; 3], warm: bool| {
+        let slot = (Kind::Slot, Deed::Sleep(0));
+        let (mut code, mut trace) = kernel(&[slot; 3], &[&[&[], &[]]]);
+        for (sass, line) in code.instructions.iter_mut().zip(lines) {
+            (sass.kind, sass.constants) = (Kind::Constant, Some(line));
+        }
+        for warp in &mut trace.ctas[0].warps {
+            *warp = vec![Event::Run { first: 0, end: 4 }];
+        }
+        let mut machine = machine();
+        machine.constant_line_latency = 100.0;
+        machine.constant_cold_latency = 500.0;
+        let launch = launched(&code, &trace, 1, 1);
+        let call = match warm {
+            true => Call::replay_warm(&machine, &[launch], false),
+            false => Call::replay(&machine, &[launch], false),
+        };
+        call.expect("an end").launches[0].cycles
+    };
+    // The first line of all is there before a CTA begins; who comes second finds the others.
+    let none = replay([0, 0, 0], false);
+    assert_eq!(replay([0, 0, 0], true), none);
+    let waited = |lines, warm| replay(lines, warm) - none;
+    assert!((490.0..=510.0).contains(&waited([8, 8, 8], false)));
+    assert!((980.0..=1020.0).contains(&waited([8, 9, 8], false)));
+    assert!((190.0..=210.0).contains(&waited([8, 9, 8], true)));
+}
+
+#[test]
+fn the_last_of_many_sectors_from_l2_is_later() {
+    let mut machine = wide();
+    machine.l2_spread = 100.0;
+    let read = |sectors: u32| {
+        let mut one = load(0);
+        if let Deed::Global { at, .. } = &mut one.1 {
+            at.sectors = sectors;
+        }
+        let (code, trace) = kernel(&[one, load(1 << 12)], &[&[&[0, 1]]]);
+        let code = in_turn(code);
+        let call = Call::replay_warm(&machine, &[launched(&code, &trace, 1, 1)], false);
+        call.expect("an end").launches[0].cycles
+    };
+    let later = read(16) - read(1);
+    assert!((270.0..=400.0).contains(&later), "{later}");
+}
+
+#[test]
+fn loads_that_find_their_way_full_go_by_turns() {
+    let mut machine = wide();
+    machine.queue_cycles = 0.0;
+    machine.l2_queue_cycles = 0.0;
+    machine.line_interval = 100.0;
+    let loads: Vec<_> = (0..32).map(|line| load(line * LINE)).collect();
+    let places = |warp: usize| -> Vec<usize> { (8 * warp..8 * warp + 8).collect() };
+    let all: Vec<Vec<usize>> = (0..4).map(places).collect();
+    let warps: Vec<&[usize]> = all.iter().map(Vec::as_slice).collect();
+    let (code, trace) = kernel(&loads, &[&warps]);
+    let call = Call::replay_warm(&machine, &[launched(&code, &trace, 1, 1)], true);
+    let spans = call.expect("an end").launches.remove(0).spans;
+    let ends = (0..4).map(|warp| {
+        let of = spans.iter().filter(|span| span.warp == warp);
+        of.map(|span| span.to).fold(0.0, f64::max)
+    });
+    let ends: Vec<f64> = ends.collect();
+    let (first, last) = (
+        ends.iter().copied().fold(f64::MAX, f64::min),
+        ends.iter().copied().fold(0.0, f64::max),
+    );
+    // None has all of its eight loads through before the others have seven.
+    assert!(last - first < 500.0, "{ends:?}");
+}
+
+#[test]
+fn sms_are_in_step_that_ask_for_as_many_pieces() {
+    let copy = |sectors: u32| {
+        let Deed::Global { mut at, .. } = load(0).1 else {
+            unreachable!("a load");
+        };
+        at.sectors = sectors;
+        (Kind::LaneCopy, Deed::LaneCopy { at })
+    };
+    let of = |first: &[usize], second: &[usize]| {
+        let deeds = [
+            copy(2),
+            copy(4),
+            (Kind::GroupWait, Deed::LaneWait(0)),
+            load(0),
+        ];
+        let (_, mut trace) = kernel(&deeds, &[&[first], &[second]]);
+        (trace.ctas[1].cluster, trace.ctas[1].rank) = (1, 0);
+        let classes = classes(&trace);
+        assert_eq!(classes.len(), 2);
+        in_step(&trace, &classes)
+    };
+    let many: Vec<usize> = vec![0; 40];
+    let others: Vec<usize> = vec![1; 40];
+    assert!(of(&many, &others), "fewer rows");
+    assert!(!of(&many, &others[..30]), "fewer steps");
+    // What is loaded behind the copies is the end of a tile, what before them is a search.
+    let with = |before: usize, after: usize| {
+        let events = vec![3; before].into_iter().chain(others.clone());
+        events.chain([2]).chain(vec![3; after]).collect::<Vec<_>>()
+    };
+    assert!(of(&many, &with(0, 20)));
+    assert!(!of(&many, &with(20, 0)));
+}

@@ -27,6 +27,8 @@ fn two_tiles() -> (Code, Trace) {
         offset: 0,
         uniform: false,
         reads: [0; 2],
+        operands_read: [true; 3],
+        constants: None,
         cached: true,
         by_blocks: false,
     };
@@ -120,6 +122,8 @@ fn kernel(deeds: &[(Kind, Deed)], ctas: &[&[&[usize]]]) -> (Code, Trace) {
         offset: 0,
         uniform: false,
         reads: [0; 2],
+        operands_read: [true; 3],
+        constants: None,
         cached: true,
         by_blocks: false,
     };

@@ -58,3 +58,69 @@ fn registers_of_one_bank_are_read_one_after_the_other() {
         "{apart} {alike}"
     );
 }
+
+#[test]
+fn a_product_by_a_warp_keeps_others_from_its_registers() {
+    let product = Deed::Mma {
+        shape: [16, 8, 16],
+        bits: 16,
+    };
+    let replay = |operands_read: [bool; 3], beside: bool| {
+        let pair = [(Kind::Mma, product), (Kind::Slot, Deed::Sleep(0))];
+        let (mut code, mut trace) = kernel(&pair.repeat(32), &[&[&[]]]);
+        for (at, sass) in code.instructions.iter_mut().take(64).enumerate() {
+            (sass.stall, sass.operands_read) = (1, operands_read);
+            if beside && at % 2 == 1 {
+                (sass.kind, sass.reads) = (Kind::Alu, [1, 1]);
+            }
+        }
+        let events = (0..64).map(|at| match at % 2 {
+            0 => Event::Did { at, deed: product },
+            _ => Event::Run {
+                first: at,
+                end: at + 1,
+            },
+        });
+        let end = Event::Run { first: 64, end: 65 };
+        trace.ctas[0].warps[0] = events.chain([end]).collect();
+        let mut machine = machine();
+        (machine.mma_interval, machine.alu_interval) = (1.0, 1.0);
+        machine.mma_read_interval = 1.0;
+        let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
+        call.expect("an end").launches[0].cycles
+    };
+    // Five registers of each bank, or the two of the sums alone.
+    let all = replay([true; 3], true) - replay([true; 3], false);
+    let sums = replay([false, false, true], true);
+    assert!((20.0..=40.0).contains(&all), "{all}");
+    let kept = replay([true; 3], true) - sums;
+    assert!((80.0..=110.0).contains(&kept), "{kept}");
+}
+
+#[test]
+fn loads_to_registers_go_the_way_of_shared_memory() {
+    let at = GlobalBytes {
+        region: 0,
+        first: 0,
+        bytes: 4,
+        sectors: 1,
+        lines: 4,
+        blocks: 1,
+    };
+    let load = Deed::Global {
+        at,
+        writes: false,
+        atomic: false,
+    };
+    let replay = |deeds: &[(Kind, Deed)]| {
+        let places: Vec<usize> = (0..deeds.len()).collect();
+        let (code, trace) = kernel(deeds, &[&[&places[..]; 8]]);
+        let call = Call::replay(&machine(), &[launched(&code, &trace, 1, 1)], false);
+        call.expect("an end").launches[0].cycles
+    };
+    let (loads, stores) = ([(Kind::Global, load); 4], [shared(true); 4]);
+    let both: Vec<(Kind, Deed)> = loads.into_iter().chain(stores).collect();
+    let (loads, both) = (replay(&loads), replay(&both));
+    // Eight warps, four stores, four wavefronts of eight cycles each.
+    assert!(both > loads + 900.0, "{loads} {both}");
+}
