@@ -4,7 +4,7 @@ use ptx_emu::trace::Deed;
 
 use super::barriers::{Mbarrier, Question};
 use super::issue::OF_REGISTERS;
-use super::{LINE, PARTITIONS, Parked, Sim, Ticks, ticks};
+use super::{Item, LINE, PARTITIONS, Parked, Sim, Ticks, ticks};
 use crate::times::{Cause, Spent};
 
 impl Sim<'_> {
@@ -250,7 +250,6 @@ impl Sim<'_> {
                 let port = if free { 0.0 } else { port };
                 let cycles = cycles.max(port * PARTITIONS as f64);
                 let state = &mut self.sms[sm];
-                state.shared = state.shared.max(now) + ticks(port);
                 let start = state.tensor[partition].max(now);
                 let end = start + ticks(cycles);
                 state.tensor[partition] = end;
@@ -268,6 +267,8 @@ impl Sim<'_> {
                 let warp = &mut self.warps[index];
                 warp.wgmma_open = warp.wgmma_open.max(done);
                 self.multiply(index, start, done);
+                let port = ticks(port);
+                self.push(start, Item::Operands { sm, port });
             }
             Deed::WgmmaCommit => {
                 let warp = &mut self.warps[index];

@@ -70,6 +70,8 @@ pub(crate) struct Replay {
 enum Item {
     /// A warp may go on.
     Warp(usize),
+    /// A product of an SM begins to read its operands, which keep shared memory for so long.
+    Operands { sm: usize, port: Ticks },
     /// Arrivals and bytes reach a barrier of a cluster.
     Reach {
         cluster: usize,
@@ -287,6 +289,10 @@ impl<'w> Sim<'w> {
         while let Some(Reverse((now, _, _, item))) = self.heap.pop() {
             match item {
                 Item::Warp(warp) => self.go_on(warp, now),
+                Item::Operands { sm, port } => {
+                    let shared = &mut self.sms[sm].shared;
+                    *shared = now.max(*shared) + port;
+                }
                 Item::Reach {
                     cluster,
                     barrier,
@@ -336,7 +342,7 @@ impl<'w> Sim<'w> {
         self.order += 1;
         // Who is told something comes first; of warps that want the same, the youngest goes on.
         let turn = match item {
-            Item::Reach { .. } => 0,
+            Item::Operands { .. } | Item::Reach { .. } => 0,
             Item::Warp(warp) => usize::MAX - warp,
         };
         self.heap.push(Reverse((at, turn, self.order, item)));
