@@ -9,7 +9,7 @@ use object::Endianness;
 use object::elf::{FileHeader64, SectionHeader64};
 use object::read::elf::{FileHeader, Rela, SectionHeader, Sym};
 
-use crate::sass::Sass;
+use crate::sass::{Kind, Sass};
 
 /// Why the code of a kernel cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -83,10 +83,45 @@ impl Code {
         if lines.iter().all(|&line| line == 0) {
             return Err(CubinError::NoLines);
         }
-        Ok(Self {
+        let mut code = Self {
             instructions: Sass::decode_all(words),
             lines,
-        })
+        };
+        code.name_first_tests();
+        Ok(code)
+    }
+
+    /// Where an instruction jumps to.
+    pub(crate) fn target(&self, at: usize) -> Option<usize> {
+        let to = at as i64 + 1 + i64::from(self.instructions[at].offset);
+        usize::try_from(to)
+            .ok()
+            .filter(|&to| to < self.instructions.len())
+    }
+
+    /// Of a wait for a phase the assembler makes a first test and, aside, a loop for those who have
+    /// to try again; the first it gives the line of whatever stands before. It is the loop's.
+    fn name_first_tests(&mut self) {
+        for at in 0..self.instructions.len() {
+            if self.instructions[at].kind != Kind::Phase {
+                continue;
+            }
+            let again = self
+                .next_of(at + 1, &[Kind::Branch])
+                .filter(|&jump| self.instructions[jump].guarded)
+                .and_then(|jump| self.target(jump))
+                .filter(|&to| to > at)
+                .and_then(|to| self.next_of(to, &[Kind::Phase, Kind::Branch]))
+                .filter(|&again| self.instructions[again].kind == Kind::Phase);
+            if let Some(again) = again {
+                self.lines[at] = self.lines[again];
+            }
+        }
+    }
+
+    /// The first instruction of these kinds from here on.
+    fn next_of(&self, from: usize, kinds: &[Kind]) -> Option<usize> {
+        (from..self.instructions.len()).find(|&at| kinds.contains(&self.instructions[at].kind))
     }
 }
 
@@ -119,4 +154,43 @@ fn lines_of(table: &[u8], section: u64, count: usize) -> Result<Vec<u32>, gimli:
         }
     }
     Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_test_of_a_wait_has_the_line_of_those_that_follow() {
+        let instruction = |(kind, offset): (Kind, i32)| Sass {
+            kind,
+            stall: 1,
+            waits: 0,
+            result: None,
+            operands: None,
+            guarded: kind == Kind::Branch,
+            offset,
+            uniform: false,
+            reads: [0; 2],
+            cached: true,
+            by_blocks: false,
+        };
+        let kinds = [
+            (Kind::Phase, 0),
+            (Kind::Alu, 0),
+            (Kind::Branch, 3), // to the loop of this wait
+            (Kind::Phase, 0),
+            (Kind::Branch, -5), // to the head of another loop
+            (Kind::Exit, 0),
+            (Kind::Alu, 0),
+            (Kind::Phase, 0),
+            (Kind::Branch, -2),
+        ];
+        let mut code = Code {
+            instructions: kinds.map(instruction).to_vec(),
+            lines: vec![1, 1, 1, 2, 2, 3, 4, 5, 5],
+        };
+        code.name_first_tests();
+        assert_eq!(code.lines, [5, 1, 1, 2, 2, 3, 4, 5, 5]);
+    }
 }

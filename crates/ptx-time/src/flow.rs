@@ -27,10 +27,7 @@ impl Flow {
     pub(crate) fn new(code: &Code) -> Self {
         let sass = &code.instructions;
         let count = sass.len();
-        let target = |at: usize| {
-            let to = at as i64 + 1 + i64::from(sass[at].offset);
-            usize::try_from(to).ok().filter(|&to| to < count)
-        };
+        let target = |at: usize| code.target(at);
         let mut leads = vec![false; count];
         leads[..count.min(1)].fill(true);
         for (at, instruction) in sass.iter().enumerate() {

@@ -37,6 +37,28 @@ name = "turns/{block}"
 define = { DEED = "turns" }
 block = 256
 
+# The same, and the numbers of threads stand in the instructions.
+[[case]]
+name = "turns_fixed/{block}"
+define = { DEED = "turns_fixed", ALL = 64 }
+block = 64
+[[case]]
+name = "turns_fixed/{block}"
+define = { DEED = "turns_fixed", ALL = 256 }
+block = 256
+
+# A warp works alone, all meet, the next one does: what it takes to go on where another came last.
+[[case]]
+name = "{DEED}/{block}"
+each = { DEED = ["relay", "relay_named", "relay_alone"] }
+define = { ALL = 64 }
+block = 64
+[[case]]
+name = "{DEED}/{block}"
+each = { DEED = ["relay", "relay_named"] }
+define = { ALL = 256 }
+block = 256
+
 # mbarriers: arrivals nobody waits for; waits for a phase that is over; two
 # warps that answer one another; all threads, or one lane of each warp, arrive
 # and all wait.
@@ -59,6 +81,25 @@ block = 128
 [[case]]
 name = "meet_warps/{block}"
 define = { DEED = "meet_warps" }
+block = 512
+
+# A wait for a phase that is over by all warps at once, as behind a barrier, and an
+# arrival of all lanes, or of one of each warp, there.
+[[case]]
+name = "passed/{block}"
+define = { DEED = "passed" }
+block = 256
+[[case]]
+name = "{DEED}/{block}"
+each = { DEED = ["bar_passed", "bar_slot_passed", "bar_arrive", "bar_arrive_warps"] }
+block = 128
+[[case]]
+name = "{DEED}/{block}"
+each = { DEED = ["bar_passed", "bar_slot_passed", "bar_arrive", "bar_arrive_warps"] }
+block = 256
+[[case]]
+name = "{DEED}/{block}"
+each = { DEED = ["bar_passed"] }
 block = 512
 
 # Every warp by itself.
@@ -87,7 +128,7 @@ block = 384
 #endif
 
 struct Barriers {
-  u64 ping, pong, never, all, warps;
+  u64 ping, pong, never, slots[2], all, warps;
   u32 word;
 };
 
@@ -104,10 +145,63 @@ __device__ __forceinline__ void turns(Barriers&, u32) {
   }
 }
 
+#ifdef ALL
+__device__ __forceinline__ void turns_fixed(Barriers&, u32) {
+  if (threadIdx.x < ALL / 2) {
+    asm volatile("bar.arrive 1, %0;" ::"n"(ALL) : "memory");
+    asm volatile("bar.sync 2, %0;" ::"n"(ALL) : "memory");
+  } else {
+    asm volatile("bar.sync 1, %0;" ::"n"(ALL) : "memory");
+    asm volatile("bar.arrive 2, %0;" ::"n"(ALL) : "memory");
+  }
+}
+
+// Some 130 cycles of one warp.
+__device__ __forceinline__ void relay_alone(Barriers& b, u32 i) {
+  if (threadIdx.x / 32 != i % (ALL / 32)) return;
+  u32 x = i;
+#pragma unroll
+  for (int j = 0; j < 32; ++j) asm volatile("mad.lo.u32 %0, %0, %1, %0;" : "+r"(x) : "r"(i) : "memory");
+  b.word = x;
+}
+
+__device__ __forceinline__ void relay(Barriers& b, u32 i) {
+  relay_alone(b, i);
+  __syncthreads();
+}
+
+__device__ __forceinline__ void relay_named(Barriers& b, u32 i) {
+  relay_alone(b, i);
+  named_sync<1, ALL>();
+}
+#endif
+
 __device__ __forceinline__ void arrive(Barriers& b, u32) { mbarrier_arrive(b.never); }
 
 // A fresh barrier's parity 1 counts as over.
 __device__ __forceinline__ void passed(Barriers& b, u32) { mbarrier_wait(b.never, 1); }
+
+__device__ __forceinline__ void bar_passed(Barriers& b, u32 i) {
+  __syncthreads();
+  passed(b, i);
+}
+
+// Of a ring of two, by a number that only the thread knows.
+__device__ __forceinline__ void bar_slot_passed(Barriers& b, u32) {
+  __syncthreads();
+  const u32 turn = b.word;
+  mbarrier_wait(b.slots[turn % 2], turn / 2 % 2 ^ 1);
+}
+
+__device__ __forceinline__ void bar_arrive(Barriers& b, u32 i) {
+  __syncthreads();
+  arrive(b, i);
+}
+
+__device__ __forceinline__ void bar_arrive_warps(Barriers& b, u32 i) {
+  __syncthreads();
+  if (lane() == 0) arrive(b, i);
+}
 
 __device__ __forceinline__ void ping_pong(Barriers& b, u32 i) {
   if (threadIdx.x == 0) {
@@ -155,6 +249,7 @@ PROBE __launch_bounds__(BOUND, 1) probe(ARGUMENTS) {
     mbarrier_init(b.ping, 1);
     mbarrier_init(b.pong, 1);
     mbarrier_init(b.never, 1 << 19);
+    for (u64& slot : b.slots) mbarrier_init(slot, 1);
     mbarrier_init(b.all, blockDim.x);
     mbarrier_init(b.warps, blockDim.x / 32);
     mbarrier_init_fence();

@@ -25,8 +25,18 @@ pub(super) struct Mbarrier {
     pub(super) pending: i64,
     pub(super) bytes: i64,
     pub(super) phase: u32,
-    /// Warps and the boards that wait for the end of a parity.
-    pub(super) waiting: Vec<(usize, u8, u32)>,
+    pub(super) waiting: Vec<Question>,
+}
+
+/// A warp that waits for the end of a parity.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Question {
+    pub(super) warp: usize,
+    /// What it waits with; without one it stands still.
+    pub(super) board: Option<u8>,
+    pub(super) parity: u32,
+    /// When it asked.
+    pub(super) asked: Ticks,
 }
 
 impl Sim<'_> {
@@ -151,7 +161,7 @@ impl Sim<'_> {
         arrivals: u32,
         bytes: u32,
         now: Ticks,
-        mut way: Way,
+        way: Way,
     ) {
         let state = self.clusters[cluster].mbarriers.entry(barrier).or_default();
         state.pending -= i64::from(arrivals);
@@ -162,18 +172,26 @@ impl Sim<'_> {
         let ended = state.phase % 2;
         state.phase += 1;
         state.pending += state.count;
-        let latency = ticks(self.machine.wake_latency);
-        let wake = now + latency;
-        way.go(Cause::Barriers, latency);
+        let m = self.machine;
         let waiting = std::mem::take(&mut state.waiting);
         let (through, still): (Vec<_>, Vec<_>) = waiting
             .into_iter()
-            .partition(|&(_, _, parity)| parity % 2 == ended);
+            .partition(|question| question.parity % 2 == ended);
         state.waiting = still;
-        for (warp, board, _) in through {
+        for Question {
+            warp, board, asked, ..
+        } in through
+        {
+            // Questions go the way of arrivals: whom the last one was ahead of has not stood still.
+            let wake = match now <= asked + ticks(m.arrive_latency) {
+                true => now.max(asked + ticks(m.phase_latency)),
+                false => now + ticks(m.wake_latency),
+            };
+            let mut way = way;
+            way.go(Cause::Barriers, wake - now);
             match board {
-                u8::MAX => self.wake(warp, wake, way),
-                board => {
+                None => self.wake(warp, wake, way),
+                Some(board) => {
                     let state = &mut self.warps[warp];
                     let at = usize::from(board);
                     state.phases[at] -= 1;

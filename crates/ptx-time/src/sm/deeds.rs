@@ -2,9 +2,9 @@
 
 use ptx_emu::trace::Deed;
 
-use super::barriers::Mbarrier;
+use super::barriers::{Mbarrier, Question};
 use super::issue::OF_REGISTERS;
-use super::{PARTITIONS, Parked, Sim, Ticks, ticks};
+use super::{LINE, PARTITIONS, Parked, Sim, Ticks, ticks};
 use crate::times::{Cause, Spent};
 
 impl Sim<'_> {
@@ -192,16 +192,20 @@ impl Sim<'_> {
                 let cluster = self.ctas[cta].cluster;
                 let state = self.clusters[cluster].mbarriers.entry(barrier).or_default();
                 if state.phase % 2 == parity % 2 {
+                    state.waiting.push(Question {
+                        warp: index,
+                        board,
+                        parity,
+                        asked: now,
+                    });
                     match board {
                         Some(board) => {
-                            state.waiting.push((index, board, parity));
                             let warp = &mut self.warps[index];
                             warp.phases[usize::from(board)] += 1;
                             warp.board_spent[usize::from(board)] = Spent::Phase;
                             warp.board_cause[usize::from(board)] = Cause::Barriers;
                         }
                         None => {
-                            state.waiting.push((index, u8::MAX, parity));
                             self.warps[index].parked = Some((Parked::Gate, Spent::Phase, now));
                             self.warps[index].step += 1;
                             return false;
@@ -242,7 +246,7 @@ impl Sim<'_> {
                 let free = m.wgmma_column == 0.0;
                 let rows = if registers { 0.0 } else { 512.0 };
                 let column = if sparse { 16.0 } else { 8.0 };
-                let port = (rows + f64::from(n) * column) / 128.0 * m.shared_interval;
+                let port = (rows + f64::from(n) * column) / LINE as f64;
                 let port = if free { 0.0 } else { port };
                 let cycles = cycles.max(port * PARTITIONS as f64);
                 let state = &mut self.sms[sm];

@@ -151,9 +151,9 @@ impl Sim<'_> {
                 stands(warp, Awaited::Cluster { arrived });
             }
             for (&barrier, state) in &cluster.mbarriers {
-                for &(warp, ..) in &state.waiting {
+                for question in &state.waiting {
                     stands(
-                        warp,
+                        question.warp,
                         Awaited::Phase {
                             barrier,
                             phase: state.phase,

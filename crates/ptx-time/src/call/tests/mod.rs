@@ -259,6 +259,36 @@ fn a_cluster_waits_for_what_another_of_its_ctas_tells() {
 }
 
 #[test]
+fn who_asks_behind_the_last_arrival_does_not_stand_still() {
+    let barrier = BarrierAt {
+        rank: 0,
+        address: 64,
+    };
+    let arrive = Deed::Arrive {
+        barrier,
+        arrivals: 1,
+        expects: 0,
+    };
+    let deeds = [
+        (Kind::Arrive, Deed::Init { barrier, count: 1 }),
+        (Kind::Slot, Deed::Sleep(100)),
+        (Kind::Arrive, arrive),
+        (Kind::Phase, Deed::Await { barrier, parity: 0 }),
+    ];
+    let time = |warps: &[&[usize]]| {
+        let (code, trace) = kernel(&deeds, &[warps]);
+        let mut machine = machine();
+        machine.wake_latency = 1000.0;
+        let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
+        call.expect("an end").launches[0].cycles
+    };
+    let soon = time(&[&[0, 2, 3]]);
+    assert!(soon < 100.0, "{soon}");
+    let late = time(&[&[0, 3], &[1, 2]]);
+    assert!((1100.0..1200.0).contains(&late), "{late}");
+}
+
+#[test]
 fn a_barrier_of_all_does_not_wait_for_warps_that_have_gone() {
     let barrier = |threads| {
         let deed = Deed::Barrier {
