@@ -172,6 +172,8 @@ mod tests {
             offset,
             uniform: false,
             reads: [0; 2],
+            operands_read: [true; 3],
+            constants: None,
             cached: true,
             by_blocks: false,
         };

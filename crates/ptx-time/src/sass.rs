@@ -173,7 +173,7 @@ impl Sass {
                 }
                 _ => false,
             }
-            .then(|| (field(54, 5) << 16 | field(40, 14) * 4) as u32 / CONSTANT_LINE),
+            .then(|| ((field(54, 5) << 16) | (field(40, 14) * 4)) as u32 / CONSTANT_LINE),
             reads: [0; 2],
             operands_read: [true; 3],
         }

@@ -40,7 +40,7 @@ pub(crate) struct Work<'w> {
     pub(crate) alone: Vec<f64>,
     /// Accesses, by their first sectors, that more than one of the traced clusters makes.
     pub(crate) shared: HashSet<(u32, u64)>,
-    /// Whether tensor maps come from memory.
+    /// Whether tensor maps and parameters come from memory.
     pub(crate) cold_maps: bool,
     /// Pages of regions that launches before have used, with the last of them, and the bits of an
     /// address within one.
