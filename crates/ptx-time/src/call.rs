@@ -5,11 +5,11 @@ mod warmth;
 
 use std::collections::{HashMap, HashSet};
 
-use ptx_emu::trace::{Deed, Event, Trace, Way};
+use ptx_emu::trace::{Deed, Event, Trace};
 
 use self::deal::last_to_end;
 use self::warmth::{PAGE, Warmth, asked_of_memory, each_access, shared_sectors};
-use crate::classes::{Class, classes};
+use crate::classes::classes;
 use crate::cubin::Code;
 use crate::machine::Machine;
 use crate::sm::{Replay, Sim, Stuck, Work};
@@ -330,38 +330,6 @@ fn rests(mut products: Vec<(f64, f64)>, long: f64) -> (f64, f64) {
     (rests, rested)
 }
 
-/// SMs whose asks of memory differ by no more than this part of them stay in step.
-const IN_STEP: f64 = 0.05;
-
-/// Whether SMs that begin together stay in step: all ask for about as many pieces, however many rows of
-/// them there are. What a warp loads once it has waited for copies is not counted: that is the end of a
-/// tile, and not what sets a step apart from the next.
-fn in_step(trace: &Trace, classes: &[Class]) -> bool {
-    let of_warp = |events: &Vec<Event>| {
-        let (mut asked, mut waited) = (0, false);
-        for event in events {
-            let Event::Did { deed, .. } = event else {
-                continue;
-            };
-            match deed {
-                Deed::Bulk { way: Way::Load, .. } | Deed::LaneCopy { .. } => asked += 1,
-                Deed::Global { writes: false, .. } => asked += u32::from(!waited),
-                Deed::Await { .. } | Deed::LaneWait(_) => waited = true,
-                _ => {}
-            }
-        }
-        asked
-    };
-    let of_class = |class: &Class| -> u32 {
-        let ctas = class.members.iter().map(|&at| &trace.ctas[at]);
-        ctas.flat_map(|cta| &cta.warps).map(of_warp).sum()
-    };
-    let asked: Vec<u32> = classes.iter().map(of_class).collect();
-    let most = asked.iter().copied().max().unwrap_or(0);
-    let least = asked.iter().copied().min().unwrap_or(0);
-    f64::from(most - least) <= IN_STEP * f64::from(most)
-}
-
 fn replay(
     machine: &Machine,
     mhz: f64,
@@ -449,7 +417,7 @@ fn replay(
         dirty_bytes: machine.dirty_bytes / active_sms as f64,
         sms: active_sms as f64,
         // Who does something else falls out of step.
-        in_step: at_once && in_step(launch.trace, &classes),
+        in_step: at_once && classes.len() == 1,
         cold,
         alone,
         // Who is the only one on its SM has nobody to find anything of.
