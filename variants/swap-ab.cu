@@ -14,12 +14,13 @@ width = "align(cdiv(m, cdiv(m, CAP)), GRAIN)"
 
 # A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most CAP
 # tokens; two CTAs may share its K. The tiling is the one whose tiles, dealt out
-# to the SMs, end first.
+# to the SMs, end first. (One warpgroup starts with 128 registers a thread, too few
+# for the MMA of more than 192 tokens.)
 [tune]
 choose   = { WARPGROUPS = [2, 3, 1], CAP = [256, 224, 192, 160, 128, 112, 96, 80, 64], SPLIT = [1, 2] }
 minimise = """
   WARPGROUPS == 3 && (CAP > 160 || most(n % 96) > 0) ? 1000000000000 :
-  WARPGROUPS == 1 && (groups > 1 || most(m) > 64 && (most(k) > 2048 || ALL_TILES > sms)) ? 1000000000000 :
+  WARPGROUPS == 1 && (groups > 1 || TOKENS > 192 || most(m) > 64 && (most(k) > 2048 || ALL_TILES > sms)) ? 1000000000000 :
   SPLIT == 2 && (groups > 1 || least(k) < 1024) ? 1000000000000 :
   SPLIT == 2 && (2 * ALL_TILES > sms || SLOT < TOKENS) ? 1000000000000 :
   makespan
