@@ -38,6 +38,10 @@ FIXED      = "2048 * TEAMS * SUM_OCTETS * NT + 512 * OCTETS * NT + 2048"
 # whose last phase another has not seen.
 # With one octet of tokens 80 KB under way are best; with more octets, all there is.
 ROUNDS     = "min((232448 - FIXED) / (TEAMS * SLOT_BYTES), NT == 1 ? cdiv(81920, TEAMS * SLOT_BYTES) : 16)"
+# Stages that may be under way with two octets of tokens and more: 68 KB. The ring is
+# deeper, so that teams need not wait, but memory brings what is asked for at once in
+# no order: of a whole ring the first stage comes when nearly all are here.
+WINDOW     = "NT == 1 ? SLOTS : min(SLOTS, 69632 / SLOT_BYTES)"
 SLOTS      = "TEAMS * min(ROUNDS, cdiv(cdiv(ALL_TILES * SPLIT, GRID) * cdiv(most(cdiv(k, 512)), SPLIT), TEAMS))"
 
 [[map]]
@@ -260,8 +264,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
       ptx::mbarrier_arrive_expect_tx(shared.arrived, (SPLIT - 1) * PASSES * OWN_SUMS * sizeof(float4));
   }
   Producer producer(args, shared);
-  if (first || second)  // the first fills the ring before anybody is told that there are barriers
-    for (u32 i = 0; i < SLOTS && !producer.done(); ++i) producer.load(first, first);
+  if (first || second)  // the first asks before anybody is told that there are barriers
+    for (u32 i = 0; i < WINDOW && !producer.done(); ++i) producer.load(first, first);
   __syncthreads();
   if constexpr (SPLIT > 1) ptx::cluster_arrive();
   if (threadIdx.x < CONSUMERS) {
@@ -271,7 +275,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
   }
   if constexpr (NT == 3) ptx::registers_shrink<56>();
   if (first || second) {
-    for (u32 phase = 0; !producer.done();) {
+    u32 here = 0, here_phase = 0;  // the stage that must be here before the next is asked for
+    for (u32 phase = WINDOW < SLOTS; !producer.done();) {
+      if constexpr (WINDOW < SLOTS) {
+        ptx::mbarrier_wait(shared.full[here], here_phase);
+        if (++here == SLOTS) here = 0, here_phase ^= 1;
+      }
       ptx::mbarrier_wait(shared.empty[producer.slot], phase);
       producer.load(first, second);
       if (producer.slot == 0) phase ^= 1;

@@ -14,12 +14,13 @@ width = "align(cdiv(m, cdiv(m, CAP)), GRAIN)"
 
 # A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most CAP
 # tokens; two CTAs may share its K. The tiling is the one whose tiles, dealt out
-# to the SMs, end first.
+# to the SMs, end first. (One warpgroup starts with 128 registers a thread, too few
+# for the MMA of more than 192 tokens.)
 [tune]
 choose   = { WARPGROUPS = [2, 3, 1], CAP = [256, 224, 192, 160, 128, 112, 96, 80, 64], SPLIT = [1, 2] }
 minimise = """
   WARPGROUPS == 3 && (CAP > 160 || most(n % 96) > 0) ? 1000000000000 :
-  WARPGROUPS == 1 && (groups > 1 || most(m) > 64 && (most(k) > 2048 || ALL_TILES > sms)) ? 1000000000000 :
+  WARPGROUPS == 1 && (groups > 1 || TOKENS > 192 || most(m) > 64 && (most(k) > 2048 || ALL_TILES > sms)) ? 1000000000000 :
   SPLIT == 2 && (groups > 1 || least(k) < 1024) ? 1000000000000 :
   SPLIT == 2 && (2 * ALL_TILES > sms || SLOT < TOKENS) ? 1000000000000 :
   makespan
@@ -35,7 +36,7 @@ cost    = """
 """
 
 [const]
-GRAIN         = "groups > 16 ? 32 : 8 * SPLIT"  # each width is a loop of its own: keep their number small
+GRAIN         = "groups > 16 ? 16 : 8 * SPLIT"  # each width is a loop of its own: keep their number small
 FEATURES      = "32 * WARPGROUPS"
 ONE_M         = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
 ONE_N         = "groups == 1 ? most(n) : 0"
@@ -53,6 +54,9 @@ LIMIT         = "232448 - 1024 - INBOX_BYTES"
 # Tokens of a slot of the ring: two steps of the widest tile, or what three stages of weights leave.
 SLOT          = "1024 * TOKENS + 2 * WEIGHT_BYTES + OUT_BYTES <= LIMIT ? 2 * TOKENS : (LIMIT - 3 * WEIGHT_BYTES - OUT_BYTES) / 4096 * 8"
 WEIGHT_STAGES = "min(4, (LIMIT - 512 * SLOT - OUT_BYTES) / WEIGHT_BYTES)"
+# Stages of weights under way: where K is split the products wait for memory, which
+# brings two stages sooner than four.
+WINDOW        = "SPLIT == 2 ? 2 : WEIGHT_STAGES"
 # More than half an SM's, or two small CTAs would share one and leave another idle.
 SMEM          = "max(116 * 1024, 512 * SLOT + WEIGHT_STAGES * WEIGHT_BYTES + OUT_BYTES + INBOX_BYTES + 1024)"
 PREPARE_THREADS = 256
@@ -64,8 +68,9 @@ bytes = "m * k * 2"
 [[map]]
 name    = "TOKENS"
 tensor  = "tokens"
-dims    = ["k", "m"]
-box     = ["64", "width"]
+dims    = ["64", "m", "k / 64"]
+strides = ["2 * k", "128"]
+box     = ["64", "width", "2 * width <= SLOT ? 2 : 1"]
 swizzle = "128B"
 
 [[map]]
@@ -238,17 +243,13 @@ __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args)
     Work next{};
     u32 tile = args.tile_count;
     if constexpr (PERSISTENT) tile = *dealt, dealt += gridDim.x;
-    const u32 together = steps_per_slot(work.tokens), step_bytes = work.tokens * STEP_K * 2;
+    const u32 together = steps_per_slot(work.tokens), bytes = together * work.tokens * STEP_K * 2;
 #pragma unroll 1  // the producers have few registers
     for (u32 step = 0; step < work.rounds * STEPS; step += together) {
       ptx::mbarrier_wait(shared.tokens_empty[slot], parity);
-      ptx::mbarrier_arrive_expect_tx(shared.tokens_full[slot], together * step_bytes);
-#pragma unroll 1
-      for (u32 i = 0; i < together; ++i) {
-        ptx::tma_load_2d(ptx::shared_address(shared.tokens[slot]) + i * step_bytes, work.map(args, MAP_TOKENS),
-                         (work.first_round * STEPS + step + i) * STEP_K, work.row, shared.tokens_full[slot],
-                         ptx::EVICT_LAST);
-      }
+      ptx::mbarrier_arrive_expect_tx(shared.tokens_full[slot], bytes);
+      ptx::tma_load_3d(ptx::shared_address(shared.tokens[slot]), work.map(args, MAP_TOKENS), 0, work.row,
+                       work.first_round * STEPS + step, shared.tokens_full[slot], ptx::EVICT_LAST);
       if (++slot == TOKEN_STAGES) slot = 0, parity ^= 1;
       // With the ring full there is time to wait for the number.
       if (PERSISTENT && step == (TOKEN_STAGES - 1) * together) {
@@ -264,6 +265,7 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
   const bool leader = threadIdx.x % 32 == 0;
   Hand hand;
   u32 slot = 0, parity = 1;
+  u32 asked = 0, here = 0, here_parity = 0;  // the stage that must be here before the next is asked for
   for (Work work = first_work(args); work.rounds > 0; work = hand.next(shared)) {
     if (leader) {
       const u32 y = work.column, blocks = blocks_of(y, FEATURES);
@@ -276,6 +278,10 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
       for (u32 band = first; band < end; ++band) {
         auto& stage = shared.weights[slot];
         u64& full = shared.weights_full[slot];
+        if (WINDOW < WEIGHT_STAGES && ++asked > WINDOW) {
+          ptx::mbarrier_wait(shared.weights_full[here], here_parity);
+          if (++here == WEIGHT_STAGES) here = 0, here_parity ^= 1;
+        }
         ptx::mbarrier_wait(shared.weights_empty[slot], parity);
         ptx::mbarrier_arrive_expect_tx(full, FEATURES * BAND + 2 * blocks * BLOCK_BYTES);
         ptx::tma_load_2d(ptx::shared_address(stage.gate), maps + MAP_B1, band * (BAND / 2), y, full, ptx::EVICT_FIRST);

@@ -94,6 +94,7 @@ using namespace dgx;
 constexpr u32 STEP_K = 64;
 constexpr u32 STEPS = BAND / STEP_K;  // and slots of the ring of weights: slots are constants
 constexpr u32 SLOT_BYTES = COLUMNS * STEP_K * 2;
+constexpr u32 WINDOW = 2;  // of a ring, asked for before the first is here: all at once, it would come last
 constexpr u32 CONSUMER_WARPS = 4 * WARPGROUPS;
 constexpr u32 CONSUMER_REGISTERS = WARPGROUPS == 3 ? 160 : 232;
 constexpr u32 PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : 40;
@@ -146,13 +147,15 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
 
 
 __device__ __forceinline__ void produce_rows(Shared& shared, const Args& args) {
-  u32 slot = 0, parity = 1;
+  u32 slot = 0, parity = 1, asked = 0;
   for (u32 tile = blockIdx.x / SPLIT; tile < args.tile_count; tile += gridDim.x / SPLIT) {
     const Work work = work_of(args, tile);
 #pragma unroll 1  // the producers have few registers
     for (u32 band = work.first_band; band < work.first_band + work.bands; ++band) {
       Rows& stage = shared.rows[slot];
       u64& full = shared.rows_full[slot];
+      if (asked >= WINDOW && asked < ROW_STAGES) ptx::mbarrier_wait(shared.rows_full[asked - WINDOW], 0);
+      ++asked;
       ptx::mbarrier_wait(shared.rows_empty[slot], parity);
       ptx::mbarrier_arrive_expect_tx(full, ROW_BYTES);
       ptx::tma_load_2d(ptx::shared_address(stage.gate), work.maps + MAP_A, band * (BAND / 2), work.row, full);
@@ -165,12 +168,14 @@ __device__ __forceinline__ void produce_rows(Shared& shared, const Args& args) {
 __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args) {
   ptx::wait_for_previous_launch();
   ptx::fence_proxy_async_global();
-  u32 slot = 0, parity = 1;
+  u32 slot = 0, parity = 1, asked = 0;
   for (u32 tile = blockIdx.x / SPLIT; tile < args.tile_count; tile += gridDim.x / SPLIT) {
     const Work work = work_of(args, tile);
 #pragma unroll 1
     for (u32 step = 0; step < work.bands * STEPS; ++step) {
       u64& full = shared.weights_full[slot];
+      if (asked >= WINDOW && asked < STEPS) ptx::mbarrier_wait(shared.weights_full[asked - WINDOW], 0);
+      ++asked;
       ptx::mbarrier_wait(shared.weights_empty[slot], parity);
       ptx::mbarrier_arrive_expect_tx(full, SLOT_BYTES);
       ptx::tma_load_2d(ptx::shared_address(shared.weights[slot]), work.maps + MAP_WEIGHTS,
