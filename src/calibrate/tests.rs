@@ -206,7 +206,7 @@ fn a_fit_finds_the_numbers_that_answers_were_made_with() {
         "pipes/ex2/4-warps",
         "pipes/ex2/latency",
         "shared/lds4/latency",
-        "stream/read/one-warp",
+        "global/l2",
         "stream/read/all/cold/1048576",
         "sync/bar/128",
         "start/empty/132/small",

@@ -142,7 +142,8 @@ fn more_ctas_than_sms_come_one_after_the_other() {
     let (one, two) = (replay(&machine(), &trace, 4), replay(&machine(), &trace, 8));
     assert_eq!((one.launches[0].rounds, two.launches[0].rounds), (1, 2));
     let ratio = two.launches[0].cycles / one.launches[0].cycles;
-    assert!((1.9..2.1).contains(&ratio), "{ratio}");
+    // The second finds the parameters there, and what the first has read.
+    assert!((1.85..2.1).contains(&ratio), "{ratio}");
     // A hundred times as many cost no more to replay: alike is replayed once.
     assert_eq!(one.launches[0].ctas.len(), 1);
 }
