@@ -18,10 +18,10 @@ when      = """
 contender = "experts"
 when      = "groups > 1 && most(m) <= 17 && sum(n) >= 96 * sms"
 
-# So few features that eight CTAs can share a tile's K, and more tokens than decode likes.
+# So few features that eight CTAs share a tile's K, and more tokens than decode likes.
 [[pick]]
 contender = "one-launch"
-when      = "groups == 1 && most(m) > 16 && most(m) <= 64 && most(n) <= 512"
+when      = "groups == 1 && most(m) > 16 && most(m) <= 64 && most(n) <= 384"
 
 # Few tokens, or so few features that swap-ab's tiles leave SMs idle.
 [[pick]]
@@ -30,7 +30,7 @@ when      = """
   most(m) <= (groups == 1 ? 16 : 8)
   || groups > 1 && most(m) <= 24 && sum(n) <= 32 * sms
   || groups == 1 && (most(m) <= 24 && most(n) >= 3072 && most(k) >= 7168
-    || most(m) <= 40 && most(n) <= 1024)
+    || most(m) <= 64 && most(n) <= 1024)
 """
 
 # Tokens outnumber both weights' rows: prepare the weights.
