@@ -357,38 +357,3 @@ fn loads_that_find_their_way_full_go_by_turns() {
     // None has all of its eight loads through before the others have seven.
     assert!(last - first < 500.0, "{ends:?}");
 }
-
-#[test]
-fn sms_are_in_step_that_ask_for_as_many_pieces() {
-    let copy = |sectors: u32| {
-        let Deed::Global { mut at, .. } = load(0).1 else {
-            unreachable!("a load");
-        };
-        at.sectors = sectors;
-        (Kind::LaneCopy, Deed::LaneCopy { at })
-    };
-    let of = |first: &[usize], second: &[usize]| {
-        let deeds = [
-            copy(2),
-            copy(4),
-            (Kind::GroupWait, Deed::LaneWait(0)),
-            load(0),
-        ];
-        let (_, mut trace) = kernel(&deeds, &[&[first], &[second]]);
-        (trace.ctas[1].cluster, trace.ctas[1].rank) = (1, 0);
-        let classes = classes(&trace);
-        assert_eq!(classes.len(), 2);
-        in_step(&trace, &classes)
-    };
-    let many: Vec<usize> = vec![0; 40];
-    let others: Vec<usize> = vec![1; 40];
-    assert!(of(&many, &others), "fewer rows");
-    assert!(!of(&many, &others[..30]), "fewer steps");
-    // What is loaded behind the copies is the end of a tile, what before them is a search.
-    let with = |before: usize, after: usize| {
-        let events = vec![3; before].into_iter().chain(others.clone());
-        events.chain([2]).chain(vec![3; after]).collect::<Vec<_>>()
-    };
-    assert!(of(&many, &with(0, 20)));
-    assert!(!of(&many, &with(20, 0)));
-}
