@@ -11,6 +11,7 @@ mod cards;
 mod comfort;
 mod compiling;
 mod debugging;
+mod documents;
 mod fitting;
 mod gating;
 mod interchange;

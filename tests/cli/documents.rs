@@ -1,0 +1,75 @@
+//! The files that documents refer to are here, and those that are here are told of.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
+    entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect()
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// The run files and answers that a text names with their folder.
+fn named(text: &str) -> BTreeSet<&str> {
+    let within = |c: char| c.is_ascii_alphanumeric() || "/-._".contains(c);
+    let words = text.split(|c| !within(c));
+    let kept =
+        |word: &&str| word.contains("results/baselines/") || word.contains("results/calibration/");
+    let words = words.filter(kept).filter(|word| word.ends_with(".jsonl"));
+    words.map(|word| word.trim_start_matches("../")).collect()
+}
+
+#[test]
+fn run_files_that_documents_name_are_here() {
+    let documents = files("docs").into_iter().chain([root().join("README.md")]);
+    let documents = documents.chain(files("configs/targets"));
+    let mut found = 0;
+    for document in documents {
+        for file in named(&text(&document)) {
+            assert!(
+                root().join(file).is_file(),
+                "{} names {file}",
+                document.display()
+            );
+            found += 1;
+        }
+    }
+    assert!(found > 5, "{found} are named");
+}
+
+#[test]
+fn every_run_file_that_is_kept_is_told_of_and_no_other() {
+    let about = text(&root().join("results/README.md"));
+    let rows = about.lines().filter_map(|line| line.strip_prefix("| `"));
+    let first = rows.filter_map(|row| row.split(" |").next());
+    let told: BTreeSet<String> = (first.flat_map(|cell| cell.split(", ")))
+        .map(|name| name.trim_matches('`').to_owned())
+        .collect();
+    let folders = ["baselines", "baselines/b200", "calibration"];
+    let kept = folders
+        .into_iter()
+        .flat_map(|folder| files(&format!("results/{folder}")));
+    let lines = kept.filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    let kept: BTreeSet<String> = lines
+        .map(|path| {
+            let path = path.with_extension("");
+            let name = path
+                .strip_prefix(root().join("results"))
+                .expect("within it");
+            let name = name.display().to_string();
+            let (_, name) = name.split_once('/').expect("a folder");
+            name.to_owned()
+        })
+        .collect();
+    assert_eq!(told, kept);
+}
