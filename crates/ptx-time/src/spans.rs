@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::times::Span;
 
-/// Spans that are kept. Where there are more, short ones join their neighbours.
+/// Spans that are kept. Where there are more, short ones join their neighbours, as far as they have
+/// any.
 const MOST: usize = 1 << 20;
 
 /// Spans as they are told, warp by warp in the order of time.
@@ -40,7 +41,10 @@ impl Spans {
         self.latest.insert(warp, self.kept.len());
         self.kept.push(span);
         while self.kept.len() >= self.most {
-            self.coarsen();
+            // What lies apart cannot be joined: there must be room for it.
+            if !self.coarsen() {
+                self.most *= 2;
+            }
         }
     }
 
@@ -48,8 +52,10 @@ impl Spans {
         self.kept
     }
 
-    /// Doubles the grain.
-    fn coarsen(&mut self) {
+    /// Doubles the grain. False once all that go on where others end are one.
+    fn coarsen(&mut self) -> bool {
+        let lengths = self.kept.iter().map(|span| span.to - span.from);
+        let longest = lengths.fold(0.0, f64::max);
         self.grain = (2.0 * self.grain).max(1.0);
         let mut all = std::mem::take(&mut self.kept);
         all.sort_by_key(|span| (span.cta, span.warp));
@@ -63,6 +69,7 @@ impl Spans {
         self.latest = (self.kept.iter().enumerate())
             .map(|(at, span)| ((span.cta, span.warp), at))
             .collect();
+        self.grain <= longest
     }
 }
 
@@ -127,5 +134,17 @@ mod tests {
             assert_eq!((own[0].from, own[own.len() - 1].to), (0.0, 10_000.0));
             assert!(own.windows(2).all(|pair| pair[0].to == pair[1].from));
         }
+    }
+
+    #[test]
+    fn spans_that_lie_apart_are_all_kept() {
+        let mut spans = Spans {
+            most: 100,
+            ..Spans::default()
+        };
+        for at in 0..1000 {
+            spans.tell(span(0, 2 * at, Spent::Issuing));
+        }
+        assert_eq!(spans.end().len(), 1000);
     }
 }
