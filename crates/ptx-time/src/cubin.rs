@@ -163,19 +163,9 @@ mod tests {
     #[test]
     fn the_first_test_of_a_wait_has_the_line_of_those_that_follow() {
         let instruction = |(kind, offset): (Kind, i32)| Sass {
-            kind,
-            stall: 1,
-            waits: 0,
-            result: None,
-            operands: None,
             guarded: kind == Kind::Branch,
             offset,
-            uniform: false,
-            reads: [0; 2],
-            operands_read: [true; 3],
-            constants: None,
-            cached: true,
-            by_blocks: false,
+            ..Sass::plain(kind)
         };
         let kinds = [
             (Kind::Phase, 0),

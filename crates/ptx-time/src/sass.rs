@@ -195,6 +195,26 @@ impl Sass {
         };
         words.iter().map(decode).collect()
     }
+
+    /// One that asks for nothing but its turn.
+    #[cfg(test)]
+    pub(crate) fn plain(kind: Kind) -> Self {
+        Self {
+            kind,
+            stall: 1,
+            waits: 0,
+            result: None,
+            operands: None,
+            guarded: false,
+            offset: 0,
+            uniform: false,
+            reads: [0; 2],
+            operands_read: [true; 3],
+            constants: None,
+            cached: true,
+            by_blocks: false,
+        }
+    }
 }
 
 /// The registers that an arithmetic instruction names.

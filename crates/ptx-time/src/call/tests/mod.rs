@@ -18,19 +18,8 @@ fn two_tiles() -> (Code, Trace) {
         Kind::Exit,
     ];
     let instruction = |kind| Sass {
-        kind,
         stall: 2,
-        waits: 0,
-        result: None,
-        operands: None,
-        guarded: false,
-        offset: 0,
-        uniform: false,
-        reads: [0; 2],
-        operands_read: [true; 3],
-        constants: None,
-        cached: true,
-        by_blocks: false,
+        ..Sass::plain(kind)
     };
     let code = Code {
         instructions: kinds.map(instruction).to_vec(),
@@ -113,19 +102,9 @@ fn a_warps_time_is_told_once_and_where_it_went() {
 /// A kernel of one instruction for each deed, and CTAs whose warps do them: by their places.
 fn kernel(deeds: &[(Kind, Deed)], ctas: &[&[&[usize]]]) -> (Code, Trace) {
     let instruction = |kind| Sass {
-        kind,
         stall: 2,
-        waits: 0,
-        result: None,
-        operands: None,
         guarded: kind == Kind::Exit,
-        offset: 0,
-        uniform: false,
-        reads: [0; 2],
-        operands_read: [true; 3],
-        constants: None,
-        cached: true,
-        by_blocks: false,
+        ..Sass::plain(kind)
     };
     let kinds = deeds.iter().map(|deed| deed.0).chain([Kind::Exit]);
     let count = deeds.len() as u32 + 1;
