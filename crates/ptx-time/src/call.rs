@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use ptx_emu::trace::{Deed, Event, Trace};
 
 use self::deal::last_to_end;
-use self::warmth::{PAGE, Warmth, asked_of_memory, each_access, shared_sectors};
+use self::warmth::{PAGE, Reads, Warmth, shared_sectors};
 use crate::classes::classes;
 use crate::cubin::Code;
 use crate::machine::Machine;
@@ -108,11 +108,11 @@ pub struct LaunchTimes {
     pub spent: [f64; Spent::ALL.len()],
     /// The same for each of them.
     pub warps: Vec<WarpTimes>,
+    /// The same piece by piece, if asked for.
+    pub spans: Vec<Span>,
     /// Cycles by what the way to the end went through: that of the warp which ends last, and of
     /// those it had to wait for.
     pub way: [f64; Cause::ALL.len()],
-    /// The same piece by piece, if asked for.
-    pub spans: Vec<Span>,
     /// When the warps that multiply were between tiles, or after their last.
     pub epilogues: Vec<Epilogue>,
     /// Cycles between the last two readings of a clock: from the earliest of a warp's to the latest.
@@ -330,6 +330,23 @@ fn rests(mut products: Vec<(f64, f64)>, long: f64) -> (f64, f64) {
     (rests, rested)
 }
 
+/// How many CTAs that come one after another tell how long all take.
+fn enough_rounds(machine: &Machine, reads: &Reads, classes: usize, active_sms: u64) -> u64 {
+    if classes > 1 {
+        return *ROUNDS.end();
+    }
+    let dirty = machine.dirty_bytes / active_sms as f64;
+    let worn = 2.0 * (dirty / reads.of_cta.max(1.0)).ceil();
+    (worn as u64).clamp(*ROUNDS.start(), *ROUNDS.end())
+}
+
+/// From the first of the second last stamps to the last of all.
+fn stamped(stamps: &[(f64, f64)]) -> Option<f64> {
+    let first = stamps.iter().map(|s| s.0).min_by(f64::total_cmp)?;
+    let last = stamps.iter().map(|s| s.1).max_by(f64::total_cmp)?;
+    Some(last - first)
+}
+
 fn replay(
     machine: &Machine,
     mhz: f64,
@@ -348,47 +365,14 @@ fn replay(
     let rounds = dealt.all;
     let active_sms = launch.ctas.min(groups * cluster).max(1);
 
-    // What is read in all, by region, told from the part that was traced.
-    let traced = launch.trace.ctas.len().max(1) as f64;
-    let mut read: HashMap<u32, f64> = HashMap::new();
-    each_access(launch.trace, |(region, _, bytes), writes| {
-        if !writes {
-            *read.entry(region).or_default() += bytes as f64;
-        }
-    });
-    let alone: Vec<f64> = (0..)
-        .zip(&launch.trace.regions)
-        .map(|(region, &size)| {
-            let all = read.get(&region).copied().unwrap_or(0.0) * launch.ctas as f64 / traced;
-            (size as f64 / all.max(1.0)).min(1.0)
-        })
-        .collect();
     let kept = warmth.kept(machine);
-    // What comes in blocks may be more than is read, but no more than there is.
-    let asked = asked_of_memory(launch.trace, launch.code);
-    let cold = (0..)
-        .zip(&launch.trace.regions)
-        .map(|(region, &size)| {
-            let all = asked.get(&region).copied().unwrap_or(0.0) * launch.ctas as f64 / traced;
-            let part = (size as f64 / all.max(1.0)).min(1.0);
-            part * (1.0 - warmth.left_of(region, &kept))
-        })
-        .collect();
+    let reads = Reads::of(launch, warmth, &kept);
 
     // One SM's clusters: all that come one after the other, or each class for itself.
     // A timeline has all of them; for a time some rounds are enough, the rest take as long each.
     let replayed = match keep_spans {
         true => rounds,
-        false => {
-            let each = read.values().sum::<f64>() / traced;
-            let dirty = machine.dirty_bytes / active_sms as f64;
-            let worn = 2.0 * (dirty / each.max(1.0)).ceil();
-            let enough = match classes.len() {
-                1 => (worn as u64).clamp(*ROUNDS.start(), *ROUNDS.end()),
-                _ => *ROUNDS.end(),
-            };
-            rounds.min(enough * resident)
-        }
+        false => rounds.min(enough_rounds(machine, &reads, classes.len(), active_sms) * resident),
     };
     let lots: Vec<Vec<Vec<usize>>> = match at_once {
         true => classes
@@ -418,8 +402,8 @@ fn replay(
         sms: active_sms as f64,
         // Who does something else falls out of step.
         in_step: at_once && classes.len() == 1,
-        cold,
-        alone,
+        cold: reads.cold,
+        alone: reads.alone,
         // Who is the only one on its SM has nobody to find anything of.
         shared: match at_once {
             true => HashSet::new(),
@@ -450,8 +434,6 @@ fn replay(
         }
         false => (0.0, 0.0),
     };
-    let stamped = longest.stamps.iter().map(|s| s.1).fold(f64::MIN, f64::max)
-        - longest.stamps.iter().map(|s| s.0).fold(f64::MAX, f64::min);
     let spent = |i: usize| longest.warps.iter().map(|w| w.spent[i]).sum::<f64>();
     Ok(LaunchTimes {
         start: 0.0,
@@ -463,7 +445,7 @@ fn replay(
         active_sms,
         rounds,
         issued: longest.issued,
-        stamped: Some(stamped).filter(|_| !longest.stamps.is_empty()),
+        stamped: stamped(&longest.stamps),
         homeless: longest.homeless as f64 / longest.deeds.max(1) as f64,
         ctas: longest.ctas,
         spent: std::array::from_fn(|i| spent(i) * rounds as f64 / replayed as f64),

@@ -1,4 +1,4 @@
-//! What a call finds in L2, and leaves there.
+//! What a call reads, finds in L2, and leaves there.
 
 use std::collections::{HashMap, HashSet};
 
@@ -71,7 +71,7 @@ impl Warmth {
     }
 
     /// The part of a region that is there without this launch having asked for it.
-    pub(super) fn left_of(&self, region: u32, kept: &[f64]) -> f64 {
+    fn left_of(&self, region: u32, kept: &[f64]) -> f64 {
         match self.written.get(&region) {
             _ if self.all => 1.0,
             Some(&user) => kept[user],
@@ -80,9 +80,51 @@ impl Warmth {
     }
 }
 
+/// What a launch reads, region by region, told from the part that was traced.
+#[derive(Debug)]
+pub(super) struct Reads {
+    /// Bytes that a CTA reads, in the mean.
+    pub(super) of_cta: f64,
+    /// The part of what is read that no other SM reads.
+    pub(super) alone: Vec<f64>,
+    /// The part of what is read first that comes from memory.
+    pub(super) cold: Vec<f64>,
+}
+
+impl Reads {
+    pub(super) fn of(launch: &Launched<'_>, warmth: &Warmth, kept: &[f64]) -> Self {
+        let traced = launch.trace.ctas.len().max(1) as f64;
+        let regions = || (0..).zip(&launch.trace.regions);
+        // Many CTAs may read the same bytes, but no more than there are.
+        let part = |of: &HashMap<u32, f64>, region: u32, size: u64| {
+            let all = of.get(&region).copied().unwrap_or(0.0) * launch.ctas as f64 / traced;
+            (size as f64 / all.max(1.0)).min(1.0)
+        };
+        let mut read: HashMap<u32, f64> = HashMap::new();
+        each_access(launch.trace, |(region, _, bytes), writes| {
+            if !writes {
+                *read.entry(region).or_default() += bytes as f64;
+            }
+        });
+        // What comes in blocks may be more than is read.
+        let asked = asked_of_memory(launch.trace, launch.code);
+        Self {
+            of_cta: read.values().sum::<f64>() / traced,
+            alone: regions()
+                .map(|(region, &size)| part(&read, region, size))
+                .collect(),
+            cold: regions()
+                .map(|(region, &size)| {
+                    part(&asked, region, size) * (1.0 - warmth.left_of(region, kept))
+                })
+                .collect(),
+        }
+    }
+}
+
 /// Calls back with region, first byte and bytes of every access to global memory: those of its lanes,
 /// or of the sectors that they share.
-pub(super) fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u64), bool)) {
+fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u64), bool)) {
     let of = |at: &GlobalBytes| {
         let bytes = u64::from(at.bytes).min(u64::from(at.sectors) * SECTOR);
         (at.region, at.first, bytes)
@@ -106,7 +148,7 @@ pub(super) fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u64), b
 
 /// Bytes of each region that the traced CTAs ask memory for: whole blocks where L2 is told to get
 /// them, each once.
-pub(super) fn asked_of_memory(trace: &Trace, code: &Code) -> HashMap<u32, f64> {
+fn asked_of_memory(trace: &Trace, code: &Code) -> HashMap<u32, f64> {
     let lines = (code.instructions.iter().zip(&code.lines))
         .filter(|(sass, _)| sass.kind == Kind::Global && sass.by_blocks);
     let lines: HashSet<u32> = lines.map(|(_, &line)| line).collect();
