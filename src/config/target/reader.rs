@@ -223,7 +223,7 @@ impl Reader<'_> {
             (
                 "clock_drop_mhz",
                 ("model.clock_drop_mhz", machine.clock_drop_mhz),
-                ("half of model.clock_mhz", machine.clock_mhz / 2.0),
+                ("half of model.clock_mhz", deepest_drop(machine)),
             ),
             (
                 "memory_bandwidth",
@@ -317,8 +317,15 @@ pub(super) fn range(name: &str) -> RangeInclusive<f64> {
         _ if name.ends_with("_interval") || name.ends_with("_port") => RATE,
         _ if name.ends_with("_bytes") => 0.0..=1e12,
         _ if name.ends_with("_micros") => 0.0..=1e4,
-        _ => 0.0..=1e12,
+        "l2_same" => 0.0..=1.0,
+        _ => CYCLES,
     }
+}
+
+/// By how much the clock of a machine may fall under load: times are divided by
+/// what is left of it.
+pub(super) fn deepest_drop(machine: &Machine) -> f64 {
+    machine.clock_mhz / 2.0
 }
 
 /// A model that is off by more than this is none.
@@ -326,3 +333,5 @@ const MOST_ERROR: f64 = 100.0;
 const CLOCK: RangeInclusive<f64> = 1.0..=20_000.0;
 const BANDWIDTH: RangeInclusive<f64> = 1e6..=1e16;
 const RATE: RangeInclusive<f64> = 1e-3..=1e9;
+/// Half a millisecond: sums of what is longer would be beyond any clock.
+const CYCLES: RangeInclusive<f64> = 0.0..=1e6;

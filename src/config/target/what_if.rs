@@ -3,7 +3,7 @@
 use ptx_time::Machine;
 
 use super::GUIDE;
-use super::reader::{SMS, range};
+use super::reader::{SMS, deepest_drop, range};
 use crate::diagnostic::{InputError, nearest};
 use crate::domain::{Device, printable_line};
 
@@ -38,6 +38,20 @@ pub(super) fn changed(mut device: Device, changes: &str) -> Result<Device, Input
             changed.push(place);
         }
         told.push(format!("{key}={value}"));
+    }
+    // Other peaks may be meant, but no clock falls below nothing.
+    if let Some(machine) = &device.model
+        && machine.clock_drop_mhz > deepest_drop(machine)
+    {
+        let Machine {
+            clock_mhz,
+            clock_drop_mhz,
+            ..
+        } = machine;
+        let message = format!(
+            "clock_drop_mhz = {clock_drop_mhz} is more than half of clock_mhz = {clock_mhz}"
+        );
+        return Err(InputError::new(message, "change the other one as well"));
     }
     device.name = format!("{} with {}", device.name, told.join(", "));
     Ok(device)
@@ -143,6 +157,22 @@ mod tests {
                 "`clock=1.5` changes `clock_mhz` a second time",
                 "h200,sms=144",
             ),
+            (
+                "h200,clock_drop_mhz=1000",
+                "clock_drop_mhz = 1000 is more than half of clock_mhz",
+                "the other one",
+            ),
+            (
+                "h200,clock=0.09",
+                "is more than half of clock_mhz = 90",
+                "the other one",
+            ),
+            (
+                "h200,l2_latency=1e12",
+                "l2_latency = 1000000000000 is out of range",
+                "between 0 and 1e6",
+            ),
+            ("h200,l2_same=2", "l2_same = 2 is out of range", "and 1e0"),
             ("h300,sms=1", "h300", "h200, h100, b200"),
             (
                 "h200,tmem_load_latency=9",
