@@ -79,6 +79,9 @@ impl Removal {
                 "convert_latency",
                 "shuffle_interval",
                 "shuffle_latency",
+                "to_uniform_latency",
+                "constant_latency",
+                "special_latency",
             ],
             endless: &[],
         },
@@ -222,6 +225,35 @@ mod tests {
                 "{:?}",
                 removal.cause
             );
+        }
+    }
+
+    /// What no removal takes away: how large the machine is and what it keeps, its
+    /// clocks, and what issuing takes.
+    const KEPT: [&str; 14] = [
+        "clock_mhz",
+        "rested_clock_mhz",
+        "clock_drop_mhz",
+        "rest_micros",
+        "sms",
+        "branch_cycles",
+        "fetch_interval",
+        "fetch_latency",
+        "queue_cycles",
+        "l2_queue_cycles",
+        "operands_latency",
+        "l2_same",
+        "dirty_bytes",
+        "l2_bytes",
+    ];
+
+    #[test]
+    fn every_number_is_removed_by_one_or_kept_on_purpose() {
+        for name in Machine::NAMES {
+            let has = |r: &&Removal| r.none.contains(name) || r.endless.contains(name);
+            let removed = Removal::ALL.iter().filter(has).count();
+            let kept = usize::from(KEPT.contains(name));
+            assert_eq!(removed + kept, 1, "{name}");
         }
     }
 
