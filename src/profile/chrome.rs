@@ -23,7 +23,7 @@ pub(crate) fn chrome(profiles: &[&Profile], sources: &Sources) -> String {
         let stages = pid;
         let name = format!("{timing}: stages of the SM that ends last");
         events.extend(process(stages, &name));
-        let mut finest = 0.0;
+        let mut coarsest = 0.0;
         for (number, launch) in profile.launches.iter().enumerate() {
             events.push(thread(stages, number, &launch.kernel));
             for (stage, from, to) in &launch.timeline.stages {
@@ -35,7 +35,7 @@ pub(crate) fn chrome(profiles: &[&Profile], sources: &Sources) -> String {
             }
             let (told, width) = warps(launch, timing, pid + 1, sources);
             events.extend(told);
-            finest = f64::max(finest, width);
+            coarsest = f64::max(coarsest, width);
             pid += launch.timeline.ctas.len();
         }
         pid += 1;
@@ -47,8 +47,8 @@ pub(crate) fn chrome(profiles: &[&Profile], sources: &Sources) -> String {
             "shape": profile.shape,
             "micros": profile.micros.0,
         });
-        if finest > 0.0 {
-            said["pieces"] = json!(format!("told in pieces of {:.0} ns", 1e3 * finest));
+        if coarsest > 0.0 {
+            said["pieces"] = json!(format!("told in pieces of {:.0} ns", 1e3 * coarsest));
         }
         about.push(said);
     }
@@ -193,6 +193,7 @@ mod tests {
             (&json!("modelled"), &json!("NVIDIA H200"))
         );
     }
+
     #[test]
     fn two_profiles_share_no_track() {
         let text = chrome(&[&profile(), &profile()], &Sources::default());

@@ -56,11 +56,10 @@ impl Over {
         let wrong = |why: String| InputError::new(format!("{}: {why}", path.display()), remedy);
         let written: Written =
             serde_json::from_str(&file.text).map_err(|e| wrong(format!("no profile: {e}")))?;
-        let measured = |p: &&WrittenProfile| p.timing != Timing::Measured;
-        let mut profiles: Vec<&WrittenProfile> = written.profiles.iter().collect();
-        profiles.sort_by_key(measured);
-        let first = profiles.first();
-        let found = first.ok_or_else(|| wrong("it has no profiles".to_owned()))?;
+        let measured = |p: &&WrittenProfile| p.timing == Timing::Measured;
+        let first = written.profiles.iter().find(measured);
+        let found = first.or(written.profiles.first());
+        let found = found.ok_or_else(|| wrong("it has no profiles".to_owned()))?;
         let (has, wanted) = (
             (found.contender.as_str(), found.shape.as_str()),
             (contender.as_str(), shape),
