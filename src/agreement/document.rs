@@ -54,6 +54,18 @@ impl Agreement {
         }
     }
 
+    /// How far off the model is on each run, and over all runs on what was seen
+    /// and on what was not, as far as there is any.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&str, Errors)> {
+        let runs = self.runs.iter().map(|run| (run.file.as_str(), run.errors));
+        let parts = [
+            ("seen while the model was made", self.seen),
+            ("unseen", self.unseen),
+        ];
+        let rows = runs.chain(parts);
+        rows.filter_map(|(name, errors)| Some((name, errors?)))
+    }
+
     pub(crate) fn read(path: &std::path::Path) -> Result<Self, InputError> {
         let file = SourceFile::read(path, "agreement", WRITTEN_BY)?;
         let refused =

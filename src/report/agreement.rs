@@ -22,20 +22,13 @@ pub(super) fn section(found: Option<&Agreement>) -> Markup {
     let Some(found) = found else {
         return html! {};
     };
-    let runs = found.runs.iter().map(|run| (run.file.as_str(), run.errors));
-    let parts = [
-        ("seen while the model was made", found.seen),
-        ("unseen", found.unseen),
-    ];
-    let rows = runs.chain(parts);
-    let rows = rows.filter_map(|(name, errors)| Some((name, errors?)));
     html! {
         div.scroll { table {
             thead { tr {
                 th.key { "modelled for " (found.target) }
                 @for title in ["cells", "median", "90th percentile", "worst", "bias"] { th.n { (title) } }
             } }
-            tbody { @for (name, errors) in rows { (row(name, &errors)) } }
+            tbody { @for (name, errors) in found.rows() { (row(name, &errors)) } }
         } }
         figure { (PreEscaped(svg(found))) (data("modelled", &csv(found))) }
         p.note {

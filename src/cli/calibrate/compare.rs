@@ -45,14 +45,15 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
     for comparison in &comparisons {
         show(comparison, &device, &style);
     }
-    say!("{}", summary(&comparisons).render(&style));
     let agreement = Agreement::of(&device, &comparisons);
+    say!("{}", summary(&agreement).render(&style));
+    let found = calibration(&device, &comparisons)?;
+    let target = target::with_calibration(&source, &found)?;
     runs::write_all([
         (&args.export_json, &|| agreement.json()),
         (&args.plot, &|| svg(&agreement)),
     ])?;
-    let found = calibration(&device, &comparisons)?;
-    keep(&args.output, &target::with_calibration(&source, &found)?)?;
+    keep(&args.output, &target)?;
     Ok(Exit::Done)
 }
 
@@ -310,7 +311,7 @@ fn wrong(differences: &[Difference]) -> Grid {
 
 /// How far off the model is on each run, on what was seen while it was made,
 /// and on what was not.
-fn summary(comparisons: &[Comparison]) -> Grid {
+fn summary(agreement: &Agreement) -> Grid {
     let right = |title| Column::new(title, Align::Right, 9);
     let mut grid = Grid::new(vec![
         Column::new("error of modelled times", Align::Left, 9),
@@ -320,26 +321,15 @@ fn summary(comparisons: &[Comparison]) -> Grid {
         right("worst"),
         right("bias"),
     ]);
-    let mut row = |name: String, errors: Option<Errors>| {
-        if let Some(errors) = errors {
-            grid.push(vec![
-                name,
-                errors.cells.to_string(),
-                percent(errors.median),
-                percent(errors.p90),
-                percent(errors.worst),
-                signed_percent(errors.bias),
-            ]);
-        }
-    };
-    for comparison in comparisons {
-        row(comparison.name(), Errors::of(&comparison.cells));
+    for (name, errors) in agreement.rows() {
+        grid.push(vec![
+            name.to_owned(),
+            errors.cells.to_string(),
+            percent(errors.median),
+            percent(errors.p90),
+            percent(errors.worst),
+            signed_percent(errors.bias),
+        ]);
     }
-    let all = |seen: bool| {
-        let cells = comparisons.iter().flat_map(|c| &c.cells);
-        Errors::of(cells.filter(move |cell| cell.seen == seen))
-    };
-    row("seen while the model was made".to_owned(), all(true));
-    row("unseen".to_owned(), all(false));
     grid
 }
