@@ -123,10 +123,19 @@ impl Answer {
 
     /// The middle one of the answers.
     pub(crate) fn median(&self) -> f64 {
-        let mut sorted = self.values.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+        middle(&self.values).unwrap_or(f64::NAN)
     }
+
+    /// The middle one of the clocks, where any was read.
+    pub(crate) fn median_mhz(&self) -> Option<f64> {
+        middle(&self.mhz)
+    }
+}
+
+fn middle(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
 }
 
 impl Answers {

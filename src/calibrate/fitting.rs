@@ -78,13 +78,10 @@ pub(crate) fn fit_answers(
 }
 
 fn question(case: &'static Case, answer: &Answer, image: &Image) -> Result<Question, CommandError> {
-    let traced = Traced::of(case, image).map_err(|why| failed(case, &why))?;
-    let mut mhz = answer.mhz.clone();
-    mhz.sort_by(f64::total_cmp);
     Ok(Question {
-        traced,
+        traced: Traced::of(case, image).map_err(|why| failed(case, &why))?,
         time: answer.median(),
-        mhz: mhz.get(mhz.len() / 2).copied(),
+        mhz: answer.median_mhz(),
     })
 }
 

@@ -1,3 +1,5 @@
+//! Puts the cases to the GPU here, and writes down what it answers.
+
 use std::collections::HashMap;
 
 use rand::{RngExt, SeedableRng};
