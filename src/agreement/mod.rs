@@ -56,7 +56,12 @@ pub(crate) struct Errors {
 impl Errors {
     /// Of some cells; none of none.
     pub(crate) fn of<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<Self> {
-        let errors: Vec<f64> = cells.into_iter().map(Cell::error).collect();
+        Self::over(cells.into_iter().map(Cell::error))
+    }
+
+    /// Of modelled over measured times, each less one.
+    pub(crate) fn over(errors: impl Iterator<Item = f64>) -> Option<Self> {
+        let errors: Vec<f64> = errors.collect();
         let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
         sizes.sort_by(f64::total_cmp);
         let logs: f64 = errors.iter().map(|error| error.ln_1p()).sum();

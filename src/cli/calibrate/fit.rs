@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Args, NO_COMPILER, Only, read};
+use crate::agreement::Errors;
 use crate::calibrate::{Answers, CaseFit, Fit, Fitted, Standing, fit_answers};
 use crate::cli::{Globals, runs};
 use crate::config::target;
@@ -145,15 +146,18 @@ fn cases(fit: &Fit, only: &Only) -> Grid {
 }
 
 fn summary(fit: &Fit) -> String {
-    let mut errors: Vec<f64> = fit.cases.iter().filter_map(CaseFit::error).collect();
-    errors.iter_mut().for_each(|error| *error = error.abs());
-    errors.sort_by(f64::total_cmp);
-    let at = |share: f64| errors.get((share * errors.len() as f64) as usize);
-    let told = |share: f64| at(share).copied().map(percent).unwrap_or_default();
-    format!(
+    let ended = Errors::over(fit.cases.iter().filter_map(CaseFit::error));
+    let Some(errors) = ended else {
+        return "no case ends".to_owned();
+    };
+    let told = format!(
         "{} cases: half of them within {}, nine of ten within {}",
-        fit.cases.len(),
-        told(0.5),
-        told(0.9)
-    )
+        errors.cells,
+        percent(errors.median),
+        percent(errors.p90)
+    );
+    match fit.cases.len() - errors.cells {
+        0 => told,
+        endless => format!("{told}; {endless} more never end"),
+    }
 }
