@@ -71,7 +71,7 @@ fn mistakes_are_placed_and_told() {
         (
             sms,
             "sms = 132",
-            "expected struct Figure",
+            "integer `132`, expected a number with its source, { value = …, from = \"…\" }",
             "docs/targets.md",
         ),
         (

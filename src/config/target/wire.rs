@@ -61,7 +61,10 @@ pub(super) struct PeaksTable {
 
 /// A number, and which of the sources it is from.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a number with its source, { value = …, from = \"…\" }"
+)]
 pub(super) struct Figure {
     pub value: Spanned<f64>,
     pub from: Spanned<String>,
