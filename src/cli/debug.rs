@@ -82,10 +82,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let case = Case::new(&args, globals, round, run.as_ref())?;
     let kinds = kinds(&args)?;
     let catalog = Catalog::open(&globals.variants)?;
-    let compiler = runs::compiler(
-        args.compile.limits(),
-        "run through scripts/dgx, which fetches NVRTC",
-    )?;
+    let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
     let cache = cache_root(&std::env::current_dir().unwrap_or_default());
     interrupt::install(DEBUGGING);
     let style = runs::style(globals);

@@ -66,10 +66,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         None => device.ceiling(Timing::Measured),
     };
     let plan = plan_for(&args.contender, round, &catalog, &device)?;
-    let compiler = runs::compiler(
-        Limits::default(),
-        "run through scripts/dgx, which fetches NVRTC",
-    )?;
+    let compiler = runs::compiler(Limits::default(), runs::NO_COMPILER)?;
     interrupt::install(EXPLAINING);
     let progress = Progress::new();
     let inspected = progress.during("explain", "compiling", || inspect(&compiler, &plan));

@@ -147,6 +147,9 @@ pub(super) fn selection(text: &str) -> Result<Selection, CommandError> {
     })
 }
 
+/// What helps where there is no compiler.
+pub(super) const NO_COMPILER: &str = "run through scripts/dgx, which fetches NVRTC";
+
 /// NVRTC and the cache of this folder, for commands that compile and run nothing.
 pub(super) fn compiler(limits: Limits, remedy: &str) -> Result<Compiler, CommandError> {
     let here = std::env::current_dir().unwrap_or_default();

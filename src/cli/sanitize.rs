@@ -129,10 +129,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         tasks.extend(own);
     }
     somebody_runs(&tasks)?;
-    let compiler = runs::compiler(
-        Limits::default(),
-        "run through scripts/dgx, which fetches NVRTC",
-    )?;
+    let compiler = runs::compiler(Limits::default(), runs::NO_COMPILER)?;
     let inquiry = Inquiry {
         schedules: match args.schedule {
             Some(seed) => vec![seed],

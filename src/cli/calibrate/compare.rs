@@ -1,7 +1,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::fit::keep;
-use super::{Args, NO_COMPILER, Only};
+use super::{Args, Only};
 use crate::agreement::{
     Agreement, Cell, Comparison, Difference, Errors, NOTABLE, Order, Step, mark_seen, measured_on,
 };
@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
         let plan = Plan::new(round, &catalog, &Machine::of(&device))?;
         asked.push(Asked::new(run, plan, &args.only)?);
     }
-    let compiler = runs::compiler(args.compile.limits(), NO_COMPILER)?;
+    let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
     let mut comparisons = modelled(asked, &compiler)?;
     mark_seen(&mut comparisons, &target::seen(&source)?);
     let style = runs::style(globals);

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use super::{Args, NO_COMPILER, Only, read};
+use super::{Args, Only, read};
 use crate::agreement::Errors;
 use crate::calibrate::{Answers, CaseFit, Fit, Fitted, Standing, fit_answers};
 use crate::cli::{Globals, runs};
@@ -18,7 +18,7 @@ pub(super) fn run(path: &Path, args: &Args, globals: &Globals) -> Result<Exit, C
     let source = target::source(&args.target)?;
     let device = target::device(&source)?;
     runs::probe([&args.output], [path])?;
-    let compiler = runs::compiler(args.compile.limits(), NO_COMPILER)?;
+    let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
     let fitting = fit_answers(&answers, &device, &compiler)?;
     let style = runs::style(globals);
     let fit = &fitting.fit;

@@ -53,7 +53,6 @@ pub(crate) struct Args {
 }
 
 const ANSWERS: &str = "name a file that dgx calibrate --measure wrote";
-const NO_COMPILER: &str = "scripts/dgx fetches NVRTC";
 
 pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let only = &args.only;
@@ -65,7 +64,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
     if let Some(path) = &args.measure {
         export::probe(path)?;
-        let compiler = runs::compiler(args.compile.limits(), NO_COMPILER)?;
+        let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
         let (answers, unasked) = calibrate::measure(only, &compiler)?;
         let text = answers.to_text().map_err(|error| {
             let message = format!("cannot write the answers down: {error}");

@@ -85,10 +85,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         Some(path) => Some(Over::read(path, contender, &plan.shapes[0].name)?),
         None => None,
     };
-    let compiler = runs::compiler(
-        Limits::default(),
-        "run through scripts/dgx, which fetches NVRTC",
-    )?;
+    let compiler = runs::compiler(Limits::default(), runs::NO_COMPILER)?;
     let cell = CompiledCell::new(&plan, 0, 0, &compiler)?;
     let progress = Progress::new();
     let what = format!("{contender} on {}", cell.shape.name);
