@@ -80,10 +80,10 @@ pub(crate) struct Calibration {
     /// The device that was measured; for another, it is what the same model was
     /// worth where somebody looked.
     pub device: String,
-    /// The run it was compared with.
+    /// The run it was compared with, or the rounds of several.
     pub run: String,
     pub median: f64,
-    /// Nine of ten cells are nearer.
+    /// Nine of ten cells are no farther off.
     pub p90: f64,
     pub worst: f64,
     pub cells: u32,

@@ -115,7 +115,7 @@ impl CallFit {
         }
     }
 
-    /// The launch with the most blocks on the fewest places decides.
+    /// The launch that leaves most places without a block decides.
     fn least_busy(&self) -> Option<f64> {
         let busy = self.launches.iter().filter_map(|launch| launch.busy);
         busy.min_by(f64::total_cmp)

@@ -126,7 +126,7 @@ pub struct LaunchTimes {
 const ROUNDS: std::ops::RangeInclusive<u64> = 2..=8;
 
 /// The part of a rest's least length within which it is a matter of chance whether it is one.
-const CHANCE: f64 = 0.1;
+const REST_BORDER: f64 = 0.1;
 
 impl Call {
     /// Replays a call on a machine whose L2 holds none of what the call reads.
@@ -321,7 +321,7 @@ fn rests(mut products: Vec<(f64, f64)>, long: f64) -> (f64, f64) {
     for (from, to) in products {
         let gap = until.map_or(0.0, |until| from - until);
         if gap > 0.0 {
-            let surely = ((gap / long - 1.0) / CHANCE + 0.5).clamp(0.0, 1.0);
+            let surely = ((gap / long - 1.0) / REST_BORDER + 0.5).clamp(0.0, 1.0);
             rests += surely;
             rested += surely * gap;
         }
