@@ -1,13 +1,18 @@
 //! Target files with other numbers in them, all else as somebody wrote it.
 
+use std::collections::HashSet;
+
 use toml_edit::{DocumentMut, Item, Table, TomlError, Value};
 
 use super::GUIDE;
 use crate::diagnostic::{InputError, SourceFile};
 use crate::domain::Calibration;
 
-/// Name of the source that fitted numbers are from.
+/// Name of the source that fitted numbers are from; where others are from an
+/// earlier fit, with a number behind it.
 const SOURCE: &str = "fitted";
+/// The tables whose numbers say where they are from.
+const TABLES: [&str; 3] = ["limits", "peaks", "model"];
 const CALIBRATION: &str = "calibration";
 
 /// `target` with these numbers of its model, which are from `origin`. How true
@@ -18,7 +23,11 @@ pub(crate) fn with_numbers<'n>(
     origin: &str,
 ) -> Result<SourceFile, InputError> {
     let mut text = parsed(target)?;
-    text["sources"][SOURCE] = toml_edit::value(origin);
+    let numbers: Vec<(&str, f64)> = numbers.into_iter().collect();
+    let source = source_for(&text, origin, &numbers);
+    if !numbers.is_empty() {
+        text["sources"][&source] = toml_edit::value(origin);
+    }
     for (name, value) in numbers {
         // By the item itself a key that is not there would be made.
         let model = text.get_mut("model").and_then(Item::as_table_like_mut);
@@ -28,10 +37,32 @@ pub(crate) fn with_numbers<'n>(
             InputError::new(message, GUIDE)
         })?;
         replace(&mut figure["value"], shortest(value));
-        replace(&mut figure["from"], SOURCE.into());
+        replace(&mut figure["from"], source.as_str().into());
     }
     text.remove(CALIBRATION);
     Ok(written(target, &text))
+}
+
+/// What the source of these numbers is called: as one that says the same, or as
+/// nobody whose word other numbers still are.
+fn source_for(text: &DocumentMut, origin: &str, numbers: &[(&str, f64)]) -> String {
+    let mut kept: HashSet<&str> = HashSet::new();
+    for table in TABLES {
+        let figures = text.get(table).and_then(Item::as_table_like);
+        for (name, figure) in figures.into_iter().flat_map(|figures| figures.iter()) {
+            let replaced = table == "model" && numbers.iter().any(|number| number.0 == name);
+            let from = figure.get("from").and_then(Item::as_str);
+            kept.extend(from.filter(|_| !replaced));
+        }
+    }
+    let says = |name: &str| text.get("sources")?.get(name)?.as_str();
+    let mut name = SOURCE.to_owned();
+    let mut count = 1;
+    while kept.contains(name.as_str()) && says(&name) != Some(origin) {
+        count += 1;
+        name = format!("{SOURCE}-{count}");
+    }
+    name
 }
 
 /// `target` with how far its modelled times are from measured ones.
@@ -103,9 +134,9 @@ mod tests {
         let numbers = [("mufu_latency", 17.25), ("l2_bandwidth", 8.1e12)];
         let fitted = with_numbers(&h200, numbers, "somewhere").unwrap();
         for line in [
-            "mufu_latency = { value = 17.25, from = \"fitted\" }",
-            "l2_bandwidth = { value = 8.1e12, from = \"fitted\" }",
-            "fitted = \"somewhere\"",
+            "mufu_latency = { value = 17.25, from = \"fitted-2\" }",
+            "l2_bandwidth = { value = 8.1e12, from = \"fitted-2\" }",
+            "fitted-2 = \"somewhere\"",
         ] {
             assert!(fitted.text.lines().any(|l| l == line), "{}", fitted.text);
         }
@@ -115,6 +146,34 @@ mod tests {
         assert_eq!((model.mufu_latency, model.l2_bandwidth), (17.25, 8.1e12));
         assert!(device(&fitted).unwrap().calibration.is_none());
         assert!(with_numbers(&h200, [("no_such", 1.0)], "x").is_err());
+    }
+
+    #[test]
+    fn a_number_that_is_kept_keeps_its_origin() {
+        let h200 = source("h200").unwrap();
+        let before = device(&h200).unwrap();
+        let origin = |text: &SourceFile, name: &str| {
+            let origins = device(text).unwrap().origins;
+            origins[&format!("model.{name}")].clone()
+        };
+        let first = with_numbers(&h200, [("mufu_latency", 17.25)], "first").unwrap();
+        let again = with_numbers(&first, [("mufu_interval", 8.5)], "first").unwrap();
+        let other = with_numbers(&again, [("mufu_latency", 18.0)], "other").unwrap();
+        assert_eq!(origin(&again, "mufu_latency"), "first");
+        assert_eq!(origin(&other, "mufu_latency"), "other");
+        assert_eq!(origin(&other, "mufu_interval"), "first");
+        assert_eq!(
+            origin(&other, "shared_latency"),
+            before.origins["model.shared_latency"]
+        );
+        // Nobody is left who was from the fit before.
+        let all = before.model.unwrap();
+        let fitted = ptx_time::Machine::NAMES
+            .iter()
+            .filter(|name| **name != "sms");
+        let fitted = fitted.filter_map(|name| Some((*name, all.number(name)?)));
+        let all = with_numbers(&h200, fitted, "new").unwrap();
+        assert!(all.text.contains("\nfitted = \"new\"\n") && !all.text.contains("fitted-2"));
     }
 
     #[test]
