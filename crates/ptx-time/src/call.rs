@@ -147,10 +147,10 @@ impl Call {
         Self::replay_after(machine, launches, Warmth::complete(), keep_spans)
     }
 
-    fn replay_after(
+    fn replay_after<'c>(
         machine: &Machine,
-        launches: &[Launched<'_>],
-        mut warmth: Warmth,
+        launches: &[Launched<'c>],
+        mut warmth: Warmth<'c>,
         keep_spans: bool,
     ) -> Result<Self, ReplayError> {
         if let Some(name) = machine.impossible() {
@@ -352,7 +352,7 @@ fn replay(
     mhz: f64,
     launch: &Launched<'_>,
     gate: f64,
-    warmth: &Warmth,
+    warmth: &Warmth<'_>,
     keep_spans: bool,
 ) -> Result<LaunchTimes, ReplayError> {
     let classes = classes(launch.trace);
@@ -389,7 +389,7 @@ fn replay(
     let mut products = Vec::new();
     let mut work = Work {
         code: launch.code,
-        fetched: launch.fetched || warmth.code.contains(&std::ptr::from_ref(launch.code)),
+        fetched: launch.fetched || warmth.code.contains(&launch.code),
         trace: launch.trace,
         clusters: Vec::new(),
         resident: resident as usize,

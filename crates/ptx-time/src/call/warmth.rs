@@ -15,7 +15,7 @@ pub(super) const PAGE: u32 = 16;
 
 /// What launches have used so far; they go by their number in the call.
 #[derive(Debug, Default)]
-pub(super) struct Warmth {
+pub(super) struct Warmth<'c> {
     /// Everything is there.
     pub(super) all: bool,
     /// Pages of regions, each with the last launch that used it.
@@ -25,10 +25,10 @@ pub(super) struct Warmth {
     /// Bytes that each launch has used.
     used: Vec<f64>,
     /// Code that was run.
-    pub(super) code: Vec<*const Code>,
+    pub(super) code: Vec<&'c Code>,
 }
 
-impl Warmth {
+impl<'c> Warmth<'c> {
     /// Of a call that finds everything.
     pub(super) fn complete() -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Warmth {
         }
     }
 
-    pub(super) fn keep(&mut self, launch: &Launched<'_>) {
+    pub(super) fn keep(&mut self, launch: &Launched<'c>) {
         self.code.push(launch.code);
         let number = self.used.len();
         let mut used: HashMap<u32, f64> = HashMap::new();
@@ -92,7 +92,7 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    pub(super) fn of(launch: &Launched<'_>, warmth: &Warmth, kept: &[f64]) -> Self {
+    pub(super) fn of(launch: &Launched<'_>, warmth: &Warmth<'_>, kept: &[f64]) -> Self {
         let traced = launch.trace.ctas.len().max(1) as f64;
         let regions = || (0..).zip(&launch.trace.regions);
         // Many CTAs may read the same bytes, but no more than there are.

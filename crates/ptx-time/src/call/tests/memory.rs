@@ -26,6 +26,14 @@ fn code_comes_line_by_line_the_first_time() {
     assert!((400.0..=500.0).contains(&first), "{first}");
     // A launch before has run it already.
     assert_eq!(replay(false, 2), replay(true, 1));
+    // So it has where each launch was read from the cubin by itself.
+    let again = code.clone();
+    let launches = [&code, &again].map(|code| Launched {
+        fetched: false,
+        ..launched(code, &trace, 1, 1)
+    });
+    let call = Call::replay(&machine, &launches, false).expect("an end");
+    assert_eq!(call.launches[1].cycles, replay(true, 1));
 }
 
 /// One in which nothing takes long but what is said to.
