@@ -3,7 +3,7 @@
 use ptx_time::Machine;
 
 use super::GUIDE;
-use super::reader::{SMS, range};
+use super::reader::{SMS, range, short};
 use crate::diagnostic::{InputError, nearest};
 use crate::domain::{Device, printable_line};
 
@@ -39,8 +39,25 @@ pub(super) fn changed(mut device: Device, changes: &str) -> Result<Device, Input
         }
         told.push(format!("{key}={value}"));
     }
+    drop_fits(&device)?;
     device.name = format!("{} with {}", device.name, told.join(", "));
     Ok(device)
+}
+
+/// A clock that all SMs together bring down to nothing would tell times of none: what a file may
+/// say holds here, too.
+fn drop_fits(device: &Device) -> Result<(), InputError> {
+    let Some(model) = &device.model else {
+        return Ok(());
+    };
+    let (drop, clock) = (model.clock_drop_mhz, model.clock_mhz);
+    match drop > clock / 2.0 {
+        false => Ok(()),
+        true => Err(InputError::new(
+            format!("clock_drop_mhz = {drop} is more than half of clock_mhz = {clock}"),
+            "change both, e.g. h200,clock_mhz=50,clock_drop_mhz=1",
+        )),
+    }
 }
 
 fn number(key: &str, value: &str) -> Result<f64, InputError> {
@@ -75,7 +92,7 @@ fn set(device: &mut Device, key: &str, value: f64) -> Result<(), InputError> {
         let kind = if key == SMS { "a whole number" } else { "one" };
         let (least, most) = (possible.start(), possible.end());
         return Err(InputError::new(
-            format!("{key} = {value} is out of range"),
+            format!("{key} = {} is out of range", short(value)),
             format!("give {kind} between {least} and {most:e}"),
         ));
     }
@@ -142,6 +159,21 @@ mod tests {
                 "h200,clock_mhz=1600,clock=1.5",
                 "`clock=1.5` changes `clock_mhz` a second time",
                 "h200,sms=144",
+            ),
+            (
+                "h200,clock_mhz=1",
+                "clock_drop_mhz = 50 is more than half of clock_mhz = 1",
+                "change both",
+            ),
+            (
+                "h200,clock_drop_mhz=1e12",
+                "is more than half of clock_mhz = 1799",
+                "change both",
+            ),
+            (
+                "h200,l2_latency=1e300",
+                "l2_latency = 1e300 is out of range",
+                "between 0 and 1e12",
             ),
             ("h300,sms=1", "h300", "h200, h100, b200"),
             (
