@@ -174,13 +174,20 @@ impl Reader<'_> {
             }
             least = value;
         }
+        if *wire.cells.get_ref() == 0 {
+            return Err(self.document.error(
+                wire.cells.span(),
+                "calibration.cells = 0 compares nothing".to_owned(),
+                "say how many cells were compared, or leave [calibration] out",
+            ));
+        }
         Ok(Calibration {
             device: name.to_owned(),
             run: printable_line(wire.run.get_ref()),
             median: *wire.median.get_ref(),
             p90: *wire.p90.get_ref(),
             worst: *wire.worst.get_ref(),
-            cells: wire.cells,
+            cells: *wire.cells.get_ref(),
         })
     }
 
