@@ -139,6 +139,12 @@ fn scripts(device: &Device, image: &Image, launches: &[Ended<'_>]) -> Result<Vec
         let code = Code::read(&image.cubin, &ended.geometry.kernel);
         let code = code.map_err(|error| error.to_string())?;
         telling(ended)?;
+        if code.leaves(&ended.trace) {
+            let kernel = &ended.geometry.kernel;
+            return Err(format!(
+                "{kernel} calls a function that was not inlined, which no time is told of"
+            ));
+        }
         Ok(Script {
             code,
             beside: place > 0 && beside(device, image, &launches[place - 1], ended),
