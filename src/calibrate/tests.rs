@@ -158,6 +158,7 @@ fn answers_are_read_as_they_were_written() {
         (&format!("{text}{last}"), "line 3: the answer to"),
         (&text.replace("3.0,", ""), "called 5 times, and 4 answers"),
         (&text.replace("3.0,", "-3.0,"), "is no time"),
+        (&text.replace("3.0,", "3e300,"), "is no time"),
         (&text.replace("3.0,", "null,"), "line 2: invalid type: null"),
     ] {
         let told = refused(cut);

@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 
 /// Longest name of a round, a contender or a shape, characters.
 pub(crate) const NAME: usize = 200;
+/// Microseconds that a call can take: from less than a clock cycle to a quarter of an hour.
+pub(crate) const MICROS: RangeInclusive<f64> = 1e-3..=1e9;
 /// A speedup that somebody may claim.
 pub(crate) const CLAIM: RangeInclusive<f64> = 1e-3..=1e3;
 pub(crate) const CONTENDERS: usize = 2000;

@@ -59,7 +59,9 @@ pub(crate) fn headline(run: &Run, style: &Style) -> String {
 fn unvalidated(run: &Run) -> Option<String> {
     let settings = &run.header.settings;
     settings.time_only.then(|| {
-        "Nothing was validated (--time-only): who is wrong is in this table too.".to_owned()
+        "Nothing was validated (--time-only), and operands were zero: who is wrong, or skips zeros, \
+         is in this table too."
+            .to_owned()
     })
 }
 

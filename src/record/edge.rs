@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use super::schema::{Build, DeviceRecord, End, Header, Shard};
-use crate::domain::bounds::{CELLS, CLAIM, CONTENDERS, EXTENT, GROUPS, name};
+use crate::domain::bounds::{CELLS, CLAIM, CONTENDERS, EXTENT, GROUPS, MICROS, name};
 use crate::domain::{ALGORITHM_DIGITS, Group, KernelTime, Micros, Shape, Timing, Tuning};
 
 /// Longest line, bytes.
@@ -14,8 +14,6 @@ pub(super) const LINE: usize = 16 << 20;
 /// Processes that may have timed one shape.
 pub(super) const PROCESSES: usize = 1024;
 
-/// From less than a clock cycle to a quarter of an hour.
-const MICROS: RangeInclusive<f64> = 1e-3..=1e9;
 const CLOCK_MHZ: RangeInclusive<f64> = 1.0..=20_000.0;
 const SECONDS: RangeInclusive<f64> = 0.0..=1e9;
 /// As shares of the measured time.

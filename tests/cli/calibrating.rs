@@ -63,3 +63,12 @@ fn committed_answers_are_shown() {
         assert!(said.contains("wgmma/rs/n256/1-group"), "{said}");
     }
 }
+
+/// Its cells would count twice, in the table and in what `-o` writes.
+#[test]
+fn a_run_that_is_named_twice_is_refused() {
+    let run = "results/baselines/round5-20261116-1623.jsonl";
+    let said = in_repository(&["calibrate", run, run]);
+    assert!(said.contains("is named twice"), "{said}");
+    assert!(said.ends_with("[exit 2]"), "{said}");
+}

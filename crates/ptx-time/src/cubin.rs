@@ -2,12 +2,14 @@
 //!
 //! `-lineinfo` makes the assembler leave a DWARF line table for that in `.nv_debug_line_sass`.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 
 use gimli::{DebugLine, DebugLineOffset, LittleEndian};
 use object::Endianness;
 use object::elf::{FileHeader64, SectionHeader64};
 use object::read::elf::{FileHeader, Rela, SectionHeader, Sym};
+use ptx_emu::trace::{Event, Trace};
 
 use crate::sass::{Kind, Sass};
 
@@ -91,6 +93,30 @@ impl Code {
         Ok(code)
     }
 
+    /// Whether a warp of a trace went into a function that the assembler did not inline: a stretch
+    /// is looked for in the kernel's own code, and would be told without what the function does.
+    /// What the assembler calls for by itself, as for a division, is one instruction of the PTX, and
+    /// the next follows it.
+    pub fn leaves(&self, trace: &Trace) -> bool {
+        let calls = |at: &usize| self.instructions[*at].kind == Kind::Call;
+        let calls = (0..self.instructions.len()).filter(calls);
+        let lines: HashSet<u32> = calls.map(|at| self.lines[at]).collect();
+        if lines.is_empty() {
+            return false;
+        }
+        let ends = |event: &Event| match *event {
+            Event::Run { first, end } => (first, end),
+            Event::Did { at, .. } => (at, at + 1),
+        };
+        let warps = trace.ctas.iter().flat_map(|cta| &cta.warps);
+        let mut steps = warps.flat_map(|events| events.windows(2));
+        steps.any(|pair| {
+            let ((_, end), (next, _)) = (ends(&pair[0]), ends(&pair[1]));
+            let line = trace.lines.get(end as usize - 1);
+            next != end && line.is_some_and(|line| lines.contains(line))
+        })
+    }
+
     /// Where an instruction jumps to.
     pub(crate) fn target(&self, at: usize) -> Option<usize> {
         let to = at as i64 + 1 + i64::from(self.instructions[at].offset);
@@ -159,14 +185,42 @@ fn lines_of(table: &[u8], section: u64, count: usize) -> Result<Vec<u32>, gimli:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ptx_emu::trace::CtaTrace;
 
-    #[test]
-    fn the_first_test_of_a_wait_has_the_line_of_those_that_follow() {
-        let instruction = |(kind, offset): (Kind, i32)| Sass {
+    fn instruction((kind, offset): (Kind, i32)) -> Sass {
+        Sass {
             guarded: kind == Kind::Branch,
             offset,
             ..Sass::plain(kind)
+        }
+    }
+
+    #[test]
+    fn a_function_that_was_not_inlined_is_left_for() {
+        let kinds = [Kind::Alu, Kind::Call, Kind::Alu, Kind::Exit];
+        let code = Code {
+            instructions: kinds.map(|kind| instruction((kind, 0))).to_vec(),
+            lines: vec![10, 11, 12, 13],
         };
+        let trace = |runs: &[(u32, u32)]| {
+            let run = |&(first, end)| Event::Run { first, end };
+            Trace {
+                lines: vec![10, 11, 12, 13, 40, 41],
+                ctas: vec![CtaTrace {
+                    warps: vec![runs.iter().map(run).collect()],
+                    ..CtaTrace::default()
+                }],
+                ..Trace::default()
+            }
+        };
+        assert!(code.leaves(&trace(&[(0, 2), (4, 6), (2, 4)])));
+        // A division whose rare case is a function, and a jump.
+        assert!(!code.leaves(&trace(&[(0, 4)])));
+        assert!(!code.leaves(&trace(&[(0, 3), (0, 4)])));
+    }
+
+    #[test]
+    fn the_first_test_of_a_wait_has_the_line_of_those_that_follow() {
         let kinds = [
             (Kind::Phase, 0),
             (Kind::Alu, 0),

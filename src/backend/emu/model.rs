@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use ptx_emu::trace::{Part, Trace, Watch};
+use ptx_emu::trace::{Event, Part, Trace, Watch};
 use ptx_emu::{Report, Wake};
 use ptx_time::{Call, Cause, Code, Launched, Machine};
 
@@ -11,6 +11,7 @@ use super::role::{Laid, roles};
 use crate::backend::Modelled;
 use crate::backend::zones::Zones;
 use crate::compile::{Footprint, Image};
+use crate::domain::bounds::MICROS;
 use crate::domain::{Bytes, Device, Group, Hazard, KernelTime, Micros};
 use crate::plan::LaunchGeometry;
 
@@ -18,6 +19,9 @@ use crate::plan::LaunchGeometry;
 const WATCHED: u64 = 6;
 /// Times as many are watched where there are so many different ones.
 const UNLIKE: u64 = 4;
+
+/// Times as many instructions as a time tells of may have been executed.
+const UNTOLD: f64 = 2.0;
 
 /// A launch that ended.
 pub(super) struct Ended<'a> {
@@ -86,11 +90,23 @@ pub(super) fn modelled(
 ) -> Result<Modelled, String> {
     let told = scripts(device, image, launches)?;
     let call = replay(machine(device)?, launches, &told, false)?;
+    possible(call.micros)?;
     Ok(Modelled {
         bound: bound(&call).to_owned(),
         micros: Micros(call.micros),
         kernels: kernels(&call, launches),
     })
+}
+
+/// A time that a run file holds: with numbers of a target that are far off there are others.
+fn possible(micros: f64) -> Result<(), String> {
+    let (least, most) = (MICROS.start(), MICROS.end());
+    match MICROS.contains(&micros) {
+        true => Ok(()),
+        false => Err(format!(
+            "{micros:e} µs is no time: {least} to {most:e} µs can be"
+        )),
+    }
 }
 
 /// When each launch of a call runs.
@@ -121,12 +137,60 @@ struct Script {
 fn scripts(device: &Device, image: &Image, launches: &[Ended<'_>]) -> Result<Vec<Script>, String> {
     let script = |(place, ended): (usize, &Ended<'_>)| {
         let code = Code::read(&image.cubin, &ended.geometry.kernel);
+        let code = code.map_err(|error| error.to_string())?;
+        telling(ended)?;
+        if code.leaves(&ended.trace) {
+            let kernel = &ended.geometry.kernel;
+            return Err(format!(
+                "{kernel} calls a function that was not inlined, which no time is told of"
+            ));
+        }
         Ok(Script {
-            code: code.map_err(|error| error.to_string())?,
+            code,
             beside: place > 0 && beside(device, image, &launches[place - 1], ended),
         })
     };
     launches.iter().enumerate().map(script).collect()
+}
+
+/// Whether what was watched stands for what was done. A kernel can tell which CTAs are watched, and
+/// leave the work to the others; or work in what looks like a loop that waits, of which one turn is
+/// told.
+fn telling(ended: &Ended<'_>) -> Result<(), String> {
+    let kernel = &ended.geometry.kernel;
+    let traced = ended.trace.ctas.len() as u64;
+    let ran = ended.report.counters.ctas;
+    if traced == 0 && ran > 0 {
+        return Err(format!("{kernel} does more than can be written down of it"));
+    }
+    let done = ended.report.counters.total_instructions();
+    let all = if ran > traced { ran } else { 0 };
+    let told = told(&ended.trace, all);
+    if done as f64 <= UNTOLD * told as f64 {
+        return Ok(());
+    }
+    Err(format!(
+        "of the {done} warp instructions of {kernel}, the CTAs that are watched, and of loops that \
+         wait one turn, tell of {told} only"
+    ))
+}
+
+/// Warp instructions of a launch of so many CTAs, each taken to do as much as the nearest that was
+/// watched; of none, of those alone.
+fn told(trace: &Trace, ctas: u64) -> u64 {
+    let instructions = |event: &Event| match *event {
+        Event::Run { first, end } => u64::from(end - first),
+        Event::Did { .. } => 1,
+    };
+    let mut from = 0;
+    let each = trace.ctas.iter().enumerate().map(|(index, cta)| {
+        let behind = trace.ctas.get(index + 1);
+        let to = behind.map_or(ctas, |next| (cta.cta + next.cta).div_ceil(2));
+        let times = if ctas == 0 { 1 } else { to - from };
+        from = to;
+        times * cta.warps.iter().flatten().map(instructions).sum::<u64>()
+    });
+    each.sum()
 }
 
 fn replay(
@@ -237,6 +301,7 @@ pub(crate) fn cause_word(cause: Cause) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ptx_emu::trace::CtaTrace;
     use ptx_time::LaunchTimes;
 
     use crate::config::target::usual;
@@ -296,10 +361,51 @@ mod tests {
     }
 
     #[test]
-    fn a_cubin_that_says_nothing_gives_a_reason_and_no_time() {
-        let geometry = geometry(1);
-        let ended = Ended {
-            geometry: &geometry,
+    fn a_time_that_no_run_file_holds_is_none() {
+        assert_eq!(possible(11.0), Ok(()));
+        for micros in [0.0, 2e9, f64::NAN, f64::INFINITY] {
+            let why = possible(micros).unwrap_err();
+            assert!(why.contains("is no time: 0.001 to 1e9"), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_is_watched_stands_for_what_was_done() {
+        let cta = |cta, instructions| CtaTrace {
+            cta,
+            warps: vec![vec![Event::Run {
+                first: 0,
+                end: instructions,
+            }]],
+            ..CtaTrace::default()
+        };
+        let trace = Trace {
+            ctas: vec![cta(0, 10), cta(4, 100), cta(9, 1000)],
+            ..Trace::default()
+        };
+        assert_eq!(told(&trace, 0), 1110);
+        assert_eq!(told(&trace, 10), 2 * 10 + 5 * 100 + 3 * 1000);
+        let geometry = geometry(10);
+        let launched = |instructions, ctas| {
+            let mut ended = ended(&geometry, trace.clone());
+            ended.report.counters.warp_instructions[0] = instructions;
+            ended.report.counters.ctas = ctas;
+            telling(&ended)
+        };
+        assert_eq!(launched(7000, 10), Ok(()));
+        assert_eq!(launched(2200, 3), Ok(()));
+        assert!(launched(2300, 3).is_err(), "a loop that seemed to wait");
+        let hidden = launched(8000, 10).unwrap_err();
+        assert!(hidden.contains("tell of 3520 only"), "{hidden}");
+        let mut endless = ended(&geometry, Trace::default());
+        endless.report.counters.ctas = 3;
+        let why = telling(&endless).unwrap_err();
+        assert!(why.contains("more than can be written down"), "{why}");
+    }
+
+    fn ended(geometry: &LaunchGeometry, trace: Trace) -> Ended<'_> {
+        Ended {
+            geometry,
             report: Report {
                 counters: ptx_emu::Counters::default(),
                 seed: 0,
@@ -307,11 +413,17 @@ mod tests {
                 early_read: None,
                 printed: Vec::new(),
             },
-            trace: Trace::default(),
+            trace,
             hazards: Vec::new(),
             wake: Wake::default(),
             unwatched: Bytes(0),
-        };
+        }
+    }
+
+    #[test]
+    fn a_cubin_that_says_nothing_gives_a_reason_and_no_time() {
+        let geometry = geometry(1);
+        let ended = ended(&geometry, Trace::default());
         let image = Image {
             key: String::new(),
             ptx: String::new(),

@@ -29,6 +29,7 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
     for path in &args.runs {
         let run = runs::load(Some(path))?;
         measured_on(&run, &device)?;
+        named_once(&run, measured.iter().map(|(_, other)| other))?;
         measured.push((runs::round_of(None, &run.header)?, run));
     }
     let catalog = Catalog::open(&globals.variants)?;
@@ -55,6 +56,17 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
     ])?;
     keep(&args.output, &target)?;
     Ok(Exit::Done)
+}
+
+/// Cells of a run that is named twice would count twice.
+fn named_once<'r>(run: &Run, mut others: impl Iterator<Item = &'r Run>) -> Result<(), InputError> {
+    match others.any(|other| other.header == run.header) {
+        false => Ok(()),
+        true => Err(InputError::new(
+            format!("{} is named twice, or is a copy", run.path.display()),
+            "name each run once",
+        )),
+    }
 }
 
 /// A run with those of its cells that are to be modelled.

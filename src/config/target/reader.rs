@@ -174,13 +174,20 @@ impl Reader<'_> {
             }
             least = value;
         }
+        if *wire.cells.get_ref() == 0 {
+            return Err(self.document.error(
+                wire.cells.span(),
+                "calibration.cells = 0 compares nothing".to_owned(),
+                "say how many cells were compared, or leave [calibration] out",
+            ));
+        }
         Ok(Calibration {
             device: name.to_owned(),
             run: printable_line(wire.run.get_ref()),
             median: *wire.median.get_ref(),
             p90: *wire.p90.get_ref(),
             worst: *wire.worst.get_ref(),
-            cells: wire.cells,
+            cells: *wire.cells.get_ref(),
         })
     }
 
@@ -276,11 +283,7 @@ impl Reader<'_> {
     ) -> Result<f64, InputError> {
         let value = *figure.value.get_ref();
         if !range.contains(&value) {
-            // 1e308 has three hundred digits.
-            let shown = match value.is_finite() && value.abs() >= 1e16 {
-                true => format!("{value:e}"),
-                false => value.to_string(),
-            };
+            let shown = short(value);
             return Err(self.document.error(
                 figure.value.span(),
                 format!("{key} = {shown} is out of range"),
@@ -300,6 +303,15 @@ impl Reader<'_> {
         let origin = printable_line(source.get_ref());
         self.origins.insert(key.to_owned(), origin);
         Ok(value)
+    }
+}
+
+/// A number as it is told to those who gave it: 1e308 has three hundred digits, and so has 1e-308.
+pub(super) fn short(value: f64) -> String {
+    let size = value.abs();
+    match value.is_finite() && (size >= 1e16 || (size < 1e-6 && size > 0.0)) {
+        true => format!("{value:e}"),
+        false => value.to_string(),
     }
 }
 

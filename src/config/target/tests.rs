@@ -273,6 +273,7 @@ fn a_model_that_cannot_be_is_refused_where_it_says_so() {
         ),
         ("p90", "nan", "calibration.p90 = NaN is out of range"),
         ("run", "\"\"", "is no name for a run"),
+        ("cells", "0", "calibration.cells = 0 compares nothing"),
     ];
     for (key, value, message) in cases {
         let (text, line) = rewritten(key, value);

@@ -31,7 +31,7 @@ pub(super) struct CalibrationTable {
     pub median: Spanned<f64>,
     pub p90: Spanned<f64>,
     pub worst: Spanned<f64>,
-    pub cells: u32,
+    pub cells: Spanned<u32>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -179,8 +179,8 @@ struct Stalls {
     count: u32,
 }
 
-/// Instructions of a diverged warp without progress of anybody after which it counts as spinning on
-/// itself, the first time and later ones; and its turns from then on. Many turns must fit in, so
+/// Instructions of a diverged warp, without progress of anybody and without all its lanes meeting,
+/// after which it counts as spinning on itself, the first time and later ones; and its turns from then on. Many turns must fit in, so
 /// that a warp it really waits for gets its own.
 const SPIN_STEPS: u64 = 50_000;
 const SPIN_AGAIN: u64 = 4_000;
@@ -399,11 +399,14 @@ impl<'a> Cluster<'a> {
     }
 
     /// A diverged warp that runs long without anything happening may wait for its own lanes: lets
-    /// those at the join, or on another path, go first.
+    /// those at the join, or on another path, go first. Lanes that part and meet in every turn of a
+    /// long loop wait for nobody; set apart they would never meet again, and each would be run by
+    /// itself.
     fn unspin(&mut self, cta: usize, warp: usize, steps: u64) {
         let progress = self.progress;
         let w = &mut self.ctas[cta].warps[warp];
-        if w.seen_progress != progress {
+        let met = std::mem::take(&mut w.met);
+        if w.seen_progress != progress || met {
             w.seen_progress = progress;
             w.idle_steps = 0;
             return;

@@ -65,6 +65,7 @@ impl Warp {
                 self.rpc = path.rpc;
                 self.depth = path.depth;
                 if self.pc != self.rpc {
+                    self.met |= self.stack.is_empty();
                     return;
                 }
             }

@@ -30,7 +30,13 @@ pub(crate) struct Recorder {
     /// Of the instruction that is being looked at.
     deeds: Vec<Deed>,
     asked: Vec<Asked>,
+    /// Events on all tapes.
+    events: usize,
 }
+
+/// Events of a cluster that are written down at most: some hundred megabytes. A loop without end
+/// would fill any memory before it counts as hung.
+const EVENTS: usize = 8_000_000;
 
 /// Lanes that ask an mbarrier the same.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +53,13 @@ impl Recorder {
             tapes: tapes.collect(),
             deeds: Vec::new(),
             asked: Vec::new(),
+            events: 0,
         }
+    }
+
+    /// Whether there was more to write down than there is room for; nothing is kept then.
+    fn overflowed(&self) -> bool {
+        self.events > EVENTS
     }
 
     fn tape(&mut self, w: &Warp) -> &mut Tape {
@@ -81,6 +93,10 @@ impl Cluster<'_> {
         let Some(watched) = &self.env.watched else {
             return self.interpret(w, quantum);
         };
+        if recorder.overflowed() {
+            return self.interpret(w, quantum);
+        }
+        let before = recorder.tape(w).len();
         let mut steps = 0;
         while steps < quantum && matches!(w.state, State::Ready) {
             let pc = w.pc;
@@ -92,6 +108,10 @@ impl Cluster<'_> {
                     taken
                 }
             };
+        }
+        recorder.events = recorder.events + recorder.tape(w).len() - before;
+        if recorder.overflowed() {
+            recorder.tapes.clear();
         }
         Ok(steps)
     }
@@ -175,7 +195,7 @@ impl Cluster<'_> {
         (mask != 0).then(|| self.address(w, addr, mask.trailing_zeros() as usize))
     }
 
-    /// What its CTAs did, once they are done.
+    /// What its CTAs did, once they are done; nothing where that was too much.
     pub(super) fn traces(&mut self) -> Vec<CtaTrace> {
         let Some(recorder) = self.recorder.take() else {
             return Vec::new();

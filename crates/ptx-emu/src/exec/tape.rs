@@ -24,15 +24,29 @@ struct Turn {
 /// Turns that are remembered: loops that wait are not nested deeper.
 const TURNS: usize = 8;
 
+/// How often a question was asked at a place, in whatever turns.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    at: Pc,
+    question: Question,
+    times: u32,
+}
+
 /// The events of one warp.
 #[derive(Debug, Default)]
 pub(super) struct Tape {
     events: Vec<Event>,
     /// Oldest first.
     turns: Vec<Turn>,
+    /// Oldest first, as many as turns.
+    asked: Vec<Asked>,
 }
 
 impl Tape {
+    pub(super) fn len(&self) -> usize {
+        self.events.len()
+    }
+
     pub(super) fn into_events(self) -> Vec<Event> {
         self.events
     }
@@ -53,6 +67,7 @@ impl Tape {
     /// happened since it was asked last, it takes that turn's place.
     pub(super) fn ask(&mut self, at: Pc, question: Question) {
         self.ask_again(at, question);
+        self.count(at, question);
         self.turns
             .retain(|turn| (turn.at, turn.question) != (at, question));
         if self.turns.len() == TURNS {
@@ -63,6 +78,20 @@ impl Tape {
             question,
             before: self.events.len(),
             last: self.events.last().copied(),
+        });
+    }
+
+    fn count(&mut self, at: Pc, question: Question) {
+        let same = |asked: &Asked| (asked.at, asked.question) == (at, question);
+        let before = self.asked.iter().position(same);
+        let times = before.map_or(0, |index| self.asked.remove(index).times);
+        if self.asked.len() == TURNS {
+            self.asked.remove(0);
+        }
+        self.asked.push(Asked {
+            at,
+            question,
+            times: times + 1,
         });
     }
 
@@ -79,7 +108,12 @@ impl Tape {
             return;
         };
         let turn = self.turns[index];
-        if !self.events[turn.before..].iter().all(|e| self.waits(e)) {
+        let same = |asked: &Asked| (asked.at, asked.question) == (at, question);
+        let Some(last) = self.asked.iter().position(same) else {
+            return;
+        };
+        let since = &self.events[turn.before..];
+        if !since.iter().all(|event| waits(event, &self.asked[last..])) {
             return;
         }
         self.events.truncate(turn.before);
@@ -89,28 +123,31 @@ impl Tape {
         // Whatever was asked since is no longer there.
         self.turns.truncate(index);
     }
+}
 
-    /// Whether an event may be part of waiting: nobody else can tell how often it happened.
-    fn waits(&self, event: &Event) -> bool {
-        match event {
-            Event::Run { .. } => true,
-            Event::Did { at, deed } => match deed {
-                Deed::Sleep(_) | Deed::Stamp | Deed::Fence { .. } => true,
-                Deed::Global { .. } | Deed::Shared { .. } | Deed::Remote { .. } => {
-                    let polls = |turn: &Turn| {
-                        turn.at == *at && matches!(turn.question, Question::Bytes { .. })
-                    };
-                    self.turns.iter().any(polls)
-                }
-                _ => false,
-            },
-        }
+/// Whether an event may be part of waiting: nobody else can tell how often it happened. `asked` is
+/// what was asked since, first of all what is now asked again. Who waits asks for the same in every
+/// turn; a load that finds another address each time brings something to work on.
+fn waits(event: &Event, asked: &[Asked]) -> bool {
+    match event {
+        Event::Run { .. } => true,
+        Event::Did { at, deed } => match deed {
+            Deed::Sleep(_) | Deed::Stamp | Deed::Fence { .. } => true,
+            Deed::Global { .. } | Deed::Shared { .. } | Deed::Remote { .. } => {
+                let bytes = |question| matches!(question, Question::Bytes { .. });
+                let here = |index: usize| asked[index].at == *at && bytes(asked[index].question);
+                let mut here = (0..asked.len()).filter(|&index| here(index)).peekable();
+                here.peek().is_some() && here.all(|index| index == 0 || asked[index].times > 1)
+            }
+            _ => false,
+        },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::GlobalBytes;
 
     const BARRIER: BarrierAt = BarrierAt {
         rank: 0,
@@ -190,5 +227,55 @@ mod tests {
             }
         }
         assert_eq!(tape.into_events(), [run(1, 3)]);
+    }
+
+    fn load(first: u64) -> Deed {
+        Deed::Global {
+            at: GlobalBytes {
+                region: 0,
+                first,
+                bytes: 4,
+                sectors: 1,
+                lines: 1,
+                blocks: 1,
+            },
+            writes: false,
+            atomic: false,
+        }
+    }
+
+    /// A load at `at` that others may be waiting with, and an instruction behind it.
+    fn polls(tape: &mut Tape, at: Pc, address: u64) {
+        tape.ask(at, Question::Bytes { address });
+        tape.did(at, load(address));
+        tape.run(at + 1, at + 2);
+    }
+
+    #[test]
+    fn a_loop_that_polls_flags_has_an_end() {
+        let mut once = Tape::default();
+        let mut both = Tape::default();
+        for _ in 0..100 {
+            polls(&mut once, 3, 64);
+            polls(&mut both, 3, 64);
+            polls(&mut both, 5, 128);
+        }
+        assert_eq!(once.len(), 2);
+        assert!(both.len() < 8, "{}", both.len());
+        // The next flag, by the same instruction.
+        for _ in 0..100 {
+            polls(&mut once, 3, 128);
+        }
+        assert_eq!(once.len(), 4);
+    }
+
+    #[test]
+    fn a_loop_that_brings_something_each_turn_is_no_wait() {
+        let mut tape = Tape::default();
+        for turn in 0..100 {
+            polls(&mut tape, 3, 64);
+            polls(&mut tape, 5, 4096 + 8 * turn);
+        }
+        assert_eq!(tape.len(), 400);
     }
 }

@@ -192,6 +192,8 @@ pub(crate) struct Warp {
     /// Progress of the cluster when this warp last looked, and its instructions since it changed.
     pub(crate) seen_progress: u64,
     pub(crate) idle_steps: u64,
+    /// All its lanes have met since it last looked: none of them was left behind.
+    pub(crate) met: bool,
     /// The warp has been caught spinning on something its own lanes hold.
     pub(crate) spins: bool,
     /// Cluster-barrier generation this warp arrived in.
@@ -241,6 +243,7 @@ impl Warp {
             waits: 0,
             seen_progress: 0,
             idle_steps: 0,
+            met: false,
             spins: false,
             cluster_arrived: 0,
             registers: 0,

@@ -49,3 +49,29 @@ fn the_barrier_that_nobody_comes_to_is_named_first() {
         assert!(fault.contains("(done+0)"), "{fault}");
     }
 }
+
+#[test]
+fn lanes_that_part_and_meet_in_every_turn_of_a_long_loop_stay_together() {
+    let text = ".version 8.8\n.target sm_90a\n.address_size 64
+.visible .entry k() {
+.reg .pred %p<4>; .reg .b32 %r<8>;
+mov.u32 %r1, %tid.x; mov.u32 %r2, 0; mov.u32 %r3, 0;
+TURN: add.u32 %r4, %r1, %r2; and.b32 %r4, %r4, 1; setp.eq.u32 %p1, %r4, 0;
+@%p1 bra EVEN;
+mad.lo.u32 %r3, %r3, 5, 7; mad.lo.u32 %r3, %r3, 5, 7; mad.lo.u32 %r3, %r3, 5, 7; mad.lo.u32 %r3, %r3, 5, 7;
+bra MEET;
+EVEN: mad.lo.u32 %r3, %r3, 3, 7; mad.lo.u32 %r3, %r3, 3, 7; mad.lo.u32 %r3, %r3, 3, 7; mad.lo.u32 %r3, %r3, 3, 7;
+MEET: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 20000; @%p2 bra TURN;
+ret; }";
+    let module = Module::load(text).expect("it lowers");
+    for seed in 0..4 {
+        let config = ptx_emu::Config {
+            seed,
+            ..ptx_emu::Config::default()
+        };
+        let launch = Launch::new("k").block([32, 1, 1]).config(config);
+        let report = launch.run(&module, &mut Memory::new()).expect("it runs");
+        let instructions = report.counters.total_instructions();
+        assert!(instructions < 20_000 * 17, "seed {seed}: {instructions}");
+    }
+}
