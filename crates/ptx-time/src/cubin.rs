@@ -172,7 +172,6 @@ mod tests {
             offset,
             uniform: false,
             reads: [0; 2],
-            operands_read: [true; 3],
             constants: None,
             cached: true,
             by_blocks: false,
