@@ -192,7 +192,17 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     time(
         "memory_spread",
         (0.0, 1000.0),
-        &["bulk/plain/cold/*", "bulk/tensor/cold/*", "boxes/cold/*"],
+        &["bulk/plain/cold/*", "bulk/tensor/cold/64x8"],
+    ),
+    time(
+        "memory_row_spread",
+        (0.0, 1000.0),
+        &["bulk/tensor/cold/64x128", "ring/one/*", "ring/turns/1x*"],
+    ),
+    time(
+        "memory_beside",
+        (0.0, 1.0),
+        &["boxes/all/cold/*", "boxes/long/*"],
     ),
     time("far_fence_latency", (20.0, 8000.0), &["global/fence"]),
     time(
@@ -365,7 +375,11 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     ),
     time("mma_interval", (1.0, 256.0), &["mma/*-warp", "mma/*-warps"]),
     time("mma_latency", (4.0, 400.0), &["mma/*/latency"]),
-    time("mma_read_interval", (0.0, 4.0), &["mma/beside/*"]),
+    time(
+        "mma_read_interval",
+        (0.0, 4.0),
+        &["mma/beside/*", "mma/dequantised/4/*"],
+    ),
     // Launches.
     time(
         "constant_line_latency",

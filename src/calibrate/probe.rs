@@ -15,7 +15,7 @@ const OPEN: &str = "/*probe";
 const CLOSE: &str = "*/";
 
 /// By name, in the order in which they are put to a card.
-const SOURCES: [(&str, &str); 20] = [
+const SOURCES: [(&str, &str); 21] = [
     ("pipes", include_str!("probes/pipes.cu")),
     ("operands", include_str!("probes/operands.cu")),
     ("shared", include_str!("probes/shared.cu")),
@@ -26,6 +26,7 @@ const SOURCES: [(&str, &str); 20] = [
     ("deep", include_str!("probes/deep.cu")),
     ("bulk", include_str!("probes/bulk.cu")),
     ("boxes", include_str!("probes/boxes.cu")),
+    ("ring", include_str!("probes/ring.cu")),
     ("store", include_str!("probes/store.cu")),
     ("sync", include_str!("probes/sync.cu")),
     ("cluster", include_str!("probes/cluster.cu")),
@@ -51,9 +52,11 @@ macro_rules! carried {
 }
 const HEADERS: &[(&str, &str)] = carried!(
     "dgx/abi.cuh",
+    "dgx/dequant.cuh",
     "dgx/stamp.cuh",
     "dgx/ptx/barrier.cuh",
     "dgx/ptx/cluster.cuh",
+    "dgx/ptx/convert.cuh",
     "dgx/ptx/mbarrier.cuh",
     "dgx/ptx/memory.cuh",
     "dgx/ptx/mma.cuh",

@@ -116,6 +116,8 @@ impl Removal {
                 "constant_cold_latency",
                 "memory_latency",
                 "memory_spread",
+                "memory_row_spread",
+                "memory_beside",
                 "memory_busy_latency",
                 "atomic_latency",
                 "bulk_latency",

@@ -400,8 +400,6 @@ fn replay(
         dirty_share: machine.dirty_bandwidth / clock / active_sms as f64,
         dirty_bytes: machine.dirty_bytes / active_sms as f64,
         sms: active_sms as f64,
-        // Who does something else falls out of step.
-        in_step: at_once && classes.len() == 1,
         cold: reads.cold,
         alone: reads.alone,
         // Who is the only one on its SM has nobody to find anything of.

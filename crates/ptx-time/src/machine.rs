@@ -180,6 +180,10 @@ machine! {
     memory_latency,
     /// By how much the last of several sectors from memory is later, for each e-fold of them.
     memory_spread,
+    /// By how much the last of more than eight rows is later still, for each e-fold of them.
+    memory_row_spread,
+    /// The part of what L2 gets besides what is asked for that comes before it is all there.
+    memory_beside,
     /// What it takes beyond that where memory is always busy; it goes with the part of the time it is.
     memory_busy_latency,
     /// Bytes of memory's time that each separate piece takes besides its own.

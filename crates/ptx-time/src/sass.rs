@@ -24,9 +24,6 @@ pub(crate) struct Sass {
     pub(crate) uniform: bool,
     /// Registers of the even and of the odd bank that it reads.
     pub(crate) reads: [u8; 2],
-    /// For products by a warp: which of their three operands are read, by place; the one before may
-    /// have kept one.
-    pub(crate) operands_read: [bool; 3],
     /// The line of constants it reads, kernel parameters among them.
     pub(crate) constants: Option<u32>,
     /// For loads from global memory: whether the SM's own cache may answer, and keeps the answer.
@@ -175,7 +172,6 @@ impl Sass {
             }
             .then(|| ((field(54, 5) << 16) | (field(40, 14) * 4)) as u32 / CONSTANT_LINE),
             reads: [0; 2],
-            operands_read: [true; 3],
         }
     }
 
@@ -185,11 +181,9 @@ impl Sass {
         let decode = |bytes| {
             let registers = Registers::decode(bytes);
             let reads = registers.read_behind(before.as_ref());
-            let operands_read = [0, 1, 2].map(|place| !registers.is_kept(place, before.as_ref()));
             before = Some(registers);
             Self {
                 reads,
-                operands_read,
                 ..Self::decode(bytes)
             }
         };
@@ -209,7 +203,6 @@ impl Sass {
             offset: 0,
             uniform: false,
             reads: [0; 2],
-            operands_read: [true; 3],
             constants: None,
             cached: true,
             by_blocks: false,
@@ -442,26 +435,6 @@ mod tests {
         });
         let reads: Vec<[u8; 2]> = Sass::decode_all(&words).iter().map(|s| s.reads).collect();
         assert_eq!(reads, [[0, 2], [1, 0], [1, 1], [1, 0]]);
-    }
-
-    #[test]
-    fn a_product_reads_no_operand_that_the_one_before_has_kept() {
-        // HMMA.16816.F32 R20, R32.reuse, R2.reuse, R20, the same with R16, with R36 and no reuse, and
-        // the first again.
-        let words = [
-            (0x0000_0002_2014_723c, 0x0c0f_e800_0000_1814),
-            (0x0000_0002_2010_723c, 0x0c0f_ec00_0000_1810),
-            (0x0000_0002_2024_723c, 0x000f_e200_0000_1824),
-            (0x0000_0002_2014_723c, 0x0c0f_e800_0000_1814),
-        ];
-        let words = words.map(|(low, high): (u64, u64)| {
-            (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
-        });
-        let all = Sass::decode_all(&words);
-        assert!(all.iter().all(|sass| sass.kind == Kind::Mma));
-        let read: Vec<[bool; 3]> = all.iter().map(|sass| sass.operands_read).collect();
-        let sums = [false, false, true];
-        assert_eq!(read, [[true; 3], sums, sums, [true; 3]]);
     }
 
     #[test]

@@ -33,12 +33,62 @@ name = "beside/{BESIDE}-{COUNT}/{block}"
 each = { BESIDE = ["lop3", "hmul2"], COUNT = [2, 4] }
 define = { CHAINS = 8 }
 block = 512
+# Words of weights taken apart in registers, each product of eight columns with all of them.
+[[case]]
+name = "dequantised/{OCTETS}/{block}"
+each = { OCTETS = [1, 2, 4] }
+block = 256
+[[case]]
+name = "dequantised/{OCTETS}/{block}"
+each = { OCTETS = [1, 2, 4] }
+block = 512
 */
 #include <beside.cuh>
 #include <probe.cuh>
+#include <dgx/dequant.cuh>
 #include <dgx/ptx/mma.cuh>
 
-#ifdef BESIDE
+#ifdef OCTETS
+
+// Sixteen rows, half of them of one word and half of another, as few tokens meet their weights.
+PROBE probe(ARGUMENTS) {
+  float4 d[OCTETS];
+  uint4 columns[OCTETS];
+#pragma unroll
+  for (u32 i = 0; i < OCTETS; ++i) {
+    d[i] = float4{0, 0, 0, 0};
+    const u32 value = (seed * (2 * i + 3)) & 0x3c003c00u;
+    columns[i] = uint4{value, value ^ 0x400u, value ^ 0x800u, value ^ 0xc00u};
+  }
+  u32 gate = seed * 17, up = seed * 19;
+  const u32 scale = (seed * 23) & 0x3c003c00u;
+  u64 start = 0, end = 0;
+#pragma unroll 1
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    __syncthreads();
+    start = now();
+#pragma unroll 1
+    for (int i = 0; i < 16; ++i) {
+#pragma unroll
+      for (int word = 0; word < 4; ++word) {
+        const uint4 g = dequantise8(gate, scale), u = dequantise8(up, scale);
+#pragma unroll
+        for (u32 i = 0; i < OCTETS; ++i) {
+          mma_m16n8k16(d[i], g.x, u.x, g.y, u.y, columns[i].x, columns[i].y);
+          mma_m16n8k16(d[i], g.z, u.z, g.w, u.w, columns[i].z, columns[i].w);
+        }
+        gate += 0x01234567u, up += 0x76543210u;
+      }
+    }
+    float sum = 0;
+#pragma unroll
+    for (u32 i = 0; i < OCTETS; ++i) sum += d[i].x;
+    need(scratch, __float_as_uint(sum));
+    end = now();
+  }
+  report(out, start, end);
+}
+#elif defined(BESIDE)
 
 // Operands of its own for each product, as where they are dequantised.
 PROBE probe(ARGUMENTS) {

@@ -4,7 +4,7 @@ use ptx_emu::trace::{Deed, Event};
 
 use super::way::cause;
 use super::{Item, Parked, Sim, Ticks, ticks};
-use crate::sass::{Kind, Sass};
+use crate::sass::Kind;
 use crate::times::{Cause, Spent};
 
 /// Cycles that no probe asks for, of the order of what was published for chips of this kind (Jia
@@ -21,6 +21,9 @@ const CODE_LINE: usize = 8;
 /// Cycles that an instruction issues ahead of its turn at a bank of registers: it reads them after
 /// that.
 const BANK_AHEAD: f64 = 1.0;
+
+/// The same behind a product by a warp, which takes many turns.
+const PRODUCT_AHEAD: f64 = 4.0;
 
 const ALU: usize = 0;
 const FMA: usize = 1;
@@ -47,12 +50,9 @@ fn pipes(kind: Kind) -> &'static [usize] {
 }
 
 /// Registers that a product by a warp reads of each bank: its operands lie in runs of registers, half of
-/// them in each.
-fn product_reads(sass: &Sass, [rows, columns, depth]: [u32; 3], bits: u32) -> f64 {
-    let elements = [rows * depth, columns * depth, rows * columns];
-    let sizes = [bits, bits, SUM_BITS];
-    let read = (elements.iter().zip(sizes).zip(sass.operands_read)).filter(|(_, read)| *read);
-    let bits: u32 = read.map(|((elements, bits), _)| elements * bits).sum();
+/// them in each. One that the product before has kept takes as long (`mma/dequantised`).
+fn product_reads([rows, columns, depth]: [u32; 3], bits: u32) -> f64 {
+    let bits = (rows + columns) * depth * bits + rows * columns * SUM_BITS;
     f64::from(bits) / REGISTER_BITS / 2.0
 }
 
@@ -231,14 +231,18 @@ impl Sim<'_> {
         }
         let reads = match (units, deed) {
             (_, Some(Deed::Mma { shape, bits })) => {
-                [product_reads(&sass, shape, bits) * self.machine.mma_read_interval; 2]
+                [product_reads(shape, bits) * self.machine.mma_read_interval; 2]
             }
             ([] | [UNIFORM], _) => [0.0; 2],
             _ => sass.reads.map(f64::from),
         };
+        let ahead = match now < state.product_reads[partition] {
+            true => ticks(PRODUCT_AHEAD),
+            false => ticks(BANK_AHEAD),
+        };
         for (&until, reads) in state.banks[partition].iter().zip(reads) {
             if reads > 0.0 {
-                wait(until.saturating_sub(ticks(BANK_AHEAD)), Cause::Arithmetic);
+                wait(until.saturating_sub(ahead), Cause::Arithmetic);
             }
         }
         if sass.kind == Kind::Shuffle {
@@ -290,6 +294,9 @@ impl Sim<'_> {
         }
         for (until, reads) in state.banks[partition].iter_mut().zip(reads) {
             *until = now.max(*until) + ticks(reads);
+        }
+        if matches!(deed, Some(Deed::Mma { .. })) {
+            state.product_reads[partition] = state.banks[partition][0];
         }
         match sass.kind {
             Kind::Shuffle => state.shuffle = now + ticks(m.shuffle_interval),

@@ -17,12 +17,24 @@ fn bytes_of(at: &GlobalBytes) -> f64 {
     f64::from(at.sectors) * SECTOR as f64
 }
 
-/// Cycles over which it is told how busy memory is.
-const WHILE: f64 = 1000.0;
+/// Rows of a box that come as one does; of more the last is later.
+const ROWS_AT_ONCE: f64 = 8.0;
 
-/// How far the last of a hundred SMs lies behind the mean after one turn, in turns: 2.5 times the
-/// deviation of a place that is any with the same chance. After more it grows as their root.
-const CHANCE: f64 = 0.72;
+/// What is asked of memory.
+struct Asked {
+    /// Of whole blocks, where L2 gets them, and how many.
+    bytes: f64,
+    blocks: f64,
+    rows: f64,
+    /// The part of them that is meant.
+    part: f64,
+}
+
+/// When it is in L2: what was meant, and all of it.
+struct Given {
+    meant: Ticks,
+    all: Ticks,
+}
 
 /// What L2 gets from memory for an access: where it begins, and how many bytes. They are whole
 /// blocks where L2 is told so, of which what is not asked for is there for the next, and the sectors
@@ -38,57 +50,44 @@ pub(crate) fn brought(at: &GlobalBytes, by_blocks: bool) -> (u64, f64) {
 }
 
 impl Sm {
-    /// Gets bytes from memory, and says when they are in L2. Each sector comes by itself, and the
-    /// last of many is later than one alone. Where memory is busy all are, however few are asked
-    /// for at once.
-    fn draw(
-        &mut self,
-        now: Ticks,
-        (bytes, blocks): (f64, f64),
-        m: &Machine,
-        work: &Work<'_>,
-    ) -> Ticks {
-        let taken = bytes + blocks * m.memory_piece;
+    /// Gets bytes from memory. Each sector comes by itself, and the last of many is later than one
+    /// alone; of many rows still later. Where memory is busy all are, however few are asked for at
+    /// once.
+    fn draw(&mut self, now: Ticks, asked: &Asked, m: &Machine, work: &Work<'_>) -> Given {
+        let taken = asked.bytes + asked.blocks * m.memory_piece;
         let share = match self.drawn < work.dirty_bytes {
             true => work.dirty_share,
             false => work.memory_share,
         };
-        // How busy memory is: where all SMs ask at the same time, as this one has been of late;
-        // otherwise as it was in the mean, and what the others leave free now is this one's.
-        let passed = now.saturating_sub(self.told) as f64 / CYCLE;
-        self.told = self.told.max(now);
-        self.load *= (-passed / WHILE).exp();
-        let (load, share) = match work.in_step {
-            true => (self.load.min(1.0), share),
+        if self.memory <= now {
+            self.bursts += 1;
+        }
+        // All SMs begin at the same time, and the last has its first bytes when all have. By then
+        // they are out of step: memory is as busy as it was in the mean, and what the others leave
+        // free is this one's.
+        let (load, share) = match self.bursts <= 1 {
+            true => (0.0, share),
             false => {
                 let mean = self.taken / share / (now as f64 / CYCLE).max(1.0);
                 let load = mean.min(1.0);
                 (load, share * work.sms / (1.0 + (work.sms - 1.0) * load))
             }
         };
-        self.load += taken / share / WHILE;
         self.taken += taken;
-        self.drawn += bytes;
-        // Of SMs that ask together it is a matter of chance whose turn comes when: the last waits for
-        // all, the mean one for half, and who was last once will not be every time.
-        if self.memory <= now {
-            self.bursts += 1.0;
-        }
+        self.drawn += asked.bytes;
         let long = taken / share;
-        let turn = match work.in_step {
-            true => {
-                let later = CHANCE * (self.bursts.sqrt() - (self.bursts - 1.0).sqrt());
-                let others = (work.sms - 1.0) * (0.5 + later).min(1.0);
-                (1.0 + others) / work.sms
-            }
-            false => 1.0,
-        };
         let start = self.memory.max(now);
         self.memory = start + ticks(long);
-        let sectors = (bytes / SECTOR as f64).max(1.0);
+        let sectors = (asked.bytes / SECTOR as f64).max(1.0);
+        let rows = (asked.rows / ROWS_AT_ONCE).max(1.0);
+        let spread = m.memory_spread * sectors.ln() + m.memory_row_spread * rows.ln();
         let busy = now + ticks(m.memory_busy_latency * load);
-        let given = start + ticks(long * turn);
-        given.max(busy) + ticks(m.memory_latency + m.memory_spread * sectors.ln())
+        let before = asked.part + (1.0 - asked.part) * m.memory_beside;
+        let here = |turn: Ticks| turn.max(busy) + ticks(m.memory_latency + spread);
+        Given {
+            meant: here(start + ticks(long * before)),
+            all: here(self.memory),
+        }
     }
 }
 
@@ -142,10 +141,16 @@ impl Sim<'_> {
         if let Some(&there) = state.seen.get(&place) {
             done = done.max(there);
         } else if cold > 0.0 {
-            let asked = (brought * cold, f64::from(at.blocks) * cold);
-            let late = state.draw(now, asked, m, self.work);
-            done = done.max(late + ticks(latency));
-            state.seen.insert(place, done);
+            let asked = Asked {
+                bytes: brought * cold,
+                blocks: f64::from(at.blocks) * cold,
+                rows: 1.0,
+                part: bytes / brought,
+            };
+            let given = state.draw(now, &asked, m, self.work);
+            done = done.max(given.meant + ticks(latency));
+            let all = done.max(given.all + ticks(latency));
+            state.seen.insert(place, all);
         }
         if cached {
             state.sectors.insert(sector, done);
@@ -225,13 +230,19 @@ impl Sim<'_> {
             if let Some(&there) = state.seen.get(&place) {
                 done = done.max(there);
             } else if cold > 0.0 {
-                let asked = (brought * cold, f64::from(at.blocks) * cold);
-                let late = state.draw(engine, asked, m, self.work);
+                let asked = Asked {
+                    bytes: brought * cold,
+                    blocks: f64::from(at.blocks) * cold,
+                    rows: f64::from(rows),
+                    part: size / brought,
+                };
+                let given = state.draw(engine, &asked, m, self.work);
                 if state.memory > state.l2.max(sent) {
                     (reached, queue) = (state.memory, Cause::Memory);
                 }
-                done = done.max(late + ticks(m.bulk_latency));
-                state.seen.insert(place, done);
+                done = done.max(given.meant + ticks(m.bulk_latency));
+                let all = done.max(given.all + ticks(m.bulk_latency));
+                state.seen.insert(place, all);
             }
         }
         let reached = reached.clamp(now, done);

@@ -90,6 +90,8 @@ struct Sm {
     pipes: [[Ticks; PIPES]; PARTITIONS],
     /// Until when the even and the odd bank of registers of a partition read.
     banks: [[Ticks; 2]; PARTITIONS],
+    /// Until when its last product by a warp reads registers.
+    product_reads: [Ticks; PARTITIONS],
     /// Up to when products keep the pipes of a partition.
     stolen: [Ticks; PARTITIONS],
     tensor: [Ticks; PARTITIONS],
@@ -109,10 +111,7 @@ struct Sm {
     drawn: f64,
     /// Bytes of memory's time that this took, and how often it began to ask anew.
     taken: f64,
-    bursts: f64,
-    /// The part of its share of memory it has asked for of late, as told then.
-    load: f64,
-    told: Ticks,
+    bursts: u32,
     remote: Ticks,
     /// Warps it has been given.
     started: usize,

@@ -30,9 +30,8 @@ pub(crate) struct Work<'w> {
     /// of one SM that is so.
     pub(crate) dirty_share: f64,
     pub(crate) dirty_bytes: f64,
-    /// SMs that have anything to do, and whether they all do it at the same time.
+    /// SMs that have anything to do.
     pub(crate) sms: f64,
-    pub(crate) in_step: bool,
     /// For each region the part of what is read first that comes from memory; others have read
     /// the rest by then.
     pub(crate) cold: Vec<f64>,

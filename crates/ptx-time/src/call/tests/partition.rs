@@ -65,11 +65,11 @@ fn a_product_by_a_warp_keeps_others_from_its_registers() {
         shape: [16, 8, 16],
         bits: 16,
     };
-    let replay = |operands_read: [bool; 3], beside: bool| {
+    let replay = |reads: f64, beside: bool| {
         let pair = [(Kind::Mma, product), (Kind::Slot, Deed::Sleep(0))];
         let (mut code, mut trace) = kernel(&pair.repeat(32), &[&[&[]]]);
         for (at, sass) in code.instructions.iter_mut().take(64).enumerate() {
-            (sass.stall, sass.operands_read) = (1, operands_read);
+            sass.stall = 1;
             if beside && at % 2 == 1 {
                 (sass.kind, sass.reads) = (Kind::Alu, [1, 1]);
             }
@@ -85,16 +85,15 @@ fn a_product_by_a_warp_keeps_others_from_its_registers() {
         trace.ctas[0].warps[0] = events.chain([end]).collect();
         let mut machine = machine();
         (machine.mma_interval, machine.alu_interval) = (1.0, 1.0);
-        machine.mma_read_interval = 1.0;
+        machine.mma_read_interval = reads;
         let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
         call.expect("an end").launches[0].cycles
     };
-    // Five registers of each bank, or the two of the sums alone.
-    let all = replay([true; 3], true) - replay([true; 3], false);
-    let sums = replay([false, false, true], true);
-    assert!((20.0..=40.0).contains(&all), "{all}");
-    let kept = replay([true; 3], true) - sums;
-    assert!((80.0..=110.0).contains(&kept), "{kept}");
+    // Five registers of each bank, and what stands beside them one of each.
+    let beside = replay(1.0, true) - replay(1.0, false);
+    assert!((20.0..=40.0).contains(&beside), "{beside}");
+    let slower = replay(2.0, true) - replay(1.0, true);
+    assert!((150.0..=165.0).contains(&slower), "{slower}");
 }
 
 #[test]
