@@ -18,10 +18,14 @@ when      = """
 contender = "experts"
 when      = "groups > 1 && most(m) <= 17 && sum(n) >= 96 * sms"
 
-# So few features that eight CTAs share a tile's K, and more tokens than decode likes.
+# So few features that up to eight CTAs share a tile's K, a K long enough for that, and more
+# tokens than decode likes (whose tiles fit 512 features).
 [[pick]]
 contender = "one-launch"
-when      = "groups == 1 && most(m) > 16 && most(m) <= 64 && most(n) <= 384"
+when      = """
+  groups == 1 && most(m) > 16 && most(m) <= 64 && most(k) >= 4096
+  && most(n) >= 256 && most(n) <= 896 && (most(n) != 512 || most(m) <= 32)
+"""
 
 # Few tokens, or so few features that swap-ab's tiles leave SMs idle.
 [[pick]]
@@ -30,6 +34,7 @@ when      = """
   most(m) <= (groups == 1 ? 16 : 8)
   || groups > 1 && most(m) <= 24 && sum(n) <= 32 * sms
   || groups == 1 && (most(m) <= 24 && most(n) >= 3072 && most(k) >= 7168
+    || most(m) <= 32 && most(n) <= 2560 && most(k) >= 2048
     || most(m) <= 64 && most(n) <= 1024)
 """
 

@@ -8,9 +8,11 @@ requires = ["k % 256 == 0", "n % FEATURES == 0"]
 tiles    = "cdiv(m, CAP) * (n / FEATURES)"
 order    = "0 - 1000000000 * width - k"
 
-# Tokens a tile of a group multiplies: the same in all of them, rounded up to GRAIN.
+# Tokens a tile of a group multiplies: its share, the same in all of them, rounded up. Each
+# width is a loop of its own, code that is fetched cold: many groups have six widths at most.
 [let]
-width = "align(cdiv(m, cdiv(m, CAP)), GRAIN)"
+share = "cdiv(m, cdiv(m, CAP))"
+width = "align(share, !MANY ? 8 * SPLIT : share > 32 ? 64 : share > 16 ? 32 : 16)"
 
 # A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most CAP
 # tokens; two CTAs may share its K. The tiling is the one whose tiles, dealt out
@@ -19,7 +21,7 @@ width = "align(cdiv(m, cdiv(m, CAP)), GRAIN)"
 [tune]
 choose   = { WARPGROUPS = [2, 3, 1], CAP = [256, 224, 192, 160, 128, 112, 96, 80, 64], SPLIT = [1, 2] }
 minimise = """
-  WARPGROUPS == 3 && (CAP > 160 || most(n % 96) > 0) ? 1000000000000 :
+  WARPGROUPS == 3 && (CAP > 160 || TOKENS > 160 || most(n % 96) > 0) ? 1000000000000 :
   WARPGROUPS == 1 && (groups > 1 || TOKENS > 192 || most(m) > 64 && (most(k) > 2048 || ALL_TILES > sms)) ? 1000000000000 :
   SPLIT == 2 && (groups > 1 || least(k) < 1024) ? 1000000000000 :
   SPLIT == 2 && (2 * ALL_TILES > sms || SLOT < TOKENS) ? 1000000000000 :
@@ -36,7 +38,7 @@ cost    = """
 """
 
 [const]
-GRAIN         = "groups > 16 ? 16 : 8 * SPLIT"  # each width is a loop of its own: keep their number small
+MANY          = "groups > 16"
 FEATURES      = "32 * WARPGROUPS"
 ONE_M         = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
 ONE_N         = "groups == 1 ? most(n) : 0"
@@ -166,6 +168,12 @@ struct Work {
   }
 };
 
+// As `width` above.
+__device__ __forceinline__ u32 width_of(u32 share) {
+  const u32 grain = !MANY ? 8 * SPLIT : share > 32 ? 64 : share > 16 ? 32 : 16;
+  return (share + grain - 1) / grain * grain;
+}
+
 // Token tiles that go through all features before the next: the tokens of all may
 // be more than L2 holds. (Looking for it costs grouped shapes 1 %: dense ones only.)
 constexpr u32 BLOCK = 4;
@@ -188,7 +196,7 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
   Work work;
   work.group = index;
-  work.tokens = ((m + token_tiles - 1) / token_tiles + GRAIN - 1) / GRAIN * GRAIN;
+  work.tokens = width_of((m + token_tiles - 1) / token_tiles);
   work.row = (block + local % block_tiles) * work.tokens;
   work.column = local / block_tiles * FEATURES;
   work.first_round = all_rounds / SPLIT * rank;
