@@ -34,7 +34,7 @@ when      = """
   most(m) <= (groups == 1 ? 16 : 8)
   || groups > 1 && most(m) <= 24 && sum(n) <= 32 * sms
   || groups == 1 && (most(m) <= 24 && most(n) >= 3072 && most(k) >= 7168
-    || most(m) <= 32 && most(n) <= 2560 && most(k) >= 2048
+    || most(m) <= 32 && most(n) <= 2560 && most(k) >= 1024
     || most(m) <= 64 && most(n) <= 1024)
 """
 
