@@ -375,10 +375,16 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     ),
     time("mma_interval", (1.0, 256.0), &["mma/*-warp", "mma/*-warps"]),
     time("mma_latency", (4.0, 400.0), &["mma/*/latency"]),
+    // What stands beside them in a design; single precision takes less than its registers would.
     time(
         "mma_read_interval",
         (0.0, 4.0),
-        &["mma/beside/*", "mma/dequantised/4/*"],
+        &[
+            "mma/beside/lop3*",
+            "mma/beside/hmul2*",
+            "mma/beside/prmt*",
+            "mma/dequantised/4/*",
+        ],
     ),
     // Launches.
     time(

@@ -28,7 +28,7 @@ fn every_case_has_a_name_of_its_own_and_fits_a_card() {
         let whole = case.grid % case.cluster == 0;
         assert!(case.block <= 1024 && whole, "{}", case.name);
     }
-    assert!(names.len() < 850, "{} cases", names.len());
+    assert!(names.len() < 950, "{} cases", names.len());
 }
 
 /// What a case is tried on: Hopper, where that has its instructions.

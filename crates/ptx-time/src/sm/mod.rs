@@ -29,6 +29,7 @@ use crate::times::{Cause, CtaTimes, Epilogue, Span, Spent, WarpTimes};
 /// Time in parts of a cycle, so that intervals need not be whole.
 type Ticks = u64;
 
+/// Ticks of a cycle.
 const CYCLE: f64 = 64.0;
 const PARTITIONS: usize = 4;
 /// Bytes of a line of an SM's own cache.
@@ -60,7 +61,7 @@ pub(crate) struct Replay {
     pub(crate) epilogues: Vec<Epilogue>,
     /// When any of its tensor cores worked on wgmmas.
     pub(crate) products: Vec<(f64, f64)>,
-    /// First and second last stamp of each warp that read a clock.
+    /// The last two stamps of each warp that read a clock.
     pub(crate) stamps: Vec<(f64, f64)>,
     pub(crate) deeds: u64,
     pub(crate) homeless: u64,
@@ -115,8 +116,8 @@ struct Sm {
     remote: Ticks,
     /// Warps it has been given.
     started: usize,
-    /// When bulk copies of regions are there that this SM has asked for, by their first byte and the
-    /// turn of the CTA.
+    /// When what this SM has asked memory for is all there, by its region and first byte and the turn
+    /// of the CTA.
     seen: HashMap<(u32, u64, u32), Ticks>,
     /// When tensor maps are known, by their places.
     maps: HashMap<u64, Ticks>,
