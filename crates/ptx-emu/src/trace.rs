@@ -406,6 +406,26 @@ pub enum Way {
 }
 
 #[cfg(test)]
+impl Deed {
+    /// Four bytes of the first region.
+    pub(crate) fn load_of_word(first: u64) -> Self {
+        let at = GlobalBytes {
+            region: 0,
+            first,
+            bytes: 4,
+            sectors: 1,
+            lines: 1,
+            blocks: 1,
+        };
+        Self::Global {
+            at,
+            writes: false,
+            atomic: false,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -413,18 +433,7 @@ mod tests {
     fn what_lies_in_one_allocation_is_told_apart() {
         let load = |first: u64| Event::Did {
             at: 0,
-            deed: Deed::Global {
-                at: GlobalBytes {
-                    region: 0,
-                    first,
-                    bytes: 4,
-                    sectors: 1,
-                    lines: 1,
-                    blocks: 1,
-                },
-                writes: false,
-                atomic: false,
-            },
+            deed: Deed::load_of_word(first),
         };
         let mut trace = Trace {
             regions: vec![4096],

@@ -112,13 +112,6 @@ l2 = "cold"
 
 constexpr u32 BYTES = ROW * ROWS, SCALES = 1024;
 
-// A chain of products, each of which waits for the one before.
-__device__ __forceinline__ u32 pause(u32 value) {
-#pragma unroll 16
-  for (u32 i = 0; i < PAUSE; ++i) asm volatile("mad.lo.u32 %0, %0, %0, 1;" : "+r"(value));
-  return value;
-}
-
 PROBE probe(ARGUMENTS) {
   extern __shared__ __align__(1024) u8 memory[];
   __shared__ u64 full;
@@ -133,7 +126,7 @@ PROBE probe(ARGUMENTS) {
   u32 value = seed;
   if (PREFETCH) {
     tma_prefetch_map(map);
-    value = pause(value);
+    value = pause<PAUSE>(value);
     need(scratch, value);
   }
   const u64 start = now();
@@ -146,7 +139,7 @@ PROBE probe(ARGUMENTS) {
       bulk_load(to + COPIES * BYTES + copy * SCALES, scales + (copy * COUNT + i) * SCALES, SCALES, full);
     }
     mbarrier_wait(full, i & 1);
-    if (!PREFETCH) value = pause(value);
+    if (!PREFETCH) value = pause<PAUSE>(value);
   }
   need(scratch, value);
   const u64 end = now();

@@ -58,5 +58,13 @@ __device__ __forceinline__ void need(u8* scratch, u32 value) {
   if (value == 0x5bd1e995u) store_global_u32(scratch, value);
 }
 
+// A chain of products, each of which waits for the one before.
+template <u32 Products>
+__device__ __forceinline__ u32 pause(u32 value) {
+#pragma unroll 16
+  for (u32 i = 0; i < Products; ++i) asm volatile("mad.lo.u32 %0, %0, %0, 1;" : "+r"(value));
+  return value;
+}
+
 // Zero, which only the host knows.
 __device__ __forceinline__ u32 nothing(u32 seed) { return seed >> 31; }

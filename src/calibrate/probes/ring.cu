@@ -74,13 +74,6 @@ l2 = "cold"
 
 constexpr u32 BYTES = 256 * ROWS, STAGES = 14;
 
-// A chain of products, each of which waits for the one before.
-__device__ __forceinline__ u32 pause(u32 value) {
-#pragma unroll 16
-  for (u32 i = 0; i < PAUSE; ++i) asm volatile("mad.lo.u32 %0, %0, %0, 1;" : "+r"(value));
-  return value;
-}
-
 PROBE probe(ARGUMENTS) {
   extern __shared__ __align__(1024) u8 memory[];
   __shared__ u64 full[DEPTH];
@@ -98,9 +91,7 @@ PROBE probe(ARGUMENTS) {
       tma_load_2d(to + slot * BYTES + half * BYTES / 2, map, stage * 256 + half * 128, blockIdx.x * ROWS, full[slot]);
   };
   tma_prefetch_map(map);
-  u32 value = seed;
-#pragma unroll 16
-  for (u32 i = 0; i < 512; ++i) asm volatile("mad.lo.u32 %0, %0, %0, 1;" : "+r"(value));
+  u32 value = pause<512>(seed);
   need(scratch, value);
   const u64 start = now();
 #pragma unroll 1
@@ -108,7 +99,7 @@ PROBE probe(ARGUMENTS) {
 #pragma unroll 1
   for (u32 i = 0; i < COUNT; ++i) {
     mbarrier_wait(full[i % DEPTH], i / DEPTH & 1);
-    value = pause(value);
+    value = pause<PAUSE>(value);
     if (COUNT == STAGES && i + DEPTH < COUNT) ask(i + DEPTH);
   }
   need(scratch, value);

@@ -329,7 +329,7 @@ pub(super) fn range(name: &str) -> RangeInclusive<f64> {
         _ if name.ends_with("_interval") || name.ends_with("_port") => RATE,
         _ if name.ends_with("_bytes") => 0.0..=1e12,
         _ if name.ends_with("_micros") => 0.0..=1e4,
-        "l2_same" => 0.0..=1.0,
+        "l2_same" | "memory_beside" => 0.0..=1.0,
         _ => CYCLES,
     }
 }

@@ -176,6 +176,11 @@ mod tests {
                 "between 0 and 1e6",
             ),
             ("h200,l2_same=2", "l2_same = 2 is out of range", "and 1e0"),
+            (
+                "h200,memory_beside=2",
+                "memory_beside = 2 is out of range",
+                "and 1e0",
+            ),
             ("h300,sms=1", "h300", "h200, h100, b200"),
             (
                 "h200,tmem_load_latency=9",

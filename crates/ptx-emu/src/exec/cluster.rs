@@ -180,8 +180,8 @@ struct Stalls {
 }
 
 /// Instructions of a diverged warp, without progress of anybody and without all its lanes meeting,
-/// after which it counts as spinning on itself, the first time and later ones; and its turns from then on. Many turns must fit in, so
-/// that a warp it really waits for gets its own.
+/// after which it counts as spinning on itself, the first time and later ones; and its turns from
+/// then on. Many turns must fit in, so that a warp it really waits for gets its own.
 const SPIN_STEPS: u64 = 50_000;
 const SPIN_AGAIN: u64 = 4_000;
 const SPIN_TURN: u32 = 128;

@@ -147,7 +147,6 @@ fn waits(event: &Event, asked: &[Asked]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::GlobalBytes;
 
     const BARRIER: BarrierAt = BarrierAt {
         rank: 0,
@@ -229,25 +228,10 @@ mod tests {
         assert_eq!(tape.into_events(), [run(1, 3)]);
     }
 
-    fn load(first: u64) -> Deed {
-        Deed::Global {
-            at: GlobalBytes {
-                region: 0,
-                first,
-                bytes: 4,
-                sectors: 1,
-                lines: 1,
-                blocks: 1,
-            },
-            writes: false,
-            atomic: false,
-        }
-    }
-
     /// A load at `at` that others may be waiting with, and an instruction behind it.
     fn polls(tape: &mut Tape, at: Pc, address: u64) {
         tape.ask(at, Question::Bytes { address });
-        tape.did(at, load(address));
+        tape.did(at, Deed::load_of_word(address));
         tape.run(at + 1, at + 2);
     }
 

@@ -22,12 +22,31 @@ const ROWS_AT_ONCE: f64 = 8.0;
 
 /// What is asked of memory.
 struct Asked {
+    /// Region, first byte, and the turn of the CTA that asks.
+    place: (u32, u64, u32),
     /// Of whole blocks, where L2 gets them, and how many.
     bytes: f64,
     blocks: f64,
     rows: f64,
     /// The part of them that is meant.
     part: f64,
+    /// From L2 to the SM.
+    latency: f64,
+}
+
+impl Asked {
+    /// What L2 lacks of an access, of which so much is cold.
+    fn of(at: &GlobalBytes, by_blocks: bool, turn: u32, cold: f64, latency: f64) -> Self {
+        let (first, brought) = brought(at, by_blocks);
+        Self {
+            place: (at.region, first, turn),
+            bytes: brought * cold,
+            blocks: f64::from(at.blocks) * cold,
+            rows: 1.0,
+            part: bytes_of(at) / brought,
+            latency,
+        }
+    }
 }
 
 /// When it is in L2: what was meant, and all of it.
@@ -59,15 +78,13 @@ impl Sm {
             true => work.dirty_share,
             false => work.memory_share,
         };
-        if self.memory <= now {
-            self.bursts += 1;
-        }
+        self.parted |= self.taken > 0.0 && self.memory <= now;
         // All SMs begin at the same time, and the last has its first bytes when all have. By then
         // they are out of step: memory is as busy as it was in the mean, and what the others leave
         // free is this one's.
-        let (load, share) = match self.bursts <= 1 {
-            true => (0.0, share),
-            false => {
+        let (load, share) = match self.parted {
+            false => (0.0, share),
+            true => {
                 let mean = self.taken / share / (now as f64 / CYCLE).max(1.0);
                 let load = mean.min(1.0);
                 (load, share * work.sms / (1.0 + (work.sms - 1.0) * load))
@@ -88,6 +105,22 @@ impl Sm {
             meant: here(start + ticks(long * before)),
             all: here(self.memory),
         }
+    }
+
+    /// When what was meant is here, which L2 alone would have sent by `done`. Who asks next finds all
+    /// of it under way.
+    fn bring(
+        &mut self,
+        (now, done): (Ticks, Ticks),
+        asked: &Asked,
+        m: &Machine,
+        work: &Work<'_>,
+    ) -> Ticks {
+        let given = self.draw(now, asked, m, work);
+        let latency = ticks(asked.latency);
+        let done = done.max(given.meant + latency);
+        self.seen.insert(asked.place, done.max(given.all + latency));
+        done
     }
 }
 
@@ -136,21 +169,11 @@ impl Sim<'_> {
         state.l2 = state.l2.max(now) + ticks(bytes / rate);
         let latency = m.l2_latency + m.l2_spread * f64::from(at.sectors.max(1)).ln();
         let mut done = state.l2.max(state.lsu) + ticks(latency);
-        let (first, brought) = brought(at, by_blocks);
-        let place = (at.region, first, turn);
-        if let Some(&there) = state.seen.get(&place) {
+        let asked = Asked::of(at, by_blocks, turn, cold, latency);
+        if let Some(&there) = state.seen.get(&asked.place) {
             done = done.max(there);
         } else if cold > 0.0 {
-            let asked = Asked {
-                bytes: brought * cold,
-                blocks: f64::from(at.blocks) * cold,
-                rows: 1.0,
-                part: bytes / brought,
-            };
-            let given = state.draw(now, &asked, m, self.work);
-            done = done.max(given.meant + ticks(latency));
-            let all = done.max(given.all + ticks(latency));
-            state.seen.insert(place, all);
+            done = state.bring((now, done), &asked, m, self.work);
         }
         if cached {
             state.sectors.insert(sector, done);
@@ -224,25 +247,18 @@ impl Sim<'_> {
         let (mut reached, mut queue) = (last.max(sent), Cause::L2);
         if let (Way::Load | Way::Prefetch, Some(at)) = (way, at) {
             let cold = self.work.coldness(&at);
-            let (first, brought) = brought(&at, tensor);
             // L2 tells how much of it others have read before.
-            let place = (at.region, first, self.ctas[cta].turn);
-            if let Some(&there) = state.seen.get(&place) {
+            let asked = Asked {
+                rows: f64::from(rows),
+                ..Asked::of(&at, tensor, self.ctas[cta].turn, cold, m.bulk_latency)
+            };
+            if let Some(&there) = state.seen.get(&asked.place) {
                 done = done.max(there);
             } else if cold > 0.0 {
-                let asked = Asked {
-                    bytes: brought * cold,
-                    blocks: f64::from(at.blocks) * cold,
-                    rows: f64::from(rows),
-                    part: size / brought,
-                };
-                let given = state.draw(engine, &asked, m, self.work);
+                done = state.bring((engine, done), &asked, m, self.work);
                 if state.memory > state.l2.max(sent) {
                     (reached, queue) = (state.memory, Cause::Memory);
                 }
-                done = done.max(given.meant + ticks(m.bulk_latency));
-                let all = done.max(given.all + ticks(m.bulk_latency));
-                state.seen.insert(place, all);
             }
         }
         let reached = reached.clamp(now, done);

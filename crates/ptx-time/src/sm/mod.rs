@@ -110,9 +110,10 @@ struct Sm {
     memory: Ticks,
     /// Bytes it has got from memory.
     drawn: f64,
-    /// Bytes of memory's time that this took, and how often it began to ask anew.
+    /// Bytes of memory's time that this took.
     taken: f64,
-    bursts: u32,
+    /// Whether it has waited for memory and asked anew: it is out of step with the others then.
+    parted: bool,
     remote: Ticks,
     /// Warps it has been given.
     started: usize,
