@@ -82,6 +82,7 @@ mod present;
 mod debug;
 
 mod contest;
+mod dispatch;
 mod export;
 
 mod agreement;
