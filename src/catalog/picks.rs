@@ -6,6 +6,7 @@ use super::variant::{MINIMUM, Pick, Term, Variant};
 use super::wire::{self, FrontMatter};
 use crate::config::Selection;
 use crate::diagnostic::InputError;
+use crate::domain::bounds::TERMS;
 use crate::expr::SHAPE_NAMES;
 
 impl Reader<'_> {
@@ -46,6 +47,11 @@ impl Reader<'_> {
 
     /// The cost of calling `variant`, by whose names it may be reckoned.
     fn cost(&self, terms: &[wire::Term], variant: &Variant) -> Result<Vec<Term>, InputError> {
+        if let Some(extra) = terms.get(TERMS) {
+            let message = format!("a cost of {} terms, {TERMS} at most", terms.len());
+            let remedy = "add up what has the same coefficient";
+            return Err(self.document.error(extra.ns.span(), message, remedy));
+        }
         let known = |name: &str| match name {
             "tiles" => variant.tiles.is_some(),
             MINIMUM => variant.tune.is_some(),

@@ -206,6 +206,10 @@ fn a_pick_names_one_contender_that_picks_nobody() {
         (cost("{ ns = 1, of = \"wide\" }"), "unknown name `wide`"),
         (cost("{ ns = -1, of = \"m\" }"), "-1 ns is no cost"),
         (
+            cost(&"{ ns = 1, of = \"m\" },".repeat(11)),
+            "a cost of 11 terms, 10 at most",
+        ),
+        (
             cost("{ ns = 1, of = \"m\" }")
                 .replace("*/", "[[pick]]\ncontender = \"x[STAGES=3]\"\n*/"),
             "a pick without `cost`",

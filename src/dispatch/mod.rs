@@ -1,27 +1,11 @@
-//! Costs of a variant's picks, fitted to recorded runs: what each contender takes on a
+//! Costs of a variant's picks, fitted to recorded times: what each contender takes on a
 //! shape, and how much is lost by calling whichever is reckoned to be the cheapest.
+//! Numbers alone: what the terms of a cost are worth on a shape is the plan's to say.
 
 mod solve;
-mod write;
-
-use crate::catalog::{Pick, Variant};
-use crate::diagnostic::InputError;
-use crate::domain::{ContenderId, Device};
-use crate::expr::Steps;
-use crate::plan::{Machine, Offer, offers};
-use crate::rank::Ranking;
-use crate::record::Run;
-
-pub(crate) use write::with_costs;
 
 /// Nanoseconds for each term of each pick.
 pub(crate) type Costs = Vec<Vec<f64>>;
-
-/// Those in the front matter.
-pub(crate) fn written(variant: &Variant) -> Costs {
-    let of = |pick: &Pick| pick.cost.iter().map(|term| term.nanos).collect();
-    variant.picks.iter().map(of).collect()
-}
 
 /// A shape that was timed.
 #[derive(Clone, Debug)]
@@ -54,44 +38,6 @@ impl Sample {
     fn best(&self) -> f64 {
         self.calls.iter().map(|c| c.micros).fold(f64::MAX, f64::min)
     }
-}
-
-/// The shapes of `run` on which some pick of `variant` has a time.
-pub(crate) fn samples(
-    variant: &Variant,
-    run: &Run,
-    device: &Device,
-) -> Result<Vec<Sample>, InputError> {
-    let ranking = Ranking::of(run);
-    let machine = Machine::of(device);
-    let mut samples = Vec::new();
-    for shape in &run.header.shapes {
-        let Ok(offers) = offers(variant, shape, &machine, &Steps::default())? else {
-            continue;
-        };
-        let micros = |id: &ContenderId| {
-            let time = ranking.cell(id, &shape.name)?.time.as_ref()?;
-            Some(time.estimate().0)
-        };
-        let call = |offer: Offer<'_>| {
-            Some(Call {
-                pick: variant
-                    .picks
-                    .iter()
-                    .position(|p| std::ptr::eq(p, offer.pick))?,
-                micros: micros(&offer.pick.contender.id)?,
-                terms: offer.terms,
-            })
-        };
-        let calls: Vec<Call> = offers.into_iter().filter_map(call).collect();
-        if !calls.is_empty() {
-            samples.push(Sample {
-                shape: shape.name.clone(),
-                calls,
-            });
-        }
-    }
-    Ok(samples)
 }
 
 /// The costs by which the relative errors of all times are least. A pick that has fewer

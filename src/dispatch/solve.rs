@@ -1,8 +1,5 @@
 //! Least squares with coefficients that are not negative. There are few coefficients, so
-//! every choice of those that are zero is tried.
-
-/// A cost has no more terms: trying doubles with each.
-pub(super) const MAX_TERMS: usize = 10;
+//! every choice of those that are zero is tried: [`crate::domain::bounds::TERMS`] of them.
 
 /// The coefficients c ≥ 0 with the least sum of (row · c − target)², or none where no
 /// choice of them is determined by the rows.
@@ -19,7 +16,7 @@ pub(super) fn least_squares(rows: &[(Vec<f64>, f64)], count: usize) -> Option<Ve
         rows.iter().map(|row| a(&row.0) * b(row)).sum()
     };
     let mut best: Option<(f64, Vec<f64>)> = None;
-    for chosen in 1..1_usize << count.min(MAX_TERMS) {
+    for chosen in 1..1_usize << count {
         let used: Vec<usize> = (0..count)
             .filter(|i| chosen >> i & 1 == 1 && norms[*i] > 0.0)
             .collect();

@@ -12,6 +12,8 @@ pub(crate) const CLAIM: RangeInclusive<f64> = 1e-3..=1e3;
 pub(crate) const CONTENDERS: usize = 2000;
 /// Contenders times shapes.
 pub(crate) const CELLS: usize = 250_000;
+/// Terms of a cost: fitting tries every choice of those that are zero.
+pub(crate) const TERMS: usize = 10;
 pub(crate) const GROUPS: usize = 4096;
 /// Far beyond any memory, small enough that sizes in bytes fit 64 bits.
 pub(crate) const EXTENT: u32 = 1 << 30;

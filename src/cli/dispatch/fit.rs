@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::super::{Globals, runs};
-use super::Args;
+use super::write::with_costs;
+use super::{Args, sample};
 use crate::catalog::{Catalog, Variant};
 use crate::diagnostic::{CommandError, InputError};
 use crate::dispatch::{self, Costs, Regret, Sample, percentile};
@@ -16,13 +17,13 @@ use crate::record::Run;
 const NAMED: usize = 3;
 
 pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let fitted = load(&args.fit)?;
-    let held_out = load(&args.holdout)?;
+    let fitted = load(&args.fit, None)?;
+    let held_out = load(&args.holdout, fitted.first())?;
     let catalog = Catalog::open(&globals.variants)?;
     let chip = runs::device_of(&fitted[0])?.chip;
     let variant = costly(&catalog, args.variant.as_deref(), chip)?;
     let (samples, others) = (sampled(&variant, &fitted)?, sampled(&variant, &held_out)?);
-    let written = dispatch::written(&variant);
+    let written = sample::written(&variant);
     let costs = dispatch::fit(&samples, &written);
     let style = runs::style(globals);
     say!("{}", errors(&variant, &samples, &costs).render(&style));
@@ -36,7 +37,7 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
     }
     say!("{}", regrets(&variant, &lost).render(&style));
     if args.write {
-        let file = dispatch::with_costs(&variant.file, &costs)?;
+        let file = with_costs(&variant.file, &costs)?;
         let path = Some(file.path.clone());
         runs::write_all([(&path, &|| file.text.to_string())])?;
         say!("wrote {}", file.path.display());
@@ -44,11 +45,24 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
     Ok(Exit::Done)
 }
 
-/// Runs whose times may be fitted to: measured ones.
-fn load(paths: &[PathBuf]) -> Result<Vec<Run>, CommandError> {
-    let mut all = Vec::new();
+/// The runs, whose times are of one kind and one chip.
+fn load(paths: &[PathBuf], first: Option<&Run>) -> Result<Vec<Run>, CommandError> {
+    let mut all: Vec<Run> = Vec::new();
     for path in paths {
-        all.push(runs::load(Some(path))?);
+        let run = runs::load(Some(path))?;
+        let kind =
+            |run: &Run| -> Result<_, InputError> { Ok((run.timing(), runs::device_of(run)?.chip)) };
+        if let Some(other) = first.or(all.first())
+            && kind(other)? != kind(&run)?
+        {
+            let (one, other) = (run.path.display(), other.path.display());
+            return Err(CommandError::new(
+                Exit::Inconclusive,
+                format!("the times of {one} and {other} are of two kinds or two chips"),
+                "give runs that are all measured, or all modelled, on one chip",
+            ));
+        }
+        all.push(run);
     }
     Ok(all)
 }
@@ -92,7 +106,7 @@ fn sampled(variant: &Variant, runs: &[Run]) -> Result<Vec<Sample>, CommandError>
     let mut samples = Vec::new();
     for run in runs {
         let device = runs::device_of(run)?;
-        let found = dispatch::samples(variant, run, &device)?;
+        let found = sample::samples(variant, run, &device)?;
         if found.is_empty() {
             let message = format!("{} has no time of any pick", run.path.display());
             let remedy = format!("sweep the contenders that {} picks", variant.name);

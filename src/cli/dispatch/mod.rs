@@ -1,4 +1,6 @@
 mod fit;
+mod sample;
+mod write;
 
 use std::path::PathBuf;
 

@@ -2,12 +2,12 @@
 
 use toml_edit::{DocumentMut, Item, TomlError, Value};
 
-use super::Costs;
 use crate::catalog::front_matter;
 use crate::diagnostic::{InputError, SourceFile};
+use crate::dispatch::Costs;
 
 /// `file` with other coefficients in the costs of its picks.
-pub(crate) fn with_costs(file: &SourceFile, costs: &Costs) -> Result<SourceFile, InputError> {
+pub(super) fn with_costs(file: &SourceFile, costs: &Costs) -> Result<SourceFile, InputError> {
     let refuse = |why: String| {
         let message = format!("cannot rewrite {}: {why}", file.path.display());
         InputError::new(

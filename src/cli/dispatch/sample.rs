@@ -1,0 +1,54 @@
+//! Times of a run beside what the costs of a variant's picks are sums of.
+
+use crate::catalog::{Pick, Variant};
+use crate::diagnostic::InputError;
+use crate::dispatch::{Call, Costs, Sample};
+use crate::domain::{ContenderId, Device};
+use crate::expr::Steps;
+use crate::plan::{Machine, Offer, offers};
+use crate::rank::Ranking;
+use crate::record::Run;
+
+/// The costs in the front matter.
+pub(super) fn written(variant: &Variant) -> Costs {
+    let of = |pick: &Pick| pick.cost.iter().map(|term| term.nanos).collect();
+    variant.picks.iter().map(of).collect()
+}
+
+/// The shapes of `run` on which some pick of `variant` has a time.
+pub(super) fn samples(
+    variant: &Variant,
+    run: &Run,
+    device: &Device,
+) -> Result<Vec<Sample>, InputError> {
+    let ranking = Ranking::of(run);
+    let machine = Machine::of(device);
+    let mut samples = Vec::new();
+    for shape in &run.header.shapes {
+        let Ok(offers) = offers(variant, shape, &machine, &Steps::default())? else {
+            continue;
+        };
+        let micros = |id: &ContenderId| {
+            let time = ranking.cell(id, &shape.name)?.time.as_ref()?;
+            Some(time.estimate().0)
+        };
+        let call = |offer: Offer<'_>| {
+            Some(Call {
+                pick: variant
+                    .picks
+                    .iter()
+                    .position(|p| std::ptr::eq(p, offer.pick))?,
+                micros: micros(&offer.pick.contender.id)?,
+                terms: offer.terms,
+            })
+        };
+        let calls: Vec<Call> = offers.into_iter().filter_map(call).collect();
+        if !calls.is_empty() {
+            samples.push(Sample {
+                shape: shape.name.clone(),
+                calls,
+            });
+        }
+    }
+    Ok(samples)
+}
