@@ -109,7 +109,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     into: Option<PathBuf>,
     /// Go on with a sweep that did not end; the newest, or the run file named
-    #[arg(long, value_name = "RUN", num_args = 0..=1, value_parser = named::run())]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, value_parser = named::any_run())]
     resume: Option<Option<PathBuf>>,
     /// Say what would be run, and run nothing
     #[arg(long)]
