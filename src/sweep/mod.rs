@@ -14,6 +14,7 @@ mod shard;
 mod standing;
 mod trace;
 mod validate;
+mod verdict;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ pub(crate) use progress::{Bar, Progress};
 pub(crate) use resume::Resumed;
 pub(crate) use shard::ShardOf;
 pub(crate) use trace::CompiledCell;
+pub(crate) use verdict::verdict_exit;
 
 use crate::backend::Emulation;
 use crate::catalog::{Catalog, YARDSTICK};
@@ -39,7 +41,7 @@ use crate::compile::{Compiler, Limits, cache_root};
 use crate::config::Round;
 use crate::config::target::usual;
 use crate::diagnostic::CommandError;
-use crate::domain::{BackendKind, ContenderId, Exit, Status, Watch};
+use crate::domain::{BackendKind, ContenderId, Exit, Watch};
 use crate::interrupt::{self, Words};
 use crate::plan::{Machine, Plan};
 use crate::record::schema::{End, Line, Settings};
@@ -355,35 +357,6 @@ fn settings(round: &Round, seed: u64, emulation: Emulation) -> Settings {
     }
 }
 
-/// Whether every contender did what its variant declares. `unsupported` is
-/// the variant's own word; a design expected to fail must fail somewhere, and
-/// in no other way.
-pub(crate) fn verdict_exit(run: &Run) -> Exit {
-    let as_expected = run.header.contenders.iter().all(|contender| {
-        let statuses: Vec<Status> = run
-            .header
-            .shapes
-            .iter()
-            .filter_map(|shape| run.verdict(&contender.id, &shape.name))
-            .map(|verdict| verdict.status)
-            .collect();
-        let harmless = [Status::Ok, Status::Unsupported, Status::NotValidated];
-        let allowed = |s: &Status| *s == contender.expect || harmless.contains(s);
-        // Where nobody looked, nobody can have failed as declared.
-        let unlooked =
-            contender.expect == Status::Racy && run.header.settings.hazards == Watch::Off;
-        let shown = contender.expect == Status::Ok
-            || unlooked
-            || statuses.contains(&contender.expect)
-            || statuses.contains(&Status::NotValidated);
-        statuses.iter().all(allowed) && shown
-    });
-    match as_expected {
-        true => Exit::Done,
-        false => Exit::Unexpected,
-    }
-}
-
 /// Whether a run was begun in this file.
 pub(crate) fn begun(path: &Path) -> Result<bool, CommandError> {
     crate::record::begun(path).map_err(|e| write_error(&e))
@@ -455,10 +428,8 @@ impl StageClock {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::backend::emu::counter_names;
     use crate::domain::Counter;
-    use crate::record::synthetic::Synthetic;
 
     #[test]
     fn every_counter_on_record_is_in_a_table() {
@@ -472,22 +443,5 @@ mod tests {
             let counted = recorded.iter().any(|n| n == name);
             assert!(counted, "{name} is never recorded");
         }
-    }
-
-    #[test]
-    fn exit_code_says_whether_anybody_surprised() {
-        let mut run = Synthetic::round4().run();
-        assert_eq!(verdict_exit(&run), Exit::Done);
-        let declared = |run: &mut Run, place: usize, status: Status| {
-            run.header.contenders[place].expect = status;
-            verdict_exit(run)
-        };
-        assert_eq!(declared(&mut run, 3, Status::Ok), Exit::Unexpected);
-        assert_eq!(declared(&mut run, 3, Status::Wrong), Exit::Done);
-        assert_eq!(declared(&mut run, 0, Status::Hung), Exit::Unexpected);
-        // On a card nobody looks for races.
-        assert_eq!(declared(&mut run, 0, Status::Racy), Exit::Done);
-        run.header.settings.hazards = Watch::Some;
-        assert_eq!(verdict_exit(&run), Exit::Unexpected);
     }
 }
