@@ -12,6 +12,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use nix::time::clock_getcpuclockid;
+use nix::unistd::Pid;
+
+use crate::printable::printable;
 
 /// Between two looks at whether to go on waiting.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -57,6 +61,13 @@ impl Child {
     #[cfg(test)]
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// Seconds of computing it has taken, however many others compute beside it.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        let id = i32::try_from(self.process.id()).ok()?;
+        let clock = clock_getcpuclockid(Pid::from_raw(id)).ok()?;
+        Some(clock.now().ok()?.into())
     }
 
     pub(crate) fn stdin(&mut self) -> Option<ChildStdin> {
@@ -176,7 +187,7 @@ fn overhear(
             Ok(1..)
         ) {
             let text = String::from_utf8_lossy(&line);
-            let text = text.trim_end_matches('\n').to_owned();
+            let text = printable(text.trim_end_matches('\n'));
             line.clear();
             heard(&text);
             if let Ok(mut words) = words.lock() {

@@ -13,6 +13,7 @@ use super::trace::trace;
 use super::words::Words;
 use crate::backend::Opening;
 use crate::child::{self, Child, Silence};
+use crate::clean;
 use crate::domain::Device;
 
 /// Opening a backend (context, module loading) may take this long.
@@ -187,7 +188,7 @@ fn listen(line: &UnixStream) -> std::io::Result<Receiver<Heard>> {
     let (sender, replies) = channel();
     thread::spawn(move || {
         for text in BufReader::new(line).split(b'\n').map_while(Result::ok) {
-            let heard = serde_json::from_slice(&text).map_err(|e| {
+            let heard = clean::parse(&text).map_err(|e| {
                 let start: String = String::from_utf8_lossy(&text).chars().take(200).collect();
                 format!("{start:?}, which is no reply: {e}")
             });

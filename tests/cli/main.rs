@@ -10,6 +10,7 @@ mod calibrating;
 mod cards;
 mod comfort;
 mod compiling;
+mod completing;
 mod debugging;
 mod documents;
 mod fitting;

@@ -84,7 +84,7 @@ pub(super) struct Args {
     hazards: Option<Watch>,
     /// Emulator only: what to model times for: h200, h100, b200 or a file,
     /// perhaps with numbers changed, e.g. h200,sms=144,clock_mhz=1500
-    #[arg(long, value_name = "NAME|FILE[,KEY=X]")]
+    #[arg(long, value_name = "TARGET[,KEY=X]")]
     target: Option<String>,
     /// Folder for run files
     #[arg(long, value_name = "DIR", default_value = "results")]
