@@ -5,6 +5,7 @@ mod alone;
 mod backend;
 mod build;
 mod environment;
+mod examine;
 mod measure;
 mod oracles;
 mod pool;
@@ -47,6 +48,7 @@ use crate::record::{Run, WriteError, Writer};
 use crate::validate::Tolerance;
 use backend::{Emulated, Stage};
 use build::{Built, Images};
+use examine::Examination;
 use oracles::Oracles;
 use pool::{Bars, Field, Spent};
 use resume::Finished;
@@ -191,9 +193,6 @@ pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     let plan = Plan::new(round, &catalog, &stages[0].machine())?;
     let mut settings = settings(&plan.round, options.seed, options.emulation);
     settings.target = options.target.take();
-    if stages[0].kind() != BackendKind::Emu {
-        settings.hazards = Watch::Off;
-    }
     let mut header = environment::header(&plan, &settings, &stages, &compiler);
     header.departures = std::mem::take(&mut options.departures);
     header.shard = shard;
@@ -235,16 +234,20 @@ pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
         bars: &bars,
         failed: AtomicBool::new(false),
     };
+    let examination = Examination::new(&field, &stages, &finished);
     let outcome = thread::scope(|scope| {
+        examination.start(scope);
         let compile = || build::all(&compiler, &plan, &finished, &writer, &images, &progress);
         let compiling = scope.spawn(compile);
         let swept = field.sweep(&mut stages, finished.clone());
+        examination.end(swept.is_ok());
         images.give_up();
         let compiled = compiling
             .join()
             .unwrap_or_else(|panic| resume_unwind(panic));
         compiled.and(swept)
     });
+    let outcome = outcome.and_then(|spent| examination.record().map(|()| spent));
     let spent = match &outcome {
         Ok(spent) => spent.clone(),
         Err(_) => Spent::default(),
@@ -370,8 +373,13 @@ pub(crate) fn verdict_exit(run: &Run) -> Exit {
         let harmless = [Status::Ok, Status::Unsupported, Status::NotValidated];
         let allowed = |s: &Status| *s == contender.expect || harmless.contains(s);
         // Where nobody looked, nobody can have failed as declared.
-        let unlooked =
-            contender.expect == Status::Racy && run.header.settings.hazards == Watch::Off;
+        let looked = match run.header.device.backend {
+            BackendKind::Emu => run.header.settings.hazards != Watch::Off,
+            _ => {
+                (run.header.shapes.iter()).any(|shape| run.was_examined(&contender.id, &shape.name))
+            }
+        };
+        let unlooked = contender.expect == Status::Racy && !looked;
         let shown = contender.expect == Status::Ok
             || unlooked
             || statuses.contains(&contender.expect)

@@ -12,6 +12,7 @@ mod comfort;
 mod compiling;
 mod debugging;
 mod documents;
+mod examining;
 mod fitting;
 mod gating;
 mod interchange;
