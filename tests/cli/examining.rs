@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::running::Running;
 use crate::stage::Stage;
-use crate::sweep::ended;
+use crate::sweep::{Sweep, ended};
 
 const ROUND: &str = "question = \"Are hazards found beside a card?\"
 contenders = [\"staged\", \"no-sync\"]
@@ -114,4 +114,16 @@ fn list_of(status: &str) -> String {
     let mut lines = status.lines();
     let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     list.expect("a list").trim().to_owned()
+}
+
+/// Each CTA of the emulator has memory of its own: what these kernels look for
+/// is never there, and most of them are called racy for looking.
+#[test]
+fn who_looks_for_what_a_call_left_gets_the_status_it_declares() {
+    let sweep = Sweep::new("");
+    let words = "tests/fixtures/gpu.toml --variants tests/fixtures/variants --shape small";
+    let words: Vec<&str> = words.split(' ').collect();
+    sweep.run(&words, 0);
+    let ok = |name: &str| sweep.verdicts()[&(name.to_owned(), "small".to_owned())].1 == "ok";
+    assert!(ok("plain") && ok("note-in-local") && !ok("remembers-by-sm"));
 }

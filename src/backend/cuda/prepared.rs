@@ -72,8 +72,10 @@ impl Prepared {
                 None => missing.push(name),
             }
         }
-        let refusal = variables::out_of_reach(&missing);
-        if let Some(refusal) = refusal.or_else(|| scrub::out_of_reach(self.local_bytes)) {
+        let refusal = variables::out_of_reach(&missing)
+            .or_else(|| variables::allocating(&image.ptx))
+            .or_else(|| scrub::out_of_reach(self.local_bytes));
+        if let Some(refusal) = refusal {
             return Err(refusal);
         }
         self.ground.restore(found);

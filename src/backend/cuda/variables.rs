@@ -25,6 +25,19 @@ pub(super) fn variables(cubin: &[u8]) -> Result<Vec<String>, object::Error> {
     Ok(names)
 }
 
+/// Why a contender whose kernels allocate memory is not timed: what they leave
+/// in the heap is there in the next call, wherever they look for it.
+pub(super) fn allocating(ptx: &str) -> Option<RunFailure> {
+    let mut declared = ptx.lines().filter(|line| line.starts_with(".extern .func"));
+    let allocates = declared.any(|line| line.trim_end().ends_with(" malloc"));
+    allocates.then(|| {
+        RunFailure::unsupported(
+            "it calls malloc, and what it leaves in the heap cannot be cleared between calls: \
+             use scratch",
+        )
+    })
+}
+
 /// Why a contender with variables that the driver does not find is not timed.
 pub(super) fn out_of_reach(missing: &[String]) -> Option<RunFailure> {
     let names = missing.join(", ");
@@ -72,6 +85,20 @@ extern \"C\" __global__ void k(int* p) {
         let none = "extern \"C\" __global__ void k(int* p) { *p = 1; }";
         assert!(variables(&cubin(none)).unwrap().is_empty());
         assert!(variables(b"no cubin").is_err());
+    }
+
+    #[test]
+    fn who_allocates_is_not_timed() {
+        let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
+        let refused = |body: &str| {
+            let source = format!("extern \"C\" __global__ void k(int** p) {{ {body} }}");
+            let flags = ["--gpu-architecture=sm_90a".to_owned()];
+            let compiled = compiler.compile("x.cu", &source, &flags, &[]);
+            allocating(&compiled.expect("it compiles").ptx).is_some()
+        };
+        assert!(refused("*p = static_cast<int*>(malloc(64));"));
+        assert!(refused("*p = new int[3];"));
+        assert!(!refused("*p = nullptr; printf(\"malloc\");"));
     }
 
     #[test]
