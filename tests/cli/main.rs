@@ -13,6 +13,7 @@ mod compiling;
 mod completing;
 mod debugging;
 mod documents;
+mod examining;
 mod fitting;
 mod gating;
 mod interchange;

@@ -272,10 +272,13 @@ impl<'a> Env<'a> {
         }
     }
 
-    /// Whether a cluster is watched.
+    /// Whether what a cluster does is written down.
     pub(crate) fn watches(&self, cluster: u64) -> bool {
-        let clusters = self.watched.as_ref().map(|watched| &watched.clusters);
-        clusters.is_some_and(|clusters| clusters.binary_search(&cluster).is_ok())
+        let traced = self
+            .watched
+            .as_ref()
+            .filter(|watched| watched.plan.is_some());
+        traced.is_some_and(|watched| watched.clusters.binary_search(&cluster).is_ok())
     }
 
     pub(crate) fn threads(&self) -> u32 {

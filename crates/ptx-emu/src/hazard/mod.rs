@@ -68,6 +68,9 @@ pub struct Sanitize {
     /// Clusters whose every access is remembered, evenly spread; `None` for all. The others are
     /// held to their barriers and tensors, and may read nothing that nobody wrote.
     pub clusters: Option<u64>,
+    /// Runs no others than those that are remembered or held to something. What the launch leaves
+    /// in memory is then incomplete, and a kernel whose CTAs wait for each other may wait in vain.
+    pub alone: bool,
     /// Also what hardware forgives: see [`Hazard`].
     pub strict: bool,
     /// Bytes that may be spent on what is remembered of global memory.
@@ -83,6 +86,7 @@ impl Default for Sanitize {
     fn default() -> Self {
         Self {
             clusters: None,
+            alone: false,
             strict: false,
             memory: 1 << 30,
             regions: Vec::new(),
@@ -204,6 +208,16 @@ impl<'l> Detector<'l> {
             global: Mutex::new(Global::new(sanitize.memory)),
             found: Mutex::new(BTreeMap::new()),
         }
+    }
+
+    /// The clusters it listens to, ascending.
+    pub(crate) fn attended(&self) -> Vec<u64> {
+        (0..self.clusters).filter(|&c| self.attends(c)).collect()
+    }
+
+    fn attends(&self, cluster: u64) -> bool {
+        let of = |wanted| spread(self.clusters, wanted, cluster);
+        of(self.wanted) || of(GLANCES)
     }
 
     fn strands(&self) -> Strands {
@@ -444,7 +458,7 @@ fn spread(all: u64, wanted: u64, one: u64) -> bool {
 impl Listener for Detector<'_> {
     fn attend(&self, cluster: u64) -> Option<Box<dyn Ear + '_>> {
         let wanted = spread(self.clusters, self.wanted, cluster);
-        if !wanted && !spread(self.clusters, GLANCES, cluster) {
+        if !self.attends(cluster) {
             return None;
         }
         self.heard.fetch_add(wanted.into(), Ordering::Relaxed);
