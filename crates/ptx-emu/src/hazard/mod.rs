@@ -8,7 +8,8 @@
 //! in this time. Copies and tensor cores reach memory their own way: what a thread wrote counts for
 //! them only if a proxy fence lies on the chain.
 //!
-//! The lanes of a warp are taken to go together, so nothing is said about `__syncwarp`.
+//! The lanes of a warp go together until a branch parts them: two accesses on two paths of one
+//! branch are ordered by `__syncwarp` alone.
 //!
 //! Registers are judged without running anything, when a kernel is lowered
 //! (`lower::registers`).
@@ -54,8 +55,8 @@ use strands::Strands;
 use tensors::Tensors;
 use wake::Past;
 use watcher::Watcher;
-use words::Case;
 pub(crate) use words::Side;
+use words::{Case, Waiting};
 
 /// What to look at, and how strictly.
 ///
@@ -115,6 +116,7 @@ struct Sighting {
     there: Option<Side>,
     /// The later one knew that the other had begun.
     begun: bool,
+    waiting: Waiting,
     /// The other one, where it was in the launch before: its instruction and what it did.
     before: Option<(u32, Site)>,
     at: Spot,
@@ -127,6 +129,7 @@ impl Sighting {
             here,
             there: None,
             begun: false,
+            waiting: Waiting::default(),
             before: None,
             at: Spot::default(),
         }
@@ -308,6 +311,7 @@ impl<'l> Detector<'l> {
             here,
             there,
             begun,
+            waiting,
             before,
             at,
         } = sighting;
@@ -324,7 +328,7 @@ impl<'l> Detector<'l> {
             None => 0,
         };
         let sides = (&here, there.as_ref());
-        let (missing, remedy) = self.advice(hazard, sides, begun, at.space);
+        let (missing, remedy) = self.advice(hazard, sides, (begun, waiting), at.space);
         let finding = Finding {
             hazard,
             here: self.site(cluster, &here),
@@ -340,12 +344,13 @@ impl<'l> Detector<'l> {
         found.insert(key, (cluster, finding));
     }
 
-    /// What is missing, and the usual remedy; `begun` if the later one knew that the other had.
+    /// What is missing, and the usual remedy; whether the later one knew that the other had begun,
+    /// and who waited.
     fn advice(
         &self,
         hazard: Hazard,
         (here, there): (&Side, Option<&Side>),
-        begun: bool,
+        (begun, waiting): (bool, Waiting),
         space: &'static str,
     ) -> (&'static str, &'static str) {
         let wgmma = |side: &Side| matches!(self.op(side.from.pc), Some(Op::Wgmma(_)));
@@ -353,6 +358,7 @@ impl<'l> Detector<'l> {
             here,
             there,
             begun,
+            waiting,
             space,
             wgmma: wgmma(here) || there.is_some_and(wgmma),
         };
@@ -397,7 +403,12 @@ impl<'l> Detector<'l> {
         };
         let here = side(found.at, here, Act::Read);
         let there = found.other.map(|pc| side(pc, there, Act::Write));
-        let (missing, remedy) = self.advice(hazard, (&here, there.as_ref()), true, "register");
+        let (missing, remedy) = self.advice(
+            hazard,
+            (&here, there.as_ref()),
+            (true, Waiting::default()),
+            "register",
+        );
         Finding {
             hazard,
             here: site(&here),
