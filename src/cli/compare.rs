@@ -23,7 +23,7 @@ pub(super) struct Args {
     #[arg(value_name = "RUN", value_parser = named::run())]
     run: Option<PathBuf>,
     /// Contender to follow through two run files [default: all in common]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "CONTENDER")]
     contender: Option<String>,
     #[command(flatten)]
     shapes: Shapes,
@@ -83,7 +83,7 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     let sides = [&base, &candidate].map(|c| side(&run, &ranking, c));
     let document = Document::of_comparison(sides[0], sides[1], &comparison);
     let written = args.exports.write(&document);
-    say!("{}\n", present::headline(&run, style));
+    say!("{}\n", present::headline(&run, false, style));
     say!(
         "{}",
         table(
@@ -224,7 +224,7 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
                 run.tally.process_count(),
             ))
         };
-        if let Some(sentence) = present::belief(run).or_else(foreign) {
+        if let Some(sentence) = present::belief_again(&run.header.device).or_else(foreign) {
             say!("   {}", style.joined(&[sentence], 3));
         }
     }

@@ -9,6 +9,7 @@ mod check;
 mod cluster;
 mod compare;
 mod compile_worker;
+mod complete;
 mod completions;
 mod debug;
 mod dispatch;
@@ -30,6 +31,7 @@ mod sanitize;
 mod schema;
 mod select;
 mod show;
+mod subject;
 mod sweep;
 mod watch;
 mod worker;
@@ -64,6 +66,7 @@ struct Cli {
 
 /// Flags every command takes.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {
     /// Folder with variants; may be given several times [default: variants]
     #[arg(long, global = true, value_name = "DIR")]
@@ -145,7 +148,7 @@ enum Command {
     Schema(schema::Args),
     /// Print what completes dgx's words in a shell
     Completions(completions::Args),
-    /// Write the manual pages
+    /// Show the manual, or write its pages
     Man(man::Args),
     #[command(hide = true)]
     Worker(worker::Args),
@@ -156,6 +159,9 @@ enum Command {
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     mind_file_limits();
+    if complete::answer() {
+        return Exit::Done.into();
+    }
     let cli = match command()
         .try_get_matches()
         .and_then(|m| Cli::from_arg_matches(&m))
@@ -188,7 +194,8 @@ pub fn main() -> ExitCode {
 /// The words dgx takes. A number that is below zero is a number, and refused as
 /// one where it may not be; no flag of dgx looks like it.
 fn command() -> clap::Command {
-    Cli::command().mut_subcommands(|verb| verb.allow_negative_numbers(true))
+    let command = Cli::command().mut_subcommands(|verb| verb.allow_negative_numbers(true));
+    complete::completed(command)
 }
 
 /// A file that reaches the limit of `ulimit -f` is a write that failed, to be

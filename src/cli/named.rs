@@ -9,7 +9,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use super::runs::{self, RESULTS};
 use crate::catalog::Catalog;
 use crate::diagnostic::nearest;
-use crate::domain::Pattern;
+use crate::domain::{Pattern, printable_line};
 use crate::interchange;
 use crate::record::{self, Newest, Search, schema::Header};
 
@@ -86,6 +86,32 @@ fn all_rounds() -> Vec<PathBuf> {
         .collect();
     rounds.sort();
     rounds
+}
+
+/// The file that a word names, as a round or as a run.
+pub(super) fn file(word: &OsString) -> Option<PathBuf> {
+    let run = |_| run_file(word, Search::Any).map(|newest| newest.path);
+    round_file(word).or_else(run).ok()
+}
+
+/// The names of all runs, and of the rounds that have one.
+pub(super) fn runs() -> Vec<String> {
+    let mut names: Vec<String> = all_runs().iter().filter_map(|path| stem(path)).collect();
+    let of_round = |round: &String| {
+        let dated = format!("{round}-");
+        names.iter().any(|run| run.starts_with(&dated))
+    };
+    let rounds: Vec<String> = rounds().into_iter().filter(of_round).collect();
+    names.extend(rounds);
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The names of all rounds in `configs/`.
+pub(super) fn rounds() -> Vec<String> {
+    let names = all_rounds().into_iter().filter_map(|path| stem(&path));
+    names.collect()
 }
 
 fn run_file(word: &OsString, search: Search) -> Result<Newest, String> {
@@ -180,7 +206,8 @@ fn missing(word: &OsString, kinds: &[Kind]) -> String {
         .iter()
         .map(|kind| format!("no {} of this name in {}/", kind.what, kind.folder));
     let names = kinds.iter().flat_map(|kind| (kind.all)());
-    let names: Vec<String> = names.filter_map(|path| stem(&path)).collect();
+    let names = names.filter_map(|path| Some(printable_line(&stem(&path)?)));
+    let names: Vec<String> = names.collect();
     let word = word.to_string_lossy();
     let hint = match nearest(&word, names.iter().map(String::as_str)) {
         Some(close) => format!("did you mean `{close}`?"),

@@ -165,7 +165,7 @@ pub(super) fn compiler(limits: Limits, remedy: &str) -> Result<Compiler, Command
 /// What compiling may take.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct CompileLimits {
-    /// Seconds after which compiling one image is given up
+    /// Seconds of computing after which compiling one image is given up
     #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
     pub compile_timeout: f64,
 }
@@ -340,9 +340,18 @@ pub(super) fn write_all<const N: usize>(
     written.fold(Ok(()), Result::and)
 }
 
-/// Prints the tables of a run, and what to do next: with its round, where this
-/// command was told where that is.
+/// Prints the tables of a run that was just made, and what to do next: with its
+/// round, where this command was told where that is.
 pub(super) fn summarise(run: &Run, round: Option<&Path>, counters: bool, globals: &Globals) {
+    tell(run, round, counters, true, globals);
+}
+
+/// Prints the tables of a run again.
+pub(super) fn show(run: &Run, counters: bool, globals: &Globals) {
+    tell(run, None, counters, false, globals);
+}
+
+fn tell(run: &Run, round: Option<&Path>, counters: bool, new: bool, globals: &Globals) {
     let there = |path: &Path| path.canonicalize().ok();
     let newest = newest_of(None).ok().and_then(|found| there(&found.path));
     let folders = Folders::here(&globals.variants, &run.header);
@@ -357,6 +366,7 @@ pub(super) fn summarise(run: &Run, round: Option<&Path>, counters: bool, globals
     };
     let asked = Asked {
         counters,
+        new,
         usual: newest.is_some() && newest == there(&run.path),
         met: &met,
         is_here: &is_here,

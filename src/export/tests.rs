@@ -111,6 +111,7 @@ fn exports_are_the_screen() {
         let folders = Folders::default();
         let asked = Asked {
             counters: false,
+            new: true,
             usual: true,
             met: &Met::in_run(&run, &folders),
             is_here: &|_| true,
@@ -166,11 +167,11 @@ fn exports_are_the_screen() {
             .iter()
             .any(|n| n.starts_with("Intervals hold for this card"))
     );
+    let claim = " of 1.40× over sequential missed";
     assert!(
-        document.runs[0]
-            .notes
-            .iter()
-            .any(|n| n.starts_with("The claim of warp-specialized"))
+        markdown(&document).contains(claim),
+        "{}",
+        markdown(&document)
     );
 }
 

@@ -22,6 +22,7 @@ fn about(line: &Line, names: &[String]) -> bool {
         Line::Void(void) => named(&void.shape),
         Line::Estimate(estimate) => named(&estimate.shape),
         Line::Kernels(kernels) => named(&kernels.shape),
+        Line::Examined(examined) => named(&examined.shape),
         Line::End(_) => true,
     }
 }
@@ -224,6 +225,7 @@ fn a_shard_cut_off_at_any_byte_is_merged_as_far_as_it_came() {
             Line::Estimate(_) => 1,
             Line::Verdict(_) => 2,
             Line::Tuning(_) | Line::Block(_) | Line::Void(_) | Line::Kernels(_) => 3,
+            Line::Examined(_) => 3,
             Line::End(_) => 4,
         });
         let (one, two) = (parts.shard(1, 2), parts.shard(2, 2));

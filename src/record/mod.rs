@@ -1,7 +1,6 @@
 //! The run file: what a sweep saw, one JSON object a line, appended as it is
 //! known. Everything right of it in the pipeline reads only this.
 
-mod clean;
 pub(crate) mod counters;
 mod edge;
 mod folder;

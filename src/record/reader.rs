@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::edge;
 use super::lines::{Stopped, pieces};
 use super::loading::Loading;
 use super::parse::in_line;
 use super::run::Run;
 use super::schema::{Header, Line, SCHEMA};
-use super::{clean, edge};
+use crate::clean;
 use crate::diagnostic::{CommandError, InputError};
 use crate::files;
 

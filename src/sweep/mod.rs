@@ -5,6 +5,7 @@ mod alone;
 mod backend;
 mod build;
 mod environment;
+mod examine;
 mod measure;
 mod oracles;
 mod pool;
@@ -49,6 +50,7 @@ use crate::record::{Run, WriteError, Writer};
 use crate::validate::Tolerance;
 use backend::{Emulated, Stage};
 use build::{Built, Images};
+use examine::Examination;
 use oracles::Oracles;
 use pool::{Bars, Field, Spent};
 use resume::Finished;
@@ -193,9 +195,6 @@ pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     let plan = Plan::new(round, &catalog, &stages[0].machine())?;
     let mut settings = settings(&plan.round, options.seed, options.emulation);
     settings.target = options.target.take();
-    if stages[0].kind() != BackendKind::Emu {
-        settings.hazards = Watch::Off;
-    }
     let mut header = environment::header(&plan, &settings, &stages, &compiler);
     header.departures = std::mem::take(&mut options.departures);
     header.shard = shard;
@@ -237,16 +236,20 @@ pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
         bars: &bars,
         failed: AtomicBool::new(false),
     };
+    let examination = Examination::new(&field, &stages, &finished);
     let outcome = thread::scope(|scope| {
+        examination.start(scope);
         let compile = || build::all(&compiler, &plan, &finished, &writer, &images, &progress);
         let compiling = scope.spawn(compile);
         let swept = field.sweep(&mut stages, finished.clone());
+        examination.end(swept.is_ok());
         images.give_up();
         let compiled = compiling
             .join()
             .unwrap_or_else(|panic| resume_unwind(panic));
         compiled.and(swept)
     });
+    let outcome = outcome.and_then(|spent| examination.record().map(|()| spent));
     let spent = match &outcome {
         Ok(spent) => spent.clone(),
         Err(_) => Spent::default(),

@@ -1,4 +1,4 @@
-use crate::domain::{Exit, Status, Watch};
+use crate::domain::{BackendKind, Exit, Status, Watch};
 use crate::record::Run;
 use crate::record::schema::ContenderRecord;
 
@@ -24,12 +24,23 @@ fn as_declared(run: &Run, contender: &ContenderRecord) -> bool {
     let harmless = [Status::Ok, Status::Unsupported, Status::NotValidated];
     let allowed = |s: &Status| *s == contender.expect || harmless.contains(s);
     // Where nobody looked, nobody can have failed as declared.
-    let unlooked = contender.expect == Status::Racy && run.header.settings.hazards == Watch::Off;
+    let unlooked = contender.expect == Status::Racy && !looked(run, contender);
     let shown = contender.expect == Status::Ok
         || unlooked
         || statuses.contains(&contender.expect)
         || statuses.contains(&Status::NotValidated);
     statuses.iter().all(allowed) && shown
+}
+
+/// Whether anything of a contender was examined for hazards.
+fn looked(run: &Run, contender: &ContenderRecord) -> bool {
+    match run.header.device.backend {
+        BackendKind::Emu => run.header.settings.hazards != Watch::Off,
+        _ => {
+            let mut shapes = run.header.shapes.iter();
+            shapes.any(|shape| run.was_examined(&contender.id, &shape.name))
+        }
+    }
 }
 
 /// Whether a contender that should run, or every candidate, runs on no shape:

@@ -145,6 +145,34 @@ fn what_kernels_print_says_who_and_outlives_a_crash() {
     );
 }
 
+/// Nothing that a kernel prints acts on a terminal, with colours or without.
+#[test]
+fn control_characters_of_a_kernel_are_written_out() {
+    let workspace = Workspace::begun("mine");
+    workspace.edit(
+        "variants/mine.cu",
+        "  float gate = 0.0f, up = 0.0f;",
+        "  float gate = 0.0f, up = 0.0f;\n  if (row == 0 && column == 0) printf(\"\\033[32mok\\033[0m \\033[2J\\033]0;x\\007\\r\\n\");",
+    );
+    let told = "CTA 0 thread 0: \\u{1b}[32mok\\u{1b}[0m \\u{1b}[2J\\u{1b}]0;x\\u{7}\\u{d}";
+    for colour in ["always", "never"] {
+        let text = mine(&workspace, &["--color", colour], &[]);
+        assert!(text.contains(told), "{text}");
+        for act in [
+            "\u{1b}[32mok\u{1b}[0m \u{1b}",
+            "\u{1b}[2J",
+            "\u{1b}]",
+            "\u{7}",
+            "\r",
+        ] {
+            assert!(!text.contains(act), "{act:?}: {text}");
+        }
+        assert!(colour == "always" || !text.contains('\u{1b}'), "{text}");
+    }
+    let swept = workspace.run(&["sweep", "configs/mine.toml", "--backend", "emu"]);
+    assert!(!swept.contains('\u{1b}'), "{swept}");
+}
+
 #[test]
 fn the_compiler_is_quoted_whole() {
     let text = debug("compile-error", &[]);

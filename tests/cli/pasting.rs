@@ -129,7 +129,7 @@ fn a_new_variant_is_looked_into_on_its_own_round() {
     assert!(text.contains("debug 1/"), "progress in a pipe: {text}");
     let text = workspace.run(&["explain", "mine"]);
     assert!(
-        text.contains("mine on the shapes of configs/mine.toml"),
+        text.contains("mine as in configs/mine.toml, its own round"),
         "{text}"
     );
     assert!(text.contains("explain 1/1: what binds mine"), "{text}");

@@ -7,7 +7,7 @@ use crate::op::{Op, P, R32, Redux, ShflMode, Slot, Space, Vote, rank_of, ranked}
 
 /// Lane a shuffle reads from and whether it is within bounds.
 #[inline(always)]
-fn shuffle_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
+pub(super) fn shuffle_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let segment = c >> 8 & 0x1f;
     let clamp = c & 0x1f;
     let b = b & 0x1f;
@@ -52,7 +52,7 @@ fn shuffle(w: &mut Warp, mask: u32, mode: ShflMode, (d, p): (R32, Option<P>), [a
     }
 }
 
-/// A shuffle among all lanes there are, which all say so: nobody has to be waited for. False if it
+/// A shuffle among all lanes of a warp, which all say so: nobody has to be waited for. False if it
 /// is not one, and then nothing is done.
 #[inline(always)]
 pub(super) fn quick_shuffle(w: &mut Warp, mask: u32, op: &Op) -> bool {
@@ -68,12 +68,11 @@ pub(super) fn quick_shuffle(w: &mut Warp, mask: u32, op: &Op) -> bool {
     else {
         return false;
     };
-    let named = w.get(members);
-    let mut differs = 0;
-    for lanes in named {
-        differs |= lanes ^ named[0];
+    let mut all = mask;
+    for lanes in w.get(members) {
+        all &= lanes;
     }
-    if differs != 0 || mask != w.live {
+    if all != u32::MAX {
         return false;
     }
     match mode {
