@@ -139,7 +139,7 @@ impl Line {
         let words = self.0.iter().filter(|word| !word.is_empty());
         let files = words.filter_map(|word| named::file(word));
         let file = files.into_iter().find(|path| path.is_file());
-        file.or_else(|| runs::newest().ok())
+        file.or_else(|| Some(runs::newest_of(None).ok()?.path))
     }
 
     fn catalog(&self) -> Option<Catalog> {

@@ -12,7 +12,7 @@ use crate::gate::{
 };
 use crate::present;
 use crate::rank::{Ranking, mismatch};
-use crate::record::{self, Newest, Run, Search};
+use crate::record::{self, Newest, PassedOver, Run, Search};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -158,7 +158,9 @@ struct Sides {
 /// The run that was found, unless it is older than a file that was passed over:
 /// what is judged then is not what was swept last.
 fn nothing_newer(found: Newest) -> Result<PathBuf, CommandError> {
-    let Some(file) = found.passed_over.into_iter().next() else {
+    let newer = found.passed_over.iter().find(|file| file.is_newer_run());
+    let Some(file) = newer else {
+        found.passed_over.iter().for_each(PassedOver::announce);
         return Ok(found.path);
     };
     let message = format!("the newest file cannot be judged: {}", file.why);

@@ -34,8 +34,29 @@ pub(crate) struct PassedOver {
     /// With the file's name.
     pub why: String,
     pub remedy: String,
-    /// It is a run, though not a whole one.
-    partial: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A run, though not a whole one.
+    Partial,
+    /// It would have been the run meant, if it could be read.
+    Unreadable,
+    /// It cannot be read, and nothing says of which round it is.
+    Stranger,
+}
+
+impl PassedOver {
+    /// Whether it would have been the run meant.
+    pub(crate) fn is_newer_run(&self) -> bool {
+        self.kind != Kind::Stranger
+    }
+
+    pub(crate) fn announce(&self) {
+        let why = printable_line(&self.why);
+        remark!("warning: passed over: {why}; {}", self.remedy);
+    }
 }
 
 /// Which runs a search accepts.
@@ -58,10 +79,7 @@ impl Newest {
 
     /// The path, after a warning for every file that was passed over.
     pub(crate) fn announced(self) -> PathBuf {
-        for file in &self.passed_over {
-            let why = printable_line(&file.why);
-            remark!("warning: passed over: {why}; {}", file.remedy);
-        }
+        self.passed_over.iter().for_each(PassedOver::announce);
         if !self.passed_over.is_empty() {
             remark!(
                 "  reading {}; name a file to read another",
@@ -86,9 +104,12 @@ pub(crate) fn newest(
             Ok(header) if name.is_some_and(|name| name != header.name) => continue,
             Ok(header) => header,
             Err(error) => {
-                if name.is_none_or(|name| is_called_after(&path, name)) {
-                    passed_over.push(unreadable(path, &error));
-                }
+                let kind = match name {
+                    Some(name) if is_called_after(&path, name) => Some(Kind::Unreadable),
+                    Some(_) => (!is_stamped(&path)).then_some(Kind::Stranger),
+                    None => Some(Kind::Unreadable),
+                };
+                passed_over.extend(kind.map(|kind| unreadable(path, &error, kind)));
                 continue;
             }
         };
@@ -102,16 +123,16 @@ pub(crate) fn newest(
             (Ok(true), Some((why, remedy))) => passed_over.push(PassedOver {
                 why: format!("{}: {why}", path.display()),
                 remedy,
-                partial: true,
+                kind: Kind::Partial,
                 path,
             }),
-            (Err(error), _) => passed_over.push(unreadable(path, &error)),
+            (Err(error), _) => passed_over.push(unreadable(path, &error, Kind::Unreadable)),
         }
     }
     // Where no run is whole, a partial one is meant; where none can be read,
     // whoever reads the first says why.
-    let partial = passed_over.iter().position(|file| file.partial);
-    let at = partial.or((!passed_over.is_empty()).then_some(0))?;
+    let first = |kind: Kind| passed_over.iter().position(|file| file.kind == kind);
+    let at = first(Kind::Partial).or_else(|| first(Kind::Unreadable))?;
     let path = passed_over.swap_remove(at).path;
     passed_over.truncate(at);
     Some(Newest { path, passed_over })
@@ -125,11 +146,21 @@ pub(crate) fn is_called_after(path: &Path, round: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(stamped))
 }
 
-fn unreadable(path: PathBuf, error: &ReadError) -> PassedOver {
+/// Whether a name is one that sweeps give: `ROUND-20260131-2359`.
+fn is_stamped(path: &Path) -> bool {
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    let digits =
+        |part: &str, count: usize| part.len() == count && part.bytes().all(|b| b.is_ascii_digit());
+    let parts: Vec<&str> = stem.unwrap_or_default().split('-').collect();
+    let mut pairs = parts.windows(2);
+    pairs.any(|pair| digits(pair[0], 8) && digits(pair[1], 4))
+}
+
+fn unreadable(path: PathBuf, error: &ReadError, kind: Kind) -> PassedOver {
     PassedOver {
         why: error.to_string(),
         remedy: "remove it, or run the sweep again".to_owned(),
-        partial: false,
+        kind,
         path,
     }
 }

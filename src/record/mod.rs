@@ -23,7 +23,9 @@ mod tests;
 mod writer;
 
 pub(crate) use crate::domain::printable;
-pub(crate) use folder::{Newest, Search, is_called_after, missing, newest, newest_first};
+pub(crate) use folder::{
+    Newest, PassedOver, Search, is_called_after, missing, newest, newest_first,
+};
 pub(crate) use foreign::{Foreign, ForeignCell, Times};
 pub(crate) use lock::{Claim, claim};
 pub(crate) use place::{ELIDED, Portable, is_elided, portable, portable_word};

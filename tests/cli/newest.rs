@@ -30,8 +30,10 @@ fn cut() -> &'static str {
     &whole[..=whole.rfind('\n').expect("lines")]
 }
 
+/// As one line, without the bar that marks a message's further lines.
 fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let words = text.split_whitespace().filter(|word| *word != "|");
+    words.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
