@@ -122,7 +122,10 @@ fn list_of(status: &str) -> String {
 #[test]
 fn who_looks_for_what_a_call_left_gets_the_status_it_declares() {
     let sweep = Sweep::new("");
-    let words = "tests/fixtures/gpu.toml --variants tests/fixtures/variants --shape small";
+    // It has no shared memory that a driver keeps, and stops who looks there.
+    let words = "tests/fixtures/gpu.toml --variants tests/fixtures/variants --shape small \
+                 --only plain,note-in-shared,note-in-all-shared,note-in-local,note-in-registers,\
+                 note-in-constants,remembers-by-sm";
     let words: Vec<&str> = words.split(' ').collect();
     sweep.run(&words, 0);
     let ok = |name: &str| sweep.verdicts()[&(name.to_owned(), "small".to_owned())].1 == "ok";

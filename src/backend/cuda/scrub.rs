@@ -34,6 +34,8 @@ pub(super) struct Scrub {
     /// The most shared memory a block can have: with what the driver keeps,
     /// all there is.
     shared: u32,
+    /// What the driver keeps of it, which a kernel can write all the same.
+    reserved: u32,
     /// One meeting for the SMs, one for local memory.
     meetings: DeviceMemory,
     /// Loaded when first needed: the driver sets memory aside for them.
@@ -50,6 +52,7 @@ impl Scrub {
             sms: limits.sms,
             threads_per_sm: limits.threads_per_sm,
             shared,
+            reserved: u32::try_from(limits.shared_reserved.0).unwrap_or(0),
             meetings: DeviceMemory::new(2 * MEETING_BYTES)?,
             local: Default::default(),
         })
@@ -59,7 +62,8 @@ impl Scrub {
     pub(super) fn queue(&self, stream: &Stream, salt: Salt, local: u32) -> Result<()> {
         let meetings = &self.meetings;
         stream.fill(meetings.address, 0, meetings.bytes)?;
-        let (mut word, mut bytes, mut meeting) = (salt.0, self.shared, meetings.address);
+        let (mut word, mut meeting) = (salt.0, meetings.address);
+        let (mut bytes, mut reserved) = (self.shared, self.reserved);
         let launch = Launch {
             smem: self.shared,
             ..Launch::flat(self.sms, THREADS)
@@ -67,6 +71,7 @@ impl Scrub {
         let mut parameters = [
             argument(&mut word),
             argument(&mut bytes),
+            argument(&mut reserved),
             argument(&mut meeting),
         ];
         self.tools.scrub.launch(stream, &launch, &mut parameters)?;

@@ -328,7 +328,8 @@ fn scrubbed(target: &str, kernel: &str, sms: u32) -> (u32, u32) {
         });
     let params = Params::new().u64(SALT.0);
     let params = match all {
-        true => params.u32(shared).u64(meeting.0),
+        // Here nothing is kept.
+        true => params.u32(shared).u32(0).u64(meeting.0),
         false => params.u64(meeting.0),
     };
     launch.params(params).run(&module, &mut memory).unwrap();

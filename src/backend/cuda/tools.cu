@@ -270,7 +270,7 @@ namespace {
 constexpr u32 SCRUB_THREADS = 512;
 // 128 registers for each of 512 threads are the whole register file. What is
 // not for these is taken by addresses and counters.
-constexpr u32 FILED = 118;
+constexpr u32 FILED = 117;
 
 // No CTA goes on before all have come: all of them hold their SMs at once, so
 // no SM is left out. Gives up after a second; the host then finds too few.
@@ -320,8 +320,10 @@ __device__ void scrub_tensor_memory(u32 slot, u32 word) {
 
 // Overwrites what a launch leaves in an SM and the next can read without
 // having written it: shared memory, registers and tensor memory. One CTA per
-// SM, with all the shared memory (`bytes`) that a CTA can have.
-extern "C" __global__ void __launch_bounds__(SCRUB_THREADS, 1) dgx_scrub(u64 salt, u32 bytes, Meeting* meeting) {
+// SM, with all the shared memory (`bytes`) that a CTA can have, and what the
+// driver keeps of it (`reserved`).
+extern "C" __global__ void __launch_bounds__(SCRUB_THREADS, 1)
+    dgx_scrub(u64 salt, u32 bytes, u32 reserved, Meeting* meeting) {
   extern __shared__ uint4 shared_memory[];
   u32 sm;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
@@ -344,6 +346,10 @@ extern "C" __global__ void __launch_bounds__(SCRUB_THREADS, 1) dgx_scrub(u64 sal
 #pragma unroll
   for (u32 i = 0; i < FILED; ++i) sum = (sum ^ file[i]) * 0x01000193u;
   if (sum == 0x5eed) reinterpret_cast<volatile u32*>(shared_memory)[threadIdx.x] = sum;
+  // What the driver keeps of a CTA's shared memory lies before it, and any kernel can write there.
+  const u32 begin = u32(__cvta_generic_to_shared(shared_memory));
+  for (u32 at = begin - reserved + 4 * threadIdx.x; at < begin; at += 4 * SCRUB_THREADS)
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(sum + at) : "memory");
 }
 
 namespace {
