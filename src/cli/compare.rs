@@ -9,7 +9,7 @@ use crate::domain::{ContenderId, Exit, Micros, typed};
 use crate::export::Document;
 use crate::present::{self, Agreed, Align, Column, Grid, Style};
 use crate::rank::{Comparison, Kind, Ranking, Side, compare_runs, describe, mismatch};
-use crate::record::Run;
+use crate::record::{Newest, Run};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -35,8 +35,10 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let files = [&args.base, &args.candidate]
-        .map(|word| named::run_rather_than_contender(word, args.run.as_deref()));
+    let files = [&args.base, &args.candidate].map(|word| {
+        let found = named::run_rather_than_contender(word, args.run.as_deref());
+        found.map(Newest::announced)
+    });
     let read = runs::readable(args.run.as_deref());
     let inputs = files.iter().flatten().chain(&read);
     args.exports.probe(inputs.map(PathBuf::as_path))?;

@@ -139,7 +139,7 @@ impl Line {
         let words = self.0.iter().filter(|word| !word.is_empty());
         let mut files = words.filter_map(named::file);
         let file = files.find(|path| path.is_file());
-        file.or_else(|| runs::newest().ok())
+        file.or_else(|| Some(runs::newest_of(None).ok()?.path))
     }
 
     fn catalog(&self) -> Option<Catalog> {

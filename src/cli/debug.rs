@@ -189,8 +189,8 @@ impl Case {
             emulation: Emulation {
                 schedule: schedule.unwrap_or_default(),
                 exact_sums: args.exact_sums || exact,
-                time_only: false,
                 watch: settings.map_or(Watch::Some, |settings| settings.hazards),
+                ..Emulation::default()
             },
             buffers: Vec::new(),
         };

@@ -24,6 +24,7 @@ mod named;
 mod new;
 mod profile;
 mod report;
+mod results;
 mod rounds;
 mod runs;
 mod sanitize;
@@ -131,6 +132,8 @@ enum Command {
     Jury(jury::Args),
     /// Tell the history of all rounds
     Rounds(rounds::Args),
+    /// List the runs in results/, or remove old ones
+    Results(results::Args),
     /// List the variants, or what a round would run
     List(list::Args),
     /// Do everything for a round but run it
@@ -246,6 +249,7 @@ fn obey(cli: Cli) -> Result<Exit, CommandError> {
         Command::Sanitize(args) => sanitize::run(args, globals),
         Command::Jury(args) => jury::run(args, globals),
         Command::Rounds(args) => rounds::run(args, globals),
+        Command::Results(args) => results::run(args, globals),
         Command::List(args) => list::run(args, globals),
         Command::Check(args) => check::run(args, globals),
         Command::Calibrate(args) => calibrate::run(args, globals),

@@ -17,7 +17,7 @@ use crate::export::{self, Document};
 use crate::interchange;
 use crate::present::{Asked, Folders, Met, Style, sweep_summary};
 use crate::record::schema::Header;
-use crate::record::{self, Run};
+use crate::record::{self, Newest, Run, Search};
 use crate::sweep::{BackendChoice, choose};
 
 /// Where sweeps put their run files.
@@ -32,10 +32,15 @@ pub(super) fn newest_first() -> Vec<PathBuf> {
     record::newest_first(&[Path::new(RESULTS), Path::new(WATCHED)])
 }
 
-/// The first of them.
+/// The first of them that is whole, after a warning about newer files.
 pub(super) fn newest() -> Result<PathBuf, record::ReadError> {
-    let mut all = newest_first().into_iter();
-    all.next().ok_or_else(|| record::ReadError::NoRuns {
+    Ok(newest_of(None)?.announced())
+}
+
+/// The same, of the round of this name if there is one.
+pub(super) fn newest_of(round: Option<&str>) -> Result<Newest, record::ReadError> {
+    let found = record::newest(newest_first(), round, Search::Whole, |_| Ok(true));
+    found.ok_or_else(|| record::ReadError::NoRuns {
         dir: RESULTS.into(),
     })
 }
@@ -221,6 +226,10 @@ pub(super) struct Exports {
     /// Write one line per cell as CSV; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub export_csv: Option<PathBuf>,
+    /// Write one line per contender as CSV: rank and mean over all shapes; `-`
+    /// is standard output
+    #[arg(long, value_name = "FILE")]
+    pub export_csv_summary: Option<PathBuf>,
     /// Write the tables as Markdown; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub export_markdown: Option<PathBuf>,
@@ -232,7 +241,12 @@ impl Exports {
         &self,
         inputs: impl IntoIterator<Item = &'a Path>,
     ) -> Result<(), CommandError> {
-        let files = [&self.export_json, &self.export_csv, &self.export_markdown];
+        let files = [
+            &self.export_json,
+            &self.export_csv,
+            &self.export_csv_summary,
+            &self.export_markdown,
+        ];
         probe(files, inputs)
     }
 
@@ -240,6 +254,7 @@ impl Exports {
         write_all([
             (&self.export_json, &|| document.json()),
             (&self.export_csv, &|| export::csv(document)),
+            (&self.export_csv_summary, &|| export::csv_summary(document)),
             (&self.export_markdown, &|| export::markdown(document)),
         ])
     }
@@ -338,7 +353,7 @@ pub(super) fn show(run: &Run, counters: bool, globals: &Globals) {
 
 fn tell(run: &Run, round: Option<&Path>, counters: bool, new: bool, globals: &Globals) {
     let there = |path: &Path| path.canonicalize().ok();
-    let newest = newest().ok().and_then(|path| there(&path));
+    let newest = newest_of(None).ok().and_then(|found| there(&found.path));
     let folders = Folders::here(&globals.variants, &run.header);
     let round = round.map(|path| path.display().to_string());
     let met = Met {

@@ -18,6 +18,7 @@ mod process;
 mod serve;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,6 +43,7 @@ pub(crate) use nvrtc::Nvrtc;
 pub(crate) use occupancy::{Footprint, Residency, occupancy, residency};
 pub(crate) use process::Limits;
 pub(crate) use serve::serve;
+pub(crate) use upkeep::{IMAGES, is_image, remove_image};
 
 /// Why nothing could be compiled at all.
 #[derive(Debug, thiserror::Error)]

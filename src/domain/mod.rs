@@ -36,7 +36,7 @@ pub(crate) use pattern::Pattern;
 pub(crate) use refusal::{DECLARE, is_undeclared};
 pub(crate) use shape::{Group, Shape};
 pub(crate) use status::Status;
-pub(crate) use text::{counted, typed};
+pub(crate) use text::{counted, short, typed};
 pub(crate) use timing::{BackendKind, KernelTime, Timing};
 pub(crate) use tuning::{ALGORITHM_DIGITS, Algorithm, Tuning};
 pub(crate) use units::{Bytes, Interval, Micros};

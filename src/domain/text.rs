@@ -20,6 +20,16 @@ pub(crate) fn typed(word: impl AsRef<OsStr>) -> String {
     }
 }
 
+/// A number as one would write it: 1e308 has three hundred digits, and so has
+/// 1e-308.
+pub(crate) fn short(value: f64) -> String {
+    let size = value.abs();
+    match value.is_finite() && (size >= 1e16 || (size < 1e-6 && size > 0.0)) {
+        true => format!("{value:e}"),
+        false => value.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -72,12 +72,13 @@ pub(crate) fn read(path: &Path) -> Result<Run, ReadError> {
     read_from(path, file)
 }
 
-/// Every run file directly in `dir`, by name; none where it cannot be listed.
+/// Whatever is directly in `dir` by the name of a run file, in the order of
+/// names; nothing where it cannot be listed.
 pub(crate) fn runs_in(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries
         .map(|e| e.path())
-        .filter(|p| p.is_file() && p.extension().is_some_and(|e| e == "jsonl"))
+        .filter(|p| p.extension().is_some_and(|e| e == "jsonl"))
         .collect();
     files.sort();
     files

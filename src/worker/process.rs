@@ -54,11 +54,25 @@ pub(crate) struct Worker {
 impl Worker {
     /// Starts `dgx worker` on a backend and waits until it is ready.
     pub(crate) fn start(opening: &Opening, cache: &Path) -> Result<Self, String> {
+        Self::start_on(opening, cache, None)
+    }
+
+    /// The same; with a core, it keeps to that one and lets everybody else go
+    /// first.
+    pub(crate) fn start_on(
+        opening: &Opening,
+        cache: &Path,
+        core: Option<usize>,
+    ) -> Result<Self, String> {
         let program =
             std::env::current_exe().map_err(|e| format!("cannot find dgx itself: {e}"))?;
         let mut command = Command::new(program);
         command.arg("worker").args(opening.words());
         command.arg("--cache").arg(cache);
+        if let Some(core) = core {
+            command.arg("--core").arg(core.to_string());
+            command.env("RAYON_NUM_THREADS", "1");
+        }
         // Requests and replies share a socket, which is the worker's stdin:
         // nothing a kernel can print to.
         let (line, theirs) =
