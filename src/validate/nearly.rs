@@ -1,7 +1,6 @@
 //! Values that are nearly right: one factor for all, sums of few bits, or
 //! arithmetic that is off in some other way. None of them points at an index.
 
-
 use super::guess::{ENOUGH, Fit, LEAST, TELLING, share_of_telling};
 use super::reduction::Terms;
 use super::{Element, Evidence};
