@@ -42,7 +42,7 @@ use crate::compile::{Compiler, Limits, cache_root};
 use crate::config::Round;
 use crate::config::target::usual;
 use crate::diagnostic::CommandError;
-use crate::domain::{BackendKind, ContenderId, Exit, Watch};
+use crate::domain::{ContenderId, Exit};
 use crate::interrupt::{self, Words};
 use crate::plan::{Machine, Plan};
 use crate::record::schema::{End, Line, Settings};
