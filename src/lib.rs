@@ -86,6 +86,7 @@ mod present;
 mod debug;
 
 mod contest;
+mod dispatch;
 mod export;
 
 mod agreement;

@@ -27,8 +27,8 @@ pub(crate) use front_matter::toml_of;
 pub(crate) use front_matter::{is_identifier, locate as front_matter};
 pub(crate) use headers::Headers;
 pub(crate) use library::Library;
-pub(crate) use variant::{Contender, Definition, Launch, Scratch, TensorMap, Tune, Variant};
-pub(crate) use variant::{MAKESPAN, combinations};
+pub(crate) use variant::{Contender, Definition, Launch, Pick, Scratch, TensorMap, Tune, Variant};
+pub(crate) use variant::{MAKESPAN, MINIMUM, combinations};
 pub(crate) use vocabulary::{Fill, MapType, OperandRef, Swizzle};
 
 use schemars::{Schema, SchemaGenerator};

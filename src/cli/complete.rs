@@ -108,7 +108,7 @@ fn candidates(kinds: &[Kind], word: &OsStr) -> Vec<CompletionCandidate> {
         };
         let mut names = kind.all(&line);
         // What would need quotes is typed by hand.
-        names.retain(|name| name.starts_with(last) && !name.contains(|c: char| odd(c)));
+        names.retain(|name| name.starts_with(last) && !name.contains(odd));
         let whole = |name: String| CompletionCandidate::new(format!("{before}{name}"));
         found.extend(names.into_iter().map(whole));
     }
@@ -137,8 +137,8 @@ impl Line {
     /// The round or the run that is named, else the newest run.
     fn subject(&self) -> Option<PathBuf> {
         let words = self.0.iter().filter(|word| !word.is_empty());
-        let files = words.filter_map(|word| named::file(word));
-        let file = files.into_iter().find(|path| path.is_file());
+        let mut files = words.filter_map(named::file);
+        let file = files.find(|path| path.is_file());
         file.or_else(|| Some(runs::newest_of(None).ok()?.path))
     }
 
@@ -163,7 +163,7 @@ impl Line {
 
     /// Those of the run that is named, or of the variants there are.
     fn contenders(&self) -> Vec<String> {
-        let words = self.0.iter().filter_map(|word| named::file(word));
+        let words = self.0.iter().filter_map(named::file);
         let mut headers = words.filter_map(|path| record::header(&path).ok());
         if let Some(header) = headers.next() {
             let ids = header.contenders.iter().map(|c| &c.id);

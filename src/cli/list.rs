@@ -57,7 +57,7 @@ fn list_variants(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit
         Column::new("expect", Align::Left, 8),
         Column::new("what it is", Align::Left, 8).wraps(),
     ]);
-    let mut mistakes = catalog.passed_over().to_vec();
+    let mut mistakes = Vec::new();
     let verbose = speech::level() >= Level::Verbose;
     for name in catalog.names() {
         let sources: Result<Vec<_>, _> = catalog.sources(name).into_iter().collect();
@@ -106,6 +106,13 @@ fn list_variants(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit
         inform!(
             "\nas on {}; -v shows sources for other chips, rounds, parents and claims as well",
             here.name
+        );
+    }
+    for left_out in catalog.passed_over() {
+        let (message, remedy) = (left_out.message(), left_out.remedy());
+        remark!(
+            "{}",
+            style.fold(&format!("warning: {message}; {remedy}"), 2)
         );
     }
     for mistake in &mistakes {

@@ -63,7 +63,10 @@ impl Account {
             BackendKind::Emu => format!("emulated as {}", self.device.name),
             _ => format!("on {}", self.device.name),
         };
-        let why = verdict.reason.as_ref().map_or(String::new(), |why| {
+        // What is racy is told below, kind by kind.
+        let why = verdict.reason.as_ref();
+        let why = why.filter(|_| verdict.status != Status::Racy);
+        let why = why.map_or(String::new(), |why| {
             let first = why.lines().next().unwrap_or_default();
             format!("\n{}", indented(&narrower(style).fold(first, 0)))
         });
@@ -110,10 +113,12 @@ impl Account {
             .iter()
             .map(|(distribution, verdict)| {
                 let why = verdict.reason.as_deref().unwrap_or_default();
+                let same = verdict.reason == self.verdict.reason;
                 let why = why.lines().next().unwrap_or_default();
-                match why.is_empty() {
-                    true => format!("{distribution}: {}", verdict.status),
-                    false => format!("{distribution}: {}: {why}", verdict.status),
+                match why {
+                    "" => format!("{distribution}: {}", verdict.status),
+                    _ if same => format!("{distribution}: {}, the same", verdict.status),
+                    why => format!("{distribution}: {}: {why}", verdict.status),
                 }
             })
             .collect();

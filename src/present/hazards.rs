@@ -116,20 +116,24 @@ pub(crate) fn hazards_of_cell(hazards: &[Hazard], most: usize, style: &Style) ->
             kinds.push(&hazard.kind);
         }
     }
-    let of = |kind: &str| pairs.iter().filter(|h| h.kind == kind).collect();
+    let of = |kind: &str| -> Vec<&Hazard> {
+        let of_kind = pairs.iter().filter(|hazard| hazard.kind == kind);
+        of_kind.collect()
+    };
     kinds
         .into_iter()
         .map(|kind| of_kind(kind, &of(kind), most, style))
         .collect()
 }
 
-fn of_kind(kind: &str, pairs: &Vec<&Hazard>, most: usize, style: &Style) -> String {
+fn of_kind(kind: &str, pairs: &[&Hazard], most: usize, style: &Style) -> String {
     let times: u64 = pairs.iter().map(|hazard| hazard.times).sum();
+    let often = counted(times as usize, "time");
     let sites = match pairs.iter().any(|hazard| hazard.there.is_some()) {
         true => counted(pairs.len(), "pair") + " of lines",
         false => counted(pairs.len(), "line"),
     };
-    let mut lines = vec![format!("{}: {sites}, met {times} times", style.bad(kind))];
+    let mut lines = vec![format!("{}: {sites}, met {often}", style.bad(kind))];
     let mut before: Option<&Hazard> = None;
     for hazard in pairs.iter().take(most) {
         let often = counted(hazard.times as usize, "time");

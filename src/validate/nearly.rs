@@ -134,7 +134,7 @@ pub(super) fn few_bits(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fi
     let bits = -share.log2();
     let told = (FEW..MANY).contains(&bits) && grows > TOGETHER && small >= ENOUGH;
     let what = format!(
-        "is off by less than a term of its sums, as if they were kept to about {bits:.0} bits: \
+        "is off by less than a term of the sums, as if these were kept to about {bits:.0} bits: \
          low precision, not indexing"
     );
     told.then(|| Fit::new(what, small, &all))

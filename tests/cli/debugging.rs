@@ -43,7 +43,7 @@ fn a_wrong_result_is_told_from_the_first_element_to_the_hypothesis() {
         "# all wrong, + some, . none",
         "What it looks like\n  lacks the last 64 of K in A·B2ᵀ (100 % of",
         "Who wrote the first wrong element\n  a thread writes at variants/include/dgx/plain.cuh:",
-        "Each kind of data alone\n  benchmark: wrong:",
+        "Each kind of data alone\n  benchmark: wrong, the same\n",
         "full: wrong:",
         "What the compiler says\n  ptxas info",
         "next: dgx debug dropped-k-block tests/fixtures/round.toml --shape ragged --variants \
@@ -94,7 +94,7 @@ fn a_fault_has_its_line_whether_it_reads_or_writes() {
         "group.sfa[(ka + k) / 16]",
         "group.sfa[(1ull << 40) + k]",
     );
-    let text = mine(&workspace, &[], &[]);
+    let text = flat(&mine(&workspace, &[], &[]));
     assert!(text.contains("global read of 1 bytes"), "{text}");
     assert!(text.contains("variants/mine.cu:"), "{text}");
     assert!(text.ends_with("[exit 3]"), "{text}");
@@ -112,7 +112,8 @@ fn a_read_past_a_tensor_is_told_though_it_hurts_nobody() {
     for told in [
         "racy emulated as",
         "K 304 of its last row, which ends at 256",
-        "outside-tensor at sfa of group ",
+        "outside-tensor: 1 line, met ",
+        "first at sfa of group ",
         "variants/mine.cu:",
     ] {
         assert!(text.contains(told), "{told}: {text}");

@@ -104,7 +104,7 @@ fn known(style: &Style) {
         Column::key("target"),
         Column::new("device", Align::Left, 9),
         right("median"),
-        right("9 of 10"),
+        right("p90"),
         right("worst"),
         right("cells"),
         Column::new("compared with runs of", Align::Left, 8).wraps(),

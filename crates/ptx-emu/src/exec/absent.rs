@@ -3,9 +3,8 @@
 //! An H200 waits for the lanes that the mask names until they have come or ended, at whatever
 //! instruction they come; what it reads from lanes that have ended is zero.
 
-use super::access::lanes;
 use super::cluster::Cluster;
-use super::exchange::{members, parties, shuffle_source};
+use super::exchange::{members, parties, readers_of};
 use super::signal::{Absent, Signal};
 use super::sync::illegal;
 use super::warp::Warp;
@@ -62,28 +61,19 @@ impl Cluster<'_> {
             w.excused &= !party;
             let unnamed = party & !members;
             let away = members & w.live & !party & !w.excused;
-            let read = sources(w, party, op) & !(party & members);
+            let readers = match *op {
+                Op::Shfl { mode, b, c, .. } => {
+                    readers_of(w, party, !(party & members), mode, [b, c])
+                }
+                _ => 0,
+            };
             let absent = match () {
                 () if unnamed != 0 => Absent::Unnamed { lanes: unnamed },
                 () if away != 0 && !met => Absent::Away { lanes: away },
-                () if read != 0 => Absent::Read { lanes: read },
+                () if readers != 0 => Absent::Read { lanes: readers },
                 () => continue,
             };
             self.signal(w.origin(party), Signal::Absent(absent));
         }
     }
-}
-
-/// The lanes whose values a shuffle takes.
-fn sources(w: &Warp, party: u32, op: &Op) -> u32 {
-    let Op::Shfl { mode, b, c, .. } = *op else {
-        return 0;
-    };
-    let (b, c) = (w.get(b), w.get(c));
-    lanes(party).fold(0, |all, lane| {
-        match shuffle_source(mode, lane as u32, b[lane], c[lane]) {
-            (source, true) => all | 1 << (source & 31),
-            (_, false) => all,
-        }
-    })
 }

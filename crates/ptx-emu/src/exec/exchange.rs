@@ -7,7 +7,7 @@ use crate::op::{Op, P, R32, Redux, ShflMode, Slot, Space, Vote, rank_of, ranked}
 
 /// Lane a shuffle reads from and whether it is within bounds.
 #[inline(always)]
-pub(super) fn shuffle_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
+fn shuffle_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let segment = c >> 8 & 0x1f;
     let clamp = c & 0x1f;
     let b = b & 0x1f;
@@ -50,6 +50,24 @@ fn shuffle(w: &mut Warp, mask: u32, mode: ShflMode, (d, p): (R32, Option<P>), [a
     if let Some(p) = p {
         w.put_pred(mask, p, within);
     }
+}
+
+/// The lanes of a shuffle, of `mask`, that read from one of `sources`.
+pub(super) fn readers_of(
+    w: &Warp,
+    mask: u32,
+    sources: u32,
+    mode: ShflMode,
+    [b, c]: [R32; 2],
+) -> u32 {
+    let (b, c) = (w.get(b), w.get(c));
+    let reads = |lane: &usize| {
+        let (source, within) = shuffle_source(mode, *lane as u32, b[*lane], c[*lane]);
+        within && sources >> (source & 31) & 1 == 1
+    };
+    lanes(mask)
+        .filter(reads)
+        .fold(0, |all, lane| all | 1 << lane)
 }
 
 /// A shuffle among all lanes of a warp, which all say so: nobody has to be waited for. False if it
@@ -166,7 +184,12 @@ fn exchange_within(w: &mut Warp, mask: u32, op: &Op) {
             b,
             c,
             ..
-        } => shuffle(w, mask, mode, (d, p), [a, b, c]),
+        } => {
+            // An H200 reads zero from lanes that take no part.
+            let lost = readers_of(w, mask, !mask, mode, [b, c]);
+            shuffle(w, mask, mode, (d, p), [a, b, c]);
+            w.put(lost, d, [0; 32]);
+        }
         Op::VotePred {
             vote,
             d,

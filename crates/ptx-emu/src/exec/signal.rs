@@ -68,7 +68,7 @@ pub(crate) enum Absent {
     Unnamed { lanes: u32 },
     /// The mask names them, and they are elsewhere.
     Away { lanes: u32 },
-    /// Their values are read, and they have ended or are not named.
+    /// They read values of others that have ended or are not named.
     Read { lanes: u32 },
 }
 

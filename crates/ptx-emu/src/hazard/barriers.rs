@@ -310,7 +310,7 @@ impl Watcher<'_> {
                 format!("lanes {lanes:#010x} are named by the mask and do not come")
             }
             Absent::Read { lanes } => {
-                format!("values of lanes {lanes:#010x} are read, which have ended or are not named")
+                format!("lanes {lanes:#010x} read from others that have ended or are not named")
             }
         };
         let here = Side::new(Agent::Thread, Act::Read, from);

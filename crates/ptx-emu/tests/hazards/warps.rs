@@ -51,7 +51,7 @@ fn a_shuffle_reads_from_lanes_that_have_ended() {
          st.global.u32 [%rd3], %r7; END:",
     )
     .check();
-    assert!(found.at.detail.contains("0xaaaaaaaa are read"), "{found}");
+    assert!(found.at.detail.contains("0x55555555 read from"), "{found}");
 }
 
 /// Nothing is said of a kernel.
