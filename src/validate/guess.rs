@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use half::f16;
 
-use super::{Element, Evidence, POISON, elsewhere, reduction, scales};
+use super::{Element, Evidence, FP16_OVERFLOW, POISON, elsewhere, reduction, scales, small};
 use crate::operator::{Oracle, silu};
 
 /// Wrong elements that hypotheses are held against.
@@ -151,8 +151,20 @@ pub(super) fn holds(evidence: &Evidence<'_>, element: &Element, value: f64) -> b
 
 fn by_bits(sample: &[Element]) -> impl Iterator<Item = Fit> + '_ {
     type Looks = fn(&Element) -> bool;
-    const LOOKS: [(Looks, &str); 4] = [
+    const LOOKS: [(Looks, &str); 7] = [
         (|e| e.bits == POISON, "was never written"),
+        (
+            |e| e.expected.is_nan() && !e.got().is_nan(),
+            "is a number where a scale that goes in is NaN",
+        ),
+        (
+            |e| e.expected.abs() >= FP16_OVERFLOW && e.got().is_finite(),
+            "is finite where C is beyond fp16 and so infinite",
+        ),
+        (
+            |e| e.got() == 0.0 && e.expected != 0.0 && e.expected.abs() < small::NORMAL,
+            "is zero where C is below the normal numbers of fp16",
+        ),
         (
             |e| e.bits != POISON && f16::from_bits(e.bits).is_nan(),
             "is NaN",

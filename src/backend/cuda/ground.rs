@@ -231,11 +231,13 @@ impl Judge {
     ) -> std::result::Result<(), CudaError> {
         let (mut table, mut word, mut seal) = (self.table.address, salt.0, self.seal);
         let (mut rtol, mut atol, mut wrong) = (rtol as f32, atol as f32, wrong);
+        let mut poison = u32::from(salt.poison());
         let mut launch = Launch::flat(JUDGING_BLOCKS, 256);
         launch.grid[1] = self.groups;
         let mut parameters = [
             argument(&mut table),
             argument(&mut word),
+            argument(&mut poison),
             argument(&mut seal),
             argument(&mut rtol),
             argument(&mut atol),

@@ -212,6 +212,7 @@ fn the_device_calls_wrong_what_the_host_does() {
         .map(|i| match i {
             17 => 70_000.0,
             18 => -70_000.0,
+            19 => f32::NAN,
             _ => (i as f32 - 300.0) * 0.37,
         })
         .collect();
@@ -246,6 +247,7 @@ fn the_device_calls_wrong_what_the_host_does() {
         let params = Params::new()
             .u64(table)
             .u64(SALT.0)
+            .u32(u32::from(SALT.poison()))
             .u64(seal)
             .f32(1e-3)
             .f32(1e-3)
@@ -270,6 +272,12 @@ fn the_device_calls_wrong_what_the_host_does() {
         assert_eq!(wrong(&c), 2, "{bits:#x}");
     }
     assert_eq!(wrong(&vec![SALT.poison(); right.len()]), 2 * m * n);
+    // Saturation, infinity of the other sign, a number for NaN.
+    for (place, bits) in [(17, 0x7bff ^ right[17] & 0x8000), (18, right[18] ^ 0x8000), (19, 0)] {
+        let mut c = right.clone();
+        c[place] = bits;
+        assert_eq!(wrong(&c), 1, "{place}");
+    }
 }
 
 #[test]

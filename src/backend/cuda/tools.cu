@@ -33,6 +33,7 @@ __device__ float e4m3(u8 code) {
   const float magnitude = exponent == 0
                               ? mantissa * 0.001953125f
                               : (1.0f + mantissa * 0.125f) * __uint_as_float((exponent + 120) << 23);
+  if ((code & 127) == 127) return __uint_as_float(0x7fffffff);  // NaN
   return code & 128 ? -magnitude : magnitude;
 }
 
@@ -182,18 +183,22 @@ struct Judged {
 
 // Counts the elements of C (a grid row per group) that are not surely within
 // tolerance. What is close to it is left to the host.
-extern "C" __global__ void dgx_judge(const Judged* groups, u64 salt, u64 seal, float rtol, float atol, u64* wrong) {
+extern "C" __global__ void dgx_judge(const Judged* groups, u64 salt, u32 poison, u64 seal, float rtol, float atol,
+                                     u64* wrong) {
   const Judged group = groups[blockIdx.y];
   const u64 stride = u64(gridDim.x) * blockDim.x;
   u64 count = 0;
   for (u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x; i < group.m * group.n; i += stride) {
     float right = __uint_as_float(group.expected[i] ^ u32(salted(seal, group.offset + i)));
     if (negates(salt, group.group, i % group.n)) right = -right;
-    const float got = half_to_float(group.c[i]);
+    const u16 bits = group.c[i];
+    const float got = half_to_float(bits), allowed = 0.999f * (atol + rtol * fabsf(right));
     bool accepted;
-    if (fabsf(right) >= 65519.0f) accepted = fabsf(got) >= 65504.0f && (got < 0.0f) == (right < 0.0f);
+    if (right != right) accepted = got != got && bits != poison;
+    // Infinity is the number at which fp16 overflows.
+    else if (fabsf(got) > 65504.0f) accepted = 65520.0f - (got < 0.0f ? -right : right) <= allowed;
     // NaN compares false, and so is wrong.
-    else accepted = fabsf(got - right) <= 0.999f * (atol + rtol * fabsf(right));
+    else accepted = fabsf(got - right) <= allowed;
     if (!accepted) ++count;
   }
   if (count != 0) atomicAdd(wrong, count);
