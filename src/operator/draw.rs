@@ -136,7 +136,8 @@ impl Draw {
                 // B1 and B2 draw the same: some columns of C need both.
                 let mut kinds = self.rng(tensor.kinds(), chunk);
                 let lines = elements.chunks_mut(width);
-                for (place, (row, scales)) in lines.zip(scales.chunks_mut(scale_width)).enumerate() {
+                for (place, (row, scales)) in lines.zip(scales.chunks_mut(scale_width)).enumerate()
+                {
                     let index = chunk * CHUNK_ROWS + place;
                     let kind = self.kind(tensor, rows, index, kinds.next_u64());
                     self.full_row(&mut rng, tensor, row, scales);

@@ -143,7 +143,12 @@ mod tests {
 
     #[test]
     fn full_covers_every_code_of_both_formats() {
-        let operands = GroupOperands::draw(GROUP, 0, Distribution::Full, 7);
+        let group = Group {
+            m: 1000,
+            n: 1024,
+            ..GROUP
+        };
+        let operands = GroupOperands::draw(group, 0, Distribution::Full, 7);
         for elements in [&operands.a, &operands.b1, &operands.b2] {
             assert_eq!(nibbles(elements).len(), 16);
         }

@@ -50,7 +50,8 @@ pub(crate) fn headline(run: &Run, style: &Style) -> String {
     let shapes = counted(header.shapes.len(), "shape");
     let what = format!("{contenders} × {shapes} {}", place(run));
     let mut text = format!("{folded}\n{}", style.fold(&what, 2));
-    for sentence in belief(run).into_iter().chain(unvalidated(run)) {
+    let sentences = belief(run).into_iter().chain(unvalidated(run));
+    for sentence in sentences.chain(foreseeable(run)) {
         text.push_str(&format!("\n{}", style.fold(&sentence, 2)));
     }
     text
@@ -61,6 +62,14 @@ fn unvalidated(run: &Run) -> Option<String> {
     settings.time_only.then(|| {
         "Nothing was validated (--time-only), and operands were zero: who is wrong, or skips zeros, \
          is in this table too."
+            .to_owned()
+    })
+}
+
+fn foreseeable(run: &Run) -> Option<String> {
+    let settings = &run.header.settings;
+    settings.secret_given.then(|| {
+        "The data could be known beforehand (--data-seed): a kernel may have brought its answers."
             .to_owned()
     })
 }

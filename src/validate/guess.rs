@@ -72,7 +72,7 @@ pub(super) fn guess(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Strin
 pub(super) fn fits(
     evidence: &Evidence<'_>,
     sample: &[Element],
-    earlier: Option<&Earlier<'_>>,
+    earlier: Option<&Oracle>,
 ) -> Vec<Fit> {
     let stale = earlier.and_then(|earlier| stale(evidence, sample, earlier));
     let anywhere = elsewhere::anywhere(evidence, sample);
@@ -350,23 +350,12 @@ fn by_factor(sample: &[Element]) -> Option<Fit> {
     telling.then(|| Fit::new(what, share(sample, fits), sample))
 }
 
-/// What the call before this one should have left, where it differs.
-pub(crate) struct Earlier<'a> {
-    pub oracle: &'a Oracle,
-    /// Whether a column of C has its sign changed from there to here.
-    pub negated: &'a dyn Fn(usize, usize) -> bool,
-}
-
 /// Whether it is what the call before should have left.
-fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Earlier<'_>) -> Option<Fit> {
+fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Oracle) -> Option<Fit> {
     let explained = sample.iter().filter(|element| {
-        let answer = &earlier.oracle.groups[element.group];
+        let answer = &earlier.groups[element.group];
         let value = answer.c(element.row * answer.group.n as usize + element.column);
-        let sign = match (earlier.negated)(element.group, element.column) {
-            true => -1.0,
-            false => 1.0,
-        };
-        holds(evidence, element, sign * value)
+        holds(evidence, element, value)
     });
     let what = "holds what belongs to the call before: stale data";
     let explained = weighed(explained, sample.len());

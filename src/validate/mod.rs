@@ -16,7 +16,6 @@ use half::f16;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use guess::Earlier;
 pub(crate) use mismatch::{Element, Mismatch, significant};
 pub(crate) use passed::{Exhibit, Finding, Passed, Spent, Subject, Wrong, examine, prove};
 pub(crate) use story::{Chart, Patch, Story, story};

@@ -117,7 +117,7 @@ impl Draw {
                     Kind::Summit => [0x78, 7],
                     _ => [0x48, 24],
                 };
-                scales[self.high] = first + (random % count) as u8;
+                scales[self.high] = (first + random % count) as u8;
             }
             Kind::Whisper => {
                 row.fill(0);
@@ -150,11 +150,11 @@ fn of_b(slot: u64) -> [Kind; 2] {
     match slot {
         0 => [Kind::Nan { empty: false }, Kind::Ordinary],
         1 => [Kind::Ordinary, Kind::Nan { empty: true }],
-        2..4 => [Kind::Summit; 2],
-        4..6 => [Kind::Steep, Kind::Whisper],
-        6..8 => [Kind::Whisper, Kind::Steep],
-        8..10 => [Kind::Faint; 2],
-        10..18 => [Kind::Signed; 2],
+        2 => [Kind::Summit; 2],
+        3..7 => [Kind::Steep, Kind::Whisper],
+        7..11 => [Kind::Whisper, Kind::Steep],
+        11..13 => [Kind::Faint; 2],
+        13..21 => [Kind::Signed; 2],
         _ => [Kind::Ordinary; 2],
     }
 }
