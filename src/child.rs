@@ -12,6 +12,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use nix::time::clock_getcpuclockid;
+use nix::unistd::Pid;
+use rustix::process::nice;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::printable::printable;
 
 /// Between two looks at whether to go on waiting.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -21,6 +27,8 @@ const REAP: Duration = Duration::from_secs(10);
 /// there at once, unless the machine is busy, or somebody it started holds on
 /// to its output.
 const HEARING: Duration = Duration::from_secs(10);
+/// How far the scheduler's nicest process stands back.
+const LEAST: i32 = 19;
 /// Lines of its last words that are kept, and bytes of each.
 const LINES: usize = 12;
 const LINE: u64 = 2000;
@@ -57,6 +65,13 @@ impl Child {
     #[cfg(test)]
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// Seconds of computing it has taken, however many others compute beside it.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        let id = i32::try_from(self.process.id()).ok()?;
+        let clock = clock_getcpuclockid(Pid::from_raw(id)).ok()?;
+        Some(clock.now().ok()?.into())
     }
 
     pub(crate) fn stdin(&mut self) -> Option<ChildStdin> {
@@ -176,7 +191,7 @@ fn overhear(
             Ok(1..)
         ) {
             let text = String::from_utf8_lossy(&line);
-            let text = text.trim_end_matches('\n').to_owned();
+            let text = printable(text.trim_end_matches('\n'));
             line.clear();
             heard(&text);
             if let Ok(mut words) = words.lock() {
@@ -217,6 +232,24 @@ pub(crate) fn receive<T>(
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
+}
+
+/// The cores this process may run on.
+pub(crate) fn cores() -> Vec<usize> {
+    let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+    let all = 0..CpuSet::MAX_CPU;
+    all.filter(|core| allowed.is_set(*core)).collect()
+}
+
+/// Keeps this process to one core, where every other goes before it.
+pub(crate) fn step_aside(core: usize) -> io::Result<()> {
+    let mut only = CpuSet::new();
+    if core < CpuSet::MAX_CPU {
+        only.set(core);
+    }
+    sched_setaffinity(None, &only)?;
+    nice(LEAST)?;
+    Ok(())
 }
 
 /// A supervisor that is killed cannot kill its children, and one whose work

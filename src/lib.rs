@@ -23,8 +23,12 @@
 // One door leads to the terminal.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod printable;
+
 #[macro_use]
 mod speech;
+
+mod clean;
 
 mod child;
 mod domain;
@@ -82,6 +86,7 @@ mod present;
 mod debug;
 
 mod contest;
+mod dispatch;
 mod export;
 
 mod agreement;

@@ -2,7 +2,8 @@
 //! which colours and how wide is settled here, once. A stream may be a full
 //! disk or a pipe whose reader went away: neither is a reason to panic, and
 //! neither may turn a verdict into another. What could not be said is
-//! remembered, and the exit code is made from that at the very end.
+//! remembered, and the exit code is made from that at the very end. Colours are
+//! the only escapes that pass: no kernel, source or file acts on the terminal.
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Result, Write};
@@ -11,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use clap::ValueEnum;
+
+use crate::printable::on_screen;
 
 /// Prints a line of results.
 macro_rules! say {
@@ -174,7 +177,10 @@ impl std::fmt::Display for Lost {
 pub(crate) fn say(text: Arguments) {
     match TAKEN.load(Ordering::Relaxed) {
         true => remark(text),
-        false => deliver(&format!("{text}\n")),
+        false => {
+            let line = on_screen(&text.to_string(), coloured(&std::io::stdout()));
+            deliver(&format!("{line}\n"));
+        }
     }
 }
 
@@ -198,6 +204,7 @@ pub(crate) fn lost() -> Option<Lost> {
 /// Prints a line on standard error; where that cannot be, nobody is there to
 /// be told.
 pub(crate) fn remark(text: Arguments) {
-    let line = format!("{text}\n");
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    let stderr = std::io::stderr();
+    let line = on_screen(&text.to_string(), coloured(&stderr)) + "\n";
+    let _ = stderr.lock().write_all(line.as_bytes());
 }

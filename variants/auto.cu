@@ -1,48 +1,66 @@
 /*dgx
-summary = "Whoever of the others is fastest on the shape"
+summary = "Whoever of the others is reckoned to be fastest on the shape"
 parent  = "swap-ab"
 round   = 7
 claim   = { geomean = 1.5, over = "cublas", why = "each region has its own design" }
 arch    = "sm_90a"
 
-# A single wave that is over before a ring pays, or whose tiles decode could not spread over the SMs.
+# What a call of each takes, in nanoseconds. `minimum` is in cycles: by it each chooses its
+# tiles. What that leaves out is a fixed part, weights or tokens prepared, features stored,
+# and what its registers cost decode. The numbers are fitted: `dgx dispatch --fit RUN… --write`.
+
 [[pick]]
 contender = "stream"
-when      = """
-  groups == 1 && most(m) <= 8 && most(n) >= 1024 && most(n) <= 2560
-  && (most(n) < 1792 || most(n) > 2048 || most(k) >= 16384)
-"""
+cost      = [
+  { ns = 4.161, of = "1000" },
+  { ns = 0.1835, of = "minimum" },
+  { ns = 0.2633, of = "sum(n * k) / 1024" },
+  { ns = 9.936, of = "sum(n) / 16" },
+  { ns = 13.89, of = "most(k) / 64" },
+]
 
-# Few tokens for each of many experts, and tiles enough for all SMs.
 [[pick]]
 contender = "experts"
-when      = "groups > 1 && most(m) <= 17 && sum(n) >= 96 * sms"
+cost      = [
+  { ns = 5.957, of = "1000" },
+  { ns = 0.5012, of = "minimum" },
+  { ns = 54.6, of = "most(k) / 64" },
+  { ns = 3.581, of = "sum(n) / 16" },
+]
 
-# So few features that up to eight CTAs share a tile's K, a K long enough for that, and more
-# tokens than decode likes (whose tiles fit 512 features).
 [[pick]]
 contender = "one-launch"
-when      = """
-  groups == 1 && most(m) > 16 && most(m) <= 64 && most(k) >= 4096
-  && most(n) >= 256 && most(n) <= 896 && (most(n) != 512 || most(m) <= 32)
-"""
+cost      = [
+  { ns = 1.009, of = "1000" },
+  { ns = 0.829, of = "minimum" },
+]
 
-# Few tokens, or so few features that swap-ab's tiles leave SMs idle.
 [[pick]]
 contender = "decode"
-when      = """
-  most(m) <= (groups == 1 ? 16 : 8)
-  || groups > 1 && most(m) <= 24 && sum(n) <= 32 * sms
-  || groups == 1 && (most(m) <= 24 && most(n) >= 3072 && most(k) >= 7168
-    || most(m) <= 32 && most(n) <= 2560 && most(k) >= 1024
-    || most(m) <= 64 && most(n) <= 1024)
-"""
+cost      = [
+  { ns = 4.294, of = "1000" },
+  { ns = 0.6093, of = "minimum" },
+  { ns = 7.732, of = "ALL_TILES" },
+  { ns = 3.435, of = "OCTETS > 4 ? 1000 : 0" },
+  { ns = 0.11, of = "NT > 2 ? minimum : 0" },
+  { ns = 1.284, of = "groups > 1 ? 1000 : 0" },
+]
 
-# Tokens outnumber both weights' rows: prepare the weights.
 [[pick]]
 contender = "token-major"
-when      = "least(m - 2 * n) >= 0"
+cost      = [
+  { ns = 4.899, of = "1000" },
+  { ns = 0.5806, of = "minimum" },
+  { ns = 0.859, of = "sum(n * k) / 1024" },
+  { ns = 0.0, of = "sum(m * n) / 1024" },
+]
 
 [[pick]]
 contender = "swap-ab"
+cost      = [
+  { ns = 5.609, of = "1000" },
+  { ns = 0.5488, of = "minimum" },
+  { ns = 0.6037, of = "sum(m * k) / 1024" },
+  { ns = 1.414, of = "sum(m * n) / 1024" },
+]
 */

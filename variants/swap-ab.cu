@@ -9,10 +9,12 @@ tiles    = "cdiv(m, CAP) * (n / FEATURES)"
 order    = "0 - 1000000000 * width - k"
 
 # Tokens a tile of a group multiplies: its share, the same in all of them, rounded up. Each
-# width is a loop of its own, code that is fetched cold: many groups have six widths at most.
+# width is a loop of its own, which is compiled for half a second and fetched cold. So there
+# are few: those by which the least work is padding.
 [let]
 share = "cdiv(m, cdiv(m, CAP))"
-width = "align(share, !MANY ? 8 * SPLIT : share > 32 ? 64 : share > 16 ? 32 : 16)"
+grain = "groups <= 16 ? 8 * SPLIT : share > 32 ? 64 : share > 16 ? 32 : 16"
+width = "8 + 8 * next(TOKEN_SIZES, cdiv(share, 8) - 1)"
 
 # A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most CAP
 # tokens; two CTAs may share its K. The tiling is the one whose tiles, dealt out
@@ -38,13 +40,13 @@ cost    = """
 """
 
 [const]
-MANY          = "groups > 16"
 FEATURES      = "32 * WARPGROUPS"
 ONE_M         = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
 ONE_N         = "groups == 1 ? most(n) : 0"
 ONE_K         = "groups == 1 ? most(k) : 0"
 TOKENS        = "most(width)"
-TOKEN_SIZES   = "bits(width / 8 - 1)"
+WIDTHS        = 5
+TOKEN_SIZES   = "levels(align(share, grain) / 8 - 1, cdiv(m, CAP) * (n / FEATURES) * (k / 256), WIDTHS)"
 THREADS       = "128 * WARPGROUPS + 128"
 ALL_TILES     = "sum(cdiv(m, CAP) * (n / FEATURES))"
 PERSISTENT    = "ALL_TILES * SPLIT > sms"
@@ -111,15 +113,14 @@ pdl     = true
 #include <dgx/ptx/barrier.cuh>
 #include <dgx/ptx/matrix.cuh>
 #include <dgx/ptx/tma.cuh>
-#include <dgx/ptx/wgmma.cuh>
+#include <dgx/ptx/wgmma_k64.cuh>
 #include <dgx/shared.cuh>
 #include <dgx/split_k.cuh>
 #include <dgx/tile.cuh>
 using namespace dgx;
 
-// The loop is unrolled over K512 so that ring slots are constants: a slot
-// computed at run time puts moves between the wgmmas. TMA fills what a K that
-// is an odd multiple of 256 lacks with zeros.
+// K is taken in rounds of K512, of which a slot of tokens holds a fourth or an eighth.
+// TMA fills what a K that is an odd multiple of 256 lacks with zeros.
 constexpr u32 STEPS = 8;
 constexpr u32 STEP_K = 64;
 constexpr u32 BANDS = STEPS * STEP_K / BAND;
@@ -170,8 +171,8 @@ struct Work {
 
 // As `width` above.
 __device__ __forceinline__ u32 width_of(u32 share) {
-  const u32 grain = !MANY ? 8 * SPLIT : share > 32 ? 64 : share > 16 ? 32 : 16;
-  return (share + grain - 1) / grain * grain;
+  const u32 least = (share - 1) / 8;
+  return 8 * (least + __ffs(u32(TOKEN_SIZES) >> least));
 }
 
 // Token tiles that go through all features before the next: the tokens of all may
@@ -310,7 +311,10 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
 template <int Tokens>
 __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& shared, Reader& reader, u32& pass,
                                               u32 rounds) {
-  constexpr u32 TOGETHER = steps_per_slot(Tokens);
+  // The loop is unrolled over the whole ring so that slots are constants: one that is
+  // computed at run time puts moves between the wgmmas.
+  constexpr u32 TOGETHER = steps_per_slot(Tokens), RING = TOGETHER * TOKEN_STAGES;
+  static_assert(STEPS % RING == 0);
   const bool leader = threadIdx.x % 32 == 0;
   const u64 tokens = ptx::swizzled_descriptor(ptx::shared_address(shared.tokens));
   // Zeroed, not overwritten by the first wgmma: to ptxas a register that is
@@ -320,23 +324,19 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
   u32 fragments[2][4][4];
   RawFragments raw = reader.template read<0>(shared.weights_full, shared.weights_empty);
   scale_fragments(fragments[0], raw);
-  u32 round = 0;
+  u32 turn = 0;
   do {
 #pragma unroll
-    for (u32 step = 0; step < STEPS; ++step) {
-      const u32 slot = step / TOGETHER % TOKEN_STAGES;
-      if (step % TOGETHER == 0)
-        ptx::mbarrier_wait(shared.tokens_full[slot], (pass + step / (TOGETHER * TOKEN_STAGES)) % 2);
+    for (u32 step = 0; step < RING; ++step) {
+      const u32 slot = step / TOGETHER;
+      if (step % TOGETHER == 0) ptx::mbarrier_wait(shared.tokens_full[slot], pass % 2);
       ptx::wgmma_fence();
-#pragma unroll
-      for (u32 k16 = 0; k16 < STEP_K / 16; ++k16) {
-        const u64 at = tokens + ((slot * SLOT_BYTES + step % TOGETHER * (Tokens * STEP_K * 2) + k16 * 32) >> 4);
-        ptx::Wgmma<Tokens>::rs(d, fragments[step % 2][k16], at, true);
-      }
+      const u64 at = tokens + ((slot * SLOT_BYTES + step % TOGETHER * (Tokens * STEP_K * 2)) >> 4);
+      ptx::WgmmaK64<Tokens>::rs(d, fragments[step % 2], at);
       ptx::wgmma_commit();
       // The nibbles of the next step are taken apart while this one runs.
       if (step % 4 == 3) {
-        if (step < STEPS - 1 || round + 1 < rounds)
+        if (step < RING - 1 || turn + 1 < rounds * (STEPS / RING))
           raw = reader.template read<0>(shared.weights_full, shared.weights_empty);
       } else if (step % 4 == 0) {
         raw = reader.template read<1>(shared.weights_full, shared.weights_empty);
@@ -346,16 +346,16 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
         raw = reader.template read<3>(shared.weights_full, shared.weights_empty);
       }
       ptx::wgmma_wait<1>();
-      if (step % TOGETHER == 0 && leader && (round > 0 || step > 0))
-        ptx::mbarrier_arrive(shared.tokens_empty[(step + STEPS - 1) / TOGETHER % TOKEN_STAGES]);
+      if (step % TOGETHER == 0 && leader && (turn > 0 || step > 0))
+        ptx::mbarrier_arrive(shared.tokens_empty[(step + RING - 1) / TOGETHER % TOKEN_STAGES]);
       scale_fragments(fragments[(step + 1) % 2], raw);
     }
-    pass += STEPS / (TOGETHER * TOKEN_STAGES);
-  } while (++round < rounds);
+    ++pass;
+  } while (++turn < rounds * (STEPS / RING));
   ptx::wgmma_wait<0>();
   ptx::pin(d);
   DGX_STAMP(epilogue);
-  if (leader) ptx::mbarrier_arrive(shared.tokens_empty[(STEPS - 1) / TOGETHER % TOKEN_STAGES]);
+  if (leader) ptx::mbarrier_arrive(shared.tokens_empty[TOKEN_STAGES - 1]);
 }
 
 // The gate of two neighbouring tokens, from the accumulators of an octet of them.

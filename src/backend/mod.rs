@@ -137,6 +137,10 @@ pub(crate) struct Emulation {
     /// Look for what a result does not show.
     #[serde(default)]
     pub watch: Watch,
+    /// Run only the CTAs that are watched for that; what is computed is worth
+    /// nothing.
+    #[serde(default)]
+    pub alone: bool,
 }
 
 /// What a run left behind.
@@ -233,42 +237,56 @@ pub(crate) struct RunFailure {
     pub hazards: Vec<Hazard>,
     /// What the kernels printed until then, where the backend has it.
     pub printed: Box<str>,
+    /// The harness failed, and not the contender.
+    #[serde(default)]
+    pub harness: bool,
 }
 
 impl RunFailure {
-    /// The device refused the launch; it is still usable.
-    pub(crate) fn refused(message: impl Into<String>) -> Self {
+    /// One line, and a backend that is still usable.
+    pub(crate) fn new(status: Status, message: impl Into<String>) -> Self {
         Self {
-            status: Status::LaunchError,
+            status,
             message: message.into(),
             detail: None,
             fatal: false,
             hazards: Vec::new(),
             printed: Box::default(),
+            harness: false,
         }
+    }
+
+    /// The device refused the launch; it is still usable.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::new(Status::LaunchError, message)
+    }
+
+    /// This backend cannot run it, or not fairly.
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(Status::Unsupported, message)
     }
 
     /// The kernel died and took the device's context with it.
     pub(crate) fn crashed(message: impl Into<String>) -> Self {
         Self {
-            status: Status::Crashed,
-            message: message.into(),
-            detail: None,
             fatal: true,
-            hazards: Vec::new(),
-            printed: Box::default(),
+            ..Self::new(Status::Crashed, message)
         }
     }
 
     /// The kernel did not return in time and may still be running.
     pub(crate) fn hung(message: impl Into<String>) -> Self {
         Self {
-            status: Status::Hung,
-            message: message.into(),
-            detail: None,
             fatal: true,
-            hazards: Vec::new(),
-            printed: Box::default(),
+            ..Self::new(Status::Hung, message)
+        }
+    }
+
+    /// The harness could not do its part: nothing is known of the contender.
+    pub(crate) fn harness(message: impl Into<String>) -> Self {
+        Self {
+            harness: true,
+            ..Self::crashed(message)
         }
     }
 }

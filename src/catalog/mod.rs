@@ -27,8 +27,8 @@ pub(crate) use front_matter::toml_of;
 pub(crate) use front_matter::{is_identifier, locate as front_matter};
 pub(crate) use headers::Headers;
 pub(crate) use library::Library;
-pub(crate) use variant::{Contender, Definition, Launch, Scratch, TensorMap, Tune, Variant};
-pub(crate) use variant::{MAKESPAN, combinations};
+pub(crate) use variant::{Contender, Definition, Launch, Pick, Scratch, TensorMap, Tune, Variant};
+pub(crate) use variant::{MAKESPAN, MINIMUM, combinations};
 pub(crate) use vocabulary::{Fill, MapType, OperandRef, Swizzle};
 
 use schemars::{Schema, SchemaGenerator};
@@ -50,6 +50,9 @@ pub(crate) struct Catalog {
     files: BTreeMap<String, Vec<Entry>>,
     folders: Vec<Folder>,
     include: Vec<PathBuf>,
+    /// What lies among the variants, looks like one and is none: why, and what
+    /// to do about it.
+    passed_over: Vec<InputError>,
 }
 
 #[derive(Clone, Debug)]
@@ -84,6 +87,7 @@ impl Catalog {
             files: BTreeMap::new(),
             folders: Vec::new(),
             include: Vec::new(),
+            passed_over: Vec::new(),
         };
         for folder in folders {
             catalog.add_folder(folder)?;
@@ -113,12 +117,19 @@ impl Catalog {
                 _ => sources.push(path),
             }
         }
+        sources.sort();
+        self.passed_over
+            .extend(sources.iter().filter_map(|path| passed_over(path)));
         self.add_sources(folder, None, sources);
         chips.sort();
         for (arch, folder) in chips {
             let entries = std::fs::read_dir(&folder).map_err(unlisted)?;
             let sources: Result<Vec<PathBuf>, _> = entries.map(|e| e.map(|e| e.path())).collect();
-            self.add_sources(&folder, Some(&arch), sources.map_err(unlisted)?);
+            let mut sources = sources.map_err(unlisted)?;
+            sources.sort();
+            self.passed_over
+                .extend(sources.iter().filter_map(|path| passed_over(path)));
+            self.add_sources(&folder, Some(&arch), sources);
         }
         let include = folder.join("include");
         if include.is_dir() && !self.include.contains(&include) {
@@ -127,17 +138,11 @@ impl Catalog {
         Ok(())
     }
 
-    fn add_sources(&mut self, folder: &Path, arch: Option<&str>, mut paths: Vec<PathBuf>) {
-        paths.sort();
-        for path in paths {
+    fn add_sources(&mut self, folder: &Path, arch: Option<&str>, paths: Vec<PathBuf>) {
+        for path in paths.into_iter().filter(|path| is_source(path)) {
             let stem = path.file_stem().unwrap_or_default();
-            // Editors leave hidden files beside those they edit.
-            if path.extension() == Some(OsStr::new("cu"))
-                && !stem.as_encoded_bytes().starts_with(b".")
-            {
-                let name = stem.to_string_lossy().into_owned();
-                self.add_file(name, path, arch);
-            }
+            let name = stem.to_string_lossy().into_owned();
+            self.add_file(name, path, arch);
         }
         self.folders.push(Folder {
             path: folder.to_owned(),
@@ -167,6 +172,11 @@ impl Catalog {
         });
         // Of two folders the second may have the one for no chip in particular.
         sources.sort_by_key(|entry| entry.arch.is_some());
+    }
+
+    /// What lies among the variants and is none, though it looks like one.
+    pub(crate) fn passed_over(&self) -> &[InputError] {
+        &self.passed_over
     }
 
     /// Every variant's name, sorted.
@@ -298,6 +308,35 @@ impl Catalog {
             malformed: check_name(name).err(),
         })
     }
+}
+
+/// Editors leave hidden files beside those they edit.
+fn is_source(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    path.extension() == Some(OsStr::new("cu")) && !name.starts_with(b".")
+}
+
+/// Why a path among the variants is none, where somebody may have meant it to be.
+fn passed_over(path: &Path) -> Option<InputError> {
+    let name = path.file_name()?.as_encoded_bytes();
+    if is_source(path) || name.starts_with(b".") || name == b"include" {
+        return None;
+    }
+    let shown = printable_line(&path.display().to_string());
+    if path.is_dir() {
+        let mut entries = std::fs::read_dir(path).ok()?.flatten();
+        entries.find(|entry| is_source(&entry.path()))?;
+        return Some(InputError::new(
+            format!("the variants in {shown} are left out: its name is no chip's"),
+            format!("call it sm_90a, sm_100a, …, or say --variants {shown}"),
+        ));
+    }
+    let alike = path.extension()?.eq_ignore_ascii_case("cu");
+    let opens = || files::read_text(path, files::LARGEST).is_ok_and(|t| t.starts_with("/*dgx"));
+    (path.is_file() && (alike || opens())).then(|| {
+        let message = format!("{shown} is left out: variants are .cu files");
+        InputError::new(message, "rename it")
+    })
 }
 
 /// On whose behalf a variant is read.

@@ -2,10 +2,11 @@
 
 use super::Asked;
 use super::front_matter::Reader;
-use super::variant::Pick;
+use super::variant::{MINIMUM, Pick, Term, Variant};
 use super::wire::{self, FrontMatter};
 use crate::config::Selection;
 use crate::diagnostic::InputError;
+use crate::expr::SHAPE_NAMES;
 
 impl Reader<'_> {
     pub(super) fn picks(&self, wire: &FrontMatter) -> Result<Vec<Pick>, InputError> {
@@ -31,7 +32,42 @@ impl Reader<'_> {
                 "keep [[pick]] and drop the rest, or the other way round",
             ));
         }
+        let costly = wire.pick.iter().filter(|pick| !pick.cost.is_empty());
+        if ![0, wire.pick.len()].contains(&costly.count()) {
+            let free = wire.pick.iter().find(|pick| pick.cost.is_empty());
+            return Err(self.document.error(
+                free.map_or(0..0, |pick| pick.contender.span()),
+                "a pick without `cost` among others that have one",
+                "give every pick a cost, or none: then the first that applies is taken",
+            ));
+        }
         wire.pick.iter().map(|pick| self.pick(pick)).collect()
+    }
+
+    /// The cost of calling `variant`, by whose names it may be reckoned.
+    fn cost(&self, terms: &[wire::Term], variant: &Variant) -> Result<Vec<Term>, InputError> {
+        let known = |name: &str| match name {
+            "tiles" => variant.tiles.is_some(),
+            MINIMUM => variant.tune.is_some(),
+            _ => {
+                let tuned = variant.tune.iter().flat_map(|tune| tune.choose.keys());
+                let defined = variant.definitions.iter().map(|d| &d.name);
+                let mut own = variant.params.keys().chain(tuned).chain(defined);
+                SHAPE_NAMES.contains(&name) || own.any(|own| own == name)
+            }
+        };
+        let term = |term: &wire::Term| {
+            let nanos = *term.ns.get_ref();
+            if !nanos.is_finite() || nanos < 0.0 {
+                let remedy = "give 0 or more; `dgx dispatch --fit` finds it";
+                let message = format!("{nanos} ns is no cost");
+                return Err(self.document.error(term.ns.span(), message, remedy));
+            }
+            let of = self.parsed(term.of.get_ref(), term.of.span())?;
+            self.check_names(&of, known)?;
+            Ok(Term { nanos, of })
+        };
+        terms.iter().map(term).collect()
     }
 
     fn pick(&self, pick: &wire::Pick) -> Result<Pick, InputError> {
@@ -68,8 +104,9 @@ impl Reader<'_> {
         let mut contenders = variant.contenders(&selection.params);
         match (contenders.pop(), contenders.is_empty()) {
             (Some(contender), true) => Ok(Pick {
-                contender,
                 when: pick.when.as_ref().map(|w| self.formula(w)).transpose()?,
+                cost: self.cost(&pick.cost, &contender.variant)?,
+                contender,
             }),
             (Some(last), false) => Err(error(
                 format!("`{text}` is {} contenders", contenders.len() + 1),

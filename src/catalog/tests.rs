@@ -192,6 +192,8 @@ fn mistakes_are_placed_in_the_cu() {
 fn a_pick_names_one_contender_that_picks_nobody() {
     let head = "/*dgx\nsummary = \"p\"\narch = \"sm_90a\"\n";
     let pick = |what: &str| format!("{head}[[pick]]\ncontender = \"{what}\"\n*/\n");
+    let cost =
+        |term: &str| format!("{head}[[pick]]\ncontender = \"x[STAGES=1]\"\ncost = [{term}]\n*/\n");
     let both = GOOD.replacen("[[launch]]", "[[pick]]\ncontender = \"x\"\n[[launch]]", 1);
     let cases = [
         (pick("xx"), "there is no variant `xx`"),
@@ -201,6 +203,13 @@ fn a_pick_names_one_contender_that_picks_nobody() {
         (pick("p"), "picks others itself"),
         (both, "of its own"),
         (pick("x[STAGES=1]\"\nwhen = \"wide"), "unknown name `wide`"),
+        (cost("{ ns = 1, of = \"wide\" }"), "unknown name `wide`"),
+        (cost("{ ns = -1, of = \"m\" }"), "-1 ns is no cost"),
+        (
+            cost("{ ns = 1, of = \"m\" }")
+                .replace("*/", "[[pick]]\ncontender = \"x[STAGES=3]\"\n*/"),
+            "a pick without `cost`",
+        ),
     ];
     for (text, expected) in cases {
         let folder = folder(&[("x.cu", GOOD), ("p.cu", &text)]);

@@ -56,7 +56,20 @@ pub(crate) struct Pick {
     pub contender: Contender,
     /// Always, where there is none.
     pub when: Option<Formula>,
+    /// What a call takes, as a sum; empty where the first pick that applies is taken.
+    pub cost: Vec<Term>,
 }
+
+/// A part of a cost.
+#[derive(Clone, Debug)]
+pub(crate) struct Term {
+    /// For each of what `of` counts.
+    pub nanos: f64,
+    pub of: Formula,
+}
+
+/// In a cost: the least value of `minimise`, which the contender's constants were chosen by.
+pub(crate) const MINIMUM: &str = "minimum";
 
 /// Constants picked per shape.
 #[derive(Clone, Debug)]

@@ -85,6 +85,19 @@ pub(super) struct Pick {
     pub contender: Spanned<String>,
     /// An expression; always where there is none.
     pub when: Option<Spanned<Value>>,
+    /// What a call takes: of those that apply, the cheapest is picked.
+    #[serde(default)]
+    pub cost: Vec<Term>,
+}
+
+/// A part of a cost.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Term {
+    /// Nanoseconds for each of what `of` counts.
+    pub ns: Spanned<f64>,
+    /// An expression over the shape and the constants of the contender.
+    pub of: Spanned<Value>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

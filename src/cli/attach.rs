@@ -13,7 +13,7 @@ use crate::sweep::argv;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Run file that `dgx sweep --engine slurm` named
-    #[arg(value_name = "RUN", value_parser = named::run())]
+    #[arg(value_name = "RUN", value_parser = named::any_run())]
     run: PathBuf,
     #[command(flatten)]
     slurm: SlurmFlags,

@@ -5,7 +5,7 @@ use crate::backend::emu::{cause_word, machine};
 use crate::compile::Compiler;
 use crate::domain::{BackendKind, Device, Micros};
 use crate::plan::{Plan, Work};
-use crate::present::{Align, Column, Grid, Style, belief_in, percent};
+use crate::present::{Align, Column, Grid, Style, belief_again, percent};
 use crate::profile::{Saving, savings};
 use crate::record::schema::DeviceRecord;
 use crate::sweep::CompiledCell;
@@ -35,7 +35,7 @@ pub(super) fn binding(
     match found {
         Ok((whole, savings)) => {
             let record = DeviceRecord::new(BackendKind::Emu, device);
-            let belief = belief_in(&record).unwrap_or_default();
+            let belief = belief_again(&record).unwrap_or_default();
             let shape = &plan.shapes[cell.shape].name;
             let head = headline(shape, whole, &savings);
             format!(

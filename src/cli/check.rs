@@ -22,7 +22,7 @@ pub(super) struct Args {
     shapes: Shapes,
     /// Device to plan for: h200, h100, b200, or a file like those in
     /// configs/targets/ [default: the GPU here, else h200]
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "TARGET")]
     target: Option<String>,
     /// Multiprocessors to plan for: `sms` in expressions [default: the target's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -9,7 +9,7 @@ use crate::domain::{ContenderId, Exit, Micros, typed};
 use crate::export::Document;
 use crate::present::{self, Agreed, Align, Column, Grid, Style};
 use crate::rank::{Comparison, Kind, Ranking, Side, compare_runs, describe, mismatch};
-use crate::record::Run;
+use crate::record::{Newest, Run};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -23,7 +23,7 @@ pub(super) struct Args {
     #[arg(value_name = "RUN", value_parser = named::run())]
     run: Option<PathBuf>,
     /// Contender to follow through two run files [default: all in common]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "CONTENDER")]
     contender: Option<String>,
     #[command(flatten)]
     shapes: Shapes,
@@ -35,8 +35,10 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let files = [&args.base, &args.candidate]
-        .map(|word| named::run_rather_than_contender(word, args.run.as_deref()));
+    let files = [&args.base, &args.candidate].map(|word| {
+        let found = named::run_rather_than_contender(word, args.run.as_deref());
+        found.map(Newest::announced)
+    });
     let read = runs::readable(args.run.as_deref());
     let inputs = files.iter().flatten().chain(&read);
     args.exports.probe(inputs.map(PathBuf::as_path))?;
@@ -81,7 +83,7 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     let sides = [&base, &candidate].map(|c| side(&run, &ranking, c));
     let document = Document::of_comparison(sides[0], sides[1], &comparison);
     let written = args.exports.write(&document);
-    say!("{}\n", present::headline(&run, style));
+    say!("{}\n", present::headline(&run, false, style));
     say!(
         "{}",
         table(
@@ -222,7 +224,7 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
                 run.tally.process_count(),
             ))
         };
-        if let Some(sentence) = present::belief(run).or_else(foreign) {
+        if let Some(sentence) = present::belief_again(&run.header.device).or_else(foreign) {
             say!("   {}", style.joined(&[sentence], 3));
         }
     }

@@ -1,39 +1,71 @@
-use clap::{Command, CommandFactory};
 use clap_complete::Shell;
+use clap_complete::env::Shells;
 
-use super::{Cli, Globals};
+use super::{Globals, complete};
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Examples:
-  dgx completions bash > ~/.local/share/bash-completion/completions/dgx
-  dgx completions zsh > ~/.zfunc/_dgx       with ~/.zfunc in fpath, before compinit
-  dgx completions fish > ~/.config/fish/completions/dgx.fish
+Put into the file that your shell reads when it starts:
+  bash  ~/.bashrc                     source <(dgx completions bash)
+  zsh   ~/.zshrc, after compinit      source <(dgx completions zsh)
+  fish  ~/.config/fish/config.fish    dgx completions fish | source
 
-Commands, flags and their fixed values are completed; rounds, runs and contenders
-are not: what would ask dgx for them is unstable in clap, and would run dgx at
-every key. Files are completed by the shell, and a name that is nearly right is
-answered with the one that is meant.")]
+Commands, flags and their values are completed, with the rounds, runs, contenders
+and shapes that are in the folder: `dgx debug mine smoke --shape <TAB>` offers the
+shapes of smoke. The script runs dgx at each TAB.")]
 pub(super) struct Args {
     /// Whose words to complete
     #[arg(value_enum)]
     shell: Shell,
 }
 
+/// Bash parts words at `:` and `=`, which stand within the names of contenders:
+/// they are put together again, and what is there already is left to the line.
+const BASH: &str = r#"
+_dgx() {
+    local line="${COMP_LINE:0:COMP_POINT}"
+    local -a COMP_WORDS
+    read -ra COMP_WORDS <<< "$line"
+    [[ $line == *[[:space:]] ]] && COMP_WORDS+=("")
+    local COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    local word="${COMP_WORDS[COMP_CWORD]}"
+    _clap_complete_dgx dgx "$word"
+    COMPREPLY=("${COMPREPLY[@]#"${word%"${word##*[:=]}"}"}")
+}
+complete -o nospace -o bashdefault -o nosort -F _dgx dgx 2> /dev/null ||
+    complete -o nospace -o bashdefault -F _dgx dgx
+"#;
+
 /// Prints what completes the words of a command line.
 pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
-    let whole = Cli::command();
-    let seen = whole
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set());
-    // What dgx runs itself is nobody's to type.
-    let mut shown = Command::new("dgx")
-        .args(whole.get_arguments().cloned())
-        .subcommands(seen.cloned());
+    let shell = args.shell.to_string();
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut shown, "dgx", &mut script);
-    say!("{}", String::from_utf8_lossy(&script).trim_end());
+    if let Some(completer) = Shells::builtins().completer(&shell) {
+        let program = program();
+        let written =
+            completer.write_registration(complete::VARIABLE, "dgx", "dgx", &program, &mut script);
+        written.map_err(|error| {
+            let message = format!("cannot write the script: {error}");
+            CommandError::new(Exit::CouldNotRun, message, "try again")
+        })?;
+    }
+    if args.shell == Shell::Bash {
+        script.extend(BASH.as_bytes());
+    }
+    say!("{}", String::from_utf8_lossy(&script).trim());
     Ok(Exit::Done)
+}
+
+/// The dgx that the script asks: by its name where it was found by that, else
+/// where it lies.
+fn program() -> String {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let bare = std::path::Path::new(&called).components().count() == 1;
+    let path = std::env::current_exe().unwrap_or_else(|_| called.clone().into());
+    match bare {
+        true => called.to_string_lossy().into_owned(),
+        false => path.display().to_string(),
+    }
 }

@@ -2,8 +2,9 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use super::explain::{plan_for_machine, subject};
+use super::explain::plan_for_machine;
 use super::profile::{ambiguous, shape};
+use super::subject::subject;
 use super::{Globals, named, runs};
 use crate::backend::Emulation;
 use crate::catalog::Catalog;
@@ -33,7 +34,7 @@ pub(super) struct Args {
     contender: String,
     /// A round for its shapes, or a run for its shapes, data and failures
     /// [default: the newest run if it is in it, else configs/CONTENDER.toml, else
-    /// the newest run, else round4]
+    /// the newest run]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
     /// One of its shapes [default: the first the run says it failed on, else the first]
@@ -190,8 +191,8 @@ impl Case {
             emulation: Emulation {
                 schedule: schedule.unwrap_or_default(),
                 exact_sums: args.exact_sums || exact,
-                time_only: false,
                 watch: settings.map_or(Watch::Some, |settings| settings.hazards),
+                ..Emulation::default()
             },
             buffers: Vec::new(),
         };

@@ -1,23 +1,23 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::Globals;
 use super::binding::binding;
 use super::named;
 use super::runs;
 use super::select::Shapes;
+use super::subject::subject;
 use crate::catalog::{Catalog, Contender};
-use crate::compile::Limits;
 use crate::config::{Baseline, Round, Selection};
-use crate::diagnostic::{CommandError, InputError, SourceFile};
+use crate::diagnostic::{CommandError, InputError};
 use crate::domain::roofline::{Ceiling, Resource};
-use crate::domain::{ContenderId, Device, Exit, Pattern, Timing};
+use crate::domain::{ContenderId, Device, Exit, Timing};
 use crate::explain::{CallFit, KernelFit, builds_by_shape, remarks};
 use crate::interrupt::{self, Words};
 use crate::plan::{Machine, Plan, Work};
 use crate::present::{Align, Column, Counted, Grid, Style, counters_table, percent};
 use crate::rank::{Ranking, Timed};
+use crate::record::Run;
 use crate::record::schema::Build;
-use crate::record::{self, Run};
 use crate::sweep::{BackendChoice, Progress, inspect};
 
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ pub(super) struct Args {
     contender: String,
     /// A round for its shapes, or a run for its shapes and times [default: the
     /// newest run if it is in it, else configs/CONTENDER.toml, else the newest
-    /// run, else round4]
+    /// run]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
     #[command(flatten)]
@@ -34,11 +34,11 @@ pub(super) struct Args {
     /// Device to plan for: h200, h100, b200, or a file like those in
     /// configs/targets/ [default: the run's, else the GPU here,
     /// else h200]
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "TARGET")]
     target: Option<String>,
+    #[command(flatten)]
+    compile: runs::CompileLimits,
 }
-
-pub(super) const DEFAULT_ROUND: &str = "configs/round4.toml";
 
 const EXPLAINING: Words = Words {
     first: None,
@@ -49,10 +49,6 @@ const EXPLAINING: Words = Words {
 /// beside it where a run has them.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let (mut round, run) = subject(args.of.as_deref(), &args.contender)?;
-    if args.of.is_none() {
-        let of = run.as_ref().map_or(&round.file.path, |run| &run.path);
-        inform!("{} on the shapes of {}", args.contender, of.display());
-    }
     args.shapes.keep_in_round(&mut round)?;
     let catalog = Catalog::open(&globals.variants)?;
     // Times of another device would say nothing of this one.
@@ -66,7 +62,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         None => device.ceiling(Timing::Measured),
     };
     let plan = plan_for(&args.contender, round, &catalog, &device)?;
-    let compiler = runs::compiler(Limits::default(), runs::NO_COMPILER)?;
+    let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
     interrupt::install(EXPLAINING);
     let progress = Progress::new();
     let inspected = progress.during("explain", "compiling", || inspect(&compiler, &plan));
@@ -109,58 +105,6 @@ fn assumed(device: &Device) -> String {
         peaks.tensor_flops.unwrap_or(0.0),
         by("peaks.tensor_flops"),
     )
-}
-
-/// The round to look into a contender on, and the run that has times, if one is
-/// meant.
-pub(super) fn subject(
-    of: Option<&Path>,
-    contender: &str,
-) -> Result<(Round, Option<Run>), CommandError> {
-    let path = of.map_or_else(|| usual(contender), Path::to_owned);
-    if path.extension().is_some_and(|e| e == "toml") {
-        return Ok((Round::read(&path)?, None));
-    }
-    let run = runs::load(Some(&path))?;
-    if let Some(tool) = &run.tool {
-        let message = format!("{} was timed by {tool}: it has no round", path.display());
-        return Err(InputError::new(message, "name a round, or a run file of `dgx sweep`").into());
-    }
-    let config = &run.header.config;
-    let round = Round::from_source(SourceFile {
-        path: PathBuf::from(&config.path),
-        text: config.text.as_str().into(),
-    })?;
-    // Scripted times bound nothing.
-    let run = Some(run).filter(|run| run.timing() != Timing::Scripted);
-    Ok((round, run))
-}
-
-/// Where a contender is looked into unless somebody says it: on the newest run
-/// it is in, or on the round of its own that `dgx new` wrote, for the shapes of
-/// others may be far too large for it.
-fn usual(contender: &str) -> PathBuf {
-    let newest = runs::newest().ok();
-    let meant = Pattern::new(contender);
-    let in_it = |path: &PathBuf| {
-        let header = record::header(path);
-        header.is_ok_and(|header| header.contenders.iter().any(|c| meant.picks(&c.id)))
-    };
-    let first = newest.clone().filter(in_it);
-    let own = || own_round(contender);
-    first
-        .or_else(own)
-        .or(newest)
-        .unwrap_or(DEFAULT_ROUND.into())
-}
-
-/// The round that `dgx new` wrote for a variant, while it is in it.
-pub(super) fn own_round(contender: &str) -> Option<PathBuf> {
-    let variant = Selection::parse(contender, 0..0).ok()?.variant;
-    let path = Path::new(named::CONFIGS).join(format!("{variant}.toml"));
-    let round = path.is_file().then(|| Round::read(&path).ok()).flatten()?;
-    let has = round.contenders.iter().any(|c| c.variant == variant);
-    has.then_some(path)
 }
 
 /// The round with nobody in it but the contender asked for.

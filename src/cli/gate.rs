@@ -2,23 +2,23 @@ use std::path::{Path, PathBuf};
 
 use super::Globals;
 use super::{named, runs, select::Names};
-use crate::config::Gate;
+use crate::config::{FACTOR, Gate};
 use crate::contest::rounds;
 use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{Bytes, Counter, Exit, Pattern};
+use crate::domain::{Bytes, Counter, Exit, Pattern, typed};
 use crate::export;
 use crate::gate::{
     self, Finding, Found, GateError, GateReport, Over, Reason, Rule, Ruling, Wanted,
 };
 use crate::present;
 use crate::rank::{Ranking, mismatch};
-use crate::record::{self, Run};
+use crate::record::{self, Newest, PassedOver, Run, Search};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Run to judge [default: the newest in results/ that fits the baseline]
-    #[arg(value_name = "RUN", value_parser = named::run())]
-    run: Option<PathBuf>,
+    #[arg(value_name = "RUN", value_parser = named::newest_run())]
+    run: Option<Newest>,
     /// Contender or run to hold it against [default: the round's baseline]
     #[arg(long, value_name = "CONTENDER|RUN")]
     baseline: Option<String>,
@@ -78,8 +78,12 @@ pub(super) struct Args {
 
 fn ratio(text: &str) -> Result<f64, String> {
     match text.trim_end_matches(['x', '×']).parse::<f64>() {
-        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
-        _ => Err("a ratio is a positive number, e.g. 1.4".to_owned()),
+        Ok(value) if FACTOR.contains(&value) => Ok(value),
+        _ => Err(format!(
+            "a ratio is a number from {} to {}, e.g. 1.4",
+            FACTOR.start(),
+            FACTOR.end()
+        )),
     }
 }
 
@@ -106,9 +110,11 @@ impl From<GateError> for CommandError {
 }
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let read = runs::readable(args.run.as_deref());
+    let named = args.run.clone().map(nothing_newer).transpose()?;
+    let read = runs::readable(named.as_deref());
     let baseline = args.baseline.as_deref();
-    let file = baseline.and_then(|b| named::run_rather_than_contender(b, args.run.as_deref()));
+    let file = baseline.and_then(|b| named::run_rather_than_contender(b, named.as_deref()));
+    let file = file.map(nothing_newer).transpose()?;
     runs::probe(
         [&args.export_json, &args.export_junit, &args.export_markdown],
         file.iter().chain(&read).map(PathBuf::as_path),
@@ -118,7 +124,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         baseline: args.baseline.filter(|_| file.is_none()),
         ..args
     };
-    let Sides { run, base, alone } = sides(&args, file.as_deref())?;
+    let Sides { run, base, alone } = sides(&args, named.as_deref(), file.as_deref())?;
     let ranking = Ranking::of(&run);
     let mut report = match (&run.tool, &alone) {
         (Some(_), Some(_)) => gate::unheld(&run),
@@ -149,16 +155,37 @@ struct Sides {
     alone: Option<Finding>,
 }
 
-fn sides(args: &Args, file: Option<&Path>) -> Result<Sides, CommandError> {
+/// The run that was found, unless it is older than a file that was passed over:
+/// what is judged then is not what was swept last.
+fn nothing_newer(found: Newest) -> Result<PathBuf, CommandError> {
+    let newer = found.passed_over.iter().find(|file| file.is_newer_run());
+    let Some(file) = newer else {
+        found.passed_over.iter().for_each(PassedOver::announce);
+        return Ok(found.path);
+    };
+    let message = format!("the newest file cannot be judged: {}", file.why);
+    let instead = typed(&found.path);
+    let remedy = format!(
+        "{}; to judge the run before it, name that: `dgx gate {instead}`",
+        file.remedy
+    );
+    Err(CommandError::new(Exit::CouldNotRun, message, remedy))
+}
+
+fn sides(args: &Args, named: Option<&Path>, file: Option<&Path>) -> Result<Sides, CommandError> {
     let Some(file) = file else {
+        let path = match named {
+            Some(path) => path.to_owned(),
+            None => nothing_newer(runs::newest_of(None)?)?,
+        };
         return Ok(Sides {
-            run: runs::load(args.run.as_deref())?,
+            run: runs::load(Some(&path))?,
             base: None,
             alone: None,
         });
     };
     let base = runs::load(Some(file))?;
-    let run = match &args.run {
+    let run = match named {
         Some(path) => Some(runs::load(Some(path))?),
         None => fitting(&base, args.across_devices)?,
     };
@@ -179,23 +206,11 @@ fn sides(args: &Args, file: Option<&Path>) -> Result<Sides, CommandError> {
 
 /// The newest run of the baseline's round, of the same kind of device.
 fn fitting(base: &Run, across_devices: bool) -> Result<Option<Run>, CommandError> {
-    for path in runs::newest_first() {
-        match record::header(&path) {
-            Ok(header) if header.name == base.header.name => {}
-            Ok(_) => continue,
-            // Of whatever round it is; a broken run of this one is an error
-            // below, for an older one would be judged in its place.
-            Err(error) => {
-                remark!("warning: passed over: {error}");
-                continue;
-            }
-        }
-        let run = record::read(&path)?;
-        if across_devices || mismatch(base, &run).is_none() {
-            return Ok(Some(run));
-        }
-    }
-    Ok(None)
+    let fits = |path: &Path| Ok(across_devices || mismatch(base, &record::read(path)?).is_none());
+    let name = Some(base.header.name.as_str());
+    let found = record::newest(runs::newest_first(), name, Search::Whole, fits);
+    let path = found.map(nothing_newer).transpose()?;
+    Ok(path.map(|path| record::read(&path)).transpose()?)
 }
 
 fn unheld(run: &Run) -> Finding {

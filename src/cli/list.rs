@@ -5,8 +5,8 @@ use super::{Globals, named, runs};
 use crate::catalog::{Catalog, Variant};
 use crate::config::target::usual;
 use crate::diagnostic::CommandError;
-use crate::domain::{Device, Exit, Status, printable_line};
-use crate::plan::{Machine, Plan};
+use crate::domain::{ContenderId, Device, Exit, Status, printable_line};
+use crate::plan::{Machine, Plan, Work};
 use crate::present::{Align, Column, Grid, Style};
 use crate::speech::{self, Level};
 use crate::sweep::BackendChoice;
@@ -34,13 +34,19 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             args.shapes.keep_in_round(&mut round)?;
             let plan = Plan::new(round, &catalog, &Machine::of(usual()))?;
             list_round(&plan, &style);
+            for (contender, reason) in idle(&plan) {
+                say!(
+                    "{}",
+                    style.fold(&format!("{contender} runs on no shape: {reason}"), 2)
+                );
+            }
             Ok(super::check::tell_mistakes(&plan))
         }
     }
 }
 
 /// A broken variant is a row like any other, so that one mistake does not hide
-/// the rest; the exit code still tells.
+/// the rest; each is then told with its remedy, and the exit code still tells.
 fn list_variants(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit, CommandError> {
     let mut grid = Grid::new(vec![
         Column::key("variant"),
@@ -51,7 +57,7 @@ fn list_variants(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit
         Column::new("expect", Align::Left, 8),
         Column::new("what it is", Align::Left, 8).wraps(),
     ]);
-    let mut broken = None;
+    let mut mistakes = Vec::new();
     let verbose = speech::level() >= Level::Verbose;
     for name in catalog.names() {
         let sources: Result<Vec<_>, _> = catalog.sources(name).into_iter().collect();
@@ -86,7 +92,7 @@ fn list_variants(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit
                 row[0] = printable_line(name);
                 row[5] = "broken".to_owned();
                 row[6] = printable_line(error.message());
-                broken.get_or_insert(error);
+                mistakes.push(error);
             }
         }
         grid.push(row);
@@ -102,9 +108,19 @@ fn list_variants(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit
             here.name
         );
     }
-    match broken {
-        None => Ok(Exit::Done),
-        Some(error) => Err(error.into()),
+    for left_out in catalog.passed_over() {
+        let (message, remedy) = (left_out.message(), left_out.remedy());
+        remark!(
+            "{}",
+            style.fold(&format!("warning: {message}; {remedy}"), 2)
+        );
+    }
+    for mistake in &mistakes {
+        CommandError::from(mistake.clone()).print();
+    }
+    match mistakes.is_empty() {
+        true => Ok(Exit::Done),
+        false => Ok(Exit::Usage),
     }
 }
 
@@ -130,6 +146,23 @@ fn span_of(values: &[i64]) -> String {
             list.join("|")
         }
     }
+}
+
+/// Contenders that run on none of the shapes on this device, and why not.
+fn idle(plan: &Plan) -> Vec<(&ContenderId, &str)> {
+    let mut idle = Vec::new();
+    for (index, contender) in plan.contenders.iter().enumerate() {
+        let cells = plan.cells.iter().filter(|cell| cell.contender == index);
+        let refusals: Option<Vec<&str>> = cells
+            .map(|cell| match &cell.work {
+                Work::Unsupported { reason } => Some(reason.as_str()),
+                Work::Run { .. } | Work::Broken(_) => None,
+            })
+            .collect();
+        let first = refusals.and_then(|all| all.first().copied());
+        idle.extend(first.map(|reason| (&contender.id, reason)));
+    }
+    idle
 }
 
 fn list_round(plan: &Plan, style: &Style) {

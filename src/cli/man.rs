@@ -1,24 +1,32 @@
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use clap::CommandFactory;
 
 use super::{Cli, Globals};
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
+use crate::speech;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
+Examples:
+  dgx man                            dgx(1)
   dgx man ~/.local/share/man/man1    then: man dgx, man dgx-sweep")]
 pub(super) struct Args {
-    /// Folder for the pages, dgx.1 and one for each command
+    /// Folder for the pages, dgx.1 and one for each command [default: none; the
+    /// page of dgx is shown by man, or written to a pipe]
     #[arg(value_name = "DIR")]
-    folder: PathBuf,
+    folder: Option<PathBuf>,
 }
 
-/// Writes the manual: a page for dgx and one for each command.
+/// Shows the page of dgx, or writes the manual: that page and one for each
+/// command.
 pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
-    let folder = &args.folder;
+    let Some(folder) = &args.folder else {
+        return show();
+    };
     std::fs::create_dir_all(folder)
         .and_then(|()| write(folder))
         .map_err(|error| {
@@ -27,6 +35,28 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
         })?;
     say!("man pages are in {}", folder.display());
     Ok(Exit::Done)
+}
+
+/// The page of dgx in man(1), or as it is where no terminal is there to read it on.
+fn show() -> Result<Exit, CommandError> {
+    let failed = |why: String| {
+        let remedy = "`dgx --help` says the same; `dgx man DIR` writes the pages";
+        CommandError::new(Exit::CouldNotRun, why, remedy)
+    };
+    let folder = tempfile::tempdir().map_err(|e| failed(e.to_string()))?;
+    write(folder.path()).map_err(|e| failed(e.to_string()))?;
+    let page = folder.path().join("dgx.1");
+    if !std::io::stdout().is_terminal() {
+        let text = std::fs::read_to_string(&page).map_err(|e| failed(e.to_string()))?;
+        speech::deliver(&text);
+        return Ok(Exit::Done);
+    }
+    let shown = Command::new("man").arg("-l").arg(&page).status();
+    let shown = shown.map_err(|e| failed(format!("man cannot be run: {e}")))?;
+    match shown.success() {
+        true => Ok(Exit::Done),
+        false => Err(failed(format!("man ended with {shown}"))),
+    }
 }
 
 fn write(folder: &Path) -> std::io::Result<()> {

@@ -12,7 +12,7 @@ use crate::sweep::{argv, stamp, verdict_exit};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Run files of one round, or folders of them
-    #[arg(required = true, value_name = "RUN", value_parser = named::run())]
+    #[arg(required = true, value_name = "RUN", value_parser = named::any_run())]
     runs: Vec<PathBuf>,
     /// Write the whole here, with what is there already [default: a new file in results/]
     #[arg(short, long, value_name = "FILE")]

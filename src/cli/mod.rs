@@ -9,6 +9,7 @@ mod check;
 mod cluster;
 mod compare;
 mod compile_worker;
+mod complete;
 mod completions;
 mod debug;
 mod dispatch;
@@ -23,12 +24,14 @@ mod named;
 mod new;
 mod profile;
 mod report;
+mod results;
 mod rounds;
 mod runs;
 mod sanitize;
 mod schema;
 mod select;
 mod show;
+mod subject;
 mod sweep;
 mod watch;
 mod worker;
@@ -63,6 +66,7 @@ struct Cli {
 
 /// Flags every command takes.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {
     /// Folder with variants; may be given several times [default: variants]
     #[arg(long, global = true, value_name = "DIR")]
@@ -128,6 +132,8 @@ enum Command {
     Jury(jury::Args),
     /// Tell the history of all rounds
     Rounds(rounds::Args),
+    /// List the runs in results/, or remove old ones
+    Results(results::Args),
     /// List the variants, or what a round would run
     List(list::Args),
     /// Do everything for a round but run it
@@ -142,7 +148,7 @@ enum Command {
     Schema(schema::Args),
     /// Print what completes dgx's words in a shell
     Completions(completions::Args),
-    /// Write the manual pages
+    /// Show the manual, or write its pages
     Man(man::Args),
     #[command(hide = true)]
     Worker(worker::Args),
@@ -153,6 +159,9 @@ enum Command {
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     mind_file_limits();
+    if complete::answer() {
+        return Exit::Done.into();
+    }
     let cli = match command()
         .try_get_matches()
         .and_then(|m| Cli::from_arg_matches(&m))
@@ -185,7 +194,8 @@ pub fn main() -> ExitCode {
 /// The words dgx takes. A number that is below zero is a number, and refused as
 /// one where it may not be; no flag of dgx looks like it.
 fn command() -> clap::Command {
-    Cli::command().mut_subcommands(|verb| verb.allow_negative_numbers(true))
+    let command = Cli::command().mut_subcommands(|verb| verb.allow_negative_numbers(true));
+    complete::completed(command)
 }
 
 /// A file that reaches the limit of `ulimit -f` is a write that failed, to be
@@ -239,6 +249,7 @@ fn obey(cli: Cli) -> Result<Exit, CommandError> {
         Command::Sanitize(args) => sanitize::run(args, globals),
         Command::Jury(args) => jury::run(args, globals),
         Command::Rounds(args) => rounds::run(args, globals),
+        Command::Results(args) => results::run(args, globals),
         Command::List(args) => list::run(args, globals),
         Command::Check(args) => check::run(args, globals),
         Command::Calibrate(args) => calibrate::run(args, globals),

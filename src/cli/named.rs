@@ -9,9 +9,9 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use super::runs::{self, RESULTS};
 use crate::catalog::Catalog;
 use crate::diagnostic::nearest;
-use crate::domain::Pattern;
+use crate::domain::{Pattern, printable_line};
 use crate::interchange;
-use crate::record::{self, schema::Header};
+use crate::record::{self, Newest, Search, schema::Header};
 
 pub(super) const CONFIGS: &str = "configs";
 
@@ -21,15 +21,27 @@ pub(super) fn round() -> impl TypedValueParser<Value = PathBuf> {
 }
 
 /// Takes a run file, its name in `results/`, or the name of a round for its
-/// newest run.
+/// newest whole run, with a warning about newer files.
 pub(super) fn run() -> impl TypedValueParser<Value = PathBuf> {
-    OsStringValueParser::new().try_map(|word| run_file(&word))
+    newest_run().map(Newest::announced)
+}
+
+/// The same, for a command that has to know what was passed over.
+pub(super) fn newest_run() -> impl TypedValueParser<Value = Newest> {
+    OsStringValueParser::new().try_map(|word| run_file(&word, Search::Whole))
+}
+
+/// The same, of runs that may be incomplete.
+pub(super) fn any_run() -> impl TypedValueParser<Value = PathBuf> {
+    let found = |word: OsString| run_file(&word, Search::Any).map(Newest::announced);
+    OsStringValueParser::new().try_map(found)
 }
 
 /// Takes either; a name is a round's before it is a run's.
 pub(super) fn round_or_run() -> impl TypedValueParser<Value = PathBuf> {
     let either = |word: OsString| {
-        let found = round_file(&word).or_else(|_| run_file(&word));
+        let run = || run_file(&word, Search::Whole).map(Newest::announced);
+        let found = round_file(&word).or_else(|_| run());
         found.map_err(|_| missing(&word, &[ROUNDS, RUNS]))
     };
     OsStringValueParser::new().try_map(either)
@@ -76,48 +88,73 @@ fn all_rounds() -> Vec<PathBuf> {
     rounds
 }
 
-fn run_file(word: &OsString) -> Result<PathBuf, String> {
+/// The file that a word names, as a round or as a run.
+pub(super) fn file(word: &OsString) -> Option<PathBuf> {
+    let run = |_| run_file(word, Search::Any).map(|newest| newest.path);
+    round_file(word).or_else(run).ok()
+}
+
+/// The names of all runs, and of the rounds that have one.
+pub(super) fn runs() -> Vec<String> {
+    let mut names: Vec<String> = all_runs().iter().filter_map(|path| stem(path)).collect();
+    let of_round = |round: &String| {
+        let dated = format!("{round}-");
+        names.iter().any(|run| run.starts_with(&dated))
+    };
+    let rounds: Vec<String> = rounds().into_iter().filter(of_round).collect();
+    names.extend(rounds);
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The names of all rounds in `configs/`.
+pub(super) fn rounds() -> Vec<String> {
+    let names = all_rounds().into_iter().filter_map(|path| stem(&path));
+    names.collect()
+}
+
+fn run_file(word: &OsString, search: Search) -> Result<Newest, String> {
     // Whole folders of run files are taken as well, and other tools' files.
     let path = Path::new(word);
     if is_path(word, "jsonl") || path.is_dir() || interchange::is_foreign(path) {
-        return Ok(word.into());
+        return Ok(Newest::named(word));
     }
-    let found = word.to_str().and_then(run_named);
+    let found = word.to_str().and_then(|name| run_named(name, search));
     found.ok_or_else(|| missing(word, &[RUNS]))
 }
 
 /// The run a name means, if there is one: the newest of a round of that name,
 /// or a file of its own. Runs kept in folders below count where the others
 /// have none.
-pub(super) fn run_named(name: &str) -> Option<PathBuf> {
+fn run_named(name: &str, search: Search) -> Option<Newest> {
     let all = all_runs();
     let of_round = |path: &PathBuf| Some(record::header(path).ok()?).filter(|h| h.name == name);
     let called = |path: &&PathBuf| stem(path).as_deref() == Some(name);
     let file = all.iter().find(called).cloned();
     // A file may be called like the round it is of, and be an old run of it.
     if let Some(file) = file.filter(|file| of_round(file).is_none()) {
-        return Some(file);
+        return Some(Newest::named(file));
     }
-    let mut newest = runs::newest_first().into_iter();
+    let newest = |paths: Vec<PathBuf>| record::newest(paths, Some(name), search, |_| Ok(true));
     let kept = || {
         let headed = |path: PathBuf| Some((of_round(&path)?.started, path));
-        all.into_iter()
-            .filter_map(headed)
-            .max()
-            .map(|(_, path)| path)
+        let mut headed: Vec<_> = all.into_iter().filter_map(headed).collect();
+        headed.sort_by(|a, b| b.cmp(a));
+        newest(headed.into_iter().map(|(_, path)| path).collect())
     };
-    newest.find(|path| of_round(path).is_some()).or_else(kept)
+    newest(runs::newest_first()).or_else(kept)
 }
 
 /// A word that may be a contender's name or a run's: the run, unless the run in
 /// question (or the newest) has such a contender.
-pub(super) fn run_rather_than_contender(word: &str, of: Option<&Path>) -> Option<PathBuf> {
+pub(super) fn run_rather_than_contender(word: &str, of: Option<&Path>) -> Option<Newest> {
     if is_path(&word.into(), "jsonl") || interchange::is_foreign(Path::new(word)) {
-        return Some(word.into());
+        return Some(Newest::named(word));
     }
-    let named = run_named(word)?;
-    let of = of.map(Path::to_owned);
-    let header = of.or_else(|| runs::newest().ok());
+    let named = run_named(word, Search::Whole)?;
+    let newest = || Some(runs::newest_of(None).ok()?.path);
+    let header = of.map(Path::to_owned).or_else(newest);
     let header = header.and_then(|path| record::header(&path).ok());
     let has = |header: &Header| {
         let contenders = header.contenders.iter().map(|c| &c.id);
@@ -169,7 +206,8 @@ fn missing(word: &OsString, kinds: &[Kind]) -> String {
         .iter()
         .map(|kind| format!("no {} of this name in {}/", kind.what, kind.folder));
     let names = kinds.iter().flat_map(|kind| (kind.all)());
-    let names: Vec<String> = names.filter_map(|path| stem(&path)).collect();
+    let names = names.filter_map(|path| Some(printable_line(&stem(&path)?)));
+    let names: Vec<String> = names.collect();
     let word = word.to_string_lossy();
     let hint = match nearest(&word, names.iter().map(String::as_str)) {
         Some(close) => format!("did you mean `{close}`?"),

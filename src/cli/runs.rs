@@ -17,7 +17,7 @@ use crate::export::{self, Document};
 use crate::interchange;
 use crate::present::{Asked, Folders, Met, Style, sweep_summary};
 use crate::record::schema::Header;
-use crate::record::{self, Run};
+use crate::record::{self, Newest, Run, Search};
 use crate::sweep::{BackendChoice, choose};
 
 /// Where sweeps put their run files.
@@ -32,10 +32,15 @@ pub(super) fn newest_first() -> Vec<PathBuf> {
     record::newest_first(&[Path::new(RESULTS), Path::new(WATCHED)])
 }
 
-/// The first of them.
+/// The first of them that is whole, after a warning about newer files.
 pub(super) fn newest() -> Result<PathBuf, record::ReadError> {
-    let mut all = newest_first().into_iter();
-    all.next().ok_or_else(|| record::ReadError::NoRuns {
+    Ok(newest_of(None)?.announced())
+}
+
+/// The same, of the round of this name if there is one.
+pub(super) fn newest_of(round: Option<&str>) -> Result<Newest, record::ReadError> {
+    let found = record::newest(newest_first(), round, Search::Whole, |_| Ok(true));
+    found.ok_or_else(|| record::ReadError::NoRuns {
         dir: RESULTS.into(),
     })
 }
@@ -160,7 +165,7 @@ pub(super) fn compiler(limits: Limits, remedy: &str) -> Result<Compiler, Command
 /// What compiling may take.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct CompileLimits {
-    /// Seconds after which compiling one image is given up
+    /// Seconds of computing after which compiling one image is given up
     #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
     pub compile_timeout: f64,
 }
@@ -221,6 +226,10 @@ pub(super) struct Exports {
     /// Write one line per cell as CSV; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub export_csv: Option<PathBuf>,
+    /// Write one line per contender as CSV: rank and mean over all shapes; `-`
+    /// is standard output
+    #[arg(long, value_name = "FILE")]
+    pub export_csv_summary: Option<PathBuf>,
     /// Write the tables as Markdown; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub export_markdown: Option<PathBuf>,
@@ -232,7 +241,12 @@ impl Exports {
         &self,
         inputs: impl IntoIterator<Item = &'a Path>,
     ) -> Result<(), CommandError> {
-        let files = [&self.export_json, &self.export_csv, &self.export_markdown];
+        let files = [
+            &self.export_json,
+            &self.export_csv,
+            &self.export_csv_summary,
+            &self.export_markdown,
+        ];
         probe(files, inputs)
     }
 
@@ -240,6 +254,7 @@ impl Exports {
         write_all([
             (&self.export_json, &|| document.json()),
             (&self.export_csv, &|| export::csv(document)),
+            (&self.export_csv_summary, &|| export::csv_summary(document)),
             (&self.export_markdown, &|| export::markdown(document)),
         ])
     }
@@ -325,11 +340,20 @@ pub(super) fn write_all<const N: usize>(
     written.fold(Ok(()), Result::and)
 }
 
-/// Prints the tables of a run, and what to do next: with its round, where this
-/// command was told where that is.
+/// Prints the tables of a run that was just made, and what to do next: with its
+/// round, where this command was told where that is.
 pub(super) fn summarise(run: &Run, round: Option<&Path>, counters: bool, globals: &Globals) {
+    tell(run, round, counters, true, globals);
+}
+
+/// Prints the tables of a run again.
+pub(super) fn show(run: &Run, counters: bool, globals: &Globals) {
+    tell(run, None, counters, false, globals);
+}
+
+fn tell(run: &Run, round: Option<&Path>, counters: bool, new: bool, globals: &Globals) {
     let there = |path: &Path| path.canonicalize().ok();
-    let newest = newest().ok().and_then(|path| there(&path));
+    let newest = newest_of(None).ok().and_then(|found| there(&found.path));
     let folders = Folders::here(&globals.variants, &run.header);
     let round = round.map(|path| path.display().to_string());
     let met = Met {
@@ -342,6 +366,7 @@ pub(super) fn summarise(run: &Run, round: Option<&Path>, counters: bool, globals
     };
     let asked = Asked {
         counters,
+        new,
         usual: newest.is_some() && newest == there(&run.path),
         met: &met,
         is_here: &is_here,

@@ -1,18 +1,17 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::explain::own_round;
 use super::select::Names;
+use super::subject::{self, subject};
 use super::{Globals, named, runs, select};
 use crate::catalog::{Catalog, Contender};
-use crate::compile::Limits;
 use crate::config::{Round, Selection};
 use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{Device, Exit, Shape, counted, typed};
 use crate::export::{self, hazards};
 use crate::plan;
 use crate::present::{Folders, hazards_text};
-use crate::record::Portable;
+use crate::record::{Portable, Run};
 use crate::report::hazards_page;
 use crate::sanitize::{self, Course, Examined, Inquest, Inquiry, Keep, Task};
 use crate::sweep::Progress;
@@ -36,9 +35,10 @@ pub(super) struct Args {
     /// Contender (a variant, or one of its parameter choices), or a round
     #[arg(value_name = "CONTENDER|ROUND")]
     subject: String,
-    /// Of a contender, the round for shapes by name, and for tolerances
-    /// [default: configs/CONTENDER.toml where --shape names one of its shapes]
-    #[arg(value_name = "ROUND", value_parser = named::round())]
+    /// Of a contender, the round or the run for shapes by name, and for
+    /// tolerances [default: the newest run if it is in it, else
+    /// configs/CONTENDER.toml, else the newest run]
+    #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
     /// Of a round, only these contenders: names, or patterns in quotes, e.g.
     /// 'pipe*,two-pass'
@@ -54,7 +54,7 @@ pub(super) struct Args {
     /// Shapes to run on: MxNxK, groups joined by +; of a round also names and
     /// patterns, as '256x*' [default: small ones that reach what the contender
     /// can do]
-    #[arg(long, value_name = "MxNxK[+…]|NAME")]
+    #[arg(long, value_name = "SHAPE")]
     shape: Vec<Names>,
     /// The round's own shapes
     #[arg(long, conflicts_with = "shape")]
@@ -64,8 +64,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     sms: Option<u32>,
     /// Device: h200, h100, b200, or a file like those in configs/targets/
-    /// [default: one like the GPU here, else h200]
-    #[arg(long, value_name = "NAME|FILE")]
+    /// [default: as the run, else one like the GPU here, else h200]
+    #[arg(long, value_name = "TARGET")]
     target: Option<String>,
     /// Also what hardware forgives
     #[arg(long)]
@@ -82,24 +82,31 @@ pub(super) struct Args {
     /// Write one self-contained page, with both lines of every finding
     #[arg(long, value_name = "FILE")]
     export_html: Option<PathBuf>,
+    #[command(flatten)]
+    compile: runs::CompileLimits,
 }
 
 /// Looks for what a right result does not show, and says where it is.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
-    let (config, beside) = match args.of.clone() {
-        Some(of) => (None, Some(of)),
-        None => match named::round_rather_than_variant(&args.subject, &catalog) {
-            Some(round) => (Some(round), None),
-            None => (None, named_in(&args)),
-        },
+    let config = match args.of {
+        Some(_) => None,
+        None => named::round_rather_than_variant(&args.subject, &catalog),
     };
+    let (beside, run) = match config {
+        Some(_) => (None, None),
+        None => beside(&args)?.unzip(),
+    };
+    let run = run.flatten();
+    let path_of = |round: &Round| match &run {
+        Some(run) => run.path.clone(),
+        None => round.file.path.clone(),
+    };
+    let path = beside.as_ref().map(path_of);
     let files = [&args.export_json, &args.export_junit, &args.export_html];
-    runs::probe(
-        files,
-        config.as_deref().into_iter().chain(beside.as_deref()),
-    )?;
-    let device = runs::emulated(args.target.as_deref())?;
+    runs::probe(files, config.as_deref().into_iter().chain(path.as_deref()))?;
+    let of_run = || run.as_ref()?.header.settings.target.clone();
+    let device = runs::emulated(args.target.clone().or_else(of_run).as_deref())?;
     let (round, contenders) = match &config {
         Some(path) => {
             let mut round = Round::read(path)?;
@@ -108,14 +115,14 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             (round, contenders)
         }
         None => {
-            let round = match &beside {
-                Some(path) => Round::read(path)?,
+            let round = match beside {
+                Some(round) => round,
                 None => sanitize::any_round()?,
             };
             (round, contenders_of(&args, &catalog, &device)?)
         }
     };
-    let of_round = config.is_some() || beside.is_some();
+    let of_round = config.is_some() || path.is_some();
     let courses = courses(&args, &round, of_round, &device)?;
     let mut tasks = Vec::new();
     for contender in &contenders {
@@ -129,7 +136,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         tasks.extend(own);
     }
     somebody_runs(&tasks)?;
-    let compiler = runs::compiler(Limits::default(), runs::NO_COMPILER)?;
+    let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
     let inquiry = Inquiry {
         schedules: match args.schedule {
             Some(seed) => vec![seed],
@@ -140,17 +147,13 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     let progress = Progress::new();
     let bar = progress.slow("sanitize", tasks.len());
-    bar.at(format!(
-        "{} of each",
-        counted(inquiry.schedules.len(), "schedule")
-    ));
     inform!(
         "sanitize: {} of {}, {} of each",
         counted(tasks.len(), "cell"),
         counted(contenders.len(), "contender"),
         counted(inquiry.schedules.len(), "schedule"),
     );
-    let again = |cell: &Examined| again(cell, config.is_some(), beside.as_deref(), &args, globals);
+    let again = |cell: &Examined| again(cell, config.is_some(), path.as_deref(), &args, globals);
     // What is no file takes all of it at once.
     let file = args
         .export_json
@@ -193,13 +196,13 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     )
 }
 
-/// The round of a contender's own, where a shape is named that is no size.
-fn named_in(args: &Args) -> Option<PathBuf> {
-    let mut words = args.shape.iter().flat_map(|names| &names.0);
-    let named = args.round_shapes || words.any(|word| !is_sizes(word));
-    let own = named.then(|| own_round(&args.subject)).flatten()?;
-    inform!("shapes of {}", own.display());
-    Some(own)
+/// The round a contender is examined by, and the run it is of: what is named,
+/// or what is usual.
+fn beside(args: &Args) -> Result<Option<(Round, Option<Run>)>, CommandError> {
+    match &args.of {
+        Some(path) => subject(Some(path), &args.subject).map(Some),
+        None => subject::usual(&args.subject),
+    }
 }
 
 /// Whether a word is `MxNxK`, or several of them.

@@ -30,7 +30,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let run = runs::load_part(args.run.as_deref(), &args.shapes)?;
     let document = Document::of_run(&run, &Ranking::of(&run));
     let written = args.exports.write(&document);
-    runs::summarise(&run, None, args.counters, globals);
+    runs::show(&run, args.counters, globals);
     written?;
     Ok(Exit::Done)
 }

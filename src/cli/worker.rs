@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::Globals;
 use crate::backend::Opening;
+use crate::child::step_aside;
 use crate::diagnostic::CommandError;
 use crate::domain::{BackendKind, Exit};
 use crate::worker::serve;
@@ -21,6 +22,9 @@ pub(super) struct Args {
     /// Which of several cards, as CUDA_VISIBLE_DEVICES counts them
     #[arg(long, value_name = "N", default_value_t = 0)]
     card: u32,
+    /// Keep to this core, and let every other process go first
+    #[arg(long, value_name = "N")]
+    core: Option<usize>,
     /// Cache folder
     #[arg(long, value_name = "DIR")]
     cache: PathBuf,
@@ -30,6 +34,15 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
     // A signal to everybody (a batch system's, a closed session's) is for the
     // supervisor to act on: a worker that died of it would look crashed.
     let _ = ctrlc::set_handler(|| {});
+    if let Some(core) = args.core {
+        step_aside(core).map_err(|e| {
+            CommandError::new(
+                Exit::CouldNotRun,
+                format!("cannot keep to core {core}: {e}"),
+                "`dgx sweep` starts its workers itself",
+            )
+        })?;
+    }
     let line = || stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
     let (requests, replies) = line().and_then(|one| Ok((one, line()?))).map_err(|e| {
         CommandError::new(

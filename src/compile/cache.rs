@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use tempfile::TempDir;
 
+use super::upkeep::{IMAGES, PARTS, STAGING, clear_away, discard};
 use super::{Error, Image, KernelReport};
 use crate::domain::content_hash;
 use crate::files;
@@ -104,7 +105,7 @@ pub(crate) enum Entry {
 
 impl Cache {
     pub(crate) fn open(root: &Path) -> Result<Self, Error> {
-        let root = root.join("images");
+        let root = root.join(IMAGES);
         fs::create_dir_all(&root).map_err(|source| Error::Cache {
             path: root.clone(),
             source,
@@ -144,13 +145,14 @@ impl Cache {
     pub(crate) fn read(folder: &Path) -> io::Result<Result<Image, String>> {
         let damaged = || io::Error::new(io::ErrorKind::InvalidData, "its checksum is wrong");
         let part = |name: &str| files::read(&folder.join(name), LARGEST_PART);
-        let report: Report = serde_json::from_slice(&part("report.json")?)?;
+        let [cubin, ptx, report] = PARTS;
+        let report: Report = serde_json::from_slice(&part(report)?)?;
         let key = folder.file_name().unwrap_or_default().to_string_lossy();
         let (cubin, ptx) = match &report.error {
             Some(_) => (Vec::new(), String::new()),
             None => (
-                part("image.cubin")?,
-                String::from_utf8(part("image.ptx")?).map_err(|_| damaged())?,
+                part(cubin)?,
+                String::from_utf8(part(ptx)?).map_err(|_| damaged())?,
             ),
         };
         if report.sum(&key, &cubin, &ptx)? != report.checksum {
@@ -180,15 +182,13 @@ impl Cache {
         let staging = tempfile::Builder::new()
             .prefix(STAGING)
             .tempdir_in(&self.root)?;
+        let [cubin, ptx, report] = PARTS.map(|name| staging.path().join(name));
         if let Ok(image) = outcome {
-            fs::write(staging.path().join("image.cubin"), &image.cubin)?;
-            fs::write(staging.path().join("image.ptx"), &image.ptx)?;
+            fs::write(cubin, &image.cubin)?;
+            fs::write(ptx, &image.ptx)?;
         }
-        let report = Report::new(key, outcome)?;
-        fs::write(
-            staging.path().join("report.json"),
-            serde_json::to_vec(&report)?,
-        )?;
+        let text = serde_json::to_vec(&Report::new(key, outcome)?)?;
+        fs::write(report, text)?;
         Ok(staging)
     }
 
@@ -203,7 +203,11 @@ impl Cache {
         // and a network file system lost the answer), or what is there is
         // damaged: only then it gives way, in one step where the file system
         // knows how, so that nobody meets a gap.
-        if Self::read(&target).is_ok() || exchange(staging.path(), &target).is_ok() {
+        if Self::read(&target).is_ok() {
+            return Ok(());
+        }
+        if exchange(staging.path(), &target).is_ok() {
+            discard(&staging.keep());
             return Ok(());
         }
         self.set_aside(staging, &target)
@@ -212,15 +216,13 @@ impl Cache {
     /// In two steps where there is no exchange, as on NFS. Nothing is removed
     /// in its place: files that somebody has open would keep the folder there.
     fn set_aside(&self, staging: TempDir, target: &Path) -> io::Result<()> {
-        let aside = tempfile::Builder::new()
-            .prefix(STAGING)
-            .tempdir_in(&self.root)?;
         for _ in 0..ATTEMPTS {
+            let name = format!("{STAGING}{:016x}", rand::random::<u64>());
+            let aside = self.root.join(name);
             // What is not there any more need not go.
-            let _ = fs::rename(
-                target,
-                aside.path().join(format!("{:x}", rand::random::<u64>())),
-            );
+            if fs::rename(target, &aside).is_ok() {
+                discard(&aside);
+            }
             if fs::rename(staging.path(), target).is_ok() {
                 let _published = staging.keep();
                 return Ok(());
@@ -234,8 +236,6 @@ impl Cache {
     }
 }
 
-/// What is being written begins so; nobody looks for it.
-const STAGING: &str = ".new-";
 /// Tries to replace a damaged entry while others do as well.
 const ATTEMPTS: usize = 10;
 /// Before an entry that was seen is looked for again.
@@ -244,22 +244,6 @@ const PAUSES: [Duration; 3] = [
     Duration::from_millis(100),
     Duration::from_secs(1),
 ];
-/// Nobody takes so long to write an entry, by whatever clock.
-const ABANDONED: Duration = Duration::from_secs(2 * 86_400);
-
-/// Removes what somebody who was killed has left half written.
-fn clear_away(root: &Path) {
-    let old = |entry: &fs::DirEntry| {
-        let written = entry.metadata().and_then(|about| about.modified());
-        let age = written.ok().and_then(|at| at.elapsed().ok());
-        age.is_some_and(|age| age > ABANDONED)
-    };
-    let entries = fs::read_dir(root).into_iter().flatten().flatten();
-    let staged = entries.filter(|e| e.file_name().to_string_lossy().starts_with(STAGING));
-    for entry in staged.filter(old) {
-        let _ = fs::remove_dir_all(entry.path());
-    }
-}
 
 fn exchange(a: &Path, b: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -390,7 +374,7 @@ mod tests {
         for folder in [&old, &new] {
             fs::create_dir(folder).unwrap();
         }
-        let long_ago = std::time::SystemTime::now() - 2 * ABANDONED;
+        let long_ago = std::time::SystemTime::now() - 2 * super::super::upkeep::ABANDONED;
         fs::File::open(&old)
             .unwrap()
             .set_modified(long_ago)

@@ -18,6 +18,7 @@ mod process;
 mod serve;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,6 +43,7 @@ pub(crate) use nvrtc::Nvrtc;
 pub(crate) use occupancy::{Footprint, Residency, occupancy, residency};
 pub(crate) use process::Limits;
 pub(crate) use serve::serve;
+pub(crate) use upkeep::{IMAGES, is_image, remove_image};
 
 /// Why nothing could be compiled at all.
 #[derive(Debug, thiserror::Error)]
@@ -272,7 +274,7 @@ impl Compiler {
             Ok((Delivery::Refused { ptx, log }, _)) => self.complaint(unit, &log, &ptx),
             Ok((Delivery::Failed { reason }, _)) => reason,
             Ok((Delivery::Ready, _)) => String::new(),
-            Err(Lost::TimedOut) => "not compiled in time".to_owned(),
+            Err(Lost::TimedOut(spent)) => stopped_after(&spent),
             Err(Lost::Died(how) | Lost::Killed(how)) => format!("the compiler {how}"),
             Err(Lost::Stopped) => String::new(),
         })
@@ -312,7 +314,7 @@ impl Compiler {
             Ok((delivery, _)) => used && delivery.gave_up(),
             Err(Lost::Died(_)) => used,
             Err(Lost::Killed(_)) => true,
-            Err(Lost::TimedOut | Lost::Stopped) => false,
+            Err(Lost::TimedOut(_) | Lost::Stopped) => false,
         };
         if perhaps_innocent {
             drop(process);
@@ -325,10 +327,7 @@ impl Compiler {
         let (delivery, cubin) = match made {
             Ok(made) => made,
             Err(Lost::Stopped) => return Ok(Built::Stopped),
-            Err(Lost::TimedOut) => {
-                let seconds = time.as_secs_f64();
-                return Ok(Built::Gave(format!("not compiled within {seconds} s")));
-            }
+            Err(Lost::TimedOut(spent)) => return Ok(Built::Gave(stopped_after(&spent))),
             Err(Lost::Died(how) | Lost::Killed(how)) => {
                 return Ok(Built::Gave(format!(
                     "the compiler {how}; it may take {memory} of memory"
@@ -371,12 +370,16 @@ impl Compiler {
         let reason = match Process::start(&self.program, &self.limits, stop) {
             Ok(process) => return Ok(Some(process)),
             Err(Lost::Stopped) => return Ok(None),
-            Err(Lost::TimedOut) => "is not ready in time".to_owned(),
+            Err(Lost::TimedOut(spent)) => format!("is not ready after {spent}"),
             Err(Lost::Died(how) | Lost::Killed(how)) => how,
         };
         let reason = format!("the compiling process {reason}");
         Err(Error::NoProcess { reason })
     }
+}
+
+fn stopped_after(spent: &str) -> String {
+    format!("the compiler was stopped after {spent}; --compile-timeout SECONDS allows more")
 }
 
 fn order(unit: &Unit) -> Order {

@@ -13,9 +13,14 @@ use crate::domain::Bytes;
 
 /// Loading the compiler may take this long on a busy machine; no unit's time.
 const START: Duration = Duration::from_secs(120);
+/// A compiler that computes less than a tenth of the time is stuck, or its
+/// machine is.
+const STUCK: u32 = 10;
+
 /// What compiling one unit may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
+    /// Of computing: what else a busy machine does meanwhile is no unit's doing.
     pub time: Duration,
     pub memory: Bytes,
 }
@@ -35,7 +40,8 @@ pub(super) enum Lost {
     Died(String),
     /// Killed from outside: the unit may be innocent.
     Killed(String),
-    TimedOut,
+    /// Stopped because its time was up: after how much.
+    TimedOut(String),
     /// The user asked to stop.
     Stopped,
 }
@@ -67,9 +73,12 @@ impl Process {
             deliveries: listen(&mut child),
             child,
         };
-        match process.receive(START, stop)? {
-            (Delivery::Ready, _) => Ok(process),
-            _ => Err(Lost::Died("spoke out of turn".to_owned())),
+        match process.receive(START, stop) {
+            Ok((Delivery::Ready, _)) => Ok(process),
+            Ok(_) => Err(Lost::Died("spoke out of turn".to_owned())),
+            Err(Silence::Closed) => Err(process.obituary()),
+            Err(Silence::TimedOut) => Err(Lost::TimedOut(spent(START, "s"))),
+            Err(Silence::Stopped) => Err(Lost::Stopped),
         }
     }
 
@@ -86,20 +95,27 @@ impl Process {
         if !matches!(sent, Some(Ok(()))) {
             return Err(self.obituary());
         }
-        self.receive(time, stop)
+        let computed = || self.child.cpu_time().unwrap_or_default();
+        let before = computed();
+        let is_up = || computed().saturating_sub(before) > time;
+        match self.receive(time * STUCK, &|| stop() || is_up()) {
+            Ok(delivery) => Ok(delivery),
+            Err(Silence::Closed) => Err(self.obituary()),
+            Err(Silence::Stopped) if stop() => Err(Lost::Stopped),
+            Err(Silence::Stopped) => Err(Lost::TimedOut(spent(time, "s of computing"))),
+            Err(Silence::TimedOut) => {
+                let stuck = "s in which it hardly computed: the machine is very busy";
+                Err(Lost::TimedOut(spent(time * STUCK, stuck)))
+            }
+        }
     }
 
     fn receive(
-        &mut self,
-        time: Duration,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(Delivery, Vec<u8>), Lost> {
-        match child::receive(&self.deliveries, time, stop) {
-            Ok(delivery) => Ok(delivery),
-            Err(Silence::Closed) => Err(self.obituary()),
-            Err(Silence::TimedOut) => Err(Lost::TimedOut),
-            Err(Silence::Stopped) => Err(Lost::Stopped),
-        }
+        &self,
+        patience: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(Delivery, Vec<u8>), Silence> {
+        child::receive(&self.deliveries, patience, stop)
     }
 
     fn obituary(&mut self) -> Lost {
@@ -109,6 +125,10 @@ impl Process {
             false => Lost::Died(obituary.short()),
         }
     }
+}
+
+fn spent(time: Duration, of: &str) -> String {
+    format!("{} {of}", time.as_secs_f64())
 }
 
 fn listen(child: &mut Child) -> Receiver<(Delivery, Vec<u8>)> {

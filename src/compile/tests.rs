@@ -4,10 +4,12 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::*;
 
-/// Answers every order; a process that has served before has no memory left
+/// Answers every order, one that says `waits` late and without computing, one
+/// that says `spins` never; a process that has served before has no memory left
 /// for a source that says `large`, dies of one that says `fatal`, and nobody
 /// has enough for one that says `bomb`.
 const SCRIPT: &str = r#"#!/bin/sh
@@ -19,6 +21,8 @@ while read -r order; do
     "yes "*fatal*) exit 1 ;;
     "yes "*large* | *bomb*) echo '{"refused":{"ptx":"","log":"catastrophic error: out of memory"}}' ;;
     "yes "*picky*) echo '{"failed":{"reason":"NVRTC_ERROR_OUT_OF_MEMORY"}}' ;;
+    *waits*) sleep 1; echo '{"compiled":{"cubin":0,"ptx":"","log":""}}' ;;
+    *spins*) while :; do :; done ;;
     *wrong*) echo '{"refused":{"ptx":"","log":"a.cu(1): error: no"}}' ;;
     *) echo '{"compiled":{"cubin":0,"ptx":"","log":""}}' ;;
   esac
@@ -58,6 +62,19 @@ fn outcome(compiler: &Compiler, source: &str) -> Result<(), String> {
         headers: Arc::default(),
     };
     compiler.compile(&unit).unwrap().outcome.map(|_| ())
+}
+
+/// A machine that is busy with others is no source's fault: what counts is how
+/// long the compiler computes.
+#[test]
+fn the_time_limit_counts_computing_and_says_how_to_raise_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut compiler = compiler(folder.path());
+    compiler.limits.time = Duration::from_millis(300);
+    assert_eq!(outcome(&compiler, "waits"), Ok(()));
+    let told = "a.cu: error: the compiler was stopped after 0.3 s of computing; \
+                --compile-timeout SECONDS allows more";
+    assert_eq!(outcome(&compiler, "spins"), Err(told.to_owned()));
 }
 
 /// How many processes these sources take one after the other, and what became

@@ -19,7 +19,7 @@ pub(super) const MIN_BLOCKS: RangeInclusive<u32> = 1..=1_000_000;
 pub(super) const PROCESSES: RangeInclusive<u32> = 1..=64;
 pub(super) const WARMUP: RangeInclusive<u32> = 0..=10_000;
 /// A speedup, or a multiple of a counter.
-pub(super) const FACTOR: RangeInclusive<f64> = 1e-3..=1e3;
+pub(crate) const FACTOR: RangeInclusive<f64> = 1e-3..=1e3;
 pub(super) const SMEM: RangeInclusive<u32> = 1..=1 << 30;
 pub(super) const REGISTERS: RangeInclusive<u32> = 1..=255;
 pub(super) const OCCUPANCY: RangeInclusive<f64> = 0.0..=1.0;

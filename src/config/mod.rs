@@ -12,6 +12,7 @@ mod wire;
 
 use schemars::{Schema, SchemaGenerator};
 
+pub(crate) use limits::FACTOR;
 pub(crate) use round::{Baseline, Gate, Juror, Jury, Measurement, Pitch, Round, Selection};
 pub(crate) use slurm::{Array, Slurm};
 

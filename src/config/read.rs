@@ -9,7 +9,7 @@ use super::{is_plain, jury, limits, shapes, slurm, wire};
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::{Document, Spanned};
 use crate::domain::bounds::{self, CLAIM};
-use crate::domain::{Bytes, ContenderId, Counter, printable, printable_line};
+use crate::domain::{Bytes, ContenderId, Counter, printable, printable_line, short};
 use crate::operator::Distribution;
 
 const GUIDE: &str = "docs/rounds.md lists the keys";
@@ -309,7 +309,7 @@ impl Reader<'_> {
             true => Ok(*value.get_ref()),
             false => Err(self.document.error(
                 value.span(),
-                format!("{name} = {} is out of range", value.get_ref()),
+                format!("{name} = {} is out of range", short(*value.get_ref())),
                 format!("give between {} and {}", range.start(), range.end()),
             )),
         }

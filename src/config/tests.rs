@@ -105,6 +105,11 @@ fn every_mistake_is_placed() {
             "from 0.001 to 1000",
         ),
         ("min_geomean = 1.4", "min_geomean = nan", "out of range"),
+        (
+            "min_geomean = 1.4",
+            "min_geomean = 1e308",
+            "min_geomean = 1e308 is out of range",
+        ),
         ("min_geomean", "min_gomean", "unknown key `min_gomean`"),
         ("[gate]", "[gates]", "unknown key `gates`"),
         (

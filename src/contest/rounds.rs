@@ -15,7 +15,7 @@ use crate::gate::{self, GateReport, Over, Ruling};
 use crate::present::gap;
 use crate::rank::{Kind, Ranking};
 use crate::record::schema::ContenderRecord;
-use crate::record::{ReadError, Run, header, runs_in};
+use crate::record::{ReadError, Run, header, is_called_after, runs_in};
 use crate::stats::CONFIDENCE;
 
 /// One round of the history.
@@ -131,8 +131,16 @@ fn runs_of(round: &str, results: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for dir in [results.to_owned(), results.join("baselines")] {
         for path in runs_in(&dir) {
-            // A broken file of another round is not this round's concern.
-            let Ok(header) = header(&path) else { continue };
+            let header = match header(&path) {
+                Ok(header) => header,
+                // A broken file of another round is not this round's concern.
+                Err(error) => {
+                    if is_called_after(&path, round) {
+                        remark!("warning: passed over: {error}; {}", error.remedy());
+                    }
+                    continue;
+                }
+            };
             if header.name != round {
                 continue;
             }

@@ -6,13 +6,16 @@ use super::{Account, Call};
 use crate::backend::POISON;
 use crate::backend::emu::STILL_RUNNING;
 use crate::domain::{BackendKind, Hazard, Shape, Status};
-use crate::present::{Align, Column, Grid, Met, Style, percent};
+use crate::present::{Align, Column, Grid, Met, Style, hazards_of_cell, percent};
+use crate::speech::{self, Level};
 use crate::validate::{Chart, Patch, Story, Tolerance, significant};
 
 /// Lines shown of what kernels printed; all of it is in the run file of a sweep.
 const PRINTED: usize = 60;
 /// Seconds that are worth a try where time was up before anything was proved.
 const PATIENCE: u32 = 600;
+/// Pairs of lines shown of each kind of hazard.
+const PAIRS: usize = 3;
 /// Charts shown, and groups listed.
 const CHARTS: usize = 3;
 const GROUPS: usize = 8;
@@ -40,12 +43,7 @@ impl Account {
             }
             // What it left behind is what it had not come to.
             (Status::CompileError, _) => {}
-            _ => {
-                let detail = self.verdict.detail.as_deref();
-                parts.extend(
-                    detail.map(|detail| section("The whole story", &folded(detail, style))),
-                );
-            }
+            _ => parts.extend(self.story(style)),
         }
         parts.extend(self.hazards(style));
         parts.extend(self.strays(style));
@@ -65,7 +63,10 @@ impl Account {
             BackendKind::Emu => format!("emulated as {}", self.device.name),
             _ => format!("on {}", self.device.name),
         };
-        let why = verdict.reason.as_ref().map_or(String::new(), |why| {
+        // What is racy is told below, kind by kind.
+        let why = verdict.reason.as_ref();
+        let why = why.filter(|_| verdict.status != Status::Racy);
+        let why = why.map_or(String::new(), |why| {
             let first = why.lines().next().unwrap_or_default();
             format!("\n{}", indented(&narrower(style).fold(first, 0)))
         });
@@ -78,13 +79,23 @@ impl Account {
         format!("{} {on}{worst}{why}", style.bold(word))
     }
 
-    /// What else it has to thank luck for, which may be the cause.
-    fn hazards(&self, style: &Style) -> Option<String> {
-        let verdict = &self.verdict;
-        let wrong = verdict.status == Status::Wrong && !verdict.hazards.is_empty();
-        let stories = verdict.hazards.iter().map(Hazard::story);
-        let stories = stories.collect::<Vec<_>>().join("\n");
-        wrong.then(|| section("What nothing orders", &folded(&stories, style)))
+    /// What the verdict tells besides its hazards, which it begins with.
+    fn story(&self, style: &Style) -> Option<String> {
+        let detail = self.verdict.detail.as_deref()?;
+        let stories: Vec<String> = self.verdict.hazards.iter().map(Hazard::story).collect();
+        let rest = detail.strip_prefix(&stories.join("\n\n")).unwrap_or(detail);
+        let rest = rest.trim_start();
+        (!rest.is_empty()).then(|| section("The whole story", &folded(rest, style)))
+    }
+
+    /// What it has to thank luck for, which may be the cause of what is wrong;
+    /// every kind under its own head.
+    fn hazards(&self, style: &Style) -> Vec<String> {
+        let most = match speech::level() >= Level::Verbose {
+            true => usize::MAX,
+            false => PAIRS,
+        };
+        hazards_of_cell(&self.verdict.hazards, most, style)
     }
 
     /// Reads where there is nothing to read: no fault, and seldom meant.
@@ -102,10 +113,12 @@ impl Account {
             .iter()
             .map(|(distribution, verdict)| {
                 let why = verdict.reason.as_deref().unwrap_or_default();
+                let same = verdict.reason == self.verdict.reason;
                 let why = why.lines().next().unwrap_or_default();
-                match why.is_empty() {
-                    true => format!("{distribution}: {}", verdict.status),
-                    false => format!("{distribution}: {}: {why}", verdict.status),
+                match why {
+                    "" => format!("{distribution}: {}", verdict.status),
+                    _ if same => format!("{distribution}: {}, the same", verdict.status),
+                    why => format!("{distribution}: {}: {why}", verdict.status),
                 }
             })
             .collect();

@@ -85,6 +85,26 @@ impl Hazard {
     }
 }
 
+impl Hazard {
+    /// The two lines it is about: both ways in as far as they are one, and a
+    /// line more. What helpers do below them is the same slip.
+    pub(crate) fn pair(&self) -> (String, String) {
+        let way = |access: &'_ Access| access.lines.iter().rev().cloned().collect();
+        let here: Vec<String> = way(&self.here);
+        let Some(there) = &self.there else {
+            return (here.join(" > "), String::new());
+        };
+        let there: Vec<String> = way(there);
+        let common = here.iter().zip(&there).take_while(|(a, b)| a == b).count();
+        let part = |way: &[String]| way[..way.len().min(common + 1)].join(" > ");
+        let (here, there) = (part(&here), part(&there));
+        match there < here {
+            true => (there, here),
+            false => (here, there),
+        }
+    }
+}
+
 /// Adds one that was met to those there were, each told once.
 pub(crate) fn add_hazard(all: &mut Vec<Hazard>, met: Hazard) {
     match all.iter_mut().find(|known| known.key() == met.key()) {
@@ -171,6 +191,12 @@ impl Access {
     pub(crate) fn chain(&self) -> String {
         let lines: Vec<&str> = self.lines.iter().rev().map(String::as_str).collect();
         lines.join(" > ")
+    }
+
+    /// Whether its own line, or what inlined it, is of a variant and not of a
+    /// header.
+    pub(crate) fn is_in_variant(&self) -> bool {
+        self.lines.iter().any(|line| line.contains(".cu:"))
     }
 
     fn story(&self) -> String {

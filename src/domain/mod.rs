@@ -22,6 +22,7 @@ mod tuning;
 mod units;
 mod verdict;
 
+pub(crate) use crate::printable::{harmful, printable, printable_line};
 pub(crate) use block::{Block, Sample};
 pub(crate) use chip::Chip;
 pub(crate) use claim::Claim;
@@ -35,7 +36,7 @@ pub(crate) use pattern::Pattern;
 pub(crate) use refusal::{DECLARE, is_undeclared};
 pub(crate) use shape::{Group, Shape};
 pub(crate) use status::Status;
-pub(crate) use text::{counted, harmful, printable, printable_line, typed};
+pub(crate) use text::{counted, short, typed};
 pub(crate) use timing::{BackendKind, KernelTime, Timing};
 pub(crate) use tuning::{ALGORITHM_DIGITS, Algorithm, Tuning};
 pub(crate) use units::{Bytes, Interval, Micros};

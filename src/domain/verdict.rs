@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{ContenderId, Hazard, Status};
 
+/// Hazards of one cell that are recorded; its reason has their number.
+const MOST_HAZARDS: usize = 64;
+
 /// What validation found for one cell. A later verdict on the same cell
 /// replaces an `ok` (a timed output can still turn out wrong), and only that.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,5 +48,32 @@ impl Verdict {
             counters: BTreeMap::new(),
             hazards: Vec::new(),
         }
+    }
+
+    /// Adds what was found to what is known already: as the reason of what is
+    /// right in spite of it, as the likely cause of what is not.
+    pub(crate) fn blame(&mut self, mut hazards: Vec<Hazard>) {
+        let Some(first) = hazards.first() else {
+            return;
+        };
+        let more = match hazards.len() {
+            1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        let found = format!("{first}{more}");
+        hazards.truncate(MOST_HAZARDS);
+        let stories: Vec<String> = hazards.iter().map(Hazard::story).collect();
+        let stories = stories.join("\n\n");
+        if self.status == Status::Ok {
+            self.status = Status::Racy;
+            self.reason = Some(found);
+            self.detail = Some(stories);
+        } else {
+            let reason = self.reason.take().unwrap_or_default();
+            self.reason = Some(format!("{reason}; {found}"));
+            let told = self.detail.take().map(|told| format!("\n\n{told}"));
+            self.detail = Some(stories + &told.unwrap_or_default());
+        }
+        self.hazards = hazards;
     }
 }

@@ -4,91 +4,116 @@ use super::document::{CellExport, Change, RunOrigin};
 use super::{Document, Quantity};
 use crate::domain::Counter;
 
-const HEADER: &str = "contender,shape,status,timing,rank,micros,micros_lower,micros_upper,\
-                      speedup,speedup_lower,speedup_upper,samples,outliers,roofline,run,device,\
-                      change,change_lower,change_upper,model_error,calibrated,label,clock_mhz,\
-                      bound_by,finding,reason";
+const CELLS: &str = "contender,shape,status,timing,micros,micros_lower,micros_upper,\
+                     speedup,speedup_lower,speedup_upper,samples,outliers,roofline";
+const SUMMARY: &str = "contender,status,timing,rank,mean_micros,speedup,speedup_lower,\
+                       speedup_upper,roofline";
+/// What both files end with, before the counters.
+const COMMON: &str = "run,device,change,change_lower,change_upper,model_error,calibrated,label,\
+                      clock_mhz,bound_by,finding";
 
-/// One line per cell, and one per contender for the geometric mean, whose
-/// shape is `*`. Times are microseconds, speedups ratios over the reference of
-/// the run, changes ratios of the second of two runs over the first.
+/// One line per cell. Times are microseconds, speedups ratios over the reference
+/// of the run, changes ratios of the second of two runs over the first.
 pub(crate) fn csv(document: &Document) -> String {
-    let mut text = HEADER.to_owned();
-    for counter in Counter::all() {
-        text.push_str(&format!(",{counter}"));
-    }
-    text.push('\n');
-    let changes = document.changes.iter();
-    let changes: HashMap<(&str, Option<&str>), &Change> = changes
-        .map(|c| ((c.contender.as_str(), c.shape.as_deref()), c))
-        .collect();
-    // Of two runs it is the second that is over the first.
-    let second = document.runs.len() - 1;
-    let change = |run: usize, contender: &str, shape: Option<&str>| {
-        changes
-            .get(&(contender, shape))
-            .filter(|_| run == second)
-            .copied()
-    };
-    let finding = |run: usize, contender: &str, shape: Option<&str>| {
-        let found = change(run, contender, shape);
-        found.map_or(String::new(), |change| change.finding.to_owned())
-    };
-    let origin = |run: usize, contender: &str, shape: Option<&str>| {
-        [
-            quoted(&document.runs[run].file),
-            quoted(&document.runs[run].device),
-            numbers(change(run, contender, shape).map(|change| &change.speedup)),
-            accuracy(&document.runs[run]),
-            document.runs[run].label.unwrap_or_default().to_owned(),
-        ]
-        .join(",")
-    };
-    for row in &document.ranking {
-        let rank = row.rank.map_or(String::new(), |r| r.to_string());
-        let roofline = row.roofline.map(|r| r.estimate);
-        let fields = [
-            quoted(&row.contender),
-            "*".to_owned(),
-            row.status.to_owned(),
-            document.runs[row.run].timing.as_str().to_owned(),
-            rank,
-            format!("{},,", optional(row.mean_micros)),
-            numbers(row.geomean_speedup.as_ref()),
-            String::new(),
-            String::new(),
-            optional(roofline),
-            origin(row.run, &row.contender, None),
-            optional(row.clock_mhz),
-            quoted(row.bound_by.as_deref().unwrap_or_default()),
-            finding(row.run, &row.contender, None),
-            String::new(),
-            counters(row.counters.as_ref()),
-        ];
-        text.push_str(&(fields.join(",") + "\n"));
-    }
+    let mut text = header(CELLS, ",reason");
+    let changes = Changes::of(document);
     for cell in &document.cells {
         let fields = [
             quoted(&cell.contender),
             quoted(&cell.shape),
             cell.status.to_owned(),
             cell.timing.as_str().to_owned(),
-            String::new(),
             numbers(cell.micros.as_ref()),
             numbers(cell.speedup.as_ref()),
             cell.samples.to_string(),
             cell.outliers.to_string(),
             optional(cell.roofline),
-            origin(cell.run, &cell.contender, Some(&cell.shape)),
-            optional(cell.clock_mhz),
-            quoted(cell.bound_by.as_deref().unwrap_or_default()),
-            finding(cell.run, &cell.contender, Some(&cell.shape)),
+            origin(&document.runs[cell.run]),
+            changes.fields(
+                (cell.run, &cell.contender, Some(&cell.shape)),
+                accuracy(&document.runs[cell.run]),
+                [optional(cell.clock_mhz), bound(cell.bound_by.as_deref())],
+            ),
             quoted(&why(cell)),
             counters(cell.counters.as_ref()),
         ];
         text.push_str(&(fields.join(",") + "\n"));
     }
     text
+}
+
+/// One line per contender: its rank, and its mean over all shapes.
+pub(crate) fn csv_summary(document: &Document) -> String {
+    let mut text = header(SUMMARY, "");
+    let changes = Changes::of(document);
+    for row in &document.ranking {
+        let fields = [
+            quoted(&row.contender),
+            row.status.to_owned(),
+            document.runs[row.run].timing.as_str().to_owned(),
+            row.rank.map_or(String::new(), |r| r.to_string()),
+            optional(row.mean_micros),
+            numbers(row.geomean_speedup.as_ref()),
+            optional(row.roofline.map(|r| r.estimate)),
+            origin(&document.runs[row.run]),
+            changes.fields(
+                (row.run, &row.contender, None),
+                accuracy(&document.runs[row.run]),
+                [optional(row.clock_mhz), bound(row.bound_by.as_deref())],
+            ),
+            counters(row.counters.as_ref()),
+        ];
+        text.push_str(&(fields.join(",") + "\n"));
+    }
+    text
+}
+
+fn header(own: &str, last: &str) -> String {
+    let counters: Vec<String> = Counter::all().map(|c| format!(",{c}")).collect();
+    format!("{own},{COMMON}{last}{}\n", counters.concat())
+}
+
+/// What became of cells, and of contenders, in the second of two runs.
+struct Changes<'a> {
+    found: HashMap<(&'a str, Option<&'a str>), &'a Change>,
+    second: usize,
+}
+
+impl<'a> Changes<'a> {
+    fn of(document: &'a Document) -> Self {
+        let changes = document.changes.iter();
+        let found = changes.map(|c| ((c.contender.as_str(), c.shape.as_deref()), c));
+        Self {
+            found: found.collect(),
+            second: document.runs.len() - 1,
+        }
+    }
+
+    /// The change, what is known of the run and the cell, and the finding.
+    fn fields(
+        &self,
+        (run, contender, shape): (usize, &str, Option<&str>),
+        run_fields: String,
+        own_fields: [String; 2],
+    ) -> String {
+        let found = self.found.get(&(contender, shape));
+        let found = found.filter(|_| run == self.second);
+        [
+            numbers(found.map(|change| &change.speedup)),
+            run_fields,
+            own_fields.join(","),
+            found.map_or(String::new(), |change| change.finding.to_owned()),
+        ]
+        .join(",")
+    }
+}
+
+fn origin(run: &RunOrigin) -> String {
+    format!("{},{}", quoted(&run.file), quoted(&run.device))
+}
+
+fn bound(by: Option<&str>) -> String {
+    quoted(by.unwrap_or_default())
 }
 
 /// Why it failed, and where first.
@@ -103,7 +128,8 @@ fn counters(found: Option<&BTreeMap<&'static str, f64>>) -> String {
     Counter::all().map(value).collect::<Vec<_>>().join(",")
 }
 
-/// Median error of modelled times, and whether it is of this very device.
+/// Median error of modelled times, whether it is of this very device, and the
+/// run's label.
 fn accuracy(run: &RunOrigin) -> String {
     let error = run.calibration.as_ref().map(|known| known.median);
     let calibrated = match run.calibrated {
@@ -111,7 +137,8 @@ fn accuracy(run: &RunOrigin) -> String {
         Some(false) => "no",
         None => "",
     };
-    format!("{},{calibrated}", optional(error))
+    let label = run.label.unwrap_or_default();
+    format!("{},{calibrated},{label}", optional(error))
 }
 
 fn numbers(quantity: Option<&Quantity>) -> String {

@@ -3,7 +3,9 @@ use std::collections::HashMap;
 use super::document::{Agreement, CellExport, RunOrigin, Standing};
 use super::{Document, Quantity};
 use crate::domain::{Bytes, Counter, Micros};
-use crate::present::{Over, agree_word, interval, mean_title, percent, signed_percent, speedup};
+use crate::present::{
+    CLAIM, Over, agree_word, claim_words, interval, mean_title, percent, signed_percent, speedup,
+};
 
 /// What is on the screen as GitHub-flavoured Markdown: of each run the ranking,
 /// the shape matrix, what was counted, what failed and the notes, and how the
@@ -103,9 +105,11 @@ fn ranking(run: &RunOrigin, over: Option<&str>, rows: &[&Standing]) -> String {
         ("verdict", &|row: &Standing| row.verdict.to_owned()),
         (&mean, &|row: &Standing| shown(row.mean_micros.map(Micros))),
         (&over_title, &speedup_text),
-        ("claim", &|row: &Standing| {
-            let claim = row.claim.as_ref();
-            shown(claim.map(|c| format!("{:.2}× {}", c.geomean, c.verdict)))
+        (CLAIM, &|row: &Standing| {
+            shown(row.claim.as_ref().map(|c| {
+                let found = c.measured.map(|m| m.estimate);
+                escape(&claim_words(c.geomean, &c.over, found)) + " " + c.verdict
+            }))
         }),
         ("roofline", &|row: &Standing| {
             shown(row.roofline.map(|r| percent(r.estimate)))

@@ -12,7 +12,7 @@ mod tests;
 
 use schemars::{Schema, SchemaGenerator};
 
-pub(crate) use csv::csv;
+pub(crate) use csv::{csv, csv_summary};
 pub(crate) use document::{Document, Quantity};
 pub(crate) use file::{is_standard_output, probe, replaces, write};
 pub(crate) use markdown::{escape as escape_markdown, markdown};

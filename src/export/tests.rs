@@ -19,6 +19,7 @@ fn a_run_in_every_format() {
     let document = Document::of_run(&run, &Ranking::of(&run));
     insta::assert_snapshot!("json", document.json());
     insta::assert_snapshot!("csv", csv(&document));
+    insta::assert_snapshot!("csv summary", csv_summary(&document));
     insta::assert_snapshot!("markdown", markdown(&document));
 }
 
@@ -110,6 +111,7 @@ fn exports_are_the_screen() {
         let folders = Folders::default();
         let asked = Asked {
             counters: false,
+            new: true,
             usual: true,
             met: &Met::in_run(&run, &folders),
             is_here: &|_| true,
@@ -165,11 +167,11 @@ fn exports_are_the_screen() {
             .iter()
             .any(|n| n.starts_with("Intervals hold for this card"))
     );
+    let claim = " of 1.40× over sequential missed";
     assert!(
-        document.runs[0]
-            .notes
-            .iter()
-            .any(|n| n.starts_with("The claim of warp-specialized"))
+        markdown(&document).contains(claim),
+        "{}",
+        markdown(&document)
     );
 }
 
@@ -223,6 +225,7 @@ fn two_runs_in_every_format() {
         );
     }
     insta::assert_snapshot!("two runs csv", csv(&both));
+    insta::assert_snapshot!("two runs csv summary", csv_summary(&both));
     insta::assert_snapshot!("two runs markdown", markdown(&both));
     let only = Document::of_runs(sides, &compared[..1], Some(&ids[0]), &agreed(true));
     assert_eq!((only.ranking.len(), only.cells.len()), (2, 4));
@@ -242,12 +245,32 @@ fn every_table_says_what_its_times_are() {
     assert_eq!(titles.len(), 3);
     let said = |title: &String| title.contains("modelled") || title.contains("emulated");
     assert!(titles.iter().all(said), "{titles:?}");
-    for line in csv(&document).lines().skip(1) {
+    let lines = csv(&document) + &csv_summary(&document);
+    for line in lines.lines().filter(|line| !line.starts_with("contender,")) {
         assert!(
             line.contains(",modelled,") && line.contains("NVIDIA H200"),
             "{line}"
         );
     }
+}
+
+/// Whoever sums up a column counts every cell once.
+#[test]
+fn cells_and_summaries_are_in_files_of_their_own() {
+    let run = small().run();
+    let document = Document::of_run(&run, &Ranking::of(&run));
+    let table = |text: &str| -> Vec<Vec<String>> {
+        let rows = text
+            .lines()
+            .map(|l| l.split(',').map(str::to_owned).collect());
+        rows.collect()
+    };
+    let (cells, summary) = (table(&csv(&document)), table(&csv_summary(&document)));
+    assert_eq!(cells.len(), 1 + document.cells.len());
+    assert_eq!(summary.len(), 1 + document.ranking.len());
+    assert!(cells.iter().all(|row| row[1] != "*"));
+    assert!(cells[0].contains(&"shape".to_owned()) && !summary[0].contains(&"shape".to_owned()));
+    assert!(summary[0].contains(&"rank".to_owned()));
 }
 
 #[test]

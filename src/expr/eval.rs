@@ -2,6 +2,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::levels::{SET, levels};
 use super::{Binary, ExprError, Function, Kind, Node, SHAPE_NAMES, Unary};
 use crate::diagnostic::nearest;
 use crate::domain::Group;
@@ -129,6 +130,8 @@ impl Scope<'_> {
             Function::Sum | Function::Most | Function::Least | Function::Bits => {
                 self.over_groups(function, &args[0], node)
             }
+            Function::Levels => self.levels(args),
+            Function::Next => self.next(args),
             Function::Min | Function::Max => {
                 let mut best = self.eval(&args[0])?;
                 for arg in &args[1..] {
@@ -181,6 +184,54 @@ impl Scope<'_> {
             });
         }
         Ok(result.unwrap_or(0))
+    }
+
+    fn levels(&self, args: &[Node]) -> Result<i64, ExprError> {
+        let mut weights = [0_u64; SET];
+        for group in 0..self.groups.len() {
+            let inner = Self {
+                group: Some(group),
+                ..*self
+            };
+            let member = inner.eval(&args[0])?;
+            let set = bit(member, &args[0])?;
+            let weight = u64::try_from(inner.eval(&args[1])?).map_err(|_| {
+                ExprError::new(
+                    args[1].span.clone(),
+                    "a weight of `levels` is negative",
+                    "weigh the groups by something that is at least 0",
+                )
+            })?;
+            let at = &mut weights[set.trailing_zeros() as usize];
+            // A member counts even where nothing is lost by raising it.
+            *at = at.saturating_add(weight.max(1));
+        }
+        let most = self.eval(&args[2])?;
+        match usize::try_from(most) {
+            Ok(most @ 1..) => Ok(levels(&weights, most)),
+            _ => Err(ExprError::new(
+                args[2].span.clone(),
+                format!("{most} levels"),
+                "allow one at least",
+            )),
+        }
+    }
+
+    fn next(&self, args: &[Node]) -> Result<i64, ExprError> {
+        let (set, from) = (self.eval(&args[0])?, self.eval(&args[1])?);
+        let rest = match from {
+            ..=0 => set,
+            1..=62 => set >> from << from,
+            _ => 0,
+        };
+        match rest {
+            1.. => Ok(i64::from(rest.trailing_zeros())),
+            _ => Err(ExprError::new(
+                args[1].span.clone(),
+                format!("no member of the set is {from} or above"),
+                "make the set of values that are as large, with `bits` or `levels`",
+            )),
+        }
     }
 
     fn name(&self, name: &str, span: &Range<usize>) -> Result<i64, ExprError> {

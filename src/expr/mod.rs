@@ -4,6 +4,7 @@
 //! is an error with a place.
 
 mod eval;
+mod levels;
 mod parse;
 mod token;
 
@@ -16,7 +17,7 @@ pub(crate) use eval::{not_yet, unknown};
 pub(crate) const SHAPE_NAMES: [&str; 6] = ["m", "n", "k", "tiles", "groups", "sms"];
 
 /// Functions and the number of arguments each takes.
-pub(crate) const FUNCTIONS: [(&str, Function); 8] = [
+pub(crate) const FUNCTIONS: [(&str, Function); 10] = [
     ("cdiv", Function::Cdiv),
     ("align", Function::Align),
     ("min", Function::Min),
@@ -25,6 +26,8 @@ pub(crate) const FUNCTIONS: [(&str, Function); 8] = [
     ("most", Function::Most),
     ("least", Function::Least),
     ("bits", Function::Bits),
+    ("levels", Function::Levels),
+    ("next", Function::Next),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub(crate) enum Function {
     Most,
     Least,
     Bits,
+    Levels,
+    Next,
 }
 
 impl Function {

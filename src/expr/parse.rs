@@ -238,7 +238,8 @@ impl Parser {
 
 fn check_arity(function: Function, count: usize, span: &Range<usize>) -> Result<(), ExprError> {
     let (fits, wants) = match function {
-        Function::Cdiv | Function::Align => (count == 2, "two arguments"),
+        Function::Cdiv | Function::Align | Function::Next => (count == 2, "two arguments"),
+        Function::Levels => (count == 3, "three arguments"),
         Function::Min | Function::Max => (count >= 2, "two or more arguments"),
         Function::Sum | Function::Most | Function::Least | Function::Bits => {
             (count == 1, "one argument")

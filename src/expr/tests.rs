@@ -77,6 +77,51 @@ fn functions_and_groups() {
     assert_eq!(eval_in("m + tiles", Some(1)), Ok(178));
 }
 
+/// Groups of 80 and 176 rows, or ten octets and twenty-two.
+#[test]
+fn levels_are_few_and_raise_the_least_weight() {
+    let set = |values: &[i64]| values.iter().map(|v| 1_i64 << v).sum::<i64>();
+    assert_eq!(eval("levels(m / 8, 1, 2)"), set(&[10, 22]));
+    assert_eq!(eval("levels(m / 8, 1, 1)"), set(&[22]));
+    assert_eq!(eval("next(levels(m / 8, 1, 2), 10)"), 10);
+    assert_eq!(eval("next(levels(m / 8, 1, 2), 11)"), 22);
+    assert_eq!(eval("next(bits(tiles), 0 - 5)"), 1);
+    assert!(fails("next(bits(tiles), 3)").message.contains("no member"));
+    assert!(
+        fails("levels(tiles, 0 - 1, 2)")
+            .message
+            .contains("negative")
+    );
+    assert!(fails("levels(tiles, 1, 0)").message.contains("0 levels"));
+    assert!(fails("levels(m, 1, 2)").message.contains("from 0 to 62"));
+}
+
+proptest! {
+    /// No other choice of as many values raises less weight.
+    #[test]
+    fn levels_are_the_best_choice(
+        weights in proptest::collection::vec(0_u64..9, 9),
+        most in 1..5_usize,
+    ) {
+        let mut all = [0; levels::SET];
+        all[..9].copy_from_slice(&weights);
+        let raised = |set: i64| -> Option<u64> {
+            let of = |v: usize| {
+                let level = (v..63).find(|l| set >> l & 1 == 1);
+                match weights[v] {
+                    0 => Some(0),
+                    weight => Some(weight * (level? - v) as u64),
+                }
+            };
+            (0..9).map(of).sum()
+        };
+        let chosen = levels::levels(&all, most);
+        let others = (0..512_i64).filter(|set| set.count_ones() as usize <= most);
+        prop_assert!(chosen.count_ones() as usize <= most);
+        prop_assert_eq!(raised(chosen), others.filter_map(raised).min());
+    }
+}
+
 #[test]
 fn a_guard_keeps_the_other_side_from_being_evaluated() {
     assert_eq!(eval("ZERO != 0 && 1 / ZERO"), 0);

@@ -15,7 +15,7 @@ use crate::rank::{
 };
 use crate::record::Run;
 use crate::record::schema::ContenderRecord;
-use crate::stats::{Detectable, LogEstimate};
+use crate::stats::LogEstimate;
 
 /// What a run is held against.
 #[derive(Clone, Copy)]
@@ -388,8 +388,7 @@ impl Case<'_> {
         let Some(comparison) = beside.comparison.as_ref().filter(whole) else {
             return Some(self.no_ratio(Rule::MinGeomean, wanted, beside));
         };
-        let limit = self.ranking.detectable.as_ref();
-        let judged = self.at_least(&comparison.geomean, threshold, limit);
+        let judged = self.at_least(&comparison.geomean, threshold, None);
         Some(self.judged(Rule::MinGeomean, None, wanted, judged))
     }
 
@@ -405,8 +404,7 @@ impl Case<'_> {
         let mut worst: Option<(&str, f64)> = None;
         let compared = beside.comparison.iter().flat_map(|c| &c.shapes);
         for (shape, estimate) in compared {
-            let limit = limit(self.run, self.ranking, Some(shape));
-            let judged = self.at_least(estimate, floor, limit);
+            let judged = self.at_least(estimate, floor, Some(shape));
             if worst.is_none_or(|(_, least)| estimate.mean < least) {
                 worst = Some((shape, estimate.mean));
             }
@@ -437,14 +435,14 @@ impl Case<'_> {
         let slack = self.slack(None);
         findings.push(match beside.comparison.as_ref().filter(whole) {
             Some(comparison) => {
-                let judged = speed::not_slower(&comparison.geomean, &slack);
+                let judged = self.no_slower(&comparison.geomean, &slack, None);
                 self.judged(Rule::NotSlower, None, speed::wanted(&slack), judged)
             }
             None => self.no_ratio(Rule::NotSlower, speed::wanted(&slack), beside),
         });
         for (shape, estimate) in beside.comparison.iter().flat_map(|c| &c.shapes) {
             let slack = self.slack(Some(shape));
-            let judged = speed::not_slower(estimate, &slack);
+            let judged = self.no_slower(estimate, &slack, Some(shape));
             if judged.ruling != Ruling::Passed {
                 let wanted = speed::wanted(&slack);
                 findings.push(self.judged(Rule::NotSlower, Some(shape), wanted, judged));
@@ -465,8 +463,32 @@ impl Case<'_> {
         }
     }
 
-    fn at_least(&self, estimate: &LogEstimate, least: f64, limit: Option<&Detectable>) -> Judged {
-        speed::judge(estimate, least, limit, self.run.timing(), self.doubt())
+    fn at_least(&self, estimate: &LogEstimate, least: f64, shape: Option<&str>) -> Judged {
+        let limit = limit(self.run, self.ranking, shape);
+        let judge = || speed::judge(estimate, least, limit, self.run.timing(), self.doubt());
+        let uncontrolled = speed::uncontrolled(estimate, least);
+        uncontrolled
+            .filter(|_| !self.controlled(shape))
+            .unwrap_or_else(judge)
+    }
+
+    fn no_slower(&self, estimate: &LogEstimate, slack: &Slack, shape: Option<&str>) -> Judged {
+        let uncontrolled = speed::uncontrolled(estimate, 1.0);
+        uncontrolled
+            .filter(|_| !self.controlled(shape))
+            .unwrap_or_else(|| speed::not_slower(estimate, slack))
+    }
+
+    /// Whether every measured side has its A/A arm.
+    fn controlled(&self, shape: Option<&str>) -> bool {
+        let has = |run: &Run, ranking: &Ranking| {
+            !run.timing().sampled() || limit(run, ranking, shape).is_some()
+        };
+        let other = match self.over {
+            Over::Contender(_) => true,
+            Over::Run(base, ranking) => has(base, ranking),
+        };
+        other && has(self.run, self.ranking)
     }
 
     /// Over an earlier run the same model speaks of the same design twice.

@@ -146,6 +146,8 @@ pub(crate) enum Reason {
         threshold: f64,
         effect: f64,
     },
+    /// Without an A/A arm nothing shows that the run sees less than this share.
+    NoControl(f64),
     /// The interval holds the threshold.
     Holds(f64),
     /// So much of a speedup is missing.

@@ -27,6 +27,19 @@ fn doubted(doubt: Doubt, distance: f64) -> Option<Reason> {
     (distance.abs() < doubt.share().ln_1p()).then_some(reason)
 }
 
+/// A ratio near equal, judged by a threshold near equal, in a run whose baseline
+/// was not timed against itself: no one knows which differences it can show.
+pub(super) fn uncontrolled(estimate: &LogEstimate, threshold: f64) -> Option<Judged> {
+    let near = |log: f64| log.abs() < GRAVE.ln_1p();
+    let sampled = estimate.se.is_some() && !estimate.is_of_one_process();
+    let fine = near(threshold.ln()) && near(estimate.mean - threshold.ln());
+    (sampled && fine).then(|| Judged {
+        ruling: Ruling::Refused,
+        ratio: estimate.ratio(CONFIDENCE),
+        reason: Some(Reason::NoControl(GRAVE)),
+    })
+}
+
 /// Holds an estimated speedup against a threshold.
 pub(super) fn judge(
     estimate: &LogEstimate,

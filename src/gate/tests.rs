@@ -85,6 +85,58 @@ fn a_rule_finer_than_the_run_can_see_is_refused() {
     assert_eq!(report.exit(), Exit::Inconclusive);
 }
 
+/// A run whose baseline was not timed a second time in its blocks.
+fn without_control(field: &Synthetic) -> Run {
+    use crate::record::schema::Line;
+    let mut lines = field.lines();
+    for line in &mut lines {
+        if let Line::Block(block) = line {
+            block.samples.retain(|sample| sample.arm == 0);
+        }
+    }
+    let text: Vec<String> = lines
+        .iter()
+        .map(|line| serde_json::to_string(line).unwrap() + "\n")
+        .collect();
+    crate::record::read_text(Path::new("x.jsonl"), text.concat().as_bytes()).unwrap()
+}
+
+#[test]
+fn without_a_control_nothing_near_equal_is_judged() {
+    let mut near = Synthetic::round4();
+    near.noise = 1e-5;
+    near.process_noise = 1e-5;
+    near.entries.truncate(2);
+    near.entries[1].time = near.entries[0].time / 1.0005;
+    let sighted = near.run();
+    assert_eq!(over_baseline(&sighted, &at_least(1.0)).exit(), Exit::Done);
+    let blind = without_control(&near);
+    let not_slower = Gate {
+        not_slower: true,
+        ..Gate::default()
+    };
+    let floor = Gate {
+        min_shape: Some(1.0),
+        ..Gate::default()
+    };
+    for gate in [at_least(1.0), at_least(1.0002), not_slower.clone(), floor] {
+        let report = over_baseline(&blind, &gate);
+        assert_eq!(report.exit(), Exit::Inconclusive, "{report:#?}");
+        for finding in &report.findings {
+            assert_eq!(finding.ruling, Ruling::Refused, "{finding:?}");
+            assert_eq!(finding.reason, Some(Reason::NoControl(0.05)));
+        }
+    }
+    let report = over_run(&blind, &sighted, &not_slower).unwrap();
+    assert_eq!(report.exit(), Exit::Inconclusive, "{report:#?}");
+    // What is far from equal needs no control.
+    let mut far = near;
+    far.entries[1].time = 0.5;
+    let far = without_control(&far);
+    assert_eq!(over_baseline(&far, &at_least(1.0)).exit(), Exit::Done);
+    assert_eq!(over_baseline(&far, &at_least(1.5)).exit(), Exit::Done);
+}
+
 /// What a gate over an earlier run asks where nothing else is written.
 fn as_before() -> Gate {
     Gate {

@@ -40,12 +40,16 @@ struct Entry {
     error_occurred: bool,
     #[serde(default)]
     error_message: Option<String>,
+    #[serde(default)]
+    skipped: bool,
+    #[serde(default)]
+    skip_message: Option<String>,
 }
 
 impl Entry {
     /// Whether it is told of others; old versions say so in its name alone.
     fn is_aggregate(&self) -> bool {
-        const ENDINGS: [&str; 4] = ["_mean", "_median", "_stddev", "_cv"];
+        const ENDINGS: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
         match &self.run_type {
             Some(kind) => kind == "aggregate",
             None => ENDINGS.iter().any(|ending| self.name.ends_with(ending)),
@@ -114,6 +118,10 @@ fn sample(entry: &Entry) -> Result<Result<f64, String>, String> {
     if entry.error_occurred {
         let why = entry.error_message.clone();
         return Ok(Err(why.unwrap_or_else(|| "it failed".to_owned())));
+    }
+    if entry.skipped {
+        let why = entry.skip_message.clone();
+        return Ok(Err(why.unwrap_or_else(|| "it was skipped".to_owned())));
     }
     let per_unit = match entry.time_unit.as_deref().unwrap_or("ns") {
         "ns" => 1e-3,

@@ -2,6 +2,7 @@
 //! axis values. The samples of a state lie in a binary file beside it where
 //! `--jsonbin` was given: seconds as 32-bit floats, least byte first.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
@@ -11,15 +12,24 @@ use super::{CLOCK_MHZ, MOST_SAMPLES, micros, too_many_samples};
 use crate::files;
 use crate::record::{Foreign, ForeignCell, Times};
 
-const SAMPLES: &str = "nv/json/bin:nv/cold/sample_times";
+/// The summaries with the file of samples and with their mean: of the GPU, or of
+/// a benchmark that runs on the CPU alone.
+const TIMES: [(&str, &str); 2] = [
+    ("nv/json/bin:nv/cold/sample_times", "nv/cold/time/gpu/mean"),
+    (
+        "nv/json/bin:nv/cpu_only/sample_times",
+        "nv/cpu_only/time/cpu/mean",
+    ),
+];
 const CLOCKS: &str = "nv/json/freqs-bin:nv/cold/sample_freqs";
-const MEAN: &str = "nv/cold/time/gpu/mean";
 
 #[derive(Deserialize)]
 struct Document {
     meta: Meta,
-    devices: Vec<Device>,
-    benchmarks: Vec<Benchmark>,
+    #[serde(default)]
+    devices: Option<Vec<Device>>,
+    #[serde(default)]
+    benchmarks: Option<Vec<Benchmark>>,
 }
 
 #[derive(Deserialize)]
@@ -57,7 +67,9 @@ struct Benchmark {
 
 #[derive(Deserialize)]
 struct State {
-    device: i64,
+    /// None where it runs on the CPU alone.
+    #[serde(default)]
+    device: Option<i64>,
     #[serde(default)]
     axis_values: Option<Vec<Named>>,
     #[serde(default)]
@@ -100,18 +112,18 @@ pub(super) fn read(path: &Path, document: Value) -> Result<Foreign, String> {
             version.json.string
         ));
     }
-    let mut used: Vec<i64> = Vec::new();
+    let benchmarks = document.benchmarks.unwrap_or_default();
+    let states = || benchmarks.iter().flat_map(|b| b.states.iter().flatten());
+    let used: BTreeSet<i64> = states().filter_map(|state| state.device).collect();
     let mut cells: Vec<ForeignCell> = Vec::new();
     let mut samples = 0;
-    for benchmark in &document.benchmarks {
+    for benchmark in &benchmarks {
         for state in benchmark.states.iter().flatten() {
-            if !used.contains(&state.device) {
-                used.push(state.device);
-            }
+            let shape = shape(state, used.len() > 1);
             let cell = ForeignCell {
                 contender: benchmark.name.clone(),
-                shape: shape(state),
-                times: times(path, &benchmark.name, state)?,
+                times: times(path, &format!("{} [{shape}]", benchmark.name), state)?,
+                shape,
             };
             samples += cell.samples();
             if samples > MOST_SAMPLES {
@@ -120,41 +132,40 @@ pub(super) fn read(path: &Path, document: Value) -> Result<Foreign, String> {
             cells.push(cell);
         }
     }
-    let device = match used.as_slice() {
-        [] => None,
-        [id] => document.devices.iter().find(|device| device.id == *id),
-        several => {
-            return Err(format!(
-                "it has times of {} devices: run NVBench with --devices 0",
-                several.len()
-            ));
-        }
-    };
+    let devices = document.devices.unwrap_or_default();
+    let devices: Vec<&Device> = devices.iter().filter(|d| used.contains(&d.id)).collect();
+    let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
     let tool = match &version.nvbench {
         Some(version) => format!("NVBench {}", version.string),
         None => "NVBench".to_owned(),
     };
     Ok(Foreign {
         tool,
-        device: device.map_or("an unnamed device".to_owned(), |d| d.name.clone()),
-        sms: device.map_or(0, |d| d.number_of_sms),
+        device: match names.is_empty() {
+            true => "an unnamed device".to_owned(),
+            false => names.join(" and "),
+        },
+        sms: devices.first().map_or(0, |d| d.number_of_sms),
         started: String::new(),
         processes: vec![cells],
     })
 }
 
-/// The axis values of a state, in their order.
-fn shape(state: &State) -> String {
+/// The axis values of a state, in their order, after the device where there are
+/// several: what ran on one is not compared with what ran on another.
+fn shape(state: &State, several: bool) -> String {
+    let device = state.device.filter(|_| several);
+    let device = device.map(|id| format!("Device={id}"));
     let values = state.axis_values.iter().flatten();
-    let told: Vec<String> = values.map(|v| format!("{}={}", v.name, v.text())).collect();
-    match told.is_empty() {
+    let values = values.map(|v| format!("{}={}", v.name, v.text()));
+    let words: Vec<String> = device.into_iter().chain(values).collect();
+    match words.is_empty() {
         true => "all".to_owned(),
-        false => told.join(" "),
+        false => words.join(" "),
     }
 }
 
-fn times(path: &Path, benchmark: &str, state: &State) -> Result<Times, String> {
-    let of = || format!("{benchmark} [{}]", shape(state));
+fn times(path: &Path, of: &str, state: &State) -> Result<Times, String> {
     if state.is_skipped {
         let why = state.skip_reason.clone();
         return Ok(Times::Skipped(
@@ -162,7 +173,8 @@ fn times(path: &Path, benchmark: &str, state: &State) -> Result<Times, String> {
         ));
     }
     let summary = |tag: &str| state.summaries.iter().flatten().find(|s| s.tag == tag);
-    if let Some(seconds) = summary(SAMPLES)
+    let samples = TIMES.iter().find_map(|(samples, _)| summary(samples));
+    if let Some(seconds) = samples
         .map(|summary| floats(path, summary))
         .transpose()?
         .flatten()
@@ -179,18 +191,18 @@ fn times(path: &Path, benchmark: &str, state: &State) -> Result<Times, String> {
         let clock = |i: usize| clocks.as_ref().map(|hertz| hertz[i] / 1e6);
         let clock = |i: usize| clock(i).filter(|mhz| CLOCK_MHZ.contains(mhz));
         let samples = seconds.iter().enumerate();
-        let samples = samples.map(|(i, s)| Ok((micros(s * 1e6, &of())?, clock(i))));
+        let samples = samples.map(|(i, s)| Ok((micros(s * 1e6, of)?, clock(i))));
         return Ok(Times::Samples(samples.collect::<Result<_, String>>()?));
     }
-    let mean = summary(MEAN).and_then(|s| s.data.iter().find(|d| d.name == "value"));
-    let Some(mean) = mean else {
-        return Ok(Times::Skipped("it has no time of the GPU".to_owned()));
+    let mean = TIMES.iter().find_map(|(_, mean)| summary(mean));
+    let Some(mean) = mean.and_then(|s| s.data.iter().find(|d| d.name == "value")) else {
+        return Ok(Times::Skipped("it has no time".to_owned()));
     };
     let seconds: f64 = mean
         .text()
         .parse()
-        .map_err(|_| format!("{} has a mean of `{}`", of(), mean.text()))?;
-    Ok(Times::Mean(micros(seconds * 1e6, &of())?))
+        .map_err(|_| format!("{of} has a mean of `{}`", mean.text()))?;
+    Ok(Times::Mean(micros(seconds * 1e6, of)?))
 }
 
 /// The numbers of a binary file; none where NVBench could not write it.

@@ -211,6 +211,59 @@ fn what_cannot_be_read_says_why() {
     }
 }
 
+/// As NVBench runs them unless it is told otherwise: on every device.
+#[test]
+fn states_of_several_devices_are_cells_of_their_own() {
+    let folder = folder(20e-6, 10);
+    let first = state("a.json-bin/0.bin", 10, 20e-6);
+    let second = first.replace("\"device\": 0", "\"device\": 1");
+    let text = nvbench(&[first, second].join(",")).replace(
+        "\"number_of_sms\": 132}]",
+        "\"number_of_sms\": 132}, {\"id\": 1, \"name\": \"NVIDIA A100\", \"number_of_sms\": 108}]",
+    );
+    std::fs::write(folder.path().join("a.json"), text).unwrap();
+    let run = read(&folder.path().join("a.json")).unwrap();
+    assert_eq!(run.header.device.name, "NVIDIA H200 and NVIDIA A100");
+    let copy = ContenderId::from_text("copy");
+    for shape in ["Device=0 N=1048576", "Device=1 N=1048576"] {
+        assert_eq!(run.samples(&copy, shape).map(|s| s.seen()), Some(10));
+    }
+}
+
+#[test]
+fn what_ran_on_the_cpu_alone_has_its_time() {
+    let text = r#"{"meta": {"version": {"json": {"major": 1, "string": "1.0.0"}}}, "devices": null,
+        "benchmarks": [{"name": "host", "axes": null, "states": [{"name": "", "is_skipped": false,
+          "axis_values": null, "summaries": [{"tag": "nv/cpu_only/time/cpu/mean",
+            "data": [{"name": "value", "type": "float64", "value": "0.001"}]}]}]}]}"#;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.json"), text).unwrap();
+    let run = read(&folder.path().join("a.json")).unwrap();
+    let ranking = Ranking::of(&run);
+    let cell = ranking
+        .cell(&ContenderId::from_text("host"), "all")
+        .unwrap();
+    assert!((cell.time.as_ref().unwrap().estimate().0 - 1000.0).abs() < 1e-6);
+}
+
+/// Google Benchmark writes a time of 0 for what was skipped, and fits of its
+/// complexity without a time.
+#[test]
+fn skipped_and_fitted_entries_keep_no_file_from_being_read() {
+    let text = r#"{"context": {"date": "d"}, "benchmarks": [
+        {"name": "a/1", "run_type": "iteration", "real_time": 2.0, "time_unit": "us"},
+        {"name": "b/1", "run_type": "iteration", "skipped": true, "skip_message": "no card",
+         "real_time": 0.0, "time_unit": "us"},
+        {"name": "a_BigO", "cpu_coefficient": 4.2, "real_coefficient": 6.4, "big_o": "N"},
+        {"name": "a_RMS", "rms": 0.004}]}"#;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.json"), text).unwrap();
+    let run = read(&folder.path().join("a.json")).unwrap();
+    let skipped = run.verdict(&ContenderId::from_text("b"), "1").unwrap();
+    assert_eq!(skipped.reason.as_deref(), Some("no card"));
+    assert_eq!(run.header.contenders.len(), 2);
+}
+
 #[test]
 fn a_state_without_a_sample_is_told_and_the_others_are_read() {
     let folder = folder(20e-6, 10);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::CommandError;
+use crate::domain::{ContenderId, Status};
 use crate::record::schema::Header;
 use crate::record::{Run, read};
 
@@ -24,12 +25,24 @@ struct Standing {
     blocks: u64,
     verdicts: usize,
     card: Option<String>,
+    cells: BTreeMap<ContenderId, Known>,
+}
+
+/// What a file has of a cell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub status: Option<Status>,
+    /// ln(µs), where it was timed.
+    pub log_micros: Option<f64>,
 }
 
 impl Standing {
-    /// The greater is the one to take.
-    fn weight(&self) -> (bool, u64, usize) {
-        (self.finished, self.blocks, self.verdicts)
+    /// The greater is the one to take. Of equals, the slower times: no file's
+    /// name makes a run faster.
+    fn weight(&self) -> (bool, u64, usize, i64) {
+        let times = self.cells.values().filter_map(|cell| cell.log_micros);
+        let slowness = (1e9 * times.sum::<f64>()) as i64;
+        (self.finished, self.blocks, self.verdicts, slowness)
     }
 }
 
@@ -51,6 +64,19 @@ impl Source {
         self.shapes.get(shape).is_some_and(|s| s.finished)
     }
 
+    pub(super) fn cells(&self, shape: &str) -> impl Iterator<Item = (&ContenderId, Known)> {
+        let cells = self.shapes.get(shape).into_iter().flat_map(|s| &s.cells);
+        cells.map(|(id, known)| (id, *known))
+    }
+
+    /// Whether this is a whole that took an unfinished shape from the other,
+    /// which has gone on since.
+    pub(super) fn is_before(&self, other: &Self, shape: &str) -> bool {
+        let file = other.path.file_name().unwrap_or_default().to_string_lossy();
+        let mut parts = self.header.parts.iter();
+        parts.any(|part| part.file == file && part.unfinished.iter().any(|s| s == shape))
+    }
+
     /// Whether a run has as much of a shape as this one had; a sweep may have
     /// gone on meanwhile.
     pub(super) fn is_in(&self, run: &Run, shape: &str) -> bool {
@@ -66,6 +92,21 @@ fn standing(run: &Run, shape: &str) -> Standing {
         blocks: run.blocks_of(shape),
         verdicts: run.verdicts_of(shape),
         card: run.card(shape).map(str::to_owned),
+        cells: run
+            .entrants()
+            .map(|id| (id.clone(), known(run, id, shape)))
+            .collect(),
+    }
+}
+
+fn known(run: &Run, id: &ContenderId, shape: &str) -> Known {
+    let modelled = run.estimate(id, shape).map(|e| e.micros.0.ln());
+    let times = run.times(id, shape).processes;
+    let means = times.iter().map(|(_, moments)| moments.mean);
+    let measured = (!times.is_empty()).then(|| means.sum::<f64>() / times.len() as f64);
+    Known {
+        status: run.status(id, shape),
+        log_micros: modelled.or(measured),
     }
 }
 
@@ -87,7 +128,8 @@ pub(super) struct Choice {
 
 impl Choice {
     /// One that finished the shape before one that did not, then the one with
-    /// more blocks, with more verdicts; then the first in order.
+    /// more blocks, with more verdicts, with slower times; then the first in
+    /// order.
     pub(super) fn among(sources: &[Source]) -> Self {
         let mut taken = vec![Vec::new(); sources.len()];
         for shape in sources[0].header.round_shapes() {

@@ -54,6 +54,7 @@ pub(super) fn lines(
             | About::Tuning(of)
             | About::Estimate(of)
             | About::Kernels(of)
+            | About::Examined(of)
             | About::Void(of) => {
                 if shapes.contains(of.shape.as_str()) {
                     copy(&line, out)?;
@@ -93,6 +94,7 @@ enum About {
     Void(Of),
     Estimate(Of),
     Kernels(Of),
+    Examined(Of),
     End(End),
 }
 

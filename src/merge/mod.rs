@@ -1,9 +1,11 @@
 //! Joins the run files of one round, swept in parts, into one. A shape is taken
 //! whole from one file, so that what is compared ran on one card; whatever
-//! belongs to another round is named and refused.
+//! belongs to another round is named and refused, and so are files that
+//! contradict each other.
 
 mod choice;
 mod command;
+mod conflict;
 mod copy;
 mod fit;
 
@@ -57,6 +59,7 @@ pub(crate) fn merge(files: &[PathBuf], slot: Slot, title: Title) -> Result<Merge
             return Err(refused(&sources[0].path, &source.path, &why));
         }
     }
+    conflict::refuse(&sources)?;
     let choice = Choice::among(&sources);
     let header = header(&sources, &choice, title);
     let missing = missing(&header, &sources, &choice, slot.path());

@@ -22,6 +22,7 @@ fn about(line: &Line, names: &[String]) -> bool {
         Line::Void(void) => named(&void.shape),
         Line::Estimate(estimate) => named(&estimate.shape),
         Line::Kernels(kernels) => named(&kernels.shape),
+        Line::Examined(examined) => named(&examined.shape),
         Line::End(_) => true,
     }
 }
@@ -224,6 +225,7 @@ fn a_shard_cut_off_at_any_byte_is_merged_as_far_as_it_came() {
             Line::Estimate(_) => 1,
             Line::Verdict(_) => 2,
             Line::Tuning(_) | Line::Block(_) | Line::Void(_) | Line::Kernels(_) => 3,
+            Line::Examined(_) => 3,
             Line::End(_) => 4,
         });
         let (one, two) = (parts.shard(1, 2), parts.shard(2, 2));
@@ -348,4 +350,99 @@ fn the_whole_knows_the_folders_of_its_parts() {
     });
     let merged = parts.merge(&files).unwrap();
     assert_eq!(merged.run.header.folders(), [Some("mine"), None]);
+}
+
+/// Parts with the same shapes that differ in what `change` does to a line.
+fn contradicting(
+    synthetic: &Synthetic,
+    change: impl Fn(&mut Line),
+) -> [Result<Merged, CommandError>; 2] {
+    let parts = Parts::of(synthetic);
+    let one = parts.shard(1, 2);
+    let honest = parts.lines(2, 2, |_| ());
+    let mut changed = honest.clone();
+    changed.iter_mut().for_each(change);
+    [["a", "b"], ["b", "a"]].map(|names| {
+        let paths = names.map(|name| parts.path(&format!("{name}.jsonl")));
+        std::fs::write(&paths[0], text(&honest)).unwrap();
+        std::fs::write(&paths[1], text(&changed)).unwrap();
+        let merged = parts.merge(&[one.clone(), paths[1].clone(), paths[0].clone()]);
+        let _ = std::fs::remove_file(parts.path("whole.jsonl"));
+        merged
+    })
+}
+
+#[test]
+fn parts_that_contradict_each_other_are_refused_whatever_they_are_called() {
+    for synthetic in [Synthetic::round4(), Synthetic::round4().modelled()] {
+        let wrong = contradicting(&synthetic, |line| {
+            if let Line::Verdict(verdict) = line
+                && verdict.contender.as_str() == "interleaved"
+            {
+                verdict.status = crate::domain::Status::Wrong;
+            }
+        });
+        for merged in wrong {
+            let error = merged.unwrap_err();
+            assert_eq!(error.exit(), Exit::Unexpected);
+            let said = error.to_string();
+            assert!(said.contains("contradict each other"), "{said}");
+            assert!(said.contains("`interleaved` on "), "{said}");
+            assert!(said.contains("wrong") && said.contains("ok"), "{said}");
+        }
+        let faster = |factor: f64| {
+            contradicting(&synthetic, move |line| match line {
+                Line::Estimate(estimate) => estimate.micros.0 *= factor,
+                Line::Block(block) => {
+                    for sample in &mut block.samples {
+                        sample.micros.0 *= factor;
+                    }
+                }
+                _ => {}
+            })
+        };
+        for merged in faster(0.5) {
+            let error = merged.unwrap_err();
+            assert_eq!(error.exit(), Exit::Usage);
+            assert!(error.to_string().contains(" µs in the first"), "{error}");
+        }
+        // Two cards of a kind may differ a little: the slower one counts, by
+        // whatever name.
+        let runs = faster(0.99).map(|merged| merged.unwrap().run);
+        for run in &runs {
+            same(run, &Parts::of(&synthetic).single());
+        }
+    }
+}
+
+#[test]
+fn a_whole_gives_way_to_the_part_it_took_an_unfinished_shape_from() {
+    let parts = Parts::of(&Synthetic::round4());
+    let (one, two) = (parts.shard(1, 2), parts.shard(2, 2));
+    let whole = std::fs::read_to_string(&two).unwrap();
+    let cut: Vec<&str> = whole.lines().take(whole.lines().count() / 2).collect();
+    std::fs::write(&two, cut.join("\n") + "\n").unwrap();
+    let partly = parts.merge(&[one, two.clone()]).unwrap();
+    assert!(!partly.missing.is_empty());
+    // It turned out wrong while it was timed.
+    let mut lines = parts.lines(2, 2, |_| ());
+    let wrong = lines.iter().rev().find_map(|line| match line {
+        Line::Verdict(verdict) if verdict.contender.as_str() == "interleaved" => {
+            let mut verdict = verdict.clone();
+            verdict.status = crate::domain::Status::Wrong;
+            Some(Line::Verdict(verdict))
+        }
+        _ => None,
+    });
+    let end = lines.pop().unwrap();
+    lines.extend([wrong.unwrap(), end]);
+    std::fs::write(&two, text(&lines)).unwrap();
+    let unfinished = &partly.run.header.parts;
+    let unfinished: Vec<&String> = unfinished.iter().flat_map(|p| &p.unfinished).collect();
+    let Line::Verdict(last) = &lines[lines.len() - 2] else {
+        panic!("a verdict");
+    };
+    assert!(unfinished.contains(&&last.shape), "{unfinished:?}");
+    let merged = parts.merge(&[two]).unwrap();
+    assert_eq!(merged.missing, []);
 }

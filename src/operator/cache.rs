@@ -16,6 +16,8 @@ use crate::files;
 const VERSION: u32 = 6;
 /// The folder of the cache that answers are in.
 pub(crate) const ANSWERS: &str = "oracles";
+/// What is being written begins so.
+const STAGING: &str = ".new-";
 /// Bytes of answers that are kept.
 pub(crate) const ANSWERS_LIMIT: u64 = 4 << 30;
 
@@ -85,7 +87,9 @@ impl OracleCache {
     /// Written aside and renamed, so that no reader meets half a file.
     fn write(&self, path: &Path, key: &[u8; 32], oracle: &Oracle) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        let mut file = tempfile::Builder::new()
+            .prefix(STAGING)
+            .tempfile_in(&self.folder)?;
         file.write_all(key)?;
         let mut sum = Checksum::default();
         let mut bytes = Vec::new();
@@ -98,8 +102,9 @@ impl OracleCache {
             }
         }
         file.write_all(&sum.0.to_le_bytes())?;
+        // One that holds something is someone else's: the answer is not kept then.
         if path.is_dir() {
-            fs::remove_dir_all(path)?;
+            fs::remove_dir(path)?;
         }
         file.persist(path).map_err(|error| error.error)?;
         self.evict(path)
@@ -111,10 +116,7 @@ impl OracleCache {
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
             let path = entry.path();
-            if path
-                .extension()
-                .is_some_and(|extension| extension == "oracle")
-            {
+            if is_answer(&path) {
                 let metadata = entry.metadata()?;
                 files.push((metadata.modified()?, metadata.len(), path));
             }
@@ -146,6 +148,22 @@ fn key(shape: &Shape, distribution: Distribution, seed: u64) -> [u8; 32] {
         }
     }
     hash.finalize().into()
+}
+
+/// Whether this is a file of an answer, or one that is being written.
+pub(crate) fn is_ours(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    is_answer(path) || (name.starts_with(STAGING) && is_file(path))
+}
+
+fn is_answer(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let key = name.strip_suffix(".oracle").filter(|key| key.len() == 24);
+    key.is_some_and(|key| key.bytes().all(|b| b.is_ascii_hexdigit())) && is_file(path)
+}
+
+fn is_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|about| about.is_file())
 }
 
 fn hex(key: &[u8; 32]) -> String {

@@ -9,7 +9,8 @@ use super::call::{
 };
 use super::deal::{Hands, deal};
 use crate::catalog::{
-    Contender, Definition, Launch, MAKESPAN, Scratch, TensorMap, Tune, Variant, combinations,
+    Contender, Definition, Launch, MAKESPAN, MINIMUM, Pick, Scratch, TensorMap, Tune, Variant,
+    combinations,
 };
 use crate::diagnostic::InputError;
 use crate::document::Formula;
@@ -31,41 +32,49 @@ pub(super) struct Values {
     pub(super) constants: Constants,
     /// Of each group, in the shape's order.
     lets: BTreeMap<String, Vec<i64>>,
+    /// What `minimise` says of the choice, where something is tuned.
+    minimum: Option<i64>,
 }
 
-/// Who runs where `contender` is asked to: itself, or the first of its picks that
-/// applies and runs on the device; else why nobody does.
-pub(super) fn picked<'a>(
-    contender: &'a Contender,
+/// Whether `pick`, of `variant`, is meant for `shape`.
+pub(super) fn applies(
+    pick: &Pick,
+    variant: &Variant,
     shape: &Shape,
     machine: &Machine,
     steps: &Steps,
-) -> Result<Result<&'a Contender, String>, InputError> {
-    let variant = &contender.variant;
-    if variant.picks.is_empty() {
-        return Ok(Ok(contender));
-    }
-    let mut refused = None;
+) -> Result<bool, InputError> {
     let none = Values::default();
-    let evaluator = Evaluator::new(variant, shape, machine, &none, steps);
-    for pick in &variant.picks {
-        let applies = match &pick.when {
-            Some(when) => evaluator.call_value(when)? != 0,
-            None => true,
-        };
-        if !applies {
-            continue;
+    match &pick.when {
+        Some(when) => {
+            Ok(Evaluator::new(variant, shape, machine, &none, steps).call_value(when)? != 0)
         }
-        match machine.refusal(&pick.contender.variant.arch) {
-            None => return Ok(Ok(&pick.contender)),
-            Some(why) => {
-                refused.get_or_insert_with(|| format!("it picks {}: {why}", pick.contender.id));
-            }
-        }
+        None => Ok(true),
     }
-    Ok(Err(
-        refused.unwrap_or_else(|| "none of its picks applies".to_owned())
-    ))
+}
+
+/// The values of the terms of a pick's cost and those of its contender's names, or why
+/// it rules the shape out.
+pub(super) fn terms(
+    pick: &Pick,
+    shape: &Shape,
+    machine: &Machine,
+    steps: &Steps,
+) -> Result<Result<(Vec<i64>, Values), String>, InputError> {
+    let values = values(&pick.contender, shape, machine, steps)?;
+    let mut names = values.clone();
+    if let Some(minimum) = values.minimum {
+        names.constants.insert(MINIMUM.to_owned(), minimum);
+    }
+    let variant = &pick.contender.variant;
+    let mut evaluator = Evaluator::new(variant, shape, machine, &names, steps);
+    if let Some(reason) = evaluator.unmet_requirement()? {
+        return Ok(Err(reason));
+    }
+    evaluator.count_tiles()?;
+    let terms = pick.cost.iter().map(|term| evaluator.call_value(&term.of));
+    let terms = terms.collect::<Result<_, _>>()?;
+    Ok(Ok((terms, values)))
 }
 
 /// What the names of `contender` mean on `shape`.
@@ -113,7 +122,10 @@ pub(super) fn values(
         }
     }
     // `choose` is never empty of values, so there is always a best.
-    Ok(best.map_or_else(Values::default, |(_, known)| known))
+    Ok(best.map_or_else(Values::default, |(least, known)| Values {
+        minimum: Some(least),
+        ..known
+    }))
 }
 
 /// The call, or why the variant rules this shape out.

@@ -5,6 +5,7 @@
 mod call;
 mod deal;
 mod evaluate;
+mod pick;
 mod resolve;
 mod shards;
 mod stamps;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(crate) use call::{Deal, LaunchGeometry, MapGeometry, OperatorCall, ScratchSize};
+pub(crate) use pick::{Offer, offers};
 pub(crate) use resolve::entrants;
 pub(crate) use shards::{cost, imbalance, shards};
 pub(crate) use stamps::{HEAD_BYTES, RECORD_BYTES, STAMPS, Stamping};
@@ -196,14 +198,17 @@ impl Plan {
         if let Some(why) = &entrant.variant.broken {
             return Err(why.clone());
         }
-        let contender = match evaluate::picked(entrant, shape, machine, steps)? {
-            Ok(contender) => contender,
+        let (contender, found) = match pick::picked(entrant, shape, machine, steps)? {
+            Ok(picked) => picked,
             Err(reason) => return Ok(Work::Unsupported { reason }),
         };
         if let Some(reason) = machine.refusal(&contender.variant.arch) {
             return Ok(Work::Unsupported { reason });
         }
-        let values = evaluate::values(contender, shape, machine, steps)?;
+        let values = match found {
+            Some(values) => values,
+            None => evaluate::values(contender, shape, machine, steps)?,
+        };
         let call = match evaluate::call(&contender.variant, shape, machine, &values, steps)? {
             Ok(call) => call,
             Err(reason) if entrant.id != contender.id => {

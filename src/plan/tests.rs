@@ -204,6 +204,51 @@ fn a_let_is_what_stands_in_its_place() {
     assert_eq!(reason, "requires rows < 2, but rows = 3 in group 1");
 }
 
+/// Of two picks the cheaper runs; one that a shape rules out offers nothing.
+#[test]
+fn a_picker_with_costs_runs_the_cheapest_that_can() {
+    let picker = "/*dgx
+summary = \"p\"
+arch    = \"sm_90a\"
+[[pick]]
+contender = \"x[STAGES=1]\"
+cost      = [{ ns = 2.5, of = \"1000\" }, { ns = 4, of = \"sum(m)\" }]
+[[pick]]
+contender = \"x[STAGES=2]\"
+cost      = [{ ns = 1000, of = \"STAGES\" }, { ns = 3, of = \"sum(m) + 500 * STAGES\" }]
+[[pick]]
+contender = \"few\"
+cost      = [{ ns = 0, of = \"minimum\" }]
+*/
+";
+    let few = VARIANT
+        .replace("k % BK == 0", "m <= 2")
+        .replace("STAGES = [1, 2]", "STAGES = [3]");
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("x", VARIANT), ("p", picker), ("few", &few)] {
+        std::fs::write(folder.path().join(format!("{name}.cu")), text).unwrap();
+    }
+    let catalog = Catalog::open(&[PathBuf::from(folder.path())]).unwrap();
+    let shape = |m: u32| format!("[[shapes]]\nm = {m}\nn = 256\nk = 512\n");
+    let text = format!(
+        "question = \"?\"\ncontenders = [\"p\"]\nbaseline = \"p\"\n{}{}{}",
+        shape(2),
+        shape(100),
+        shape(3000)
+    );
+    let file = SourceFile {
+        path: "r.toml".into(),
+        text: text.into(),
+    };
+    let round = Round::from_source(file).unwrap();
+    let plan = Plan::new(round, &catalog, &Machine::of(usual())).unwrap();
+    let stages = plan.cells.iter().map(|cell| match &cell.work {
+        Work::Run { build, .. } => plan.builds[*build].constants["STAGES"],
+        _ => 0,
+    });
+    assert_eq!(stages.collect::<Vec<_>>(), [3, 1, 2]);
+}
+
 #[test]
 fn a_picker_runs_what_it_picks() {
     let picker = "/*dgx

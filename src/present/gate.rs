@@ -273,6 +273,10 @@ pub(crate) fn reason(reason: &Reason) -> String {
             percent(asked.ln().abs().exp_m1()),
             percent(*effect)
         ),
+        Reason::NoControl(effect) => format!(
+            "without an A/A arm (the baseline timed twice) the run shows no difference below {}",
+            percent(*effect)
+        ),
         Reason::Holds(asked) => {
             format!("the interval holds {}: measure longer", threshold(*asked))
         }

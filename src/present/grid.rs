@@ -129,6 +129,9 @@ impl Grid {
         grid.fold_titles(style.width);
         grid.fold_prose(style.width, PROSE);
         let (mut panels, left_out) = grid.panels(style.width);
+        for panel in panels.iter_mut().skip(1) {
+            panel.drop_empty_rows();
+        }
         for panel in &mut panels {
             panel.fold_prose(style.width, 1);
             panel.fold_names(style.width);
@@ -144,6 +147,16 @@ impl Grid {
             drawn.push(format!("{last}\n {}", style.dim(style.fold(&text, 3))));
         }
         drawn.join("\n\n")
+    }
+
+    /// Removes rows that have a name and nothing else.
+    fn drop_empty_rows(&mut self) {
+        let columns = &self.columns;
+        let told = |row: &Vec<String>| {
+            let mut cells = columns.iter().zip(row);
+            cells.any(|(column, cell)| !column.key && !cell.is_empty())
+        };
+        self.rows.retain(told);
     }
 
     /// The tables it takes for all that has weight, and who is left out: the

@@ -1,5 +1,5 @@
 use super::{Align, Column, Grid, Style};
-use crate::domain::{Access, Found, Status, counted};
+use crate::domain::{Access, Found, Hazard, Status, counted};
 use crate::sanitize::{Examined, Inquest};
 
 /// Who is right by luck, and why: a row for each cell, then every hazard once.
@@ -73,11 +73,87 @@ fn told(found: &Found<'_>, style: &Style) -> String {
             [] => String::new(),
         }
     );
-    let mut lines = vec![style.fold(&head, 2)];
+    let lines = [
+        style.fold(&head, 2),
+        sides(hazard, style),
+        cure(hazard, style),
+    ];
+    lines.join("\n")
+}
+
+fn sides(hazard: &Hazard, style: &Style) -> String {
     let sides = std::iter::once(&hazard.here).chain(&hazard.there);
-    lines.extend(sides.map(|side| indented(&site(side), style)));
-    lines.push(indented(&format!("missing: {}", hazard.missing), style));
-    lines.push(indented(&format!("usually: {}", hazard.remedy), style));
+    let lines: Vec<String> = sides.map(|side| indented(&site(side), style)).collect();
+    lines.join("\n")
+}
+
+fn cure(
+    Hazard {
+        missing, remedy, ..
+    }: &Hazard,
+    style: &Style,
+) -> String {
+    let missing = indented(&format!("missing: {missing}"), style);
+    let remedy = indented(&format!("usually: {remedy}"), style);
+    format!("{missing}\n{remedy}")
+}
+
+/// The hazards of one cell under their kinds, each pair of lines once, those in
+/// the variant itself before those in headers. Of each kind as many as `most`.
+pub(crate) fn hazards_of_cell(hazards: &[Hazard], most: usize, style: &Style) -> Vec<String> {
+    let mut pairs: Vec<Hazard> = Vec::new();
+    for hazard in hazards {
+        let same = |h: &&mut Hazard| h.kind == hazard.kind && h.pair() == hazard.pair();
+        match pairs.iter_mut().find(same) {
+            Some(known) => known.times += hazard.times,
+            None => pairs.push(hazard.clone()),
+        }
+    }
+    pairs.sort_by_key(|hazard| !hazard.here.is_in_variant());
+    let mut kinds: Vec<&str> = Vec::new();
+    for hazard in &pairs {
+        if !kinds.contains(&hazard.kind.as_str()) {
+            kinds.push(&hazard.kind);
+        }
+    }
+    let of = |kind: &str| -> Vec<&Hazard> {
+        let of_kind = pairs.iter().filter(|hazard| hazard.kind == kind);
+        of_kind.collect()
+    };
+    kinds
+        .into_iter()
+        .map(|kind| of_kind(kind, &of(kind), most, style))
+        .collect()
+}
+
+fn of_kind(kind: &str, pairs: &[&Hazard], most: usize, style: &Style) -> String {
+    let times: u64 = pairs.iter().map(|hazard| hazard.times).sum();
+    let often = counted(times as usize, "time");
+    let sites = match pairs.iter().any(|hazard| hazard.there.is_some()) {
+        true => counted(pairs.len(), "pair") + " of lines",
+        false => counted(pairs.len(), "line"),
+    };
+    let mut lines = vec![format!("{}: {sites}, met {often}", style.bad(kind))];
+    let mut before: Option<&Hazard> = None;
+    for hazard in pairs.iter().take(most) {
+        let often = counted(hazard.times as usize, "time");
+        let head = format!("{often}, first at {}", hazard.at);
+        lines.push(indented(&head, style));
+        lines.push(indented_by_two(&sides(hazard, &style.narrower(2))));
+        let same = |b: &Hazard| (&b.missing, &b.remedy) == (&hazard.missing, &hazard.remedy);
+        if !before.is_some_and(same) {
+            lines.push(indented_by_two(&cure(hazard, &style.narrower(2))));
+        }
+        before = Some(hazard);
+    }
+    if pairs.len() > most {
+        lines.push(format!("  … and {} more: -v shows all", pairs.len() - most));
+    }
+    lines.join("\n")
+}
+
+fn indented_by_two(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
     lines.join("\n")
 }
 
@@ -86,13 +162,7 @@ fn site(access: &Access) -> String {
 }
 
 fn indented(text: &str, style: &Style) -> String {
-    let narrower = Style {
-        width: style.width.saturating_sub(2),
-        ..*style
-    };
-    let folded = narrower.fold(text, 2);
-    let lines: Vec<String> = folded.lines().map(|line| format!("  {line}")).collect();
-    lines.join("\n")
+    indented_by_two(&style.narrower(2).fold(text, 2))
 }
 
 fn odd(cell: &Examined, again: &dyn Fn(&Examined) -> String, style: &Style) -> String {
@@ -137,4 +207,56 @@ pub(crate) fn hazards_summary(inquest: &Inquest, hazards: usize, schedules: usiz
         ));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hazard(kind: &str, lines: [&str; 2], at: usize) -> Hazard {
+        let access = |deed: &str, line: &str| Access {
+            deed: deed.to_owned(),
+            lines: line.rsplit(" > ").map(str::to_owned).collect(),
+            ptx_line: at as u32,
+            kernel: "k".to_owned(),
+            cta: Some([0, 0, 0]),
+            warp: 2,
+            lanes: u32::MAX,
+        };
+        Hazard {
+            kind: kind.to_owned(),
+            at: format!("shared tile+{at:#x}"),
+            here: access("a thread reads", lines[0]),
+            there: Some(access("a thread writes", lines[1])),
+            missing: "no barrier between them".to_owned(),
+            remedy: "__syncthreads()".to_owned(),
+            times: 4,
+        }
+    }
+
+    /// One slip is met at many addresses, from many places of unrolled code.
+    #[test]
+    fn a_pair_of_lines_is_told_once_and_kinds_stand_apart() {
+        let header = ["dgx/ring.cuh:7", "dgx/ring.cuh:9"];
+        let mut all = vec![hazard("race", header, 0)];
+        let own = ["mine.cu:40 > dgx/tile.cuh:9", "mine.cu:31"];
+        all.extend((0..40).map(|at| hazard("race", own, at)));
+        let deeper = ["mine.cu:40 > dgx/tile.cuh:11", "mine.cu:31"];
+        all.extend((40..44).map(|at| hazard("race", deeper, at)));
+        for line in 50..55 {
+            all.push(hazard(
+                "race",
+                [&format!("mine.cu:{line}"), "mine.cu:31"],
+                line,
+            ));
+        }
+        all.push(hazard("proxy-fence", own, 3));
+        let few = hazards_of_cell(&all, 3, &Style::PLAIN);
+        insta::assert_snapshot!(few.join("\n\n"));
+        let whole = hazards_of_cell(&all, usize::MAX, &Style::PLAIN).join("\n");
+        assert!(
+            whole.contains("mine.cu:54") && !whole.contains("-v"),
+            "{whole}"
+        );
+    }
 }

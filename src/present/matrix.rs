@@ -61,10 +61,15 @@ fn shapes_down(run: &Run, ranking: &Ranking, style: &Style) -> Grid {
     grid
 }
 
-/// As few panels as it takes for the shapes to fit beside each other.
+/// As few panels as it takes for the shapes to fit beside each other; their
+/// names are folded only where one does not hold them whole.
 fn contenders_down(run: &Run, ranking: &Ranking, style: &Style) -> Vec<String> {
     let shapes = &run.header.shapes;
-    let widths = panel(run, shapes, ranking, style).widths();
+    let whole = panel(run, shapes, ranking, str::to_owned, style);
+    if whole.full_width() <= style.width {
+        return vec![whole.render(style)];
+    }
+    let widths = panel(run, shapes, ranking, folded_shape, style).widths();
     let Some((names, columns)) = widths.split_first() else {
         return Vec::new();
     };
@@ -76,13 +81,19 @@ fn contenders_down(run: &Run, ranking: &Ranking, style: &Style) -> Vec<String> {
     let size = (1..=shapes.len()).rev().find(fits).unwrap_or(1);
     let panels = shapes.chunks(size);
     panels
-        .map(|some| panel(run, some, ranking, style).render(style))
+        .map(|some| panel(run, some, ranking, folded_shape, style).render(style))
         .collect()
 }
 
-fn panel(run: &Run, shapes: &[Shape], ranking: &Ranking, style: &Style) -> Grid {
+fn panel(
+    run: &Run,
+    shapes: &[Shape],
+    ranking: &Ranking,
+    title: fn(&str) -> String,
+    style: &Style,
+) -> Grid {
     let mut columns = vec![Column::new("contender", Align::Left, 9)];
-    let title = |s: &Shape| Column::new(folded_shape(&s.name), Align::Right, 9);
+    let title = |s: &Shape| Column::new(title(&s.name), Align::Right, 9);
     columns.extend(shapes.iter().map(title));
     let mut grid = Grid::new(columns);
     for contender in entrants(ranking) {
@@ -135,5 +146,36 @@ fn text(
         (None, Some(Status::Unsupported)) => style.dim("n/a") + " ",
         (None, Some(status)) => style.bad(status) + " ",
         (None, None) => "– ".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::synthetic::{Entry, Synthetic};
+
+    #[test]
+    fn shapes_are_folded_only_where_they_do_not_fit() {
+        let mut field = Synthetic::round4();
+        let more = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|c| c.repeat(16));
+        let more: Vec<&'static str> = more.into_iter().map(|name| &*name.leak()).collect();
+        field
+            .entries
+            .extend(more.iter().map(|name| Entry::ok(name, 0.9)));
+        let run = field.run();
+        let ranking = Ranking::of(&run);
+        let drawn = |width| {
+            let style = Style {
+                width,
+                ..Style::PLAIN
+            };
+            matrix(&run, &ranking, &style)
+        };
+        let whole = |text: &str| {
+            let mut names = run.header.shapes.iter().map(|shape| shape.name.as_str());
+            names.all(|name| text.contains(name))
+        };
+        assert!(whole(&drawn(160)), "{}", drawn(160));
+        assert!(!whole(&drawn(100)), "{}", drawn(100));
     }
 }

@@ -18,7 +18,7 @@ mod repetition;
 mod style;
 mod summary;
 
-pub(crate) use belief::{belief, belief_in, micros_title, model_error};
+pub(crate) use belief::{belief, belief_again, belief_in, micros_title, model_error};
 pub(crate) use comparison::{UNPAIRED, comparison_table};
 pub(crate) use counters::{Counted, counters_of_run, counters_table};
 pub(crate) use failures::{failed, failures, first_wrong};
@@ -27,11 +27,13 @@ pub(crate) use gate::{
     ruling_word, wanted,
 };
 pub(crate) use grid::{Align, Column, Grid};
-pub(crate) use hazards::{hazards_summary, hazards_text};
+pub(crate) use hazards::{hazards_of_cell, hazards_summary, hazards_text};
 pub(crate) use matrix::matrix;
 pub(crate) use next::{Folders, Met};
 pub(crate) use number::{count, interval, percent, signed_percent, speedup, threshold};
-pub(crate) use ranking::{Over, bound_text, mean_micros, mean_title, ranking_table, verdict_word};
+pub(crate) use ranking::{
+    CLAIM, Over, bound_text, claim_words, mean_micros, mean_title, ranking_table, verdict_word,
+};
 pub(crate) use repetition::{Agreed, agree_word, repetition_table};
 pub(crate) use style::Style;
 pub(crate) use summary::{Asked, headline, notes, sweep_summary, unranked};

@@ -89,6 +89,7 @@ fn no_mutation_makes_a_reader_fall_or_print_nonsense() {
             let folders = Folders::default();
             let asked = Asked {
                 counters: true,
+                new: true,
                 usual: true,
                 met: &Met::in_run(&run, &folders),
                 is_here: &|_| true,

@@ -1,6 +1,6 @@
 use super::{Align, Column, Grid, Style, interval, model_error, percent, speedup};
 use crate::claims::{self, ClaimVerdict};
-use crate::domain::{ContenderId, Interval, Micros, Status, Timing, counted};
+use crate::domain::{Claim, ContenderId, Interval, Micros, Status, Timing, counted};
 use crate::rank::{Kind, Ranking, Row};
 use crate::record::Run;
 
@@ -16,12 +16,12 @@ pub(crate) fn ranking_table(run: &Run, ranking: &Ranking, style: &Style) -> Grid
         Column::new("verdict", Align::Left, 9),
         mean_column(run),
         Column::new(over, Align::Left, 8),
-        Column::new("claim", Align::Left, 6),
+        Column::new(over_yardstick, Align::Right, 7),
         Column::new("roofline", Align::Right, 4),
         Column::new("bound by", Align::Left, 3),
         Column::new("regs", Align::Right, 2),
         Column::new("smem", Align::Right, 3),
-        Column::new(over_yardstick, Align::Right, 7),
+        Column::new(CLAIM, Align::Left, 6),
     ]);
     for row in &ranking.rows {
         grid.push(cells(run, ranking, row, style));
@@ -29,15 +29,10 @@ pub(crate) fn ranking_table(run: &Run, ranking: &Ranking, style: &Style) -> Grid
     grid.without_empty_columns()
 }
 
-/// Times that were not measured stand in a column that says so, and stays.
+/// Times that were not measured stand in a column that says so.
 fn mean_column(run: &Run) -> Column {
     let title = mean_title(run.timing(), model_error(&run.header.device).as_deref());
-    let weight = if run.timing() == Timing::Measured {
-        1
-    } else {
-        9
-    };
-    Column::new(title, Align::Right, weight)
+    Column::new(title, Align::Right, 9)
 }
 
 /// What a column of mean times is headed by; below it, how far they are off.
@@ -59,13 +54,13 @@ fn cells(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> Vec<String> 
         verdict(run, row, style),
         mean_micros(run, ranking, row).map_or(String::new(), |mean| mean.to_string()),
         speedup_text(run, ranking, row),
-        claim_text(run, ranking, row, style),
+        row.over_yardstick
+            .map_or(String::new(), |e| speedup(e.mean.exp())),
         row.roofline.map_or(String::new(), percent),
         bound_text(ranking, row),
         resources.map_or(String::new(), |r| r.registers.to_string()),
         resources.map_or(String::new(), |r| r.smem.to_string()),
-        row.over_yardstick
-            .map_or(String::new(), |e| speedup(e.mean.exp())),
+        claim_text(run, ranking, row, style),
     ]
 }
 
@@ -157,18 +152,30 @@ fn speedup_text(run: &Run, ranking: &Ranking, row: &Row) -> String {
     over.text(row.contender.as_str(), row.speedup_interval(), unranked_on)
 }
 
+/// What heads [`claim_words`].
+pub(crate) const CLAIM: &str = "claim: found of claimed";
+
+/// `1.10× of 1.50× over sequential`: whom a claim is over differs from row to
+/// row, so it stands there with the speedup over that one, both as coarse as
+/// the verdict on them is.
+pub(crate) fn claim_words(claimed: f64, over: &str, found: Option<f64>) -> String {
+    let found = found.map_or(String::new(), |found| format!("{found:.2}× of "));
+    format!("{found}{claimed:.2}× over {over}")
+}
+
 fn claim_text(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> String {
     let Some(result) = claims::judge(run, ranking, &row.contender) else {
         return String::new();
     };
-    let claimed = format!("{:.2}×", result.claim.geomean);
+    let Claim { geomean, over, .. } = &result.claim;
+    let words = claim_words(*geomean, over, result.measured.map(|m| m.estimate));
     let verdict = match result.verdict {
         ClaimVerdict::Met => style.good("met"),
         ClaimVerdict::Missed => style.doubtful("missed"),
         ClaimVerdict::Reversed => style.bad("reversed"),
         ClaimVerdict::Untested => style.dim("untested"),
     };
-    format!("{claimed} {verdict}")
+    format!("{words} {verdict}")
 }
 
 #[cfg(test)]
@@ -184,7 +191,7 @@ mod tests {
         field.entries.push(claims);
         let run = field.run();
         let ranking = Ranking::of(&run);
-        let drawn = [60, 80, 120].map(|width| {
+        let drawn = [60, 80, 100, 160].map(|width| {
             let style = Style {
                 width,
                 ..Style::PLAIN
@@ -193,6 +200,9 @@ mod tests {
             for line in table.lines() {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }
+            // What it took stands beside who took it.
+            let first = table.split("\n\n").next().unwrap_or_default();
+            assert!(first.contains("µs") && first.contains("verdict"), "{table}");
             table
         });
         insta::assert_snapshot!(drawn.join("\n\n\n"));

@@ -1,7 +1,6 @@
 use super::{
-    Met, Style, belief, counters_of_run, failures, interval, matrix, percent, ranking_table,
+    Met, Style, belief, belief_again, counters_of_run, failures, matrix, percent, ranking_table,
 };
-use crate::claims;
 use crate::domain::{Status, Timing, counted, typed};
 use crate::rank::{Kind, Ranking};
 use crate::record::{Run, printable};
@@ -12,6 +11,8 @@ use crate::speech::{self, Level};
 pub(crate) struct Asked<'a> {
     /// What the emulator counted, too.
     pub counters: bool,
+    /// The run has just been made: nobody has read its tables before.
+    pub new: bool,
     /// Commands that are told of no run take this one.
     pub usual: bool,
     /// Where it, its round and its variants are.
@@ -23,7 +24,7 @@ pub(crate) struct Asked<'a> {
 /// Everything a sweep says at its end, made from the run file alone.
 pub(crate) fn sweep_summary(run: &Run, asked: &Asked<'_>, style: &Style) -> String {
     let ranking = &Ranking::of(run);
-    let mut parts = vec![headline(run, style)];
+    let mut parts = vec![headline(run, asked.new, style)];
     parts.push(ranking_table(run, ranking, style).render(style));
     parts.push(matrix(run, ranking, style));
     // Sums over other shapes for every contender compare nothing.
@@ -42,15 +43,20 @@ pub(crate) fn sweep_summary(run: &Run, asked: &Asked<'_>, style: &Style) -> Stri
     parts.join("\n\n")
 }
 
-/// The round, its question, and what ran where.
-pub(crate) fn headline(run: &Run, style: &Style) -> String {
+/// The round, its question, and what ran where; of a new run, all there is to
+/// know of its times.
+pub(crate) fn headline(run: &Run, new: bool, style: &Style) -> String {
     let header = &run.header;
     let folded = style.titled(&header.name, &header.question);
     let contenders = counted(header.contenders.len(), "contender");
     let shapes = counted(header.shapes.len(), "shape");
     let what = format!("{contenders} × {shapes} {}", place(run));
     let mut text = format!("{folded}\n{}", style.fold(&what, 2));
-    let sentences = belief(run).into_iter().chain(unvalidated(run));
+    let belief = match new || speech::level() >= Level::Verbose {
+        true => belief(run),
+        false => belief_again(&header.device),
+    };
+    let sentences = belief.into_iter().chain(unvalidated(run));
     for sentence in sentences.chain(foreseeable(run)) {
         text.push_str(&format!("\n{}", style.fold(&sentence, 2)));
     }
@@ -60,8 +66,8 @@ pub(crate) fn headline(run: &Run, style: &Style) -> String {
 fn unvalidated(run: &Run) -> Option<String> {
     let settings = &run.header.settings;
     settings.time_only.then(|| {
-        "Nothing was validated (--time-only), and operands were zero: who is wrong, or skips zeros, \
-         is in this table too."
+        "Nothing was validated (--time-only), and operands were zero: a contender that is wrong, or \
+         skips zeros, is in this table too."
             .to_owned()
     })
 }
@@ -135,20 +141,6 @@ fn remarks(run: &Run, ranking: &Ranking) -> Vec<String> {
         ));
     }
     notes.extend(unranked(ranking));
-    for row in &ranking.rows {
-        let Some(claim) = claims::judge(run, ranking, &row.contender) else {
-            continue;
-        };
-        let elsewhere = claim.over.as_ref() != ranking.reference.as_ref();
-        if let (true, Some(measured)) = (elsewhere, &claim.measured) {
-            notes.push(format!(
-                "The claim of {} is over {}: {}.",
-                row.contender,
-                claim.claim.over,
-                interval(measured)
-            ));
-        }
-    }
     notes.extend(sampling_notes(run, ranking));
     notes
 }
@@ -298,6 +290,7 @@ mod tests {
         let folders = Folders::default();
         let asked = Asked {
             counters,
+            new: true,
             usual: true,
             met: &Met::in_run(run, &folders),
             is_here: &|_| true,
@@ -310,6 +303,7 @@ mod tests {
         let folders = Folders::of(&run.header);
         let asked = Asked {
             counters: false,
+            new: true,
             usual,
             met: &Met::in_run(run, &folders),
             is_here: &|_| is_here,

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::edge;
 use super::parse::{self, Event, Flaw, Timed};
 use super::run::Run;
-use super::schema::{Build, CallKernels, End, Estimate, Line, Void};
+use super::schema::{Build, CallKernels, End, Estimate, Examined, Line, Void};
 use crate::domain::{Status, Tuning, Verdict};
 
 /// Lines parsed at a time by one core.
@@ -121,6 +121,7 @@ impl Loading {
                 Line::Verdict(verdict) => self.verdict(line, verdict),
                 Line::Estimate(estimate) => self.estimate(line, estimate),
                 Line::Kernels(kernels) => self.kernels(kernels),
+                Line::Examined(examined) => self.examined(examined),
                 Line::Tuning(tuning) => self.tuning(line, tuning),
                 Line::Void(void) => self.void(&void),
                 Line::End(end) => self.end(line, end),
@@ -242,6 +243,13 @@ impl Loading {
             ));
         }
         self.run.estimates.insert(cell, estimate);
+        Ok(())
+    }
+
+    /// A resumed run may have examined what it had left out before.
+    fn examined(&mut self, examined: Examined) -> Result<(), String> {
+        let cell = self.cell(examined.contender.as_str(), &examined.shape)?;
+        self.run.examined.insert(cell, examined);
         Ok(())
     }
 

@@ -1,7 +1,6 @@
 //! The run file: what a sweep saw, one JSON object a line, appended as it is
 //! known. Everything right of it in the pipeline reads only this.
 
-mod clean;
 pub(crate) mod counters;
 mod edge;
 mod folder;
@@ -24,7 +23,9 @@ mod tests;
 mod writer;
 
 pub(crate) use crate::domain::printable;
-pub(crate) use folder::newest_first;
+pub(crate) use folder::{
+    Newest, PassedOver, Search, is_called_after, missing, newest, newest_first,
+};
 pub(crate) use foreign::{Foreign, ForeignCell, Times};
 pub(crate) use lock::{Claim, claim};
 pub(crate) use place::{ELIDED, Portable, is_elided, portable, portable_word};
@@ -33,4 +34,4 @@ pub(crate) use reader::read_text;
 pub(crate) use reader::{ReadError, header, read, runs_in};
 pub(crate) use replace::Slot;
 pub(crate) use run::{Resources, Run};
-pub(crate) use writer::{WriteError, Writer, begun, ended};
+pub(crate) use writer::{WriteError, Writer, begun, end, ended};

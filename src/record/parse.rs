@@ -5,9 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Deserialize;
 
+use super::edge;
 use super::names::Names;
 use super::schema::Line;
-use super::{clean, edge};
+use crate::clean;
 use crate::domain::{Block, Micros, bounds};
 use crate::stats::Sampled;
 

@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::edge;
 use super::lines::{Stopped, pieces};
 use super::loading::Loading;
 use super::parse::in_line;
 use super::run::Run;
 use super::schema::{Header, Line, SCHEMA};
-use super::{clean, edge};
+use crate::clean;
 use crate::diagnostic::{CommandError, InputError};
 use crate::files;
 
@@ -71,12 +72,13 @@ pub(crate) fn read(path: &Path) -> Result<Run, ReadError> {
     read_from(path, file)
 }
 
-/// Every run file directly in `dir`, by name; none where it cannot be listed.
+/// Whatever is directly in `dir` by the name of a run file, in the order of
+/// names; nothing where it cannot be listed.
 pub(crate) fn runs_in(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries
         .map(|e| e.path())
-        .filter(|p| p.is_file() && p.extension().is_some_and(|e| e == "jsonl"))
+        .filter(|p| p.extension().is_some_and(|e| e == "jsonl"))
         .collect();
     files.sort();
     files

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::path::PathBuf;
 
 use super::names::Names;
-use super::schema::{Build, ContenderRecord, End, Estimate, Header};
+use super::schema::{Build, ContenderRecord, End, Estimate, Examined, Header};
 use crate::domain::{Bytes, ContenderId, KernelTime, Shape, Status, Timing, Tuning, Verdict};
 use crate::stats::{Contrast, Reservoir, Tally};
 
@@ -31,6 +31,7 @@ pub(crate) struct Run {
     pub(super) estimates: HashMap<(usize, usize), Estimate>,
     /// Of measured calls.
     pub(super) kernels: HashMap<(usize, usize), Vec<KernelTime>>,
+    pub(super) examined: HashMap<(usize, usize), Examined>,
     /// By the number of the shape.
     pub(super) tunings: HashMap<usize, Tuning>,
     /// By the number of a shape that was timed: its card, where that is known.
@@ -64,6 +65,7 @@ impl Run {
             verdicts: HashMap::new(),
             estimates: HashMap::new(),
             kernels: HashMap::new(),
+            examined: HashMap::new(),
             tunings: HashMap::new(),
             cards: HashMap::new(),
         }
@@ -85,6 +87,7 @@ impl Run {
         self.verdicts = rekeyed(&mut self.verdicts, cell);
         self.estimates = rekeyed(&mut self.estimates, cell);
         self.kernels = rekeyed(&mut self.kernels, cell);
+        self.examined = rekeyed(&mut self.examined, cell);
         self.tunings = rekeyed(&mut self.tunings, now);
         self.cards = rekeyed(&mut self.cards, now);
     }
@@ -157,6 +160,13 @@ impl Run {
             .and_then(|c| self.kernels.get(&c));
         let modelled = || Some(&self.estimate(contender, shape)?.kernels);
         measured.or_else(modelled).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether the emulator watched a cell of a measured run for hazards.
+    pub(crate) fn was_examined(&self, contender: &ContenderId, shape: &str) -> bool {
+        let examined = self.cell(contender, shape);
+        let examined = examined.and_then(|cell| self.examined.get(&cell));
+        examined.is_some_and(|examined| examined.left_out.is_none())
     }
 
     /// How the yardstick computes a shape, where it was tuned for it.

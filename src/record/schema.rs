@@ -29,6 +29,7 @@ pub(crate) enum Line {
     Void(Void),
     Estimate(Estimate),
     Kernels(CallKernels),
+    Examined(Examined),
     End(End),
 }
 
@@ -322,6 +323,17 @@ impl Settings {
     pub(crate) fn share(&self) -> u32 {
         self.min_blocks.div_ceil(self.processes.max(1)).max(2)
     }
+}
+
+/// A cell that the emulator watched for hazards while a card measured, or why
+/// it did not. Where it found some, a verdict says so.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Examined {
+    pub contender: ContenderId,
+    pub shape: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
 }
 
 /// One compilation: a contender's image for one shape (constants may depend on the shape).

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::lock::{Claim, claim};
-use super::schema::{Header, Line};
+use super::schema::{End, Header, Line};
 use super::{ReadError, Run, edge, read};
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
@@ -308,9 +308,13 @@ fn starts_a_header(file: &mut File) -> bool {
     read.is_ok() && HEADER.starts_with(&first)
 }
 
-/// Whether a run file says at its end that it is complete, without reading the
-/// rest of it.
+/// Whether a run file says at its end that it is complete.
 pub(crate) fn ended(path: &Path) -> bool {
+    end(path).is_some_and(|end| end.complete)
+}
+
+/// What a run file ends with, if it ended, without reading the rest of it.
+pub(crate) fn end(path: &Path) -> Option<End> {
     const TAIL: u64 = 64 << 10;
     let last = || -> std::io::Result<Vec<u8>> {
         let mut file = files::open(path)?;
@@ -320,10 +324,12 @@ pub(crate) fn ended(path: &Path) -> bool {
         file.take(TAIL).read_to_end(&mut tail)?;
         Ok(tail)
     };
-    let tail = last().unwrap_or_default();
-    let mut lines = tail.trim_ascii_end().rsplit(|b| *b == b'\n');
-    let line = lines.next().map(serde_json::from_slice::<Line>);
-    matches!(line, Some(Ok(Line::End(end))) if end.complete)
+    let tail = last().ok()?;
+    let line = tail.trim_ascii_end().rsplit(|b| *b == b'\n').next()?;
+    match serde_json::from_slice(line) {
+        Ok(Line::End(end)) => Some(end),
+        _ => None,
+    }
 }
 
 /// A file that was not there: two sweeps in one minute must not share one.

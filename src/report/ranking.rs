@@ -2,8 +2,8 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::plot::{Scale, across, decades, range, short, ticks};
-use crate::domain::{Interval, Status, Timing};
-use crate::present::{belief, interval, percent, speedup, verdict_word};
+use crate::domain::{Claim, Interval, Status, Timing};
+use crate::present::{CLAIM, belief, claim_words, interval, percent, speedup, verdict_word};
 use crate::rank::{Kind, Row};
 use crate::record::Run;
 
@@ -22,7 +22,7 @@ pub(super) fn section(subject: &Subject) -> Markup {
                 th data-sort { "rank" } th.key data-sort { "contender" } th data-sort { "verdict" }
                 th.n data-sort { "over " (over) }
                 th { (drawing(subject.run.timing())) @if let Some((scale, low, high)) = &scale { (ruler(scale, *low, *high)) } }
-                th data-sort { "claim" }
+                th data-sort { (CLAIM) }
                 @if let Some(y) = yardstick { th.n data-sort { "over " (y) } }
                 th.n data-sort { "roofline" } th.n data-sort { "regs" }
                 th.n data-sort { "spills" } th.n data-sort { "smem" } th.n data-sort { "occupancy" }
@@ -158,5 +158,7 @@ fn claim(subject: &Subject, row: &Row) -> Markup {
     let Some(result) = subject.claim(&row.contender) else {
         return html! {};
     };
-    html! { (format!("{:.2}× ", result.claim.geomean)) (super::claims::badge(result.verdict)) }
+    let Claim { geomean, over, .. } = &result.claim;
+    let words = claim_words(*geomean, over, result.measured.map(|m| m.estimate));
+    html! { (words) " " (super::claims::badge(result.verdict)) }
 }

@@ -177,6 +177,10 @@ pub(crate) fn examine_all(
             && let Some(task) = tasks.get(index)
             && !interrupt::requested()
         {
+            // Hundreds of cells: on a terminal a bar shows them, in a log nobody
+            // reads them unless they were asked for.
+            let (contender, shape) = (&task.contender.id, &task.course.shape.name);
+            bar.at(format!("{contender} on {shape}"));
             let Some(examined) = examined(task, images[index].as_ref(), inquiry) else {
                 continue;
             };
@@ -187,10 +191,6 @@ pub(crate) fn examine_all(
                 kept(&Inquest::of(tasks, &ended));
             }
             bar.step(1.0);
-            bar.past(&format!(
-                "{} on {}",
-                task.contender.id, task.course.shape.name
-            ));
         }
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);

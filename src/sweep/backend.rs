@@ -6,6 +6,7 @@ use crate::backend::Opening;
 use crate::backend::cuda::{self, Presence};
 use crate::backend::fake::Script;
 use crate::compile::{Compiler, Image};
+use crate::config::target;
 use crate::diagnostic::CommandError;
 use crate::domain::{BackendKind, Bytes, Chip, Device, Exit};
 use crate::plan::Machine;
@@ -113,6 +114,31 @@ pub(super) struct Starter {
 }
 
 impl Starter {
+    /// For the emulator as the target most like a device; none where there is
+    /// no such target.
+    pub(super) fn emulating(device: &Device, cache: &Path) -> Option<Self> {
+        let same = |named: bool| {
+            target::built_in().find(|(_, known)| match named {
+                true => known.name == device.name,
+                false => known.chip == device.chip,
+            })
+        };
+        let (name, known) = same(true).or_else(|| same(false))?;
+        let word = match known.limits.sms == device.limits.sms {
+            true => name.to_owned(),
+            false => format!("{name},sms={}", device.limits.sms),
+        };
+        Some(Self {
+            opening: Opening::Emu(Some(word)),
+            cache: cache.to_owned(),
+        })
+    }
+
+    /// One that keeps to a core and lets everybody else go first.
+    pub(super) fn start_aside(&self, core: usize) -> Result<Worker, String> {
+        Worker::start_on(&self.opening, &self.cache, Some(core))
+    }
+
     pub(super) fn start(&self) -> Result<Worker, String> {
         Worker::start(&self.opening, &self.cache)
     }
@@ -297,7 +323,7 @@ fn alike(stages: &[Stage], numbers: &[u32]) -> Result<(), CommandError> {
 }
 
 /// Memory the host can give without swapping, where it says so.
-fn free_memory() -> Option<Bytes> {
+pub(super) fn free_memory() -> Option<Bytes> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -5,6 +5,7 @@ mod alone;
 mod backend;
 mod build;
 mod environment;
+mod examine;
 mod measure;
 mod oracles;
 mod pool;
@@ -14,6 +15,7 @@ mod shard;
 mod standing;
 mod trace;
 mod validate;
+mod verdict;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -32,6 +34,7 @@ pub(crate) use progress::{Bar, Progress};
 pub(crate) use resume::Resumed;
 pub(crate) use shard::ShardOf;
 pub(crate) use trace::CompiledCell;
+pub(crate) use verdict::verdict_exit;
 
 use crate::backend::Emulation;
 use crate::catalog::{Catalog, YARDSTICK};
@@ -39,7 +42,7 @@ use crate::compile::{Compiler, Limits, cache_root};
 use crate::config::Round;
 use crate::config::target::usual;
 use crate::diagnostic::CommandError;
-use crate::domain::{BackendKind, ContenderId, Exit, Status, Watch};
+use crate::domain::{BackendKind, ContenderId, Exit, Watch};
 use crate::interrupt::{self, Words};
 use crate::plan::{Machine, Plan};
 use crate::record::schema::{End, Line, Settings};
@@ -47,6 +50,7 @@ use crate::record::{Run, WriteError, Writer};
 use crate::validate::Tolerance;
 use backend::{Emulated, Stage};
 use build::{Built, Images};
+use examine::Examination;
 use oracles::Oracles;
 use pool::{Bars, Field, Spent};
 use resume::Finished;
@@ -193,9 +197,6 @@ pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     let plan = Plan::new(round, &catalog, &stages[0].machine())?;
     let mut settings = settings(&plan.round, &options);
     settings.target = options.target.take();
-    if stages[0].kind() != BackendKind::Emu {
-        settings.hazards = Watch::Off;
-    }
     let mut header = environment::header(&plan, &settings, &stages, &compiler);
     header.departures = std::mem::take(&mut options.departures);
     header.shard = shard;
@@ -237,16 +238,20 @@ pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
         bars: &bars,
         failed: AtomicBool::new(false),
     };
+    let examination = Examination::new(&field, &stages, &finished);
     let outcome = thread::scope(|scope| {
+        examination.start(scope);
         let compile = || build::all(&compiler, &plan, &finished, &writer, &images, &progress);
         let compiling = scope.spawn(compile);
         let swept = field.sweep(&mut stages, finished.clone());
+        examination.end(swept.is_ok());
         images.give_up();
         let compiled = compiling
             .join()
             .unwrap_or_else(|panic| resume_unwind(panic));
         compiled.and(swept)
     });
+    let outcome = outcome.and_then(|spent| examination.record().map(|()| spent));
     let spent = match &outcome {
         Ok(spent) => spent.clone(),
         Err(_) => Spent::default(),
@@ -360,35 +365,6 @@ fn settings(round: &Round, options: &Options) -> Settings {
     }
 }
 
-/// Whether every contender did what its variant declares. `unsupported` is
-/// the variant's own word; a design expected to fail must fail somewhere, and
-/// in no other way.
-pub(crate) fn verdict_exit(run: &Run) -> Exit {
-    let as_expected = run.header.contenders.iter().all(|contender| {
-        let statuses: Vec<Status> = run
-            .header
-            .shapes
-            .iter()
-            .filter_map(|shape| run.verdict(&contender.id, &shape.name))
-            .map(|verdict| verdict.status)
-            .collect();
-        let harmless = [Status::Ok, Status::Unsupported, Status::NotValidated];
-        let allowed = |s: &Status| *s == contender.expect || harmless.contains(s);
-        // Where nobody looked, nobody can have failed as declared.
-        let unlooked =
-            contender.expect == Status::Racy && run.header.settings.hazards == Watch::Off;
-        let shown = contender.expect == Status::Ok
-            || unlooked
-            || statuses.contains(&contender.expect)
-            || statuses.contains(&Status::NotValidated);
-        statuses.iter().all(allowed) && shown
-    });
-    match as_expected {
-        true => Exit::Done,
-        false => Exit::Unexpected,
-    }
-}
-
 /// Whether a run was begun in this file.
 pub(crate) fn begun(path: &Path) -> Result<bool, CommandError> {
     crate::record::begun(path).map_err(|e| write_error(&e))
@@ -460,10 +436,8 @@ impl StageClock {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::backend::emu::counter_names;
     use crate::domain::Counter;
-    use crate::record::synthetic::Synthetic;
 
     #[test]
     fn every_counter_on_record_is_in_a_table() {
@@ -477,22 +451,5 @@ mod tests {
             let counted = recorded.iter().any(|n| n == name);
             assert!(counted, "{name} is never recorded");
         }
-    }
-
-    #[test]
-    fn exit_code_says_whether_anybody_surprised() {
-        let mut run = Synthetic::round4().run();
-        assert_eq!(verdict_exit(&run), Exit::Done);
-        let declared = |run: &mut Run, place: usize, status: Status| {
-            run.header.contenders[place].expect = status;
-            verdict_exit(run)
-        };
-        assert_eq!(declared(&mut run, 3, Status::Ok), Exit::Unexpected);
-        assert_eq!(declared(&mut run, 3, Status::Wrong), Exit::Done);
-        assert_eq!(declared(&mut run, 0, Status::Hung), Exit::Unexpected);
-        // On a card nobody looks for races.
-        assert_eq!(declared(&mut run, 0, Status::Racy), Exit::Done);
-        run.header.settings.hazards = Watch::Some;
-        assert_eq!(verdict_exit(&run), Exit::Unexpected);
     }
 }

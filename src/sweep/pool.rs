@@ -144,6 +144,7 @@ impl Field<'_> {
             exact_sums: self.settings.exact_sums,
             time_only: self.settings.time_only,
             watch: self.settings.hazards,
+            alone: false,
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::domain::{Timing, counted, typed};
+use crate::domain::{Timing, counted, printable, typed};
 use crate::plan::Plan;
 use crate::record::schema::DeviceRecord;
 use crate::speech::{Level, can_draw, level};
@@ -200,7 +200,7 @@ impl Bar<'_> {
         if level() >= Level::Verbose {
             self.progress.tell(&format!("{} {what}", self.name));
         }
-        self.bar.set_message(what);
+        self.bar.set_message(printable(&what));
     }
 
     /// Begins a step; where there is no bar, a line says so.

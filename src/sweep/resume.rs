@@ -137,6 +137,7 @@ pub(crate) struct Finished {
     built: BTreeSet<(ContenderId, String)>,
     verdicts: BTreeMap<(ContenderId, String), Verdict>,
     estimates: BTreeSet<(ContenderId, String)>,
+    examined: BTreeSet<(ContenderId, String)>,
     /// The card that timed a shape, where that is known.
     cards: BTreeMap<String, Option<String>>,
     /// Blocks on record by shape and process.
@@ -160,6 +161,11 @@ impl Finished {
 
     pub(crate) fn has_estimate(&self, contender: &ContenderId, shape: &str) -> bool {
         self.estimates
+            .contains(&(contender.clone(), shape.to_owned()))
+    }
+
+    pub(super) fn was_examined(&self, contender: &ContenderId, shape: &str) -> bool {
+        self.examined
             .contains(&(contender.clone(), shape.to_owned()))
     }
 
@@ -206,6 +212,9 @@ impl Finished {
                 let key = (contender.id.clone(), shape.name.clone());
                 if run.estimate(&contender.id, &shape.name).is_some() {
                     finished.estimates.insert(key.clone());
+                }
+                if run.was_examined(&contender.id, &shape.name) {
+                    finished.examined.insert(key.clone());
                 }
                 if let Some(verdict) = run.verdict(&contender.id, &shape.name) {
                     finished.verdicts.insert(key, verdict.clone());

@@ -183,7 +183,7 @@ mod tests {
     use crate::config::{Baseline, Round, Selection, target};
     use crate::diagnostic::SourceFile;
     use crate::domain::Device;
-    use crate::domain::Micros;
+    use crate::domain::{Micros, Watch};
     use crate::plan::Machine;
     use crate::profile::stamps;
     use ptx_time::{CtaTimes, LaunchTimes};
@@ -196,10 +196,14 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
 "#;
 
     fn plan(contender: &str, device: &Device) -> Plan {
+        plan_of(ROUND, contender, device)
+    }
+
+    fn plan_of(round: &str, contender: &str, device: &Device) -> Plan {
         let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut round = Round::from_source(SourceFile {
             path: "round.toml".into(),
-            text: ROUND.into(),
+            text: round.into(),
         })
         .expect("a round");
         let selection = || Selection::parse(contender, 0..0).expect("a contender");
@@ -247,6 +251,34 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
             call,
             image: image(&unit),
             unit,
+        }
+    }
+
+    /// Beside a card only the CTAs of a sample run: of what the others do not do
+    /// nothing must be made.
+    #[test]
+    fn a_sample_that_runs_alone_accuses_nobody() {
+        let wide = ROUND.replace("n = 128, k = 512", "n = 2048, k = 256");
+        for contender in ["two-pass", "interleaved", "swap-ab", "ping-pong", "decode"] {
+            let plan = plan_of(&wide, contender, target::usual());
+            let cell = cell(&plan);
+            let operands = Operands::draw(cell.shape, Distribution::Full, 1);
+            let emulation = Emulation {
+                watch: Watch::Some,
+                alone: true,
+                ..Emulation::default()
+            };
+            let data = Data {
+                emulation,
+                ..cell.data(&operands, false)
+            };
+            let mut emulator = EmuBackend::new(plan.device.clone());
+            let seen = emulator
+                .load(cell.job())
+                .and_then(|mut job| job.call(&data))
+                .unwrap_or_else(|failure| panic!("{contender}: {failure}"));
+            assert!(seen.hazards.is_empty(), "{contender}: {:#?}", seen.hazards);
+            assert!(seen.c.is_empty(), "what is there is not the result");
         }
     }
 

@@ -8,10 +8,10 @@ use sha2::{Digest, Sha256};
 use super::backend::Stage;
 use super::oracles::validation_key;
 use super::{Session, could_not_run};
-use crate::backend::Modelled;
+use crate::backend::{Emulation, Modelled};
 use crate::compile::says_error;
 use crate::diagnostic::{CommandError, render};
-use crate::domain::{ContenderId, Status, Timing, Verdict};
+use crate::domain::{BackendKind, ContenderId, Status, Timing, Verdict, Watch};
 use crate::interrupt;
 use crate::plan::{Cell, OperatorCall, Plan, Work, cost};
 use crate::record::schema::{Estimate, Line, Settings};
@@ -140,7 +140,14 @@ fn judge(
         seed: settings.data_seed(),
         tolerance: session.tolerance(),
         time_limit,
-        emulation: session.field.emulation(),
+        emulation: match session.stage.kind() {
+            BackendKind::Emu => session.field.emulation(),
+            // Its hazards are looked for elsewhere.
+            _ => Emulation {
+                watch: Watch::Off,
+                ..session.field.emulation()
+            },
+        },
         thorough: thorough(plan, settings, cell.contender) == Some(cell.shape),
         expected: plan.contenders[cell.contender].variant.expect,
         keep: None,

@@ -6,14 +6,16 @@ use std::collections::BTreeSet;
 
 use half::f16;
 
-use super::{Element, Evidence, FP16_OVERFLOW, POISON, elsewhere, reduction, scales, small};
+use super::{
+    Element, Evidence, FP16_OVERFLOW, POISON, elsewhere, nearly, reduction, scales, small,
+};
 use crate::operator::{Oracle, silu};
 
 /// Wrong elements that hypotheses are held against.
 pub(super) const SAMPLE: usize = 512;
 /// Share of the sample a hypothesis must explain: wrong kernels are seldom
 /// wrong in one way alone.
-const ENOUGH: f64 = 0.95;
+pub(super) const ENOUGH: f64 = 0.95;
 /// A hypothesis is computed as a kernel would not: allow it some more error.
 const SLACK: f64 = 4.0;
 /// Fewer wrong elements than this fit anything.
@@ -63,8 +65,9 @@ pub(super) fn few_of(sample: &[Element]) -> Vec<Element> {
 /// Reads on from the place: "every element" + "equals A·B1ᵀ: …".
 pub(super) fn guess(evidence: &Evidence<'_>, sample: &[Element]) -> Option<String> {
     let mut fits = hypotheses(evidence, sample);
-    let found = fits.find(|fit| fit.share >= ENOUGH)?;
-    Some(found.what)
+    let found = fits.find(|fit| fit.share >= ENOUGH);
+    let found = found.or_else(|| nearly::few_bits(evidence, sample));
+    found.map(|fit| fit.what)
 }
 
 /// Everything that fits, the best first: what explains nearly all, or else what
@@ -82,9 +85,11 @@ pub(super) fn fits(
     fits.sort_by(|a, b| b.share.total_cmp(&a.share));
     if fits.first().is_some_and(|best| best.share >= ENOUGH) {
         fits.retain(|fit| fit.share >= ENOUGH);
-    } else if let Some(near) = near(evidence, sample) {
+    } else if let Some(nearly) =
+        nearly::few_bits(evidence, sample).or_else(|| nearly::near(evidence, sample))
+    {
         // Whatever is nearly right also meets a few of any other values.
-        fits = vec![near];
+        fits = vec![nearly];
     }
     let mut told = BTreeSet::new();
     fits.retain(|fit| told.insert(fit.what.clone()));
@@ -97,7 +102,10 @@ fn hypotheses<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
 ) -> impl Iterator<Item = Fit> + 'e {
-    let factor = move || by_factor(sample).into_iter();
+    let factor = move || {
+        let one = by_factor(sample);
+        one.into_iter().chain(nearly::scaled(evidence, sample))
+    };
     by_bits(sample)
         .chain(by_formula(evidence, sample))
         .chain(std::iter::once_with(factor).flatten())
@@ -144,9 +152,16 @@ pub(super) fn share_of_telling(
     }
 }
 
-/// Whether the element holds `value`, give or take rounding.
+/// How much nearer than the right value a hypothesis must come: one that
+/// changes nothing explains nothing.
+const NEARER: f64 = 0.5;
+
+/// Whether the element holds `value`, give or take rounding, and not as well
+/// the right one.
 pub(super) fn holds(evidence: &Evidence<'_>, element: &Element, value: f64) -> bool {
-    evidence.tolerance.error(element.bits, value) <= SLACK
+    let error = |value| evidence.tolerance.error(element.bits, value);
+    let (off, right) = (error(value), error(element.expected));
+    off <= SLACK && off <= NEARER * right
 }
 
 fn by_bits(sample: &[Element]) -> impl Iterator<Item = Fit> + '_ {
@@ -360,30 +375,4 @@ fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Oracle) -> Optio
     let what = "holds what belongs to the call before: stale data";
     let explained = weighed(explained, sample.len());
     (sample.len() >= LEAST).then(|| Fit::new(what, explained, sample))
-}
-
-/// How near is near: beyond rounding, and not yet another value.
-const NEAR: f64 = 0.05;
-
-/// Nothing fits, but it is nearly right: the arithmetic is at fault, not the
-/// indexing.
-fn near(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
-    let explained = share_of_telling(sample, |e| {
-        let tells = e.expected.abs() > TELLING;
-        tells.then(|| (e.got() / e.expected - 1.0).abs() < NEAR)
-    });
-    let mut errors: Vec<f64> = sample
-        .iter()
-        .map(|e| evidence.tolerance.error(e.bits, e.expected))
-        .collect();
-    errors.sort_by(f64::total_cmp);
-    let median = errors.get(errors.len() / 2)?;
-    (explained >= ENOUGH).then(|| {
-        let what = format!(
-            "is within {:.0} % of the right value, {median:.1} times the tolerance in the \
-             median: the arithmetic, not the indexing",
-            100.0 * NEAR
-        );
-        Fit::new(what, explained, sample)
-    })
 }

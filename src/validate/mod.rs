@@ -4,6 +4,7 @@
 mod elsewhere;
 mod guess;
 mod mismatch;
+mod nearly;
 mod passed;
 mod place;
 mod reduction;

@@ -22,9 +22,6 @@ const FEW_CALLS: usize = 2;
 /// shapes may be wrong on all of them.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Hazards of one cell that are recorded; its reason has their number.
-const MOST_HAZARDS: usize = 64;
-
 /// Holds a run against the oracle, and against what it may touch.
 pub(super) fn examine(
     observation: &Observation,
@@ -310,30 +307,8 @@ impl Judging {
 
     /// Adds what was found to what is known already: as the reason of what is
     /// right in spite of it, as the likely cause of what is not.
-    fn blame(&mut self, mut hazards: Vec<Hazard>) {
-        let Some(first) = hazards.first() else {
-            return;
-        };
-        let verdict = &mut self.verdict;
-        let more = match hazards.len() {
-            1 => String::new(),
-            count => format!(" (and {} more)", count - 1),
-        };
-        let found = format!("{first}{more}");
-        hazards.truncate(MOST_HAZARDS);
-        let stories: Vec<String> = hazards.iter().map(Hazard::story).collect();
-        let stories = stories.join("\n\n");
-        if verdict.status == Status::Ok {
-            verdict.status = Status::Racy;
-            verdict.reason = Some(found);
-            verdict.detail = Some(stories);
-        } else {
-            let reason = verdict.reason.take().unwrap_or_default();
-            verdict.reason = Some(format!("{reason}; {found}"));
-            let told = verdict.detail.take().map(|told| format!("\n\n{told}"));
-            verdict.detail = Some(stories + &told.unwrap_or_default());
-        }
-        verdict.hazards = hazards;
+    fn blame(&mut self, hazards: Vec<Hazard>) {
+        self.verdict.blame(hazards);
     }
 
     fn time(&mut self, modelled: Option<Result<Modelled, String>>) {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::protocol::Keep;
 use crate::backend::{Buffer, Loaded, Salt, Whereabouts};
+use crate::clean;
 use crate::operator::Distribution;
 
 /// The note's name in its folder.
@@ -63,8 +64,8 @@ impl Kept {
 
     /// Reads what a worker left in `folder`; nothing where it did not come to it.
     pub(crate) fn read(folder: &Path) -> Option<Self> {
-        let text = fs::read_to_string(folder.join(NOTE)).ok()?;
-        serde_json::from_str(&text).ok()
+        let text = fs::read(folder.join(NOTE)).ok()?;
+        clean::parse(&text).ok()
     }
 
     pub(crate) fn salt(&self) -> Salt {

@@ -4,6 +4,7 @@
 //! socket that is the worker's stdin; its stdout belongs to what kernels print.
 
 mod calls;
+mod examine;
 mod judge;
 mod keep;
 mod problems;

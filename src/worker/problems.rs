@@ -33,6 +33,8 @@ impl Problem {
 pub(super) struct Problems {
     answers: OracleCache,
     kept: Vec<Rc<Problem>>,
+    /// The last that were asked for without their answer.
+    operands: Option<(ProblemKey, Rc<Operands>)>,
 }
 
 impl Problems {
@@ -40,7 +42,20 @@ impl Problems {
         Self {
             answers: answers(cache),
             kept: Vec::new(),
+            operands: None,
         }
+    }
+
+    /// Operands for a call whose output is not looked at.
+    pub(super) fn operands(&mut self, key: &ProblemKey) -> Rc<Operands> {
+        if let Some((_, operands)) = self.operands.as_ref().filter(|(of, _)| of == key) {
+            return Rc::clone(operands);
+        }
+        // Given back first: they can take most of the memory.
+        self.operands = None;
+        let operands = Rc::new(Operands::draw(&key.shape, key.distribution, key.seed));
+        self.operands = Some((key.clone(), Rc::clone(&operands)));
+        operands
     }
 
     pub(super) fn get(&mut self, key: &ProblemKey) -> Rc<Problem> {

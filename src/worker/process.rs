@@ -13,6 +13,7 @@ use super::trace::trace;
 use super::words::Words;
 use crate::backend::Opening;
 use crate::child::{self, Child, Silence};
+use crate::clean;
 use crate::domain::Device;
 
 /// Opening a backend (context, module loading) may take this long.
@@ -53,11 +54,25 @@ pub(crate) struct Worker {
 impl Worker {
     /// Starts `dgx worker` on a backend and waits until it is ready.
     pub(crate) fn start(opening: &Opening, cache: &Path) -> Result<Self, String> {
+        Self::start_on(opening, cache, None)
+    }
+
+    /// The same; with a core, it keeps to that one and lets everybody else go
+    /// first.
+    pub(crate) fn start_on(
+        opening: &Opening,
+        cache: &Path,
+        core: Option<usize>,
+    ) -> Result<Self, String> {
         let program =
             std::env::current_exe().map_err(|e| format!("cannot find dgx itself: {e}"))?;
         let mut command = Command::new(program);
         command.arg("worker").args(opening.words());
         command.arg("--cache").arg(cache);
+        if let Some(core) = core {
+            command.arg("--core").arg(core.to_string());
+            command.env("RAYON_NUM_THREADS", "1");
+        }
         // Requests and replies share a socket, which is the worker's stdin:
         // nothing a kernel can print to.
         let (line, theirs) =
@@ -187,7 +202,7 @@ fn listen(line: &UnixStream) -> std::io::Result<Receiver<Heard>> {
     let (sender, replies) = channel();
     thread::spawn(move || {
         for text in BufReader::new(line).split(b'\n').map_while(Result::ok) {
-            let heard = serde_json::from_slice(&text).map_err(|e| {
+            let heard = clean::parse(&text).map_err(|e| {
                 let start: String = String::from_utf8_lossy(&text).chars().take(200).collect();
                 format!("{start:?}, which is no reply: {e}")
             });

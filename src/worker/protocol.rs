@@ -4,7 +4,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Emulation, Modelled, RunFailure};
-use crate::domain::{Block, ContenderId, Device, KernelTime, Shape, Status, Tuning, Verdict};
+use crate::domain::{
+    Block, ContenderId, Device, Hazard, KernelTime, Shape, Status, Tuning, Verdict,
+};
 use crate::operator::Distribution;
 use crate::plan::OperatorCall;
 use crate::validate::Tolerance;
@@ -33,6 +35,8 @@ pub(super) struct Answer {
 pub(crate) enum Request {
     Validate(Box<ValidateJob>),
     Measure(Box<MeasureJob>),
+    /// Call one cell once and watch it for hazards; its output is not looked at.
+    Examine(Box<ValidateJob>),
     /// Compute an answer and leave it in the cache.
     Answer(Box<ProblemKey>),
 }
@@ -160,6 +164,12 @@ pub(crate) enum Reply {
     Note { text: String },
     /// The answer to [`Request::Measure`].
     Measured { decision: String, retaken: u32 },
+    /// The answer to [`Request::Examine`].
+    Examined {
+        hazards: Vec<Hazard>,
+        /// Why it could not be watched, if so.
+        left_out: Option<String>,
+    },
     /// The answer asked for by [`Request::Answer`] is in the cache.
     Answered,
     /// The worker cannot do what was asked, through no contender's fault.
@@ -173,6 +183,7 @@ impl Reply {
             Self::Judged { .. }
             | Self::Fault { .. }
             | Self::Measured { .. }
+            | Self::Examined { .. }
             | Self::Answered
             | Self::Failed { .. } => true,
             Self::Ready { .. }

@@ -1,6 +1,7 @@
 use std::io::{BufRead, Write};
 use std::path::Path;
 
+use super::examine::examine;
 use super::judge::judge;
 use super::problems::Problems;
 use super::protocol::{Answer, Asked, Reply, Request};
@@ -52,6 +53,12 @@ pub(crate) fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, rep
             Request::Validate(job) => {
                 trace(|| format!("validate {} on {}", job.contender, job.shape.name));
                 judge(opened.as_mut(), &mut problems, &job, &mut |r| line.send(r))
+            }
+            Request::Examine(job) => {
+                trace(|| format!("examine {} on {}", job.contender, job.shape.name));
+                let reply = examine(opened.as_mut(), &mut problems, &job);
+                line.send(&reply);
+                true
             }
             Request::Answer(key) => {
                 trace(|| format!("answer {} {}", key.shape.name, key.distribution));

@@ -36,6 +36,12 @@ pub(super) fn measure(
     let say = |reply: &Reply| (send.borrow_mut())(reply);
     match Field::line_up(backend, problems, job, &say).and_then(|field| field.time(job)) {
         Ok(usable) => usable,
+        Err(Trouble::Contender(_, failure)) if failure.harness => {
+            say(&Reply::Failed {
+                message: failure.message,
+            });
+            false
+        }
         Err(Trouble::Contender(contender, failure)) => {
             let usable = !failure.fatal;
             say(&Reply::Fault { contender, failure });

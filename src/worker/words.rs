@@ -1,6 +1,8 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::domain::printable;
+
 /// Bytes kept of what kernels print during one request.
 const KEPT: usize = 64 << 10;
 
@@ -53,7 +55,7 @@ impl Stream {
     /// The first `length` bytes as text.
     fn words(&self, length: u64) -> String {
         let kept = &self.kept[..self.kept.len().min(length as usize)];
-        let mut text = String::from_utf8_lossy(kept).trim().to_owned();
+        let mut text = printable(String::from_utf8_lossy(kept).trim());
         let lost = length - kept.len() as u64;
         if lost > 0 {
             text.push_str(&format!("\n… and {lost} bytes more"));

@@ -35,12 +35,30 @@ fn what_cannot_be_asked_or_shown_is_said() {
             vec!["--show", "nowhere.jsonl"],
             "cannot read answers nowhere.jsonl",
         ),
-        (vec![], "--measure <FILE>"),
+        (vec!["-o", "x.toml"], "--measure <FILE>"),
+        (vec!["--plot", "x.svg"], "--measure <FILE>"),
         (vec!["--list", "--measure", "x"], "cannot be used with"),
     ] {
         let said = workspace.run(&[&["calibrate"], &args[..]].concat());
         assert!(said.contains(expected), "{said}");
         assert!(said.ends_with("[exit 2]"), "{said}");
+    }
+}
+
+/// Without a run or a flag it says what is known already.
+#[test]
+fn alone_it_says_how_far_off_each_target_is() {
+    let said = Workspace::empty().run(&["calibrate"]);
+    assert!(said.ends_with("[exit 0]"), "{said}");
+    for word in [
+        "h200",
+        "NVIDIA H200",
+        "548",
+        "b200",
+        "uncalibrated",
+        "next: dgx calibrate RUN",
+    ] {
+        assert!(said.contains(word), "{word}: {said}");
     }
 }
 

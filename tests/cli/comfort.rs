@@ -295,16 +295,20 @@ fn help_completions_and_manual_are_of_every_command() {
         names.contains(&"completions") && names.contains(&"gate"),
         "{help}"
     );
-    for shell in ["bash", "zsh", "fish"] {
-        let script = said(&format!("completions {shell}"));
-        for word in names.iter().chain(&["export-markdown"]) {
-            assert!(script.contains(word), "{shell} lacks {word}");
-        }
+    for (command, options) in [("--help", "Options:"), ("sweep --help", "Options:")] {
+        let help = said(command);
+        let (own, shared) = help.split_once("\nGlobal options:\n").expect("a section");
         assert!(
-            !script.contains("compile-worker"),
-            "{shell} has what is hidden"
+            own.contains(options) && !own.contains("--variants"),
+            "{help}"
+        );
+        assert!(
+            shared.contains("--variants") && shared.contains("--quiet"),
+            "{help}"
         );
     }
+    let page = said("man");
+    assert!(page.contains(".TH dgx 1"), "{page}");
     said("man pages");
     for name in names.iter().filter(|name| **name != "help") {
         let path = workspace.path().join(format!("pages/dgx-{name}.1"));

@@ -43,7 +43,7 @@ fn a_wrong_result_is_told_from_the_first_element_to_the_hypothesis() {
         "# all wrong, + some, . none",
         "What it looks like\n  lacks the last 64 of K in A·B2ᵀ (100 % of",
         "Who wrote the first wrong element\n  a thread writes at variants/include/dgx/plain.cuh:",
-        "Each kind of data alone\n  benchmark: wrong:",
+        "Each kind of data alone\n  benchmark: wrong, the same\n",
         "full: wrong:",
         "What the compiler says\n  ptxas info",
         "next: dgx debug dropped-k-block tests/fixtures/round.toml --shape ragged --variants \
@@ -94,7 +94,7 @@ fn a_fault_has_its_line_whether_it_reads_or_writes() {
         "group.sfa[(ka + k) / 16]",
         "group.sfa[(1ull << 40) + k]",
     );
-    let text = mine(&workspace, &[], &[]);
+    let text = flat(&mine(&workspace, &[], &[]));
     assert!(text.contains("global read of 1 bytes"), "{text}");
     assert!(text.contains("variants/mine.cu:"), "{text}");
     assert!(text.ends_with("[exit 3]"), "{text}");
@@ -112,7 +112,8 @@ fn a_read_past_a_tensor_is_told_though_it_hurts_nobody() {
     for told in [
         "racy emulated as",
         "K 304 of its last row, which ends at 256",
-        "outside-tensor at sfa of group ",
+        "outside-tensor: 1 line, met ",
+        "first at sfa of group ",
         "variants/mine.cu:",
     ] {
         assert!(text.contains(told), "{told}: {text}");
@@ -143,6 +144,34 @@ fn what_kernels_print_says_who_and_outlives_a_crash() {
         swept.contains("next: dgx debug mine results/mine-"),
         "{swept}"
     );
+}
+
+/// Nothing that a kernel prints acts on a terminal, with colours or without.
+#[test]
+fn control_characters_of_a_kernel_are_written_out() {
+    let workspace = Workspace::begun("mine");
+    workspace.edit(
+        "variants/mine.cu",
+        "  float gate = 0.0f, up = 0.0f;",
+        "  float gate = 0.0f, up = 0.0f;\n  if (row == 0 && column == 0) printf(\"\\033[32mok\\033[0m \\033[2J\\033]0;x\\007\\r\\n\");",
+    );
+    let told = "CTA 0 thread 0: \\u{1b}[32mok\\u{1b}[0m \\u{1b}[2J\\u{1b}]0;x\\u{7}\\u{d}";
+    for colour in ["always", "never"] {
+        let text = mine(&workspace, &["--color", colour], &[]);
+        assert!(text.contains(told), "{text}");
+        for act in [
+            "\u{1b}[32mok\u{1b}[0m \u{1b}",
+            "\u{1b}[2J",
+            "\u{1b}]",
+            "\u{7}",
+            "\r",
+        ] {
+            assert!(!text.contains(act), "{act:?}: {text}");
+        }
+        assert!(colour == "always" || !text.contains('\u{1b}'), "{text}");
+    }
+    let swept = workspace.run(&["sweep", "configs/mine.toml", "--backend", "emu"]);
+    assert!(!swept.contains('\u{1b}'), "{swept}");
 }
 
 #[test]

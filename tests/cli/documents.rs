@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::workspace::in_repository;
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -72,4 +74,22 @@ fn every_run_file_that_is_kept_is_told_of_and_no_other() {
         })
         .collect();
     assert_eq!(told, kept);
+}
+
+/// The table that the README begins with is the one dgx prints.
+#[test]
+fn the_first_table_of_the_readme_is_what_dgx_prints() {
+    let said = in_repository(&["show", "results/baselines/final-20261116-2315.jsonl"]);
+    let (_, after) = said.split_once("\n\n").expect("a table below the headline");
+    let (table, _) = after
+        .split_once("\nmeasured µs")
+        .expect("the matrix below it");
+    assert!(table.contains("rank") && table.contains("µs"), "{said}");
+    let readme = text(&root().join("README.md"));
+    for line in table.lines().filter(|line| !line.is_empty()) {
+        assert!(
+            readme.contains(&format!("    {line}\n")),
+            "README lacks {line}"
+        );
+    }
 }

@@ -82,6 +82,21 @@ fn odd_files_are_rows() {
     assert!(sound.ends_with("[exit 0]"), "{sound}");
 }
 
+/// What lies among the variants and is none of them is named, with its remedy.
+#[test]
+fn what_is_left_out_is_named() {
+    let workspace = Workspace::new();
+    workspace.write("variants/loud.CU", VARIANT);
+    workspace.write("variants/other.cpp", VARIANT);
+    workspace.write("variants/tests/deep.cu", VARIANT);
+    workspace.write("variants/sm_100a/wrong.txt", VARIANT);
+    workspace.write("variants/broken.cu", "int x;\n");
+    workspace.write("variants/worse.cu", "/*dgx\nsummary = 3\n*/\n");
+    workspace.write("variants/notes.md", "All is well.\n");
+    workspace.write("variants/include/own.cuh", "#pragma once\n");
+    assert_snapshot!(workspace.run(&["list"]));
+}
+
 #[test]
 fn a_round_is_listed_with_its_shapes() {
     let workspace = Workspace::new();

@@ -129,7 +129,7 @@ fn a_new_variant_is_looked_into_on_its_own_round() {
     assert!(text.contains("debug 1/"), "progress in a pipe: {text}");
     let text = workspace.run(&["explain", "mine"]);
     assert!(
-        text.contains("mine on the shapes of configs/mine.toml"),
+        text.contains("mine as in configs/mine.toml, its own round"),
         "{text}"
     );
     assert!(text.contains("explain 1/1: what binds mine"), "{text}");
@@ -143,7 +143,8 @@ fn a_new_variant_is_looked_into_on_its_own_round() {
         "--shape",
         "5x128x256",
     ]);
-    assert!(text.contains("sanitize 1/"), "progress in a pipe: {text}");
+    assert!(text.contains("sanitize: 1 cell of 1 contender"), "{text}");
+    assert!(!text.contains("sanitize 1/"), "progress in a pipe: {text}");
 }
 
 /// A shape has a name in a round: in the one that is named, or in the

@@ -323,6 +323,61 @@ fn a_dispatch_needs_a_whole_run_and_says_what_its_times_are() {
     }
 }
 
+/// Costs that are made up are worse than fitted ones, and writing these keeps the rest.
+#[test]
+fn costs_are_fitted_to_runs_and_written() {
+    const RUN: &str = "results/baselines/final-20261115-1823.jsonl";
+    const OTHER: &str = "results/baselines/final-20261115-1827.jsonl";
+    let folder = tempfile::tempdir().expect("a folder");
+    let cost = "cost = [\n  { ns = 0, of = \"1000\" },  # fixed\n  \
+                { ns = 1.0, of = \"sum(m * n * k) / 1000000\" },\n]\n";
+    let pick = |name: &str| format!("[[pick]]\ncontender = \"{name}\"\n{cost}");
+    let text = format!(
+        "/*dgx\nsummary = \"p\"\narch = \"sm_90a\"\n{}{}*/\n",
+        pick("two-pass"),
+        pick("interleaved")
+    );
+    let file = folder.path().join("cheapest.cu");
+    std::fs::write(&file, &text).expect("a variant");
+    let variants = folder.path().to_str().expect("a plain path");
+    let fit = |more: &[&str]| {
+        let mut words = vec!["dispatch", "--fit", RUN, "--variant", "cheapest"];
+        words.extend(["--variants", "variants", "--variants", variants]);
+        words.extend(more);
+        in_repository(&words)
+    };
+    let said = fit(&["--holdout", OTHER]);
+    assert!(said.ends_with("[exit 0]"), "{said}");
+    for part in [
+        "two-pass",
+        "interleaved",
+        "as written",
+        "fitted",
+        "held out",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).expect("it"), text);
+    let said = fit(&["--write"]);
+    assert!(said.contains("wrote "), "{said}");
+    let written = std::fs::read_to_string(&file).expect("it");
+    assert!(written.contains(" of = \"1000\" },  # fixed"), "{written}");
+    assert!(!written.contains("ns = 1.0,"), "{written}");
+    // As they are written now is as they would be fitted.
+    let said = fit(&[]);
+    let row = |what: &str| {
+        let line = said.lines().find(|line| line.contains(what));
+        line.expect(what).replace(what, "").trim().to_owned()
+    };
+    assert_eq!(row("as written"), row("fitted"), "{said}");
+    let said = in_repository(&["dispatch", "--fit", RUN, "--variant", "interleaved"]);
+    assert!(
+        said.contains("`interleaved` has no picks with a `cost`"),
+        "{said}"
+    );
+    assert!(said.ends_with("[exit 2]"), "{said}");
+}
+
 /// Half a run looks like a whole one in every table: it must be said.
 #[test]
 fn half_a_run_is_said_to_be_one() {

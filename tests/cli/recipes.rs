@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::workspace::in_repository;
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -142,4 +144,61 @@ fn the_container_is_made_of_what_is_here() {
         left.contains(&"target") && left.contains(&".dgx"),
         "{left:?}"
     );
+}
+
+/// The YAML that docs/ci.md has to copy, each by the file it is for.
+fn copied() -> Vec<(String, Value)> {
+    let page = text("docs/ci.md");
+    let blocks = page.split("```yaml\n# ").skip(1);
+    let blocks = blocks.map(|block| block.split("```").next().expect("an end"));
+    let parsed = blocks.map(|block| {
+        let (file, yaml) = block.split_once('\n').expect("a file");
+        let yaml = serde_norway::from_str(yaml).unwrap_or_else(|e| panic!("{file}: {e}"));
+        (file.to_owned(), yaml)
+    });
+    parsed.collect()
+}
+
+/// Every string in it, line by line.
+fn lines(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => text.lines().map(str::to_owned).collect(),
+        Value::Array(items) => items.iter().flat_map(lines).collect(),
+        Value::Object(fields) => fields.values().flat_map(lines).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn the_recipes_for_other_projects_use_commands_that_are_here() {
+    let recipes = copied();
+    let files: Vec<&str> = recipes.iter().map(|(file, _)| file.as_str()).collect();
+    assert_eq!(files, [".github/workflows/kernels.yml", ".gitlab-ci.yml"]);
+    let wheel = text("scripts/nvrtc");
+    let wheel = wheel.split("wheel='").nth(1).expect("a wheel");
+    let wheel = wheel.split('\'').next().expect("its end");
+    for (file, recipe) in &recipes {
+        let lines = lines(recipe);
+        let mut verbs = Vec::new();
+        for line in lines.iter().filter(|line| line.starts_with("dgx ")) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let help = in_repository(&[words[1], "--help"]);
+            assert!(help.ends_with("[exit 0]"), "{file}: {line}\n{help}");
+            for flag in words.iter().filter(|word| word.starts_with("--")) {
+                assert!(help.contains(&format!("{flag} <")), "{file}: {line}");
+            }
+            verbs.push(words[1]);
+        }
+        assert_eq!(verbs, ["check", "sweep", "gate"], "{file}");
+        // The compiler is the one that scripts/nvrtc gets, where dgx looks.
+        let pip = lines.iter().find(|line| line.contains("pip install --"));
+        assert!(pip.is_some_and(|line| line.contains(wheel)), "{file}");
+        let major = wheel.split(['=', '.']).nth(2).expect("a version");
+        let place = format!("nvrtc/nvidia/cu{major}/lib/libnvrtc.so.{major}");
+        assert!(lines.iter().any(|l| l.ends_with(&place)), "{file}");
+    }
+    let manifest: toml::Table = text("Cargo.toml").parse().expect("TOML");
+    let least = manifest["workspace"]["package"]["rust-version"].as_str();
+    let image = format!("rust:{}-bookworm", least.expect("a version"));
+    assert_eq!(recipes[1].1["kernels"]["image"], image);
 }

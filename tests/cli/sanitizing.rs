@@ -144,14 +144,44 @@ fn all_found(round: &str, args: &[&str], least: usize) -> String {
 
 #[test]
 fn every_slip_is_found_with_both_lines_and_no_twin_is_flagged() {
-    let text = all_found("round", &[], 31);
+    let text = all_found("round", &[], 34);
     let past = "b2 of group 0, K 768 of its last row, which ends at 768";
     assert!(text.contains(past), "{text}");
 }
 
+/// Of a `__syncthreads()` that is missing, no wait is said to be missing that is there.
+#[test]
+fn a_missing_barrier_is_told_as_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("found.json");
+    let round = format!("{FOLDER}/round.toml");
+    let output = sanitize(&[
+        round.as_str(),
+        "--round-shapes",
+        "--schedule",
+        "3",
+        "--only",
+        "no-tile-sync,no-release-sync",
+        "--variants",
+        "variants",
+        "--variants",
+        VARIANTS,
+        "--export-json",
+        json.to_str().expect("a path"),
+    ]);
+    let found: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).expect("JSON");
+    let cells = found["cells"].as_array().expect("cells");
+    assert_eq!(cells.len(), 2, "{}", said(&output));
+    for cell in cells {
+        let first = &cell["hazards"][0];
+        let missing = first["missing"].as_str().expect("what is missing");
+        assert!(missing.contains("no barrier"), "{first:#}");
+    }
+}
+
 #[test]
 fn strictly_what_hardware_forgives_is_found_too() {
-    all_found("strict", &["--strict"], 2);
+    all_found("strict", &["--strict"], 4);
 }
 
 #[test]

@@ -155,3 +155,40 @@ fn a_target_goes_by_the_name_of_its_file() {
     assert!(said.contains("configs/targets/"), "{said}");
     assert!(said.ends_with("[exit 2]"), "{said}");
 }
+
+/// Without a round, all four take that of the newest run and say so; none has
+/// one of its own.
+#[test]
+fn commands_agree_on_the_round_they_take() {
+    let workspace = workspace();
+    let round = workspace.read("configs/tiny.toml");
+    workspace.write("configs/round4.toml", &round);
+    for verb in ["explain", "profile", "debug"] {
+        let said = workspace.run(&[verb, "one:STAGES=1"]);
+        assert!(said.contains("no round is named"), "{said}");
+        assert!(said.contains("name one of round4, tiny"), "{said}");
+        assert!(said.ends_with("[exit 2]"), "{said}");
+    }
+    let sweep = "sweep tiny --backend emu --only one --shape 256x128x512";
+    workspace.run(&sweep.split(' ').collect::<Vec<_>>());
+    let sanitize = "sanitize one:STAGES=1 --schedules 1 --shape 256x128x512";
+    for words in [
+        "explain one:STAGES=1",
+        "profile one:STAGES=1",
+        "debug one:STAGES=1",
+        sanitize,
+        // It is in no run, and has no round of its own.
+        "profile pipelined:STAGES=1",
+    ] {
+        let said = workspace.run(&words.split(' ').collect::<Vec<_>>());
+        assert!(said.contains(" as in results/tiny-"), "{said}");
+        assert!(said.contains(".jsonl, the newest run"), "{said}");
+        assert!(!said.contains("[exit 2]"), "{said}");
+    }
+    let own = round.replacen("[\"one\", ", "[", 1);
+    let own = own.replacen("\"one:STAGES=1\"", "\"pipelined:STAGES=1\"", 1);
+    workspace.write("configs/pipelined.toml", &own);
+    let said = workspace.run(&["profile", "pipelined:STAGES=1"]);
+    let told = "pipelined:STAGES=1 as in configs/pipelined.toml, its own round";
+    assert!(said.contains(told), "{said}");
+}

@@ -16,7 +16,7 @@ const MEASURED: &str = include_str!("../fixtures/runs/round4.jsonl");
 const JURY: &str = include_str!("../../configs/round4.toml");
 
 /// Every command, at least once, and how it ends where it can speak.
-const COMMANDS: [(&str, i32); 33] = [
+const COMMANDS: [(&str, i32); 35] = [
     ("sweep round.toml --backend emu --timings", 3),
     ("sweep round.toml --dry-run", 0),
     ("show round4.jsonl", 0),
@@ -41,6 +41,8 @@ const COMMANDS: [(&str, i32); 33] = [
     ("profile one[STAGES=1] round.toml", 0),
     ("jury round4.toml round4.jsonl", 0),
     ("rounds --configs .", 0),
+    ("results", 0),
+    ("results prune", 0),
     ("list", 0),
     ("list round.toml", 0),
     ("check round.toml", 0),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::sweep::{ROUND, Sweep, ended};
-use crate::workspace::copy;
+use crate::workspace::{Workspace, copy};
 
 const FIXTURES: &str = "tests/fixtures/variants";
 
@@ -329,4 +329,28 @@ fn a_results_folder_that_cannot_be_written_stops_the_sweep_at_once() {
     fs::write(sweep.results(), "a file").expect("a file");
     let said = sweep.run(&[&sweep.round()], 2);
     assert!(said.contains("cannot write"), "{said}");
+}
+
+/// Nothing was tested then, and a CI that stays green would hide it.
+#[test]
+fn a_candidate_that_runs_on_no_shape_fails_the_sweep() {
+    let workspace = Workspace::new();
+    workspace.edit("round.toml", "k = 512", "k = 256");
+    let sweep = ["sweep", "round.toml", "--backend", "emu"];
+    let said = workspace.run(&sweep);
+    assert!(said.contains("unsupported"), "{said}");
+    assert!(said.ends_with("[exit 3]"), "{said}");
+    assert!(
+        workspace
+            .run(&["check", "round.toml"])
+            .ends_with("[exit 2]")
+    );
+    // A variant may declare that it is so.
+    workspace.edit(
+        "variants/one.cu",
+        "arch ",
+        "expect = \"unsupported\"\narch ",
+    );
+    let said = workspace.run(&sweep);
+    assert!(said.ends_with("[exit 0]"), "{said}");
 }

@@ -35,7 +35,13 @@ impl<'a> CudaBench<'a> {
         let instance = backend.instance(first.operands).map_err(say)?;
         let (tools, stream) = (Rc::clone(&backend.tools), Rc::clone(&backend.stream));
         let sets = data_sets(course, &stream).map_err(say)?;
-        let timer = Timer::new(&backend.device, &tools, Rc::clone(&stream), course.cold_l2);
+        let timer = Timer::new(
+            &backend.device,
+            &tools,
+            &backend.scrub,
+            Rc::clone(&stream),
+            course.cold_l2,
+        );
         let timer = timer.map_err(say)?;
         Ok(Self {
             shape: course.shape.name.clone(),

@@ -315,6 +315,14 @@ impl Function {
         cu!(cuFuncSetAttribute(self.0, attribute, value))
     }
 
+    /// Bytes of local memory that each of its threads has.
+    pub(super) fn local_bytes(&self) -> Result<u32> {
+        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES;
+        let mut value: c_int = 0;
+        cu!(cuFuncGetAttribute(&mut value, attribute, self.0))?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    }
+
     pub(super) fn allow_large_clusters(&self) -> Result<()> {
         let attribute =
             sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;

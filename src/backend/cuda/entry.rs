@@ -95,6 +95,11 @@ impl Entry {
         }
     }
 
+    /// Local memory of each thread; nothing is known of the yardstick's.
+    pub(super) fn local_bytes(&self) -> u32 {
+        self.prepared().map_or(0, Prepared::local_bytes)
+    }
+
     pub(super) fn tolerance(&self) -> Tolerance {
         self.tolerance
     }

@@ -13,6 +13,7 @@ mod oracle;
 mod prepared;
 mod probing;
 mod program;
+mod scrub;
 mod stamping;
 mod tensor_map;
 #[cfg(test)]
@@ -41,6 +42,7 @@ use device::{Context, Gpu};
 use driver::Stream;
 use instance::{DataSet, Instance};
 use prepared::Prepared;
+use scrub::Scrub;
 use tools::Tools;
 
 /// The source of the harness's own kernels, to be compiled like a variant.
@@ -61,6 +63,7 @@ const KEPT_SETS: usize = 4;
 pub(crate) struct CudaBackend {
     device: Device,
     tools: Rc<Tools>,
+    scrub: Rc<Scrub>,
     /// Where the operands of the shape at hand lie.
     instance: Option<Rc<Instance>>,
     /// Its data sets, most recently used last.
@@ -75,9 +78,11 @@ impl CudaBackend {
     pub(crate) fn open(tools: &Image, card: u32) -> Result<Self, CudaError> {
         let context = Context::open(card)?;
         let device = context.gpu.describe()?;
+        let tools = Rc::new(Tools::load(&tools.cubin)?);
         Ok(Self {
+            scrub: Rc::new(Scrub::new(&device, &tools)?),
             device,
-            tools: Rc::new(Tools::load(&tools.cubin)?),
+            tools,
             instance: None,
             sets: Vec::new(),
             stream: Rc::new(Stream::new()?),
@@ -179,6 +184,8 @@ impl Loaded for Cell<'_> {
         let set = self.backend.set(data)?;
         let program = prepared.ground().program(&set)?;
         program.lay(tools, stream, data.salt, false)?;
+        let (scrub, local) = (&self.backend.scrub, prepared.local_bytes());
+        scrub.queue(stream, data.salt, local)?;
         prepared.queue()?;
         stream.synchronize().map_err(CudaError::crashed)?;
         let observed = prepared.ground().observe(&program, tools, data.salt);

@@ -6,7 +6,7 @@ use super::driver::{CudaError, Event, Function, Graph, Launch, Module, Stream};
 use super::ground::{Ground, Variable};
 use super::instance::Instance;
 use super::tools::uploaded;
-use super::{tensor_map, variables};
+use super::{scrub, tensor_map, variables};
 use crate::backend::RunFailure;
 use crate::backend::tables::{Bases, Private, Tables};
 use crate::compile::{Image, abi};
@@ -18,6 +18,8 @@ pub(super) struct Prepared {
     launches: Vec<(Function, Launch, String)>,
     args: abi::Args,
     ground: Ground,
+    /// Of each thread of the kernel that has most.
+    local_bytes: u32,
     stream: Rc<Stream>,
     module: Module,
 }
@@ -33,6 +35,8 @@ impl Prepared {
     ) -> Result<Self, RunFailure> {
         let module = load(image)?;
         let launches = launches(&module, call)?;
+        let local = launches.iter().map(|(function, ..)| function.local_bytes());
+        let local = local.collect::<Result<Vec<u32>, _>>()?;
         let ground = Ground::bare(instance, Rc::clone(&stream))?;
         let places = Private::reserve(call);
         let (ground, made) = ground.with_tables(places, |ground, places, private| {
@@ -49,6 +53,7 @@ impl Prepared {
             launches,
             args: made.args,
             ground,
+            local_bytes: local.into_iter().max().unwrap_or(0),
             stream,
             module,
         })
@@ -67,7 +72,10 @@ impl Prepared {
                 None => missing.push(name),
             }
         }
-        if let Some(refusal) = variables::out_of_reach(&missing) {
+        let refusal = variables::out_of_reach(&missing)
+            .or_else(|| variables::allocating(&image.ptx))
+            .or_else(|| scrub::out_of_reach(self.local_bytes));
+        if let Some(refusal) = refusal {
             return Err(refusal);
         }
         self.ground.restore(found);
@@ -86,6 +94,10 @@ impl Prepared {
 
     pub(super) fn ground(&self) -> &Ground {
         &self.ground
+    }
+
+    pub(super) fn local_bytes(&self) -> u32 {
+        self.local_bytes
     }
 
     /// Queues every launch of the call, in order.

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::device::Context;
 use super::driver::{CudaError, DeviceMemory, Graph, Launch, Module, Stream};
+use super::scrub::Scrub;
 use super::tensor_map;
 use super::timer::Timer;
 use super::tools::{Tools, argument, uploaded};
@@ -67,7 +68,8 @@ impl ProbeBench {
         let device = context.gpu.describe()?;
         let tools = Rc::new(Tools::load(&tools.cubin)?);
         let stream = Rc::new(Stream::new()?);
-        let timer = |cold| Timer::new(&device, &tools, Rc::clone(&stream), cold);
+        let scrub = Rc::new(Scrub::new(&device, &tools)?);
+        let timer = |cold| Timer::new(&device, &tools, &scrub, Rc::clone(&stream), cold);
         let scratch = DeviceMemory::new(scratch)?;
         stream.fill(scratch.address, 0, scratch.bytes)?;
         Ok(Self {

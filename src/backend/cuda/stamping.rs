@@ -38,7 +38,7 @@ impl CudaBackend {
         ];
         let set = self.set(data)?;
         let (tools, stream) = (Rc::clone(&self.tools), Rc::clone(&self.stream));
-        let mut timer = Timer::new(&self.device, &tools, Rc::clone(&stream), true)?;
+        let mut timer = Timer::new(&self.device, &tools, &self.scrub, Rc::clone(&stream), true)?;
         let graphs = [both[0].capture()?, both[1].capture()?];
         let program = |prepared: &Prepared| prepared.ground().program(&set);
         let programs = [program(&both[0])?, program(&both[1])?];

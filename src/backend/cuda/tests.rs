@@ -4,27 +4,35 @@
 
 use bytemuck::cast_slice;
 use half::f16;
-use ptx_emu::{DevicePtr, Launch, Memory, Module, Params};
+use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params, Profile};
 
 use super::ground::WireJudged;
 use super::instance::sealed;
 use super::program::wire;
+use super::scrub::MEETING_BYTES;
 use super::tools_unit;
 use crate::backend::pieces::{self, Piece, Source, What};
 use crate::backend::salt::Salt;
 use crate::backend::tables::{self, Private};
 use crate::backend::zones::Zones;
 use crate::compile::Nvrtc;
+use crate::config::target;
 use crate::domain::{Group, Shape};
 use crate::operator::{Distribution, GroupOracle, Operands, Oracle};
 
 const SALT: Salt = Salt(0x0123_4567_89ab_cdef);
 
-fn tools() -> Module {
+/// Their PTX, and what ptxas says of them.
+fn compiled_tools(arch: &str) -> (String, String) {
     let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
-    let unit = tools_unit("sm_90a");
+    let unit = tools_unit(arch);
     let compiled = compiler.compile(&unit.name, &unit.source, &unit.flags(), &[]);
-    Module::load(&compiled.expect("the harness's kernels compile").ptx).unwrap()
+    let compiled = compiled.expect("the harness's kernels compile");
+    (compiled.ptx, compiled.log)
+}
+
+fn tools() -> Module {
+    Module::load(&compiled_tools("sm_90a").0).unwrap()
 }
 
 /// Emulated memory with pieces in it and the sources they come from.
@@ -338,4 +346,66 @@ fn scratch_and_tables_of_a_call_are_all_accounted_for() {
     assert_eq!(covered[0].0, 0x1000);
     assert!(covered.windows(2).all(|w| w[0].1 == w[1].0), "{covered:?}");
     assert_eq!(covered.last().unwrap().1, 0x1000 + private.zones.bytes());
+}
+
+/// Runs a kernel that overwrites what launches leave, on so many SMs: how many
+/// CTAs came, and on how many SMs.
+fn scrubbed(target: &str, kernel: &str, sms: u32) -> (u32, u32) {
+    let device = target::find(&format!("{target},sms={sms}")).unwrap();
+    let module = Module::load(&compiled_tools(&device.chip.target()).0).unwrap();
+    let mut memory = Memory::new();
+    let meeting = memory.alloc(MEETING_BYTES).unwrap();
+    let shared = device.limits.shared_per_block.0 as u32;
+    let profile = Profile {
+        capability: 10 * device.chip.major + device.chip.minor,
+        sms,
+        tensor_columns: if device.chip.major == 10 { 512 } else { 0 },
+        ..Profile::H200
+    };
+    let all = kernel == "dgx_scrub";
+    let launch = Launch::new(kernel)
+        .grid([if all { sms } else { 4 * sms }, 1, 1])
+        .block([512, 1, 1])
+        .shared_bytes(if all { shared } else { 0 })
+        .config(Config {
+            profile,
+            ..Config::default()
+        });
+    let params = Params::new().u64(SALT.0);
+    let params = match all {
+        true => params.u32(shared).u64(meeting.0),
+        false => params.u64(meeting.0),
+    };
+    launch.params(params).run(&module, &mut memory).unwrap();
+    let words = memory.read_vec(meeting, 8).unwrap();
+    let word = |at: usize| u32::from_le_bytes(words[at..at + 4].try_into().unwrap());
+    (word(0), word(4))
+}
+
+#[test]
+fn what_launches_leave_is_overwritten_on_every_sm() {
+    assert_eq!(scrubbed("h200", "dgx_scrub", 6), (6, 6));
+    // With tensor memory.
+    assert_eq!(scrubbed("b200", "dgx_scrub", 6), (6, 6));
+    assert_eq!(scrubbed("h200", "dgx_scrub_local_2k", 3), (12, 3));
+}
+
+#[test]
+fn the_whole_register_file_is_overwritten() {
+    for arch in ["sm_90a", "sm_100a"] {
+        let (_, log) = compiled_tools(arch);
+        let of = |kernel: &str| {
+            let (_, rest) = log.split_once(&format!("'{kernel}' for")).unwrap();
+            rest.split("Compiling entry").next().unwrap().to_owned()
+        };
+        let scrub = of("dgx_scrub");
+        assert!(scrub.contains("Used 128 registers"), "{scrub}");
+        assert!(scrub.contains("0 bytes spill stores"), "{scrub}");
+        // All the threads that an SM holds find room beside each other.
+        let local = of("dgx_scrub_local_32k");
+        let used = local.split_once("Used ").unwrap().1;
+        let used: u32 = used.split_once(" registers").unwrap().0.parse().unwrap();
+        assert!(used <= 32, "{local}");
+        assert!(local.contains("32768 bytes stack frame"), "{local}");
+    }
 }

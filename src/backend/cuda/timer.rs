@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 use super::driver::{CudaError, DeviceMemory, Event, Flag, Graph, Launch, Stream, cu};
 use super::entry::Entry;
 use super::prepared::Prepared;
+use super::scrub::Scrub;
 use super::tools::{Tools, argument};
 use crate::backend::{Deal, Observation, RunFailure, Timed, proven};
 use crate::domain::{Device, KernelTime, Micros};
@@ -19,12 +20,13 @@ const STAMP_BYTES: u64 = 1024 * 16;
 const FINDINGS: u64 = 2 * STAMP_BYTES;
 
 /// Times calls one at a time on an otherwise idle stream: memory laid out
-/// anew, L2 flushed, the stream held while everything is queued, events around
+/// anew, what launches leave in SMs overwritten, L2 flushed, the stream held while everything is queued, events around
 /// the graph, clock stamps around the events, and every output judged before
 /// the next call.
 pub(super) struct Timer {
     stream: Rc<Stream>,
     tools: Rc<Tools>,
+    scrub: Rc<Scrub>,
     flag: Flag,
     ticket: u32,
     start: Event,
@@ -40,6 +42,7 @@ impl Timer {
     pub(super) fn new(
         device: &Device,
         tools: &Rc<Tools>,
+        scrub: &Rc<Scrub>,
         stream: Rc<Stream>,
         cold_l2: bool,
     ) -> Result<Self, CudaError> {
@@ -49,6 +52,7 @@ impl Timer {
         };
         Ok(Self {
             tools: Rc::clone(tools),
+            scrub: Rc::clone(scrub),
             flag: Flag::new()?,
             ticket: 0,
             start: Event::new()?,
@@ -79,6 +83,7 @@ impl Timer {
             .micros_since(&self.start)
             .map_err(CudaError::crashed)?;
         let (clock_mhz, suspect) = self.read_back().map_err(CudaError::crashed)?;
+        self.scrub.verify(&self.stream, entry.local_bytes())?;
         Ok(Timed {
             micros: Micros(micros),
             clock_mhz,
@@ -98,6 +103,7 @@ impl Timer {
         self.look(entry, deal)?;
         self.wait()?;
         let (_, suspect) = self.read_back().map_err(CudaError::crashed)?;
+        self.scrub.verify(&self.stream, entry.local_bytes())?;
         Ok(suspect)
     }
 
@@ -138,11 +144,14 @@ impl Timer {
             .map_err(CudaError::crashed)
     }
 
-    /// Queues putting the data in place, in the one place they ever have.
+    /// Queues putting the data in place, in the one place they ever have, and
+    /// overwriting what launches left elsewhere.
     fn lay(&self, entry: &Entry, deal: Deal, forget: bool) -> Result<(), CudaError> {
         let (program, _) = entry.round(deal.set);
         program.lay(&self.tools, &self.stream, deal.salt, forget)?;
-        entry.follow()
+        entry.follow()?;
+        self.scrub
+            .queue(&self.stream, deal.salt, entry.local_bytes())
     }
 
     /// Times work of the harness's own as a call is timed.

@@ -13,7 +13,8 @@ pub(super) struct Tools {
     pub dequantise: Function,
     pub gate: Function,
     pub products: Function,
-    _module: Module,
+    pub scrub: Function,
+    module: Module,
 }
 
 impl Tools {
@@ -28,8 +29,14 @@ impl Tools {
             dequantise: module.function("dgx_dequantise")?,
             gate: module.function("dgx_gate")?,
             products: module.function("dgx_products")?,
-            _module: module,
+            scrub: module.function("dgx_scrub")?,
+            module,
         })
+    }
+
+    /// One that is seldom needed.
+    pub(super) fn function(&self, name: &str) -> Result<Function> {
+        self.module.function(name)
     }
 }
 

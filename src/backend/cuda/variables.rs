@@ -2,7 +2,9 @@ use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use crate::backend::RunFailure;
-use crate::domain::Status;
+
+/// The section of `__constant__` variables; the other banks are the driver's.
+const CONSTANTS: &str = ".nv.constant3";
 
 /// The variables of a cubin that kernels can write, by name, whatever their
 /// linkage: where a kernel could keep something from one call to the next.
@@ -14,26 +16,36 @@ pub(super) fn variables(cubin: &[u8]) -> Result<Vec<String>, object::Error> {
             continue;
         };
         let section = file.section_by_index(index)?;
-        if section.name()?.starts_with(".nv.global") {
+        let name = section.name()?;
+        // Constants too: a kernel that has the address of one can write there.
+        if name.starts_with(".nv.global") || name.starts_with(CONSTANTS) {
             names.push(symbol.name()?.to_owned());
         }
     }
     Ok(names)
 }
 
+/// Why a contender whose kernels allocate memory is not timed: what they leave
+/// in the heap is there in the next call, wherever they look for it.
+pub(super) fn allocating(ptx: &str) -> Option<RunFailure> {
+    let mut declared = ptx.lines().filter(|line| line.starts_with(".extern .func"));
+    let allocates = declared.any(|line| line.trim_end().ends_with(" malloc"));
+    allocates.then(|| {
+        RunFailure::unsupported(
+            "it calls malloc, and what it leaves in the heap cannot be cleared between calls: \
+             use scratch",
+        )
+    })
+}
+
 /// Why a contender with variables that the driver does not find is not timed.
 pub(super) fn out_of_reach(missing: &[String]) -> Option<RunFailure> {
     let names = missing.join(", ");
-    (!missing.is_empty()).then(|| RunFailure {
-        status: Status::Unsupported,
-        message: format!(
+    (!missing.is_empty()).then(|| {
+        RunFailure::unsupported(format!(
             "the driver does not find {names}, so it cannot be put back between calls: \
              declare it `__device__` at file scope, not static, or keep it in scratch"
-        ),
-        detail: None,
-        fatal: false,
-        hazards: Vec::new(),
-        printed: Box::default(),
+        ))
     })
 }
 
@@ -41,6 +53,7 @@ pub(super) fn out_of_reach(missing: &[String]) -> Option<RunFailure> {
 mod tests {
     use super::*;
     use crate::compile::Nvrtc;
+    use crate::domain::Status;
 
     const SOURCE: &str = "
 __device__ int counter = 3;
@@ -64,14 +77,28 @@ extern \"C\" __global__ void k(int* p) {
             compiled.unwrap().cubin.expect("it compiles")
         };
         let found = variables(&cubin(SOURCE)).unwrap();
-        for name in ["counter", "memory", "hidden", "calls"] {
+        for name in ["counter", "memory", "hidden", "calls", "fixed"] {
             let hits = found.iter().filter(|f| f.contains(name)).count();
             assert!(hits > 0, "no {name} in {found:?}");
         }
-        assert_eq!(found.len(), 4, "{found:?}");
+        assert_eq!(found.len(), 5, "{found:?}");
         let none = "extern \"C\" __global__ void k(int* p) { *p = 1; }";
         assert!(variables(&cubin(none)).unwrap().is_empty());
         assert!(variables(b"no cubin").is_err());
+    }
+
+    #[test]
+    fn who_allocates_is_not_timed() {
+        let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
+        let refused = |body: &str| {
+            let source = format!("extern \"C\" __global__ void k(int** p) {{ {body} }}");
+            let flags = ["--gpu-architecture=sm_90a".to_owned()];
+            let compiled = compiler.compile("x.cu", &source, &flags, &[]);
+            allocating(&compiled.expect("it compiles").ptx).is_some()
+        };
+        assert!(refused("*p = static_cast<int*>(malloc(64));"));
+        assert!(refused("*p = new int[3];"));
+        assert!(!refused("*p = nullptr; printf(\"malloc\");"));
     }
 
     #[test]

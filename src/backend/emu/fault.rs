@@ -12,14 +12,7 @@ pub(super) fn failure(error: &LaunchError) -> RunFailure {
     let fault = match error {
         LaunchError::Fault(fault) => fault,
         LaunchError::Refused { .. } => {
-            return RunFailure {
-                status: Status::Unsupported,
-                message: error.to_string(),
-                detail: None,
-                fatal: false,
-                hazards: Vec::new(),
-                printed: Box::default(),
-            };
+            return RunFailure::unsupported(error.to_string());
         }
         _ => return RunFailure::refused(error.to_string()),
     };
@@ -37,13 +30,10 @@ pub(super) fn failure(error: &LaunchError) -> RunFailure {
     if let Some(early) = &fault.early {
         message += &format!("; cause: {early}");
     }
+    // The emulator's memory is thrown away; its process is none the worse.
     RunFailure {
-        status,
-        message,
         detail: Some(story),
-        // The emulator's memory is thrown away; its process is none the worse.
-        fatal: false,
-        hazards: Vec::new(),
         printed: printed::lines(None, &fault.printed).into(),
+        ..RunFailure::new(status, message)
     }
 }

@@ -10,10 +10,12 @@ const SAMPLE: u64 = 2;
 /// What may be spent on remembering who used global memory, bytes.
 const MEMORY: u64 = 256 << 20;
 
-/// What to look for in a call; nothing where nobody asks.
-pub(super) fn wanted(watch: Watch) -> Option<Sanitize> {
+/// What to look for in a call, perhaps without the CTAs that are not looked at;
+/// nothing where nobody asks.
+pub(super) fn wanted(watch: Watch, alone: bool) -> Option<Sanitize> {
     let sanitize = Sanitize {
         memory: MEMORY,
+        alone,
         ..Sanitize::default()
     };
     match watch {

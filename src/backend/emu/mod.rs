@@ -26,7 +26,7 @@ pub(crate) use self::role::{Laid, Role};
 use super::tables;
 use super::{Backend, Buffer, Data, Emulation, Job, Loaded, Observation, RunFailure, Whereabouts};
 use crate::compile::Image;
-use crate::domain::{BackendKind, Device, Group, Hazard, Limits, Status, Watch};
+use crate::domain::{BackendKind, Device, Group, Hazard, Limits, Watch};
 use crate::operator::Operands;
 pub(crate) use tensor_map::refusal as map_refusal;
 
@@ -97,13 +97,8 @@ impl EmuBackend {
 
     fn load_module(&mut self, image: &Image) -> Result<(), RunFailure> {
         if !self.modules.contains_key(&image.key) {
-            let module = Module::load(&image.ptx).map_err(|error| RunFailure {
-                status: Status::Unsupported,
-                message: format!("the emulator cannot run this PTX: {error}"),
-                detail: None,
-                fatal: false,
-                hazards: Vec::new(),
-                printed: Box::default(),
+            let module = Module::load(&image.ptx).map_err(|error| {
+                RunFailure::unsupported(format!("the emulator cannot run this PTX: {error}"))
             })?;
             self.modules.insert(image.key.clone(), module);
         }
@@ -168,20 +163,25 @@ impl<'a> Cell<'a> {
 impl Loaded for Cell<'_> {
     fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
         let Emulation {
-            time_only, watch, ..
+            time_only,
+            watch,
+            alone,
+            ..
         } = data.emulation;
         // One that is watched for hazards is not timed.
         let listening = match (time_only, watch, data.timed) {
             (true, ..) => Some(Listening::Time(Watching::Alone)),
             (false, Watch::Off, true) => Some(Listening::Time(Watching::Along)),
-            (false, ..) => hazards::wanted(watch).map(Listening::Hazards),
+            (false, ..) => hazards::wanted(watch, alone).map(Listening::Hazards),
         };
         let timed = matches!(listening, Some(Listening::Time(_)));
         let ran = self.run(data, listening)?;
         let modelled = timed.then(|| model::modelled(self.device, self.job.image, &ran));
-        let observed = match self.place.as_ref().filter(|_| !data.emulation.time_only) {
+        let whole = !time_only && !alone;
+        let observed = match self.place.as_ref().filter(|_| whole) {
             None => Observation {
                 printed: printed(&ran),
+                hazards: found(&ran),
                 ..Observation::default()
             },
             Some(place) => {
@@ -355,8 +355,7 @@ mod tests {
         let asked = Emulation {
             schedule: 7,
             exact_sums: true,
-            time_only: false,
-            watch: Watch::Off,
+            ..Emulation::default()
         };
         let config = config(target::usual(), asked, Duration::from_secs(3));
         assert_eq!((config.seed, config.mma_mode), (7, MmaMode::Exact));

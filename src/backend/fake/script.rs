@@ -286,12 +286,8 @@ impl Event {
         cue.prints.push_str(self.prints.as_deref().unwrap_or(""));
         if let Some(status) = self.fails {
             cue.fails = Some(RunFailure {
-                status,
-                message: format!("the script says {status}"),
-                detail: None,
                 fatal: matches!(status, Status::Crashed | Status::Hung),
-                hazards: Vec::new(),
-                printed: Box::default(),
+                ..RunFailure::new(status, format!("the script says {status}"))
             });
         }
     }

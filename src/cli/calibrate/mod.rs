@@ -6,16 +6,20 @@ use std::path::{Path, PathBuf};
 use super::Globals;
 use super::{named, runs};
 use crate::calibrate::{self, Answers, Only, Read, cases, probes};
+use crate::config::target;
 use crate::diagnostic::{CommandError, InputError, SourceFile};
 use crate::domain::Exit;
 use crate::export;
-use crate::present::Style;
+use crate::present::{Align, Column, Grid, Style, percent};
 
 /// Ask a GPU what its instructions, memories, barriers and launches cost, fit
 /// the model's numbers to its answers, and hold modelled times against measured
 /// ones.
 #[derive(Debug, clap::Args)]
-#[command(group = clap::ArgGroup::new("deed").required(true))]
+#[command(
+    group = clap::ArgGroup::new("deed"),
+    after_help = "Without a RUN or a flag: how far off each built-in target is."
+)]
 pub(crate) struct Args {
     /// Model every cell of these runs, and say how far off the model is
     #[arg(value_name = "RUN", group = "deed", value_parser = named::run())]
@@ -34,19 +38,25 @@ pub(crate) struct Args {
     list: bool,
     /// Only cases with this in their names, e.g. wgmma/rs (--fit fits on all and
     /// shows these); of runs, cells, e.g. "auto 256x"
-    #[arg(long, value_name = "TEXT", default_value_t, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value_t,
+        hide_default_value = true,
+        requires = "deed"
+    )]
     only: Only,
     /// What is modelled: h200, or a target file
     #[arg(long, value_name = "TARGET", default_value = "h200", conflicts_with_all = ["measure", "show", "list"])]
     target: String,
     /// Write the target to FILE: with --fit its numbers, with runs how far off they are
-    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["measure", "show", "list"])]
+    #[arg(short, long, value_name = "FILE", requires = "deed", conflicts_with_all = ["measure", "show", "list"])]
     output: Option<PathBuf>,
     /// With runs: write what was found as JSON
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["measure", "fit", "show", "list"])]
+    #[arg(long, value_name = "FILE", requires = "deed", conflicts_with_all = ["measure", "fit", "show", "list"])]
     export_json: Option<PathBuf>,
     /// With runs: draw modelled against measured times as SVG
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["measure", "fit", "show", "list"])]
+    #[arg(long, value_name = "FILE", requires = "deed", conflicts_with_all = ["measure", "fit", "show", "list"])]
     plot: Option<PathBuf>,
     #[command(flatten)]
     compile: runs::CompileLimits,
@@ -80,7 +90,43 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     if args.list {
         return list(only, &runs::style(globals));
     }
+    if args.runs.is_empty() {
+        known(&runs::style(globals));
+        return Ok(Exit::Done);
+    }
     compare::run(&args, globals)
+}
+
+/// What the built-in targets say of how far off they are.
+fn known(style: &Style) {
+    let right = |title: &str| Column::new(title, Align::Right, 9);
+    let mut grid = Grid::new(vec![
+        Column::key("target"),
+        Column::new("device", Align::Left, 9),
+        right("median"),
+        right("p90"),
+        right("worst"),
+        right("cells"),
+        Column::new("compared with runs of", Align::Left, 8).wraps(),
+    ]);
+    for (name, device) in target::built_in() {
+        let own = device.calibration.as_ref();
+        let own = own.filter(|known| known.device == device.name);
+        let figures = own.map(|known| {
+            let [median, p90, worst] = [known.median, known.p90, known.worst].map(percent);
+            let cells = known.cells.to_string();
+            [median, p90, worst, cells, known.run.clone()]
+        });
+        let unknown = || ["", "", "", "", "uncalibrated"].map(str::to_owned);
+        let figures = figures.unwrap_or_else(unknown);
+        let row = [name.to_owned(), device.name.clone()];
+        grid.push(row.into_iter().chain(figures).collect());
+    }
+    say!("How far modelled times are off\n{}\n", grid.render(style));
+    say!(
+        "{}",
+        style.dim("next: dgx calibrate RUN · dgx calibrate --measure FILE, on a GPU · --help")
+    );
 }
 
 fn list(only: &Only, style: &Style) -> Result<Exit, CommandError> {

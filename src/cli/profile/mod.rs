@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 
 use self::over::Over;
 use self::text::{Bar, text};
-use super::explain::{DEFAULT_ROUND, own_round, plan_for};
+use super::explain::plan_for;
+use super::subject::subject;
 use super::{Globals, named, runs, select};
 use crate::backend::cuda::StampedCalls;
 use crate::backend::emu::{Laid, machine};
 use crate::catalog::Catalog;
-use crate::compile::{Compiler, Limits};
+use crate::compile::Compiler;
 use crate::config::Round;
 use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{BackendKind, Chip, ContenderId, Device, Exit, Shape, Timing};
-use crate::present::belief_in;
+use crate::present::{belief_again, belief_in};
 use crate::profile::{Profile, Sources, Subject, chrome, json, page, stamps};
 use crate::record::schema::DeviceRecord;
 use crate::sweep::{BackendChoice, CompiledCell, Progress};
@@ -33,9 +34,10 @@ worth work. docs/profile.md has what each word means.")]
 pub(super) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
-    /// The round whose shapes are meant [default: configs/CONTENDER.toml, else round4]
-    #[arg(value_name = "ROUND", value_parser = named::round())]
-    round: Option<PathBuf>,
+    /// The round, or the run, whose shapes are meant [default: the newest run if
+    /// it is in it, else configs/CONTENDER.toml, else the newest run]
+    #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
+    of: Option<PathBuf>,
     /// One of the round's shapes, by its name or a pattern in quotes [default: its first]
     #[arg(long, value_name = "SHAPE")]
     shape: Option<String>,
@@ -43,7 +45,7 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value = "auto")]
     backend: BackendChoice,
     /// What to model for: h200, h100, b200, a file, or one with numbers
-    /// changed, e.g. h200,sms=144 [default: h200]
+    /// changed, e.g. h200,sms=144 [default: as the run, else h200]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
     /// Lay over it what a run measured of the same cell (whole times), or what
@@ -59,22 +61,26 @@ pub(super) struct Args {
     /// Write shares and timeline as one HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    compile: runs::CompileLimits,
 }
 
 /// Shows where the time of one cell goes: on the GPU here, or in virtual time.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let own = || own_round(&args.contender).unwrap_or(DEFAULT_ROUND.into());
-    let path = args.round.clone().unwrap_or_else(own);
+    let (mut round, run) = subject(args.of.as_deref(), &args.contender)?;
+    let path = run.as_ref().map_or(&round.file.path, |run| &run.path);
     let read = [Some(path.as_path()), args.over.as_deref()];
     runs::probe(
         [&args.json, &args.trace, &args.html],
         read.into_iter().flatten(),
     )?;
-    let mut round = Round::read(&path)?;
-    let shape = shape(&round, args.shape.as_deref(), &path)?;
+    let shape = shape(&round, args.shape.as_deref(), path)?;
     let bar = Bar::of(&round);
     round.shapes = vec![shape];
-    let (device, gpu) = device(args.backend, args.target.as_deref())?;
+    let (device, gpu) = match (device(args.backend, args.target.as_deref())?, &run) {
+        ((_, None), Some(run)) if args.target.is_none() => (runs::device_of(run)?, None),
+        (device, _) => device,
+    };
     let catalog = Catalog::open(&globals.variants)?;
     let plan = plan_for(&args.contender, round, &catalog, &device)?;
     let contender = match plan.contenders.as_slice() {
@@ -85,7 +91,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         Some(path) => Some(Over::read(path, contender, &plan.shapes[0].name)?),
         None => None,
     };
-    let compiler = runs::compiler(Limits::default(), runs::NO_COMPILER)?;
+    let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
     let cell = CompiledCell::new(&plan, 0, 0, &compiler)?;
     let progress = Progress::new();
     let what = format!("{contender} on {}", cell.shape.name);
@@ -105,12 +111,19 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
 
     let told: Vec<&Profile> = profiles.iter().collect();
+    let believed = belief_again(&DeviceRecord::new(BackendKind::Emu, &device));
     let mut lines = vec![text::epilogue(told[0], &bar)];
     lines.extend(over.as_ref().map(|over| over.sentence(told[0])));
     lines.extend(notes);
     say!(
         "{}",
-        text(&told, over.as_ref(), &lines, &runs::style(globals))
+        text(
+            &told,
+            over.as_ref(),
+            &lines,
+            &believed.unwrap_or_default(),
+            &runs::style(globals)
+        )
     );
     let sources = Sources::read(&cell.image.ptx);
     runs::write_all([

@@ -17,11 +17,13 @@ const LEAST: f64 = 0.0005;
 /// Characters of the longest bar.
 const BAR: f64 = 16.0;
 
-/// All of it; what is laid over the first stands beside it.
+/// All of it; what is laid over the first stands beside it, and `modelled` below
+/// what no card took.
 pub(super) fn text(
     profiles: &[&Profile],
     over: Option<&Over>,
     lines: &[String],
+    modelled: &str,
     style: &Style,
 ) -> String {
     let mut out = Vec::new();
@@ -35,7 +37,11 @@ pub(super) fn text(
             "{} on {}: {} µs, {timing} {whose} {target}",
             profile.contender, profile.shape, profile.micros
         )));
-        out.push(style.fold(&profile.belief, 0));
+        let belief = match profile.timing {
+            Timing::Modelled => modelled,
+            _ => &profile.belief,
+        };
+        out.push(style.fold(belief, 0));
     }
     out.push(String::new());
     let first = profiles[0];

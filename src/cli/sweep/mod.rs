@@ -81,13 +81,14 @@ pub(super) struct Args {
     /// nothing
     #[arg(long, conflicts_with = "exact_sums")]
     time_only: bool,
-    /// Emulator only: how closely to look for races and other hazards that a
-    /// right result does not show [default: some]
+    /// How closely to look, in the emulator, for races and other hazards that a
+    /// right result does not show; beside a GPU, on cores that it leaves idle
+    /// [default: some]
     #[arg(long, value_enum, value_name = "HOW", conflicts_with = "time_only")]
     hazards: Option<Watch>,
     /// Emulator only: what to model times for: h200, h100, b200 or a file,
     /// perhaps with numbers changed, e.g. h200,sms=144,clock_mhz=1500
-    #[arg(long, value_name = "NAME|FILE[,KEY=X]")]
+    #[arg(long, value_name = "TARGET[,KEY=X]")]
     target: Option<String>,
     /// Folder for run files
     #[arg(long, value_name = "DIR", default_value = "results")]
@@ -112,7 +113,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     into: Option<PathBuf>,
     /// Go on with a sweep that did not end; the newest, or the run file named
-    #[arg(long, value_name = "RUN", num_args = 0..=1, value_parser = named::run())]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, value_parser = named::any_run())]
     resume: Option<Option<PathBuf>>,
     /// Say what would be run, and run nothing
     #[arg(long)]
@@ -201,10 +202,13 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             schedule: args.schedule.unwrap_or_default(),
             exact_sums: args.exact_sums,
             time_only,
-            watch: match time_only {
-                true => Watch::Off,
-                false => args.hazards.unwrap_or(Watch::Some),
+            watch: match (time_only, args.backend) {
+                (true, _) => Watch::Off,
+                // Nothing of what it plays runs.
+                (false, BackendChoice::Fake) => args.hazards.unwrap_or(Watch::Off),
+                (false, _) => args.hazards.unwrap_or(Watch::Some),
             },
+            ..Emulation::default()
         },
         target,
         limits: args.compile.limits(),

@@ -11,7 +11,9 @@ use super::wire::{CalibrationTable, Figure, LimitsTable, ModelTable, PeaksTable,
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::document::{Document, Spanned};
 use crate::domain::roofline::{tensor_flops, tmem_flops};
-use crate::domain::{Bytes, Calibration, Chip, Device, Limits, Peaks, bounds, printable_line};
+use crate::domain::{
+    Bytes, Calibration, Chip, Device, Limits, Peaks, bounds, printable_line, short,
+};
 
 /// The device a target file describes.
 pub(crate) fn device(file: &SourceFile) -> Result<Device, InputError> {
@@ -168,7 +170,7 @@ impl Reader<'_> {
             if !(least..=MOST_ERROR).contains(&value) {
                 return Err(self.document.error(
                     share.span(),
-                    format!("calibration.{key} = {value} is out of range"),
+                    format!("calibration.{key} = {} is out of range", short(value)),
                     format!("give a share of the measured time, between {least} and {MOST_ERROR}"),
                 ));
             }
@@ -303,15 +305,6 @@ impl Reader<'_> {
         let origin = printable_line(source.get_ref());
         self.origins.insert(key.to_owned(), origin);
         Ok(value)
-    }
-}
-
-/// A number as it is told to those who gave it: 1e308 has three hundred digits, and so has 1e-308.
-pub(super) fn short(value: f64) -> String {
-    let size = value.abs();
-    match value.is_finite() && (size >= 1e16 || (size < 1e-6 && size > 0.0)) {
-        true => format!("{value:e}"),
-        false => value.to_string(),
     }
 }
 

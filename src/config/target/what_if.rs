@@ -3,9 +3,9 @@
 use ptx_time::Machine;
 
 use super::GUIDE;
-use super::reader::{SMS, deepest_drop, range, short};
+use super::reader::{SMS, deepest_drop, range};
 use crate::diagnostic::{InputError, nearest};
-use crate::domain::{Device, printable_line};
+use crate::domain::{Device, printable_line, short};
 
 const EXAMPLE: &str = "write e.g. h200,sms=144,clock=1.5";
 const MOST_SMS: f64 = 1e4;

@@ -384,3 +384,77 @@ fn what_is_nearly_right_is_not_called_anything_else() {
         "{fits:?}"
     );
 }
+
+/// The nibbles of all operands exchanged change no sum: whoever names that has
+/// explained nothing.
+#[test]
+fn one_factor_for_all_is_told_as_that() {
+    for factor in [1.0009, 1.003, 0.999, 1.02] {
+        let case = case().with(|g, u| factor * silu(g) * u);
+        let wanted = format!("is {factor:.4} times the right value");
+        let (mismatch, story) = (case.mismatch(), told(&case));
+        let close = |what: &str| {
+            let number = what.split(' ').find_map(|word| word.parse::<f64>().ok());
+            number.is_some_and(|number| (number - factor).abs() < 2e-4)
+        };
+        let guess = mismatch.guess.expect(&wanted);
+        assert!(close(&guess) || factor == 1.02, "{wanted}: {guess}");
+        assert!(story.iter().any(|fit| close(fit)), "{wanted}: {story:?}");
+        assert!(
+            !story.iter().any(|fit| fit.contains("nibbles")),
+            "{story:?}"
+        );
+    }
+}
+
+/// Sums whose every sixteen terms are rounded to so many bits.
+fn with_sums_of(bits_kept: i32) -> Case {
+    let mut case = case_of(&[(24, 128, 512)], Distribution::Full);
+    let kept = |x: f64| {
+        let unit = 2f64.powi(x.abs().max(1e-30).log2().floor() as i32 + 1 - bits_kept);
+        (x / unit).round() * unit
+    };
+    let sum = |terms: &Vec<f64>| {
+        let steps = terms.chunks(16).map(|step| step.iter().sum::<f64>());
+        steps.fold(0.0, |sum, step| kept(sum + step))
+    };
+    for index in 0..case.c[0].len() {
+        let element = Element {
+            group: 0,
+            row: index / 128,
+            column: index % 128,
+            bits: 0,
+            expected: 0.0,
+        };
+        let [gate, up] = reduction::Terms::of(&case.operands.groups[0], &element).products();
+        case.c[0][index] = bits(silu(sum(&gate)) * sum(&up));
+    }
+    case
+}
+
+#[test]
+fn sums_of_few_bits_are_told_as_that() {
+    for kept in [9, 11, 13] {
+        let case = with_sums_of(kept);
+        let reason = case.reason();
+        assert!(reason.contains("low precision, not indexing"), "{reason}");
+        let about = |bits: i32| format!("about {bits} bits");
+        let near = (kept - 3..=kept + 3).any(|bits| reason.contains(&about(bits)));
+        assert!(near, "{kept}: {reason}");
+        assert_eq!(told(&case).len(), 1);
+    }
+}
+
+/// A term left out, or a gate that is only nearly silu, is no lost precision.
+#[test]
+fn other_small_errors_are_not_called_lost_bits() {
+    let short = case_of(&[(24, 128, 512)], Distribution::Full).answering(|g| {
+        let k = g.group.k as usize;
+        g.b2.chunks_mut(k / 2).for_each(|row| row[7] &= 0xf0);
+    });
+    let bent = case().with(|g, u| silu(g) * u * (1.0 + 0.004 * g.sin()));
+    for case in [short, bent] {
+        let reason = case.reason();
+        assert!(!reason.contains("bits"), "{reason}");
+    }
+}

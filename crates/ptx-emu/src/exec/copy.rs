@@ -9,6 +9,7 @@ use super::atomic::combine;
 use super::cluster::{CachedRegion, Cluster, POISON};
 use super::door::{Act, Agent, Bytes, Room, Visit};
 use super::lane_copy::LaneCopy;
+use super::paths::Branch;
 use super::pointers::HostPtr;
 use super::signal::Step;
 use super::tensor_copy::TensorJob;
@@ -26,6 +27,8 @@ pub(crate) struct Origin {
     /// The lanes that execute the instruction.
     pub(crate) lanes: u32,
     pub(crate) pc: u32,
+    /// The path of the warp they are on.
+    pub(crate) branch: Branch,
     /// Number of the copy or product it issued, if that acts now; else 0.
     pub(crate) work: u64,
 }

@@ -11,6 +11,7 @@
 use super::cluster::Cluster;
 use super::copy::Origin;
 use super::early::InFlight;
+use super::paths::Branch;
 use super::signal::Signal;
 use super::warp::Warp;
 use crate::op::Order;
@@ -166,6 +167,10 @@ impl Warp {
             warp: self.index,
             lanes,
             pc: self.pc,
+            branch: Branch {
+                lanes: self.active,
+                split: self.split,
+            },
             work: 0,
         }
     }

@@ -272,10 +272,13 @@ impl<'a> Env<'a> {
         }
     }
 
-    /// Whether a cluster is watched.
+    /// Whether what a cluster does is written down.
     pub(crate) fn watches(&self, cluster: u64) -> bool {
-        let clusters = self.watched.as_ref().map(|watched| &watched.clusters);
-        clusters.is_some_and(|clusters| clusters.binary_search(&cluster).is_ok())
+        let traced = self
+            .watched
+            .as_ref()
+            .filter(|watched| watched.plan.is_some());
+        traced.is_some_and(|watched| watched.clusters.binary_search(&cluster).is_ok())
     }
 
     pub(crate) fn threads(&self) -> u32 {
@@ -444,8 +447,11 @@ impl<'a> Env<'a> {
 /// What a register holds before it is written: NaN as one float or two halves, no address, and
 /// another value for every seed and register.
 fn poison(seed: u64, slot: u64) -> u32 {
-    0xffc1_ffc1 | mixed(seed, slot)
+    UNSET | mixed(seed, slot)
 }
+
+/// The bits that are set in every such value.
+pub(super) const UNSET: u32 = 0xffc1_ffc1;
 
 fn mixed(seed: u64, slot: u64) -> u32 {
     let product = (seed ^ slot.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -52,7 +52,25 @@ fn shuffle(w: &mut Warp, mask: u32, mode: ShflMode, (d, p): (R32, Option<P>), [a
     }
 }
 
-/// A shuffle among all lanes there are, which all say so: nobody has to be waited for. False if it
+/// The lanes of a shuffle, of `mask`, that read from one of `sources`.
+pub(super) fn readers_of(
+    w: &Warp,
+    mask: u32,
+    sources: u32,
+    mode: ShflMode,
+    [b, c]: [R32; 2],
+) -> u32 {
+    let (b, c) = (w.get(b), w.get(c));
+    let reads = |lane: &usize| {
+        let (source, within) = shuffle_source(mode, *lane as u32, b[*lane], c[*lane]);
+        within && sources >> (source & 31) & 1 == 1
+    };
+    lanes(mask)
+        .filter(reads)
+        .fold(0, |all, lane| all | 1 << lane)
+}
+
+/// A shuffle among all lanes of a warp, which all say so: nobody has to be waited for. False if it
 /// is not one, and then nothing is done.
 #[inline(always)]
 pub(super) fn quick_shuffle(w: &mut Warp, mask: u32, op: &Op) -> bool {
@@ -68,12 +86,11 @@ pub(super) fn quick_shuffle(w: &mut Warp, mask: u32, op: &Op) -> bool {
     else {
         return false;
     };
-    let named = w.get(members);
-    let mut differs = 0;
-    for lanes in named {
-        differs |= lanes ^ named[0];
+    let mut all = mask;
+    for lanes in w.get(members) {
+        all &= lanes;
     }
-    if differs != 0 || mask != w.live {
+    if all != u32::MAX {
         return false;
     }
     match mode {
@@ -167,7 +184,12 @@ fn exchange_within(w: &mut Warp, mask: u32, op: &Op) {
             b,
             c,
             ..
-        } => shuffle(w, mask, mode, (d, p), [a, b, c]),
+        } => {
+            // An H200 reads zero from lanes that take no part.
+            let lost = readers_of(w, mask, !mask, mode, [b, c]);
+            shuffle(w, mask, mode, (d, p), [a, b, c]);
+            w.put(lost, d, [0; 32]);
+        }
         Op::VotePred {
             vote,
             d,

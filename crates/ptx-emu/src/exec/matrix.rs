@@ -44,6 +44,7 @@ impl Cluster<'_> {
     /// `mma.sync`
     pub(super) fn mma(&mut self, w: &mut Warp, mask: u32, op: &Mma) -> Checked<Flow> {
         self.whole_warp(w, mask, "mma.sync")?;
+        self.sum_set(w, mask, op.c);
         let fragments = [op.a, op.b, op.c].map(|list| self.fragment(w, list));
         let [a, b, c] = fragments
             .each_ref()

@@ -3,6 +3,7 @@
 //! `grid` spreads clusters over cores, `cluster` schedules the warps of one, `interp` is the
 //! loop over instructions; the rest is what instructions do.
 
+mod absent;
 mod access;
 mod adversary;
 mod atomic;
@@ -35,7 +36,7 @@ mod interp;
 mod lane_copy;
 mod matrix;
 mod mbarrier;
-mod paths;
+pub(crate) mod paths;
 pub(crate) mod plan;
 mod pointers;
 pub(crate) mod print;
@@ -54,6 +55,7 @@ mod tensor_copy;
 mod touched;
 mod transfer;
 mod units;
+mod unset;
 mod warp;
 mod wgmma;
 mod wmma;

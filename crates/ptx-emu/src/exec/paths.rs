@@ -3,6 +3,39 @@
 use super::warp::{Path, State, Warp};
 use crate::op::Pc;
 
+/// A moment at which lanes of a warp parted, by its number among those of the warp, and the
+/// outermost one it lies in; 0 where all are together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Split {
+    own: u32,
+    root: u32,
+}
+
+/// A path of a warp.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Branch {
+    pub(crate) lanes: u32,
+    pub(crate) split: Split,
+}
+
+impl Branch {
+    /// Whether there are others than the lanes of this path, on paths of their own.
+    pub(crate) fn is_one_of_several(self) -> bool {
+        self.split.own != 0
+    }
+
+    /// Whether two paths have no lane in common and did not join in between, as far as their
+    /// splits tell: they are of one split, or of one and of another inside it.
+    pub(crate) fn apart(self, other: Self) -> bool {
+        let (a, b) = (self.split, other.split);
+        let outermost = a.own == a.root || b.own == b.root;
+        self.lanes & other.lanes == 0
+            && a.root == b.root
+            && a.root != 0
+            && (a.own == b.own || outermost)
+    }
+}
+
 impl Warp {
     /// Sends the lanes of `taken` to `target` and the rest of the active ones on.
     #[inline(always)]
@@ -36,9 +69,10 @@ impl Warp {
                 depth: self.depth,
                 join: true,
                 parked: false,
+                split: self.split,
             });
         }
-        let depth = self.depth;
+        let (depth, split) = (self.depth, self.part());
         for &(pc, mask) in paths.iter().rev() {
             if pc != reconverge && mask != 0 {
                 self.stack.push(Path {
@@ -48,10 +82,22 @@ impl Warp {
                     depth,
                     join: false,
                     parked: false,
+                    split,
                 });
             }
         }
         self.pop();
+    }
+
+    /// The split that the lanes of the current path part at now.
+    fn part(&mut self) -> Split {
+        self.splits += 1;
+        let own = self.splits;
+        let root = match self.split.root {
+            0 => own,
+            root => root,
+        };
+        Split { own, root }
     }
 
     /// Takes the next path off the stack; the warp is done when there is none.
@@ -64,6 +110,7 @@ impl Warp {
                 self.active = mask;
                 self.rpc = path.rpc;
                 self.depth = path.depth;
+                self.split = path.split;
                 if self.pc != self.rpc {
                     self.met |= self.stack.is_empty();
                     return;
@@ -103,7 +150,12 @@ impl Warp {
             depth: self.depth,
             join: true,
             parked: false,
+            split: self.split,
         });
+        let split = match calls.len() {
+            1 => self.split,
+            _ => self.part(),
+        };
         for &(pc, mask) in calls {
             self.stack.push(Path {
                 pc,
@@ -112,6 +164,7 @@ impl Warp {
                 depth: self.depth + 1,
                 join: false,
                 parked: false,
+                split,
             });
         }
         self.pop();
@@ -155,11 +208,13 @@ impl Warp {
             mask: self.active,
             join: false,
             parked: false,
+            split: self.split,
             ..join
         });
         self.pc = join.pc;
         self.active = waiting;
         self.rpc = join.rpc;
+        self.split = join.split;
         true
     }
 
@@ -194,10 +249,12 @@ impl Warp {
             pc,
             mask: self.active,
             parked: true,
+            split: self.split,
             ..next
         };
         self.pc = next.pc;
         self.active = next.mask & self.live;
+        self.split = next.split;
         true
     }
 
@@ -219,11 +276,13 @@ impl Warp {
             Path {
                 pc: self.pc,
                 mask: self.active,
+                split: self.split,
                 ..sibling
             },
         );
         self.pc = sibling.pc;
         self.active = sibling.mask & self.live;
+        self.split = sibling.split;
         self.state = State::Ready;
         true
     }
@@ -244,6 +303,7 @@ mod tests {
             depth: 0,
             join: false,
             parked,
+            split: Split::default(),
         };
         w.stack = vec![path(30, 0xff00, false), path(20, 0xffff_0000, true)];
         assert!(w.switch_path());
@@ -251,5 +311,36 @@ mod tests {
         w.stack.retain(|path| path.parked);
         assert!(!w.switch_path());
         assert_eq!((w.pc, w.active), (30, 0xff00));
+    }
+
+    #[test]
+    fn paths_are_apart_until_they_join() {
+        let mut w = Warp::new(0, 0, 0, 0, 0, u32::MAX);
+        let branch = |w: &Warp| w.origin(w.active).branch;
+        assert!(!branch(&w).is_one_of_several());
+        // Half goes to 10, half on; all meet at 20.
+        w.branch(0xffff, 10, 20);
+        let first = branch(&w);
+        // Within it, once more.
+        w.branch(0xff, 12, 15);
+        let inner = branch(&w);
+        (w.pc, w.rpc) = (15, 15);
+        w.join_if_there();
+        assert_eq!((w.active, branch(&w).apart(inner)), (0xff00, true));
+        w.pc = 15;
+        w.join_if_there();
+        assert_eq!(branch(&w), first);
+        assert!(!first.apart(inner));
+        w.pc = 20;
+        w.join_if_there();
+        let second = branch(&w);
+        assert_eq!(second.lanes, 0xffff_0000);
+        assert!(second.apart(first) && second.apart(inner));
+        w.pc = 20;
+        w.join_if_there();
+        assert!(!branch(&w).apart(first) && w.active == u32::MAX);
+        // Another split, though of the same lanes.
+        w.branch(0xffff, 30, 40);
+        assert!(!branch(&w).apart(second));
     }
 }

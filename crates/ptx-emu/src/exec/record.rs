@@ -14,13 +14,25 @@ use crate::trace::{BarrierAt, CtaTrace, Deed};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
-/// Which clusters of a launch are followed.
+/// Which clusters of a launch are followed, or run alone.
 pub(crate) struct Watched {
     /// By number, ascending.
     pub(crate) clusters: Vec<u64>,
     /// No others run.
     pub(crate) only: bool,
-    pub(crate) plan: Plan,
+    /// How to write down what they do, where that is wanted.
+    pub(crate) plan: Option<Plan>,
+}
+
+impl Watched {
+    /// These run without the others, and nothing is written down.
+    pub(crate) fn alone(clusters: Vec<u64>) -> Self {
+        Self {
+            clusters,
+            only: true,
+            plan: None,
+        }
+    }
 }
 
 /// What the warps of a watched cluster have done so far.
@@ -90,7 +102,7 @@ impl Cluster<'_> {
         w: &mut Warp,
         quantum: u32,
     ) -> Checked<u32> {
-        let Some(watched) = &self.env.watched else {
+        let Some(plan) = self.env.watched.as_ref().and_then(|w| w.plan.as_ref()) else {
             return self.interpret(w, quantum);
         };
         if recorder.overflowed() {
@@ -100,8 +112,8 @@ impl Cluster<'_> {
         let mut steps = 0;
         while steps < quantum && matches!(w.state, State::Ready) {
             let pc = w.pc;
-            steps += match watched.plan.straight(pc, w.active == w.live) {
-                0 => self.interpret_deed(recorder, w, &watched.plan, quantum - steps)?,
+            steps += match plan.straight(pc, w.active == w.live) {
+                0 => self.interpret_deed(recorder, w, plan, quantum - steps)?,
                 straight => {
                     let taken = self.interpret(w, straight.min(quantum - steps))?;
                     recorder.tape(w).run(pc, pc + taken);

@@ -29,8 +29,12 @@ pub(crate) enum Signal {
         below: u64,
         read: bool,
     },
-    /// `bar.warp.sync`: the lanes have met.
-    Warp,
+    /// `bar.warp.sync`: the lanes have met those it names.
+    Warp { named: u32 },
+    /// A warp-wide instruction counts on lanes that take no part in it.
+    Absent(Absent),
+    /// A product adds to so many of its registers that nobody gave a value.
+    Unset { registers: u32, of: u32 },
     /// As it was written; `tensormap.cp_fenceproxy` is one, too.
     Fence(Fence),
     /// `wgmma.fence`
@@ -55,6 +59,17 @@ pub(crate) enum Signal {
     Exit { over: u64 },
     /// Nobody can go on, and this warp waits here.
     Stuck(Stuck),
+}
+
+/// What is amiss with the lanes of a warp-wide instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// They execute it, and their mask does not name them.
+    Unnamed { lanes: u32 },
+    /// The mask names them, and they are elsewhere.
+    Away { lanes: u32 },
+    /// They read values of others that have ended or are not named.
+    Read { lanes: u32 },
 }
 
 /// What a warp waits for in vain.
@@ -298,7 +313,7 @@ mod tests {
         "#1: BulkCopy Read",
         "#1: Mbarrier { at: bar, over: 0, step: Complete { bytes: 2048 } }",
         "all: Mbarrier { at: bar, over: 1, step: Pass { order: Acquire(Cta), parity: true } }",
-        "all: Warp",
+        "all: Warp { named: 4294967295 }",
         "2: Issue { work: 4, by: LaneCopy, signals: None }",
         "all: Commit { agent: LaneCopy, group: 0 }",
         "#4: LaneCopy Write",

@@ -65,9 +65,15 @@ impl Cluster<'_> {
             }
             mask = w.active;
         }
-        if let Op::WarpSync { mask: named } = inst.op {
-            for lanes in exchange::parties(*w.get(named), mask) {
-                self.signal(w.origin(lanes), Signal::Warp);
+        self.meets_elsewhere(w, mask, &inst.op)?;
+        if self.ear.is_some() {
+            self.tell_of_absent(w, mask, &inst.op);
+        }
+        if let Op::WarpSync { mask: members } = inst.op {
+            let members = *w.get(members);
+            for lanes in exchange::parties(members, mask) {
+                let named = members[lanes.trailing_zeros() as usize];
+                self.signal(w.origin(lanes), Signal::Warp { named });
             }
         }
         exchange::exchange(w, mask, &inst.op);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::bytes::AlignedBytes;
 use super::clock::EventTime;
 use super::copy::{Origin, SharedAt};
+use super::paths::Split;
 use super::tcgen05::Stored;
 use super::wgmma::WgmmaQueue;
 use crate::counters::CLASSES;
@@ -44,6 +45,8 @@ pub(crate) struct Path {
     pub(crate) join: bool,
     /// Stands before a synchronising instruction and lets other lanes of the warp come to it.
     pub(crate) parked: bool,
+    /// Where its lanes parted from the others.
+    pub(crate) split: Split,
 }
 
 /// What a stopped warp waits for.
@@ -163,6 +166,11 @@ pub(crate) struct Warp {
     pub(crate) rpc: Pc,
     pub(crate) depth: u32,
     pub(crate) stack: Vec<Path>,
+    /// Where the lanes of the current path parted from the others, and how often any did.
+    pub(crate) split: Split,
+    pub(crate) splits: u32,
+    /// Lanes that stand before an exchange whose others have come to one of their own.
+    pub(crate) excused: u32,
     pub(crate) state: State,
     /// Where it stopped to wait.
     pub(crate) stopped: Origin,
@@ -225,6 +233,9 @@ impl Warp {
             rpc: Pc::MAX,
             depth: 0,
             stack: Vec::new(),
+            split: Split::default(),
+            splits: 0,
+            excused: 0,
             state: State::Ready,
             stopped: Origin::default(),
             cta,

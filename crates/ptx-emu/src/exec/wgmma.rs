@@ -316,6 +316,7 @@ impl Cluster<'_> {
                 lanes: u32::MAX,
                 pc: four[0].pc,
                 work: four[0].work,
+                ..Origin::default()
             };
             if let OperandA::Shared(matrix) = &step.a {
                 self.pass_tile(from, matrix, 64);
@@ -324,6 +325,9 @@ impl Cluster<'_> {
             for tile in std::iter::once(step.b).chain(next) {
                 self.pass_tile(from, &tile, op.n.into());
             }
+        }
+        if chain[0][0].accumulate {
+            self.sums_set(cta, first, pc, op.d);
         }
         let cta = &mut self.ctas[cta];
         let slots = pool(program, op.d);

@@ -66,6 +66,7 @@ impl Cluster<'_> {
     /// `wmma.mma`
     pub(super) fn wmma(&mut self, w: &mut Warp, mask: u32, op: &Wmma) -> Checked<Flow> {
         self.whole_warp(w, mask, "wmma.mma")?;
+        self.sum_set(w, mask, op.c);
         self.counters.mma_flops += op.form.flops();
         let [a, b, c] = [op.a, op.b, op.c].map(|list| self.fragment(w, list));
         let d = op

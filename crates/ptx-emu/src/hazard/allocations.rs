@@ -151,7 +151,7 @@ impl Watcher<'_> {
                 warp: old.warp.into(),
                 lanes: 1 << old.lane,
                 pc: old.pc,
-                work: 0,
+                ..Origin::default()
             },
             cluster: Some(old.cluster.into()),
         };

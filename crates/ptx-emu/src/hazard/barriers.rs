@@ -10,13 +10,19 @@ use super::watcher::Watcher;
 use super::words::Side;
 use crate::exec::copy::{Origin, SharedAt};
 use crate::exec::door::{Act, Agent};
-use crate::exec::signal::{Step, Stuck};
+use crate::exec::signal::{Absent, Step, Stuck};
 use crate::op::{Fence, FenceOrder, FencedBytes, Op, Order, Proxies, Scope};
 
 impl Watcher<'_> {
     /// A barrier of the CTA or of the cluster.
     pub(super) fn meets(&mut self, from: Origin, id: Option<u32>, over: u64, step: Step) {
         let warp = self.ledger.strand(from);
+        if matches!(step, Step::Pass { .. }) {
+            self.ledger.lanes_meet(from);
+            if let Some(id) = id {
+                self.lives[from.cta as usize].waiting.remove(&id);
+            }
+        }
         let Ledger {
             warps, named, all, ..
         } = &mut self.ledger;
@@ -223,6 +229,7 @@ impl Watcher<'_> {
 
     /// A wait at an mbarrier goes through.
     fn passes(&mut self, from: Origin, at: SharedAt, over: u64, (order, parity): (Order, bool)) {
+        self.ledger.lanes_meet(from);
         let warp = self.ledger.strand(from);
         let key = (at.cta, at.offset);
         let Some(barrier) = self.ledger.barriers.get(&key) else {
@@ -266,6 +273,64 @@ impl Watcher<'_> {
             let sighting = Sighting::one(Hazard::PartialWarp, here);
             self.report(sighting.at(named(id, detail)));
         }
+    }
+
+    /// Strictly, a barrier for all threads of a CTA is reached by all of them, not only by those
+    /// that have not ended.
+    pub(super) fn whole_block(&mut self, from: Origin, id: u32) {
+        let op = self.detector.op(from.pc);
+        let everybody = matches!(op, Some(Op::Bar { threads: None, .. }));
+        if !self.detector.strict || !everybody {
+            return;
+        }
+        let life = &mut self.lives[from.cta as usize];
+        life.waiting.insert(id, from);
+        let ended = life.over;
+        if ended > 0 {
+            self.ended_before(from, id, ended);
+        }
+    }
+
+    /// So many warps have ended that a barrier for all threads will not see.
+    pub(super) fn ended_before(&self, from: Origin, id: u32, ended: u32) {
+        let here = Side::new(Agent::Thread, Act::Read, from);
+        let all = self.ledger.strands.warps_per_cta;
+        let detail = format!("{ended} of {all} warps have ended and do not come");
+        let sighting = Sighting::one(Hazard::BarrierCount, here);
+        self.report(sighting.at(named(id, detail)));
+    }
+
+    /// A warp-wide instruction counts on lanes that take no part in it.
+    pub(super) fn absent(&self, from: Origin, absent: Absent) {
+        let detail = match absent {
+            Absent::Unnamed { lanes } => {
+                format!("lanes {lanes:#010x} execute it, and their mask does not name them")
+            }
+            Absent::Away { lanes } => {
+                format!("lanes {lanes:#010x} are named by the mask and do not come")
+            }
+            Absent::Read { lanes } => {
+                format!("lanes {lanes:#010x} read from others that have ended or are not named")
+            }
+        };
+        let here = Side::new(Agent::Thread, Act::Read, from);
+        let spot = Spot {
+            space: "warp",
+            detail,
+            ..Spot::default()
+        };
+        self.report(Sighting::one(Hazard::PartialWarp, here).at(spot));
+    }
+
+    /// A product adds to registers that nobody gave a value.
+    pub(super) fn unset(&self, from: Origin, registers: u32, of: u32) {
+        let here = Side::new(Agent::TensorCore, Act::Read, from);
+        let spot = Spot {
+            space: "register",
+            detail: format!("{registers} of the {of} accumulators"),
+            ..Spot::default()
+        };
+        self.report(Sighting::one(Hazard::UninitialisedRegister, here).at(spot));
     }
 
     /// Nobody can go on: what this warp waits for will never come.

@@ -11,6 +11,7 @@ use super::shadow::{Actor, Met, Trace, WHOLE};
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
 use crate::exec::door::{Act, Bytes, Visit};
+use crate::exec::paths::Branch;
 
 /// Pieces of a column that are told apart.
 const BLOCKS: u32 = 8;
@@ -91,6 +92,7 @@ impl Watcher<'_> {
                     actor,
                     step,
                     pc: visit.from.pc,
+                    branch: Branch::default(),
                     lane: 0,
                     bytes: WHOLE,
                     strength: 0,

@@ -61,7 +61,7 @@ hazards! {
     ParityLap = "parity-lap",
     /// Bytes a copy brought that were overwritten by the next one and never read.
     Overwritten = "overwritten",
-    /// A barrier for whole warps executed by a part of one.
+    /// A barrier for whole warps, or a warp-wide instruction, executed by a part of those it is for.
     PartialWarp = "partial-warp",
     /// A product that reads what is not laid out as its descriptor says.
     MisalignedAtom = "misaligned-atom",
@@ -109,7 +109,7 @@ impl fmt::Display for Site {
 /// What was met: a place in memory, a barrier, a register.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Spot {
-    /// `global`, `shared`, `tensor`, `barrier` or `register`.
+    /// `global`, `shared`, `tensor`, `barrier`, `register` or `warp`.
     pub space: &'static str,
     /// The tensor ([`Sanitize::regions`](super::Sanitize::regions)), allocation or variable it lies
     /// in; empty where that is not known.

@@ -3,10 +3,11 @@
 use std::cell::Cell;
 
 use super::Sighting;
+use super::clock::Clock;
 use super::finding::Hazard;
 use super::ledger::Ledger;
 use super::shadow::{Actor, Met, Trace};
-use super::words::Side;
+use super::words::{Side, Waiting};
 use crate::exec::copy::Origin;
 use crate::exec::door::{Act, Agent};
 
@@ -21,6 +22,7 @@ pub(super) fn side_of(ledger: &Ledger, old: &Trace, wrote: bool) -> Option<Side>
                 warp,
                 lanes: if wrote { 1 << old.lane } else { 0 },
                 pc: old.pc,
+                branch: old.branch,
                 work: 0,
             };
             Some(Side::new(Agent::Thread, act, from))
@@ -60,13 +62,45 @@ pub(super) fn judge(
     let there = side_of(ledger, &old, wrote)?;
     let hazard = kind(&old, wrote);
     let (there_later, begun) = order_of(ledger, &old, &here);
+    let waiting = match (there_later, wrote) {
+        (false, true) => waiting(ledger, &old, &here),
+        _ => Waiting::default(),
+    };
     let (later, earlier) = match there_later {
         true => (there, here),
         false => (here, there),
     };
     Some(Sighting {
         begun,
+        waiting,
         ..Sighting::two(hazard, later, earlier)
+    })
+}
+
+/// Who waited for a copy that somebody meets before it is over for him.
+fn waiting(ledger: &Ledger, old: &Trace, here: &Side) -> Waiting {
+    let Actor::Work(work) = old.actor else {
+        return Waiting::Nobody;
+    };
+    let known = ledger.knowledge(ledger.actor(here.from));
+    let warps = ledger.strands.of_cta(here.from.cta);
+    let mut others = warps.map(|warp| &ledger.warps[warp as usize].known.own.generic);
+    match () {
+        () if known.is_some_and(|known| refills(ledger, work, &known.own.generic)) => {
+            Waiting::Before
+        }
+        () if others.any(|clock| ledger.over(clock, old, true, here.from.cta)) => Waiting::Another,
+        () => Waiting::Nobody,
+    }
+}
+
+/// Whether a copy is not the first for its barrier, and somebody has waited for all before it.
+fn refills(ledger: &Ledger, work: u32, known: &Clock) -> bool {
+    let awaited = ledger.works.get(work).and_then(|work| work.awaited);
+    awaited.is_some_and(|(at, issued)| {
+        let barrier = ledger.barriers.get(&(at.cta, at.offset));
+        let seen = barrier.map_or(0, |barrier| barrier.seat.known_over(known).into());
+        issued > 0 && seen >= issued
     })
 }
 
@@ -76,14 +110,20 @@ fn order_of(ledger: &Ledger, old: &Trace, here: &Side) -> (bool, bool) {
     let Some(work) = ledger.works.get(here.from.work as u32) else {
         let known = &ledger.warps[ledger.strand(here.from) as usize].known;
         let begun = match old.actor {
-            Actor::Work(other) => (ledger.works.get(other))
-                .is_some_and(|other| ledger.knows_issue(&known.own.generic, other)),
+            Actor::Work(other) => (ledger.works.get(other)).is_some_and(|other| {
+                ledger.knows_issue(&known.own.generic, other)
+                    || ledger.issued_together(other, here.from)
+            }),
             Actor::Warp(_) => false,
         };
         return (false, begun);
     };
     match old.actor {
-        Actor::Work(other) => (u64::from(other) > here.from.work, false),
+        Actor::Work(other) => {
+            let known = &work.known.own.generic;
+            let begun = (ledger.works.get(other)).is_some_and(|o| ledger.knows_issue(known, o));
+            (u64::from(other) > here.from.work, begun)
+        }
         Actor::Warp(warp) if warp == ledger.strand(work.from) => {
             (old.step > work.known.own.generic.at(warp), true)
         }
@@ -97,8 +137,14 @@ fn order_of(ledger: &Ledger, old: &Trace, here: &Side) -> (bool, bool) {
                     false => (true, ledger.knows_issue(&known.own.generic, work)),
                 }
             }
-            // Nothing says which came first: more often a wait is missing than a barrier before.
-            None => (here.act.writes(), false),
+            // Nothing says which came first: more often a wait is missing than a barrier before,
+            // unless it was not missing so far.
+            None => {
+                let warp = ledger.strands.owner(strand);
+                let known = &ledger.warps[warp as usize].known.own.generic;
+                let waits = refills(ledger, here.from.work as u32, known);
+                (here.act.writes() && !waits, false)
+            }
         },
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct Warp {
     pub(super) moves: [u32; 2],
     /// The last of them, loads and stores apart.
     moved: [VecDeque<Move>; 2],
+    /// The last step by which lanes of it that are on paths of their own waited for each other.
+    met: u32,
     /// Barriers it has initialised since its last fence.
     pub(super) unfenced: Vec<(u32, u32)>,
     /// Barriers that a fence for them has been executed for: whatever it does next that others
@@ -166,6 +168,22 @@ impl Ledger {
     pub(super) fn teach(&mut self, warp: u32, lesson: impl FnOnce(&mut Knowledge)) {
         lesson(Arc::make_mut(&mut self.warps[warp as usize].known));
         self.step(warp);
+    }
+
+    /// Lanes of a warp wait for others of it, if these are on paths of their own.
+    pub(super) fn lanes_meet(&mut self, from: Origin) {
+        if from.branch.is_one_of_several() {
+            let warp = self.strand(from);
+            let w = &mut self.warps[warp as usize];
+            w.met = w.step;
+            self.step(warp);
+        }
+    }
+
+    /// Whether an access of the same warp was made on another path, and nobody waited since.
+    pub(super) fn lanes_apart(&self, old: &Trace, from: Origin) -> bool {
+        let w = &self.warps[self.strand(from) as usize];
+        from.work == 0 && old.branch.apart(from.branch) && old.step > w.met
     }
 
     /// A copy or product begins. `kind` are the groups it belongs to, if it signals no barrier.
@@ -495,6 +513,13 @@ impl Ledger {
     pub(super) fn knows_issue(&self, known: &Clock, work: &Work) -> bool {
         let warp = self.strand(work.from);
         known.at(warp) > work.known.own.generic.at(warp)
+    }
+
+    /// Whether a work is a product that a warp issued with others.
+    pub(super) fn issued_together(&self, work: &Work, from: Origin) -> bool {
+        let group = |from: Origin| self.strands.warpgroup(self.strand(from));
+        let product = work.agent == Some(Agent::TensorCore) && work.is_grouped();
+        product && group(work.from) == group(from)
     }
 
     /// The strand of a warp's loads or stores of tensor memory.

@@ -23,10 +23,12 @@ pub(super) struct Life {
     /// one. Of each the last time.
     guests: BTreeMap<(u32, u32, Option<u32>), Guest>,
     /// Warps that have ended, and what they knew then.
-    over: u32,
+    pub(super) over: u32,
     known: Knowledge,
     /// Where the last of them ended.
     ended: Option<Origin>,
+    /// Strictly: who waits for all threads of the CTA, by the barrier.
+    pub(super) waiting: BTreeMap<u32, Origin>,
 }
 
 /// One of them.
@@ -142,9 +144,13 @@ impl Watcher<'_> {
         life.known.join(&w.known);
         life.known.join(&w.heard);
         life.over += 1;
-        if life.over == ledger.strands.warps_per_cta {
+        let over = life.over;
+        if over == ledger.strands.warps_per_cta {
             life.ended = Some(from);
             self.outlived(from);
+        }
+        for (id, waiting) in &self.lives[from.cta as usize].waiting {
+            self.ended_before(*waiting, *id, over);
         }
     }
 

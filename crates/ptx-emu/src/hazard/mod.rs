@@ -8,7 +8,8 @@
 //! in this time. Copies and tensor cores reach memory their own way: what a thread wrote counts for
 //! them only if a proxy fence lies on the chain.
 //!
-//! The lanes of a warp are taken to go together, so nothing is said about `__syncwarp`.
+//! The lanes of a warp go together until a branch parts them: two accesses on two paths of one
+//! branch are ordered by `__syncwarp` alone.
 //!
 //! Registers are judged without running anything, when a kernel is lowered
 //! (`lower::registers`).
@@ -54,8 +55,8 @@ use strands::Strands;
 use tensors::Tensors;
 use wake::Past;
 use watcher::Watcher;
-use words::Case;
 pub(crate) use words::Side;
+use words::{Case, Waiting};
 
 /// What to look at, and how strictly.
 ///
@@ -68,6 +69,9 @@ pub struct Sanitize {
     /// Clusters whose every access is remembered, evenly spread; `None` for all. The others are
     /// held to their barriers and tensors, and may read nothing that nobody wrote.
     pub clusters: Option<u64>,
+    /// Runs no others than those that are remembered or held to something. What the launch leaves
+    /// in memory is then incomplete, and a kernel whose CTAs wait for each other may wait in vain.
+    pub alone: bool,
     /// Also what hardware forgives: see [`Hazard`].
     pub strict: bool,
     /// Bytes that may be spent on what is remembered of global memory.
@@ -83,6 +87,7 @@ impl Default for Sanitize {
     fn default() -> Self {
         Self {
             clusters: None,
+            alone: false,
             strict: false,
             memory: 1 << 30,
             regions: Vec::new(),
@@ -111,6 +116,7 @@ struct Sighting {
     there: Option<Side>,
     /// The later one knew that the other had begun.
     begun: bool,
+    waiting: Waiting,
     /// The other one, where it was in the launch before: its instruction and what it did.
     before: Option<(u32, Site)>,
     at: Spot,
@@ -123,6 +129,7 @@ impl Sighting {
             here,
             there: None,
             begun: false,
+            waiting: Waiting::default(),
             before: None,
             at: Spot::default(),
         }
@@ -204,6 +211,16 @@ impl<'l> Detector<'l> {
             global: Mutex::new(Global::new(sanitize.memory)),
             found: Mutex::new(BTreeMap::new()),
         }
+    }
+
+    /// The clusters it listens to, ascending.
+    pub(crate) fn attended(&self) -> Vec<u64> {
+        (0..self.clusters).filter(|&c| self.attends(c)).collect()
+    }
+
+    fn attends(&self, cluster: u64) -> bool {
+        let of = |wanted| spread(self.clusters, wanted, cluster);
+        of(self.wanted) || of(GLANCES)
     }
 
     fn strands(&self) -> Strands {
@@ -294,6 +311,7 @@ impl<'l> Detector<'l> {
             here,
             there,
             begun,
+            waiting,
             before,
             at,
         } = sighting;
@@ -310,7 +328,7 @@ impl<'l> Detector<'l> {
             None => 0,
         };
         let sides = (&here, there.as_ref());
-        let (missing, remedy) = self.advice(hazard, sides, begun, at.space);
+        let (missing, remedy) = self.advice(hazard, sides, (begun, waiting), at.space);
         let finding = Finding {
             hazard,
             here: self.site(cluster, &here),
@@ -326,12 +344,13 @@ impl<'l> Detector<'l> {
         found.insert(key, (cluster, finding));
     }
 
-    /// What is missing, and the usual remedy; `begun` if the later one knew that the other had.
+    /// What is missing, and the usual remedy; whether the later one knew that the other had begun,
+    /// and who waited.
     fn advice(
         &self,
         hazard: Hazard,
         (here, there): (&Side, Option<&Side>),
-        begun: bool,
+        (begun, waiting): (bool, Waiting),
         space: &'static str,
     ) -> (&'static str, &'static str) {
         let wgmma = |side: &Side| matches!(self.op(side.from.pc), Some(Op::Wgmma(_)));
@@ -339,6 +358,7 @@ impl<'l> Detector<'l> {
             here,
             there,
             begun,
+            waiting,
             space,
             wgmma: wgmma(here) || there.is_some_and(wgmma),
         };
@@ -383,7 +403,12 @@ impl<'l> Detector<'l> {
         };
         let here = side(found.at, here, Act::Read);
         let there = found.other.map(|pc| side(pc, there, Act::Write));
-        let (missing, remedy) = self.advice(hazard, (&here, there.as_ref()), true, "register");
+        let (missing, remedy) = self.advice(
+            hazard,
+            (&here, there.as_ref()),
+            (true, Waiting::default()),
+            "register",
+        );
         Finding {
             hazard,
             here: site(&here),
@@ -444,7 +469,7 @@ fn spread(all: u64, wanted: u64, one: u64) -> bool {
 impl Listener for Detector<'_> {
     fn attend(&self, cluster: u64) -> Option<Box<dyn Ear + '_>> {
         let wanted = spread(self.clusters, self.wanted, cluster);
-        if !wanted && !spread(self.clusters, GLANCES, cluster) {
+        if !self.attends(cluster) {
             return None;
         }
         self.heard.fetch_add(wanted.into(), Ordering::Relaxed);

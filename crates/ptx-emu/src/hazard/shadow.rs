@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::exec::paths::Branch;
+
 /// Bytes of a word, a bit each.
 pub(super) const WHOLE: u8 = 0b1111;
 
@@ -19,6 +21,8 @@ pub(super) struct Trace {
     /// The warp's step; 0 for works, which have one.
     pub(super) step: u32,
     pub(super) pc: u32,
+    /// The path of the warp's lanes.
+    pub(super) branch: Branch,
     pub(super) lane: u8,
     /// The bytes of the word.
     pub(super) bytes: u8,
@@ -33,6 +37,7 @@ impl Trace {
             actor: Actor::Work(number),
             step: 0,
             pc: 0,
+            branch: Branch::default(),
             lane: 0,
             bytes: WHOLE,
             strength: 0,
@@ -41,8 +46,14 @@ impl Trace {
 
     /// Whether two are one access as far as order goes.
     fn alike(&self, other: &Self) -> bool {
-        (self.actor, self.step, self.pc, self.strength)
-            == (other.actor, other.step, other.pc, other.strength)
+        (self.actor, self.step, self.pc, self.strength, self.branch)
+            == (
+                other.actor,
+                other.step,
+                other.pc,
+                other.strength,
+                other.branch,
+            )
     }
 }
 
@@ -378,6 +389,7 @@ mod tests {
             actor: Actor::Warp(warp),
             step,
             pc: warp,
+            branch: Branch::default(),
             lane: 0,
             bytes,
             strength: 0,

@@ -45,7 +45,7 @@ impl Watcher<'_> {
                 return old.strength.min(strong) >= near(old);
             }
             if old.actor == actor {
-                return true;
+                return !ledger.lanes_apart(old, visit.from);
             }
             match old.actor {
                 Actor::Warp(warp) if proxied && write => known.own.proxied[0].at(warp) >= old.step,
@@ -61,6 +61,7 @@ impl Watcher<'_> {
                     actor,
                     step,
                     pc: visit.from.pc,
+                    branch: visit.from.branch,
                     lane: if writes { lane } else { 0 },
                     bytes,
                     strength: strong,
@@ -86,6 +87,7 @@ impl Watcher<'_> {
         if let Some((met, address)) = met {
             let sighting = judge(ledger, met, here, |old, wrote| match () {
                 () if old.strength > 0 && strong > 0 => Hazard::Scope,
+                () if old.actor == actor => Hazard::Race,
                 () if ledger.over(&known.own.generic, old, wrote, cta) => Hazard::ProxyFence,
                 () => Hazard::Race,
             });

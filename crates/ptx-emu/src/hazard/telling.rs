@@ -139,6 +139,9 @@ impl Watcher<'_> {
             self.report(Sighting::two(Hazard::Scope, here, there).at(spot));
         }
         let reads = visit.act != Act::Write;
+        if reads {
+            self.ledger.lanes_meet(visit.from);
+        }
         if reads && acquires(order) {
             self.ledger.teach(warp, |known| known.join(&learnt));
             return;

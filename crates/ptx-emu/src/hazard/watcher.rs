@@ -136,13 +136,19 @@ impl Ear for Watcher<'_> {
             Signal::Bar { id, over, step } => {
                 if let Step::Arrive { count, .. } = step {
                     self.whole_warp(from, id, count);
+                    self.whole_block(from, id);
                 }
                 self.meets(from, Some(id), over, step);
             }
             Signal::Cluster { over, step } => self.meets(from, None, over, step),
             Signal::Mbarrier { at, over, step } => self.mbarrier(from, at, over, step),
-            // Lanes of a warp go together here; what they owe each other is not judged.
-            Signal::Warp | Signal::WgmmaFence | Signal::TmemFence { after: false } => {}
+            Signal::Warp { named } if named & !from.branch.lanes != 0 => {
+                self.ledger.lanes_meet(from);
+            }
+            Signal::Absent(absent) => self.absent(from, absent),
+            Signal::Unset { registers, of } => self.unset(from, registers, of),
+            // Lanes of one path go together.
+            Signal::Warp { .. } | Signal::WgmmaFence | Signal::TmemFence { after: false } => {}
             Signal::TmemFence { after: true } => {
                 let warp = self.ledger.strand(from);
                 self.ledger.teach(warp, Knowledge::pass_tensor_fence);

@@ -45,6 +45,18 @@ impl Side {
     }
 }
 
+/// Who waited for a copy into shared memory that was not over for whoever met it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// As far as is known.
+    #[default]
+    Nobody,
+    /// Another warp of the CTA.
+    Another,
+    /// Whoever met it had waited for all copies before it.
+    Before,
+}
+
 /// What was seen, as far as words depend on it: the later access first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Case<'s> {
@@ -52,6 +64,7 @@ pub(super) struct Case<'s> {
     pub(super) there: Option<&'s Side>,
     /// The later one knew that the other had begun.
     pub(super) begun: bool,
+    pub(super) waiting: Waiting,
     pub(super) space: &'static str,
     /// One of them is Hopper's product.
     pub(super) wgmma: bool,
@@ -78,6 +91,10 @@ pub(super) fn advice(hazard: Hazard, case: &Case<'_>) -> (&'static str, &'static
         Hazard::UninitialisedTensor => (
             "nobody has written these columns and lanes since they were allocated",
             "enable-input-d must be false the first time; write all lanes before they are read",
+        ),
+        Hazard::UninitialisedRegister if case.here.agent == Agent::TensorCore => (
+            "the product adds to registers that nothing gave a value",
+            "set the accumulators to zero first, or give the first product scale-d 0",
         ),
         Hazard::UninitialisedRegister => ("no path gives it a value", "initialise the variable"),
         Hazard::HeldRegister if case.wgmma => (
@@ -127,6 +144,10 @@ pub(super) fn advice(hazard: Hazard, case: &Case<'_>) -> (&'static str, &'static
         Hazard::Overwritten => (
             "the copy before it was never read",
             "check the slot's phase, and the empty barrier the producer waits at",
+        ),
+        Hazard::PartialWarp if space == "warp" => (
+            "lanes that a warp-wide instruction counts on take no part in it",
+            "move it to where all lanes of its mask come, or name those that do; read from those alone",
         ),
         Hazard::PartialWarp => (
             "a barrier for whole warps is reached by a part of one",
@@ -216,7 +237,20 @@ fn race(case: &Case<'_>) -> (&'static str, &'static str) {
     };
     let (here, shared) = (case.here, case.space == "shared");
     let wrote = there.act != Act::Read;
+    let same_warp = (there.from.cta, there.from.warp) == (here.from.cta, here.from.warp);
     match (there.agent, wrote, here.agent) {
+        (Thread, _, Thread) if shared && same_warp => (
+            "the lanes of the warp are on different paths, and nothing orders these",
+            "__syncwarp() on both paths between the two, or behind the branch",
+        ),
+        (BulkCopy, true, _) if shared && case.waiting == Waiting::Before => (
+            "the copy may come while what lay there before is still read",
+            "a barrier (or the slot's empty mbarrier) behind the last read, before the next copy is issued; if the new bytes are meant, wait for their mbarrier",
+        ),
+        (BulkCopy, true, _) if shared && case.waiting == Waiting::Another => (
+            "another warp waited for the copy, and no barrier between tells this one",
+            "__syncthreads() behind that wait, or wait for the mbarrier here too",
+        ),
         (BulkCopy, true, _) if shared => (
             "nobody waited for the copy",
             "wait for its mbarrier (try_wait in a loop, the right parity) before the bytes are used",
@@ -236,6 +270,10 @@ fn race(case: &Case<'_>) -> (&'static str, &'static str) {
         (TensorCore, _, _) if !case.wgmma => (
             "the tensor core may still be reading its tile",
             "tcgen05.commit behind the product to the tile's empty barrier, and a wait there before it is filled again",
+        ),
+        (TensorCore, _, _) if !case.begun => (
+            "no barrier between those that issue the product and the other warp",
+            "__syncthreads() (or a named barrier): behind the writes before the product, and behind wgmma.wait_group before the next writes",
         ),
         (TensorCore, _, _) => (
             "the product may still be reading its tile",

@@ -58,6 +58,14 @@ const WORKSPACE_BYTES: u64 = 64;
 
 static LAUNCHES: AtomicU64 = AtomicU64::new(1);
 
+/// Clusters that are treated apart from the others.
+enum Chosen<'w> {
+    /// What they do is written down.
+    Traced(&'w Watch),
+    /// They run, and the others do not.
+    Clusters(Vec<u64>),
+}
+
 /// What a checked launch runs with.
 struct Given<'l> {
     params: AlignedBytes,
@@ -192,8 +200,11 @@ impl Launch {
             Ok(detector) => detector,
             Err(error) => return (Err(error), Findings::default()),
         };
-        let report = self.run_heard(module, memory, Some(&detector));
-        (report, detector.findings())
+        let chosen = sanitize
+            .alone
+            .then(|| Chosen::Clusters(detector.attended()));
+        let report = self.start(module, memory, Some(&detector), chosen);
+        (report.map(|(report, _)| report), detector.findings())
     }
 
     fn detector<'m>(
@@ -220,7 +231,7 @@ impl Launch {
         module: &Module,
         memory: &mut Memory,
         listener: Option<&dyn Listener>,
-        watch: Option<&Watch>,
+        chosen: Option<Chosen<'_>>,
     ) -> Result<(Report, Trace), LaunchError> {
         self.check_target(module)?;
         let program = self.program(module)?;
@@ -228,9 +239,11 @@ impl Launch {
         let cluster = self.check_shape(program)?;
         self.check_shared(program)?;
         self.check_residency(program, cluster)?;
-        let watched = watch
-            .map(|watch| self.watched(watch, cluster, program))
-            .transpose()?;
+        let watched = match chosen {
+            Some(Chosen::Traced(watch)) => Some(self.watched(watch, cluster, program)?),
+            Some(Chosen::Clusters(clusters)) => Some(Watched::alone(clusters)),
+            None => None,
+        };
         let globals = memory.bind(module)?;
         let workspace = match self.cooperative {
             true => Some(memory.alloc_named("cooperative workspace", WORKSPACE_BYTES)?),

@@ -1,6 +1,6 @@
 //! Launches of which a trace is kept.
 
-use super::{Launch, LaunchError};
+use super::{Chosen, Launch, LaunchError};
 use crate::exec::plan::Plan;
 use crate::exec::record::Watched;
 use crate::memory::Memory;
@@ -19,7 +19,7 @@ impl Launch {
         memory: &mut Memory,
         watch: &Watch,
     ) -> Result<(Report, Trace), LaunchError> {
-        self.start(module, memory, None, Some(watch))
+        self.start(module, memory, None, Some(Chosen::Traced(watch)))
     }
 
     /// The clusters of the watched CTAs.
@@ -48,7 +48,7 @@ impl Launch {
         Ok(Watched {
             clusters,
             only: watch.only,
-            plan: Plan::of(program),
+            plan: Some(Plan::of(program)),
         })
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn trace(
     });
     Trace {
         lines: lines.collect(),
-        leaders: watched.plan.leaders.clone(),
+        leaders: (watched.plan.as_ref()).map_or(Vec::new(), |plan| plan.leaders.clone()),
         regions: memory.regions().iter().map(|region| region.len).collect(),
         ctas,
     }

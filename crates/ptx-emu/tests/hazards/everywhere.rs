@@ -147,3 +147,26 @@ fn ctas_that_race_though_others_talk() {
     planted.sanitize.clusters = Some(2);
     planted.check();
 }
+
+/// With the sample alone the same is found, and the others have not run.
+#[test]
+fn a_sample_can_run_without_the_others() {
+    let body = "mov.u32 %r6, %ctaid.x; setp.eq.u32 %p1, %r6, <<999||199>>; @%p1 bra UNFILLED;
+         st.shared.u32 [%r2], %r1;
+         UNFILLED: bar.sync 0;
+         ld.shared.u32 %r7, [%r2]; //here
+         mul.wide.u32 %rd4, %r6, 4; add.s64 %rd4, %rd4, %rd1; st.global.u32 [%rd4], 1;";
+    let mut planted = sampled(Hazard::UninitialisedShared, body);
+    planted.launch = Launch::new("k").grid([200, 1, 1]).block([128, 1, 1]);
+    planted.sanitize.clusters = Some(2);
+    planted.sanitize.alone = true;
+    assert_eq!(planted.check().here.place.cta, [199, 0, 0]);
+    let module = Module::load(&planted.text(true)).unwrap();
+    let mut memory = Memory::new();
+    let out = memory.alloc(4 * 200).unwrap();
+    let launch = planted.launch.params(Params::new().u64(out.0).u64(out.0));
+    let (report, found) = launch.run_sanitized(&module, &mut memory, &planted.sanitize);
+    assert_eq!((report.unwrap().counters.ctas, found.clusters), (8, 2));
+    let ran = memory.read_vec(out, 4 * 200).unwrap();
+    assert_eq!(ran.iter().filter(|byte| **byte == 1).count(), 8);
+}

@@ -8,6 +8,7 @@ mod lifetime;
 mod memory;
 mod products;
 mod threads;
+mod warps;
 
 use ptx_emu::{
     Config, DevicePtr, Finding, Findings, Hazard, Launch, Memory, Module, Params, Region, Sanitize,

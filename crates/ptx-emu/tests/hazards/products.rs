@@ -147,3 +147,75 @@ fn a_warp_takes_registers_that_nobody_gives_back() {
     .check();
     assert!(found.at.detail.contains("232"), "{found}");
 }
+
+const STORED: &str = "cvt.rzi.u32.f32 %r7, %f3; st.global.u32 [%rd3], %r7;";
+
+#[test]
+fn a_product_adds_to_registers_that_nobody_set() {
+    let clear =
+        "<<mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0;>>";
+    let turns = "add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 2; @%p1 bra LOOP;";
+    let body = format!(
+        "TILE {PLAIN} {clear} mov.u32 %r8, 0; LOOP: wgmma.fence.sync.aligned;
+         WGMMA 1, 1, 1, 0, 0; //here
+         wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; {turns} {STORED}"
+    );
+    let found = Planted::new(Hazard::UninitialisedRegister, product(&body)).check();
+    assert_eq!(found.at.detail, "4 of the 4 accumulators");
+    assert!(found.remedy.contains("scale-d 0"), "{found}");
+    let body = format!(
+        "{clear} mov.u32 %r8, 0; mov.u32 %r20, 0; LOOP:
+         mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{%f0,%f1,%f2,%f3}}, {{%r20,%r20,%r20,%r20}}, {{%r20,%r20}}, {{%f0,%f1,%f2,%f3}}; //here
+         {turns} {STORED}"
+    );
+    Planted::new(Hazard::UninitialisedRegister, body).check();
+}
+
+#[test]
+fn a_first_product_that_adds_to_nothing_sets_its_registers() {
+    let body = format!(
+        "TILE {PLAIN} mov.u32 %r8, 0; LOOP: setp.ne.u32 %p2, %r8, 0; wgmma.fence.sync.aligned;
+         WGMMA %p2, 1, 1, 0, 0; WGMMA 1, 1, 1, 0, 0;
+         wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+         add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 2; @%p1 bra LOOP; {STORED}"
+    );
+    let planted = Planted::new(Hazard::UninitialisedRegister, product(&body));
+    let (found, _) = planted.run(true, 0);
+    assert!(found.all.is_empty(), "{:#?}", found.all);
+}
+
+/// The wait is there; the barrier is not.
+#[test]
+fn of_a_missing_barrier_no_missing_wait_is_told() {
+    let two = || Launch::new("k").block([256, 1, 1]);
+    let after = format!(
+        "TILE {PLAIN} wgmma.fence.sync.aligned;
+         WGMMA 0, 1, 1, 0, 0; //there
+         wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; <<bar.sync 0;>>
+         mov.u32 %r7, 0;
+         st.shared.u32 [%r2], %r7; //here"
+    );
+    let before = format!(
+        "TILE {PLAIN} mov.u32 %r7, 0;
+         st.shared.u32 [%r2], %r7; //here
+         fence.proxy.async.shared::cta; <<bar.sync 0;>>
+         wgmma.fence.sync.aligned;
+         WGMMA 0, 1, 1, 0, 0; //there
+         wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
+    );
+    for body in [after, before] {
+        // Twice as many threads fill as much.
+        let body = product(&body)
+            .replace("2048", "4096")
+            .replace("%r8, 8;", "%r8, 4;");
+        let planted = Planted::new(Hazard::Race, body).on(two());
+        for seed in 0..4 {
+            let (found, _) = planted.run(false, seed);
+            assert!(!found.all.is_empty());
+            for finding in &found.all {
+                assert!(finding.missing.contains("no barrier"), "{finding}");
+            }
+        }
+        planted.check();
+    }
+}

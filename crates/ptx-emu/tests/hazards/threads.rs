@@ -181,3 +181,52 @@ fn a_slot_is_filled_again_before_it_was_read() {
     .check();
     assert!(found.missing.contains("never read"), "{found}");
 }
+
+/// The reader waits for every copy; that the next one is issued too early is another matter.
+#[test]
+fn a_slot_is_filled_again_while_it_is_read() {
+    let load = "mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r5], 512;
+         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd8], 512, [%r5];";
+    let body = format!(
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [%r5], 1; fence.mbarrier_init.release.cluster; {load}
+         READY: bar.sync 0;
+         WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 0; @!%p2 bra WAIT;
+         ld.shared.u32 %r7, [%r2]; //here
+         <<bar.sync 0;>> @%p1 bra NEXT;
+         {load} //there
+         NEXT: mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 1; @!%p2 bra NEXT;
+         ld.shared.u32 %r8, [%r2]; add.u32 %r7, %r7, %r8; st.global.u32 [%rd3], %r7;"
+    );
+    let planted = Planted::new(Hazard::Race, body);
+    planted.check();
+    for seed in 0..8 {
+        let (found, _) = planted.run(false, seed);
+        for finding in found.all.iter().filter(|f| f.hazard == Hazard::Race) {
+            assert!(finding.remedy.contains("barrier"), "{finding}");
+            assert!(!finding.missing.contains("nobody waited"), "{finding}");
+        }
+    }
+}
+
+#[test]
+fn one_warp_waits_for_a_copy_and_tells_nobody() {
+    let body = "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [%r5], 1; fence.mbarrier_init.release.cluster;
+         mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r5], 512;
+         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd8], 512, [%r5]; //there
+         READY: bar.sync 0; @%p1 bra READ;
+         WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 0; @!%p2 bra WAIT;
+         READ: <<bar.sync 0;>>
+         ld.shared.u32 %r7, [%r2]; //here
+         st.global.u32 [%rd3], %r7;";
+    let planted = Planted::new(Hazard::Race, body);
+    planted.check();
+    let told = (0..8).flat_map(|seed| planted.run(false, seed).0.all);
+    let told: Vec<String> = told.map(|f| f.missing).collect();
+    assert!(
+        told.iter()
+            .any(|missing| missing.contains("another warp waited")),
+        "{told:?}"
+    );
+}

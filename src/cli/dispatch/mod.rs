@@ -1,3 +1,5 @@
+mod fit;
+
 use std::path::PathBuf;
 
 use super::{Globals, named, runs};
@@ -14,13 +16,28 @@ pub(super) struct Args {
     /// Run file [default: the newest in results/]
     #[arg(value_name = "RUN", value_parser = named::run())]
     run: Option<PathBuf>,
-    /// Where to write the variant, e.g. variants/auto.cu [default: standard output]
+    /// Where to write the variant, e.g. variants/table.cu [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Fit the costs of a variant's picks to these runs
+    #[arg(long, value_name = "RUN", num_args = 1.., value_parser = named::run(), conflicts_with_all = ["run", "output"])]
+    fit: Vec<PathBuf>,
+    /// Runs that the costs are not fitted to: what is lost there
+    #[arg(long, value_name = "RUN", num_args = 1.., value_parser = named::run(), requires = "fit")]
+    holdout: Vec<PathBuf>,
+    /// The variant whose picks have costs [default: the only one]
+    #[arg(long, value_name = "NAME", requires = "fit")]
+    variant: Option<String>,
+    /// Write the fitted costs into the variant's front matter
+    #[arg(long, requires = "fit")]
+    write: bool,
 }
 
 /// Turns who won where into a contender of the next run.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    if !args.fit.is_empty() {
+        return fit::run(&args, globals);
+    }
     let run = runs::load(args.run.as_deref())?;
     if run.header.settings.time_only {
         return Err(CommandError::new(

@@ -1,13 +1,12 @@
-//! Text of a run file reaches terminals and pages. Whatever could move a
-//! cursor, recolour a screen or reorder a line is made visible here, once,
-//! where the text enters.
+//! Text of run files and of what kernels and workers say is made harmless where
+//! it enters, line of JSON by line.
 
 use serde_json::Value;
 
-use crate::domain::{harmful, printable};
+use crate::printable::{harmful, printable};
 
 /// The parsed line with every string made harmless.
-pub(super) fn parse<T: serde::de::DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
     if !suspicious(line) {
         return serde_json::from_slice(line);
     }
@@ -32,7 +31,7 @@ fn suspicious(line: &[u8]) -> bool {
 
 /// Whether a line is ASCII without escapes, and so as harmless as it looks.
 /// Folded, not searched, because that takes many bytes at a time.
-pub(super) fn plain(line: &[u8]) -> bool {
+pub(crate) fn plain(line: &[u8]) -> bool {
     let odd = |b: &u8| *b == b'\\' || *b >= 0x7f;
     !line.iter().fold(false, |found, b| found | odd(b))
 }

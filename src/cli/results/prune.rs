@@ -1,0 +1,168 @@
+//! Which runs may go: old ones that nothing names and nobody writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::mentions::mentions;
+use super::{Entry, code};
+use crate::diagnostic::CommandError;
+use crate::domain::{Bytes, Exit, counted, printable_line, typed};
+use crate::present::{Align, Column, Grid, Style};
+use crate::record::{Claim, claim};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Only runs directly in the folder are looked at: those in baselines/ and other
+folders below stay. So does a run that a file of the project names (a round, a
+document, a script, another run), the newest complete run of each round on each
+device, a run that a sweep is writing, and whatever is not a run file.")]
+pub(super) struct Rule {
+    /// Runs of each round on each device that stay, the newest
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    keep: usize,
+    /// Remove only runs last written more than so many days ago
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(0..=36_500))]
+    older_than: Option<u32>,
+    /// Remove them; without it, say which would go
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(super) fn run(
+    rule: &Rule,
+    results: &Path,
+    entries: &[Entry],
+    style: &Style,
+) -> Result<Exit, CommandError> {
+    let old = rule.old(results, entries);
+    let paths: Vec<&Path> = old.iter().map(|entry| entry.file.as_path()).collect();
+    let named = mentions(&paths, results)?;
+    let mut grid = Grid::new(vec![
+        Column::key("run"),
+        Column::new("state", Align::Left, 6),
+        Column::new("size", Align::Right, 7),
+        Column::new("", Align::Left, 8).wraps(),
+    ]);
+    let (mut count, mut bytes) = (0, 0);
+    for entry in old {
+        let kept = kept(entry, &named);
+        let fate = match (kept, rule.yes) {
+            (Some(why), _) => format!("stays: {why}"),
+            (None, true) => removed(entry)?.unwrap_or("removed".to_owned()),
+            (None, false) => "would be removed".to_owned(),
+        };
+        if !fate.starts_with("stays") {
+            (count, bytes) = (count + 1, bytes + entry.bytes);
+        }
+        grid.push(vec![
+            printable_line(&entry.name()),
+            entry.state.clone(),
+            Bytes(entry.bytes).to_string(),
+            fate,
+        ]);
+    }
+    if !grid.rows.is_empty() {
+        say!("{}\n", grid.render(style));
+    }
+    let sum = format!("{}, {}", counted(count, "run"), Bytes(bytes));
+    match (rule.yes, count) {
+        (_, 0) => say!("nothing to remove"),
+        (true, _) => say!("removed {sum}"),
+        (false, _) => say!(
+            "{sum} would be removed; `{}` does it",
+            rule.command(results)
+        ),
+    }
+    Ok(Exit::Done)
+}
+
+impl Rule {
+    /// The same command, in earnest.
+    fn command(&self, results: &Path) -> String {
+        let mut words = format!("dgx results prune --keep {}", self.keep);
+        if let Some(days) = self.older_than {
+            words.push_str(&format!(" --older-than {days}"));
+        }
+        if results != Path::new(super::runs::RESULTS) {
+            words.push_str(&format!(" --results {}", typed(results)));
+        }
+        words + " --yes"
+    }
+
+    /// Runs beyond those that stay of each round and device.
+    fn old<'a>(&self, results: &Path, entries: &'a [Entry]) -> Vec<&'a Entry> {
+        let mut seen: BTreeMap<_, (usize, bool)> = BTreeMap::new();
+        let mut old = Vec::new();
+        let here = entries.iter().filter(|e| e.file.parent() == Some(results));
+        for entry in here.filter(|entry| entry.round.is_some()) {
+            let timing = entry.timing.map(|timing| timing.as_str());
+            let of = seen.entry((&entry.round, &entry.device, timing));
+            let (count, complete) = of.or_default();
+            let newest_complete = entry.is_complete() && !*complete;
+            *count += 1;
+            *complete |= entry.is_complete();
+            if *count > self.keep && !newest_complete && self.is_due(entry) {
+                old.push(entry);
+            }
+        }
+        old
+    }
+
+    fn is_due(&self, entry: &Entry) -> bool {
+        let least = self.older_than.unwrap_or(0);
+        let least = Duration::from_secs(86_400 * u64::from(least));
+        // What was written in the future is not old.
+        entry.written.elapsed().is_ok_and(|age| age >= least)
+    }
+}
+
+/// Why a run stays, though it is old.
+fn kept(entry: &Entry, named: &BTreeMap<PathBuf, PathBuf>) -> Option<String> {
+    if let Some(place) = named.get(&entry.file) {
+        let place = printable_line(&place.display().to_string());
+        return Some(format!("{place} names it"));
+    }
+    if entry.file.is_symlink() {
+        return Some("it is a link".to_owned());
+    }
+    let jobs = entry.file.with_extension("slurm");
+    if jobs.exists() {
+        let jobs = printable_line(&jobs.display().to_string());
+        return Some(format!("its jobs are in {jobs}"));
+    }
+    let written = OpenOptions::new().append(true).open(&entry.file);
+    match written.map(|file| claim(&file)) {
+        Ok(Claim::Ours) => None,
+        Ok(Claim::Taken(_)) => Some("a sweep is writing it".to_owned()),
+        Ok(Claim::Unknown) if entry.is_complete() => None,
+        Ok(Claim::Unknown) => Some("a sweep may be writing it".to_owned()),
+        Err(error) => Some(format!("it cannot be opened: {error}")),
+    }
+}
+
+/// Removes a run and the machine code beside it, while no sweep can take it up;
+/// why it stays, if it does.
+fn removed(entry: &Entry) -> Result<Option<String>, CommandError> {
+    let held = OpenOptions::new().append(true).open(&entry.file);
+    let held = held.map_err(|error| irremovable(&entry.file, &error))?;
+    if let Claim::Taken(_) = claim(&held) {
+        return Ok(Some("stays: a sweep is writing it".to_owned()));
+    }
+    let files: BTreeSet<PathBuf> = code(&entry.file).into_iter().collect();
+    for file in files.iter().chain([&entry.file]) {
+        std::fs::remove_file(file).map_err(|error| irremovable(file, &error))?;
+    }
+    // One that holds something else stays.
+    let _ = std::fs::remove_dir(entry.file.with_extension("cubins"));
+    Ok(None)
+}
+
+fn irremovable(path: &Path, error: &std::io::Error) -> CommandError {
+    CommandError::new(
+        Exit::CouldNotRun,
+        format!("cannot remove {}: {error}", path.display()),
+        "check who may write there",
+    )
+}

@@ -1,0 +1,177 @@
+//! Costs of a variant's picks, fitted to recorded runs: what each contender takes on a
+//! shape, and how much is lost by calling whichever is reckoned to be the cheapest.
+
+mod solve;
+mod write;
+
+use crate::catalog::{Pick, Variant};
+use crate::diagnostic::InputError;
+use crate::domain::{ContenderId, Device};
+use crate::expr::Steps;
+use crate::plan::{Machine, Offer, offers};
+use crate::rank::Ranking;
+use crate::record::Run;
+
+pub(crate) use write::with_costs;
+
+/// Nanoseconds for each term of each pick.
+pub(crate) type Costs = Vec<Vec<f64>>;
+
+/// Those in the front matter.
+pub(crate) fn written(variant: &Variant) -> Costs {
+    let of = |pick: &Pick| pick.cost.iter().map(|term| term.nanos).collect();
+    variant.picks.iter().map(of).collect()
+}
+
+/// A shape that was timed.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    pub shape: String,
+    /// Of each pick that can run the shape and has a time.
+    pub calls: Vec<Call>,
+}
+
+/// A pick on a shape.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub pick: usize,
+    /// Values of the terms of its cost.
+    pub terms: Vec<i64>,
+    pub micros: f64,
+}
+
+impl Call {
+    fn reckoned(&self, costs: &Costs) -> f64 {
+        let terms = self.terms.iter().zip(&costs[self.pick]);
+        terms
+            .map(|(value, nanos)| *value as f64 * nanos)
+            .sum::<f64>()
+            / 1e3
+    }
+}
+
+impl Sample {
+    fn best(&self) -> f64 {
+        self.calls.iter().map(|c| c.micros).fold(f64::MAX, f64::min)
+    }
+}
+
+/// The shapes of `run` on which some pick of `variant` has a time.
+pub(crate) fn samples(
+    variant: &Variant,
+    run: &Run,
+    device: &Device,
+) -> Result<Vec<Sample>, InputError> {
+    let ranking = Ranking::of(run);
+    let machine = Machine::of(device);
+    let mut samples = Vec::new();
+    for shape in &run.header.shapes {
+        let Ok(offers) = offers(variant, shape, &machine, &Steps::default())? else {
+            continue;
+        };
+        let micros = |id: &ContenderId| {
+            let time = ranking.cell(id, &shape.name)?.time.as_ref()?;
+            Some(time.estimate().0)
+        };
+        let call = |offer: Offer<'_>| {
+            Some(Call {
+                pick: variant
+                    .picks
+                    .iter()
+                    .position(|p| std::ptr::eq(p, offer.pick))?,
+                micros: micros(&offer.pick.contender.id)?,
+                terms: offer.terms,
+            })
+        };
+        let calls: Vec<Call> = offers.into_iter().filter_map(call).collect();
+        if !calls.is_empty() {
+            samples.push(Sample {
+                shape: shape.name.clone(),
+                calls,
+            });
+        }
+    }
+    Ok(samples)
+}
+
+/// The costs by which the relative errors of all times are least. A pick that has fewer
+/// times than terms keeps its cost.
+pub(crate) fn fit(samples: &[Sample], written: &Costs) -> Costs {
+    let of = |(pick, kept): (usize, &Vec<f64>)| {
+        let mut rows = Vec::new();
+        for sample in samples {
+            for call in sample.calls.iter().filter(|call| call.pick == pick) {
+                // An error matters as far as the pick is in contention.
+                let weight = sample.best() / call.micros;
+                let scale = weight / (call.micros * 1e3);
+                let row = call.terms.iter().map(|value| *value as f64 * scale);
+                rows.push((row.collect(), weight));
+            }
+        }
+        match rows.len() < kept.len() {
+            true => kept.clone(),
+            false => solve::least_squares(&rows, kept.len()).unwrap_or_else(|| kept.clone()),
+        }
+    };
+    written.iter().enumerate().map(of).collect()
+}
+
+/// How far the reckoned times of one pick are off, as shares of the measured.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Errors {
+    pub pick: usize,
+    /// Ascending.
+    pub shares: Vec<f64>,
+}
+
+pub(crate) fn errors(samples: &[Sample], costs: &Costs) -> Vec<Errors> {
+    let of = |pick: usize| {
+        let calls = samples.iter().flat_map(|sample| &sample.calls);
+        let calls = calls.filter(|call| call.pick == pick);
+        let off = |call: &Call| (call.reckoned(costs) / call.micros - 1.0).abs();
+        let mut shares: Vec<f64> = calls.map(off).collect();
+        shares.sort_by(f64::total_cmp);
+        Errors { pick, shares }
+    };
+    (0..costs.len()).map(of).collect()
+}
+
+/// What is lost on a shape by calling the pick that is reckoned to be the cheapest.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Regret {
+    pub shape: String,
+    pub chosen: usize,
+    pub best: usize,
+    /// Of the best pick's time.
+    pub share: f64,
+}
+
+/// On every shape, the least first.
+pub(crate) fn regrets(samples: &[Sample], costs: &Costs) -> Vec<Regret> {
+    let of = |sample: &Sample| {
+        let cheapest = |of: &dyn Fn(&Call) -> f64| {
+            let calls = sample.calls.iter();
+            calls.min_by(|a, b| of(a).total_cmp(&of(b)))
+        };
+        let chosen = cheapest(&|call| call.reckoned(costs))?;
+        let best = cheapest(&|call| call.micros)?;
+        Some(Regret {
+            shape: sample.shape.clone(),
+            chosen: chosen.pick,
+            best: best.pick,
+            share: chosen.micros / best.micros - 1.0,
+        })
+    };
+    let mut regrets: Vec<Regret> = samples.iter().filter_map(of).collect();
+    regrets.sort_by(|a, b| a.share.total_cmp(&b.share));
+    regrets
+}
+
+/// The value that a share of ascending `values` does not exceed; 0 of none.
+pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
+    let place = (share * values.len() as f64).ceil() as usize;
+    values.get(place.saturating_sub(1)).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Least squares with coefficients that are not negative. There are few coefficients, so
+//! every choice of those that are zero is tried.
+
+/// A cost has no more terms: trying doubles with each.
+pub(super) const MAX_TERMS: usize = 10;
+
+/// The coefficients c ≥ 0 with the least sum of (row · c − target)², or none where no
+/// choice of them is determined by the rows.
+pub(super) fn least_squares(rows: &[(Vec<f64>, f64)], count: usize) -> Option<Vec<f64>> {
+    // Columns differ by many orders of magnitude.
+    let norm = |i: usize| {
+        rows.iter()
+            .map(|(row, _)| row[i] * row[i])
+            .sum::<f64>()
+            .sqrt()
+    };
+    let norms: Vec<f64> = (0..count).map(norm).collect();
+    let product = |a: &dyn Fn(&[f64]) -> f64, b: &dyn Fn(&(Vec<f64>, f64)) -> f64| -> f64 {
+        rows.iter().map(|row| a(&row.0) * b(row)).sum()
+    };
+    let mut best: Option<(f64, Vec<f64>)> = None;
+    for chosen in 1..1_usize << count.min(MAX_TERMS) {
+        let used: Vec<usize> = (0..count)
+            .filter(|i| chosen >> i & 1 == 1 && norms[*i] > 0.0)
+            .collect();
+        let mut system: Vec<Vec<f64>> = Vec::new();
+        for i in &used {
+            let at = |row: &[f64]| row[*i] / norms[*i];
+            let products = used
+                .iter()
+                .map(|j| product(&at, &|row| row.0[*j] / norms[*j]));
+            let mut equation: Vec<f64> = products.collect();
+            equation.push(product(&at, &|row| row.1));
+            system.push(equation);
+        }
+        let Some(found) = eliminated(system) else {
+            continue;
+        };
+        if found.iter().any(|c| *c < 0.0) {
+            continue;
+        }
+        let mut coefficients = vec![0.0; count];
+        for (i, c) in used.iter().zip(found) {
+            coefficients[*i] = c / norms[*i];
+        }
+        let error = |(row, target): &(Vec<f64>, f64)| {
+            let sum: f64 = row.iter().zip(&coefficients).map(|(x, c)| x * c).sum();
+            (sum - target).powi(2)
+        };
+        let error: f64 = rows.iter().map(error).sum();
+        if best.as_ref().is_none_or(|(least, _)| error < *least) {
+            best = Some((error, coefficients));
+        }
+    }
+    best.map(|(_, coefficients)| coefficients)
+}
+
+/// The solution of a square system whose equations end with their right side.
+fn eliminated(mut system: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+    const SINGULAR: f64 = 1e-10;
+    let size = system.len();
+    for column in 0..size {
+        let largest = |a: &usize, b: &usize| {
+            let (a, b) = (system[*a][column].abs(), system[*b][column].abs());
+            a.total_cmp(&b)
+        };
+        let pivot = (column..size).max_by(largest)?;
+        if system[pivot][column].abs() < SINGULAR {
+            return None;
+        }
+        system.swap(column, pivot);
+        let equation = system[column].clone();
+        for (_, other) in system.iter_mut().enumerate().filter(|(i, _)| *i != column) {
+            let factor = other[column] / equation[column];
+            for (x, y) in other.iter_mut().zip(&equation) {
+                *x -= factor * y;
+            }
+        }
+    }
+    Some((0..size).map(|i| system[i][size] / system[i][i]).collect())
+}

@@ -1,0 +1,54 @@
+//! Costs in the front matter, all else as somebody wrote it.
+
+use toml_edit::{DocumentMut, Item, TomlError, Value};
+
+use super::Costs;
+use crate::catalog::front_matter;
+use crate::diagnostic::{InputError, SourceFile};
+
+/// `file` with other coefficients in the costs of its picks.
+pub(crate) fn with_costs(file: &SourceFile, costs: &Costs) -> Result<SourceFile, InputError> {
+    let refuse = |why: String| {
+        let message = format!("cannot rewrite {}: {why}", file.path.display());
+        InputError::new(
+            message,
+            "write each cost as a list of { ns = …, of = \"…\" }",
+        )
+    };
+    let range = front_matter(file)?;
+    let matter = file.text[range.clone()].parse();
+    let mut matter: DocumentMut = matter.map_err(|why: TomlError| refuse(why.to_string()))?;
+    for (pick, nanos) in costs.iter().enumerate() {
+        for (term, nanos) in nanos.iter().enumerate() {
+            let picks = matter.get_mut("pick").and_then(|p| p.get_mut(pick));
+            let cost = picks.and_then(|pick| pick.get_mut("cost"));
+            let figure = cost.and_then(|cost| cost.get_mut(term)?.get_mut("ns"));
+            let figure = figure.ok_or_else(|| refuse(format!("pick {pick} has no term {term}")))?;
+            replace(figure, rounded(*nanos));
+        }
+    }
+    let text = format!(
+        "{}{matter}{}",
+        &file.text[..range.start],
+        &file.text[range.end..]
+    );
+    Ok(SourceFile {
+        path: file.path.clone(),
+        text: text.into(),
+    })
+}
+
+/// Another value in the same place, spaces and all.
+fn replace(item: &mut Item, value: Value) {
+    let decor = item.as_value().map(|old| old.decor().clone());
+    *item = Item::Value(value);
+    if let (Some(new), Some(decor)) = (item.as_value_mut(), decor) {
+        *new.decor_mut() = decor;
+    }
+}
+
+/// Four digits: more would say more than a fit knows.
+fn rounded(nanos: f64) -> Value {
+    let number: f64 = format!("{nanos:.3e}").parse().unwrap_or(nanos);
+    number.into()
+}

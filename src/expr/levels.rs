@@ -1,0 +1,31 @@
+//! Few values in place of many: each is raised to one that is kept.
+
+/// Values that a set can hold: the bits of an `i64` but its sign.
+pub(super) const SET: usize = 63;
+
+/// The set of at most `most` values to keep. Value v weighs `weights[v]`, 0 where it
+/// does not occur; of all choices this one raises the least weight by the least.
+pub(super) fn levels(weights: &[u64; SET], most: usize) -> i64 {
+    let values: Vec<usize> = (0..SET).filter(|v| weights[*v] > 0).collect();
+    // Of the first i values: what raising them costs, and the set that is kept.
+    let mut best: Vec<(u128, i64)> = vec![(u128::MAX, 0); values.len() + 1];
+    best[0] = (0, 0);
+    for _ in 0..most.min(values.len()) {
+        let mut more = best.clone();
+        for end in 1..=values.len() {
+            let top = values[end - 1];
+            let mut raised = 0_u128;
+            for start in (0..end).rev() {
+                let value = values[start];
+                raised += u128::from(weights[value]) * (top - value) as u128;
+                let (before, kept) = best[start];
+                let cost = before.saturating_add(raised);
+                if cost < more[end].0 {
+                    more[end] = (cost, kept | 1 << top);
+                }
+            }
+        }
+        best = more;
+    }
+    best[values.len()].1
+}
