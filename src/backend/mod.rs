@@ -117,6 +117,8 @@ pub(crate) struct Data<'a> {
     /// How long the call may take. A backend that can stop a kernel does so,
     /// and says where it was; the supervisor ends the others with their process.
     pub time_limit: Duration,
+    /// Whether the emulator models how long the call would take.
+    pub timed: bool,
     pub emulation: Emulation,
 }
 
@@ -144,8 +146,9 @@ pub(crate) struct Emulation {
 /// What a run left behind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Observation {
-    /// fp16 bits of C, row-major, for each group in the shape's order: signs as
-    /// they are without the salt, and [`POISON`] where nothing was written.
+    /// fp16 bits of C, row-major, for each group in the shape's order, with
+    /// [`POISON`] where nothing was written. The answer is that to the shuffled
+    /// operands.
     pub c: Vec<Vec<u16>>,
     /// Memory that changed and should not have; empty for a well-behaved run.
     pub trespasses: Vec<Trespass>,

@@ -10,11 +10,7 @@ use super::tables::{INPUTS, Private};
 use super::zones::Zones;
 use super::{Trespass, TrespassKind};
 use crate::domain::Group;
-
-/// Which of a group's inputs changes signs from call to call.
-const SIGNED: &str = "b2";
-/// Both nibbles' signs.
-const SIGNS: u8 = 0x88;
+use crate::operator::{Drawn, SCALE_BLOCK};
 
 /// Bytes laid at a time.
 const STRETCH: u64 = 1 << 20;
@@ -39,14 +35,52 @@ pub(super) enum What {
     Zero,
     /// An input or a table, to be read only.
     Same(Source),
-    /// An input, likewise, with the signs of whole rows changed.
-    Signed {
-        source: Source,
-        group: usize,
-        row_bytes: u64,
-    },
+    /// An input, likewise, shuffled: on the CPU before it comes here, on a GPU
+    /// as it is laid.
+    Shuffled { source: Source, of: Shuffled },
     /// A variable of the module: put back to what it was when loaded.
     Variable(Source),
+}
+
+/// What of a group's operands an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shuffled {
+    pub group: usize,
+    pub form: Form,
+    /// Which signs change, and which rows change places.
+    pub signs: Drawn,
+    pub order: Drawn,
+    pub rows: u32,
+    /// Blocks in a row.
+    pub blocks: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Elements,
+    /// Row by row.
+    Scales,
+    /// In atoms of 128 rows.
+    Atoms,
+}
+
+impl Shuffled {
+    /// Input `input` of a group, in the order of [`INPUTS`].
+    fn new(input: usize, index: usize, group: Group) -> Self {
+        let (signs, order, rows) = match input % 3 {
+            0 => (Drawn::SignsOfA, Drawn::RowsOfA, group.m),
+            1 => (Drawn::SignsOfB1, Drawn::RowsOfB, group.n),
+            _ => (Drawn::SignsOfB2, Drawn::RowsOfB, group.n),
+        };
+        Self {
+            group: index,
+            form: [Form::Elements, Form::Scales, Form::Atoms][input / 3],
+            signs,
+            order,
+            rows,
+            blocks: group.k / SCALE_BLOCK as u32,
+        }
+    }
 }
 
 /// Where the bytes of a piece come from.
@@ -64,7 +98,7 @@ pub(super) enum Source {
 impl What {
     pub(super) fn source(self) -> Option<Source> {
         match self {
-            Self::Same(source) | Self::Signed { source, .. } | Self::Variable(source) => {
+            Self::Same(source) | Self::Shuffled { source, .. } | Self::Variable(source) => {
                 Some(source)
             }
             Self::Canary | Self::Poison | Self::Scratch | Self::Zero => None,
@@ -81,7 +115,7 @@ impl What {
         match self {
             Self::Canary => Some(TrespassKind::OutOfBounds),
             Self::Zero => Some(TrespassKind::NotCleared),
-            Self::Same(_) | Self::Signed { .. } => Some(TrespassKind::InputChanged),
+            Self::Same(_) | Self::Shuffled { .. } => Some(TrespassKind::InputChanged),
             Self::Poison | Self::Scratch | Self::Variable(_) => None,
         }
     }
@@ -99,8 +133,9 @@ impl Piece {
         let at = self.at + range.start;
         let of_source = |source: &'a [u8]| &source[range.start as usize..range.end as usize];
         let mut bytes = match self.what {
-            What::Same(_) | What::Variable(_) => return Cow::Borrowed(of_source(source)),
-            What::Signed { .. } => of_source(source).to_vec(),
+            What::Same(_) | What::Shuffled { .. } | What::Variable(_) => {
+                return Cow::Borrowed(of_source(source));
+            }
             _ => vec![0; (range.end - range.start) as usize],
         };
         match self.what {
@@ -112,22 +147,7 @@ impl Piece {
                     *byte = pair[address as usize % 2];
                 }
             }
-            What::Signed {
-                group, row_bytes, ..
-            } => {
-                let mut place = range.start;
-                let mut rest = bytes.as_mut_slice();
-                while !rest.is_empty() {
-                    let (row, within) = (place / row_bytes, place % row_bytes);
-                    let count = ((row_bytes - within) as usize).min(rest.len());
-                    let (part, after) = rest.split_at_mut(count);
-                    if salt.negates(group, row) {
-                        part.iter_mut().for_each(|byte| *byte ^= SIGNS);
-                    }
-                    (place, rest) = (place + count as u64, after);
-                }
-            }
-            What::Zero | What::Same(_) | What::Variable(_) => {}
+            What::Zero | What::Same(_) | What::Shuffled { .. } | What::Variable(_) => {}
         }
         Cow::Owned(bytes)
     }
@@ -178,14 +198,9 @@ fn piece(zones: &Zones, base: u64, zone: usize, what: What) -> Piece {
 pub(super) fn inputs(zones: &Zones, base: u64, groups: &[Group]) -> Vec<Piece> {
     let tensors = (0..zones.all().len()).map(|zone| {
         let (group, input) = (zone / INPUTS.len(), zone % INPUTS.len());
-        let source = Source::Input(zone);
-        let what = match INPUTS[input] == SIGNED {
-            true => What::Signed {
-                source,
-                group,
-                row_bytes: u64::from(groups[group].k) / 2,
-            },
-            false => What::Same(source),
+        let what = What::Shuffled {
+            source: Source::Input(zone),
+            of: Shuffled::new(input, group, groups[group]),
         };
         piece(zones, base, zone, what)
     });
@@ -249,12 +264,7 @@ mod tests {
     #[test]
     fn what_was_laid_is_unchanged_until_somebody_writes() {
         let source: Vec<u8> = (0..=255).collect();
-        let signed = What::Signed {
-            source: Source::Input(2),
-            group: 0,
-            row_bytes: 8,
-        };
-        for what in [What::Canary, What::Zero, What::Same(Source::Maps), signed] {
+        for what in [What::Canary, What::Zero, What::Same(Source::Maps)] {
             let piece = Piece {
                 at: 0x1003,
                 bytes: 256,
@@ -270,7 +280,7 @@ mod tests {
             now[77] ^= 0x10;
             assert_eq!(piece.first_change(SALT, &source, &now), Some(77));
             // What an earlier call found there is no longer right.
-            if matches!(what, What::Canary) || what == signed {
+            if what == What::Canary {
                 let earlier = piece.laid(Salt(1), &source, 0..256);
                 assert!(piece.first_change(SALT, &source, &earlier).is_some());
             }

@@ -1,12 +1,13 @@
-/// What makes the memory of one call unlike that of any other: which rows of
-/// B2 change their sign, what poisons outputs and scratch, what canaries look
-/// like. A kernel that brings along anything from an earlier call, wherever it
+use rayon::prelude::*;
+
+use super::POISON;
+use crate::operator::{Shuffle, mix};
+
+/// What makes the memory of one call unlike that of any other: how operands are
+/// shuffled, what poisons outputs and scratch, what canaries look like. A kernel that brings along anything from an earlier call, wherever it
 /// kept it, brings along the wrong thing. tools.cu computes the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Salt(pub u64);
-
-/// Keeps rows apart from addresses in what is hashed.
-const ROWS: u64 = 1 << 63;
 
 impl Salt {
     /// The salt of a validation's call: the same in every sweep of that seed,
@@ -22,10 +23,21 @@ impl Salt {
         0x7c00 | if payload == 0x200 { 0x201 } else { payload }
     }
 
-    /// Whether row `row` of a group's B2, and with it column `row` of its C,
-    /// has its sign changed.
-    pub(crate) fn negates(self, group: usize, row: u64) -> bool {
-        self.hash(ROWS | (group as u64) << 40 | row) & 1 == 1
+    /// fp16 bits, with [`POISON`] where nothing was written.
+    pub(crate) fn written(self, bytes: &[u8]) -> Vec<u16> {
+        let poison = self.poison();
+        let halves = bytes.par_chunks_exact(2);
+        halves
+            .map(|pair| match u16::from_le_bytes([pair[0], pair[1]]) {
+                bits if bits == poison => POISON,
+                bits => bits,
+            })
+            .collect()
+    }
+
+    /// Which problem is made of a data set.
+    pub(crate) fn shuffle(self) -> Shuffle {
+        Shuffle::new(self.0)
     }
 
     /// What canaries are from an address on: NaN as e4m3, and two as fp16.
@@ -59,14 +71,6 @@ impl Salt {
     fn hash(self, what: u64) -> u64 {
         mix(self.0 ^ mix(what))
     }
-}
-
-/// A bijection of 64-bit words that leaves no pattern (the finaliser of
-/// SplitMix64).
-pub(super) fn mix(word: u64) -> u64 {
-    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ word >> 31
 }
 
 #[cfg(test)]
@@ -113,17 +117,5 @@ mod tests {
         assert!(poisons.len() > 200);
         let pattern = |call| filled(Salt::canaries, Salt::of_call(7, call), 0, 64);
         assert_ne!(pattern(0), pattern(1));
-    }
-
-    #[test]
-    fn about_half_the_rows_change_their_sign_and_others_each_time() {
-        let rows = |call| -> Vec<bool> {
-            let salt = Salt::of_call(1, call);
-            (0..4096).map(|row| salt.negates(2, row)).collect()
-        };
-        let share = rows(0).iter().filter(|n| **n).count();
-        assert!((1800..2300).contains(&share), "{share} of 4096");
-        let same = rows(0).into_iter().zip(rows(1)).filter(|(a, b)| a == b);
-        assert!((1800..2300).contains(&same.count()));
     }
 }

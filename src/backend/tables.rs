@@ -3,11 +3,9 @@
 
 use std::borrow::Cow;
 
-use rayon::prelude::*;
-
+use super::RunFailure;
 use super::salt::Salt;
 use super::zones::Zones;
-use super::{POISON, RunFailure};
 use crate::catalog::OperandRef;
 use crate::compile::abi;
 use crate::domain::Group;
@@ -65,34 +63,14 @@ pub(super) fn reserve_outputs(groups: &[Group]) -> Zones {
     zones
 }
 
-/// fp16 bits of every output zone in a copy of the allocation, as they would
-/// be without the salt: signs as the oracle has them, and [`POISON`] where
-/// nobody wrote.
-pub(super) fn split_outputs(
-    zones: &Zones,
-    copy: &[u8],
-    groups: &[Group],
-    salt: Salt,
-) -> Vec<Vec<u16>> {
-    let poison = salt.poison();
-    let places = zones.all().iter().zip(groups).enumerate();
-    places
-        .map(|(index, (zone, group))| {
-            let flips: Vec<u16> = (0..u64::from(group.n))
-                .map(|column| u16::from(salt.negates(index, column)) << 15)
-                .collect();
+/// fp16 bits of every output zone in a copy of the allocation, with [`POISON`]
+/// where nothing was written.
+pub(super) fn split_outputs(zones: &Zones, copy: &[u8], salt: Salt) -> Vec<Vec<u16>> {
+    let zones = zones.all().iter();
+    zones
+        .map(|zone| {
             let bytes = &copy[zone.offset as usize..(zone.offset + zone.bytes) as usize];
-            let rows = bytes.par_chunks_exact(2 * flips.len().max(1));
-            rows.flat_map_iter(|row| {
-                let halves = row.chunks_exact(2).zip(&flips);
-                halves.map(
-                    |(pair, flip)| match u16::from_le_bytes([pair[0], pair[1]]) {
-                        bits if bits == poison => POISON,
-                        bits => bits ^ flip,
-                    },
-                )
-            })
-            .collect()
+            salt.written(bytes)
         })
         .collect()
 }

@@ -122,6 +122,7 @@ fn time(
         key: "",
         salt: Salt::of_call(0, 0),
         time_limit: TIME_LIMIT,
+        timed: true,
         emulation: Emulation {
             time_only: true,
             ..Emulation::default()

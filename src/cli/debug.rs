@@ -103,6 +103,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         let dump = dump(&args, &plan)?;
         let trial = Trial {
             buffers: dump.as_ref().map_or(Vec::new(), Dump::buffers),
+            distributions: plan.round.validation.distributions.clone(),
             ..case.trial.clone()
         };
         let cell = LoneCell::compile(&plan, &compiler)?;
@@ -174,7 +175,8 @@ impl Case {
         round.shape_spans.truncate(1);
         let settings = run.map(|run| &run.header.settings);
         let validation = &round.validation;
-        let seed = args.seed.or(settings.map(|s| s.seed)).or(validation.seed);
+        let swept = run.map(|run| run.header.data_seed(&round.shapes[0].name));
+        let seed = args.seed.or(swept).or(validation.seed);
         let (rtol, atol) = match settings {
             Some(settings) => (settings.rtol, settings.atol),
             None => (validation.rtol, validation.atol),

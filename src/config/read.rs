@@ -139,7 +139,7 @@ impl Reader<'_> {
 
     fn validation(&self, wire: wire::Validate) -> Result<Validation, InputError> {
         let distributions = match &wire.distributions {
-            None => Distribution::ALL.to_vec(),
+            None => Distribution::USUAL.to_vec(),
             Some(list) => self.distributions(list)?,
         };
         let seed = wire.seed.as_ref();

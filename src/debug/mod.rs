@@ -11,13 +11,13 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::backend::{POISON, Salt};
+use crate::backend::Salt;
 use crate::compile::Compiler;
 use crate::diagnostic::CommandError;
-use crate::domain::{BackendKind, Device, Exit, Group, Shape, Status, Verdict};
+use crate::domain::{BackendKind, Device, Exit, Shape, Status, Verdict};
 use crate::operator::{Distribution, Operands, Oracle, OracleCache};
 use crate::sweep::{Bar, Booth, LoneCell, Progress, Trial};
-use crate::validate::{Earlier, Story, story};
+use crate::validate::{Story, story};
 use crate::worker::{Kept, answers};
 
 pub(crate) use dump::{Dump, Form, Request};
@@ -45,13 +45,6 @@ pub(crate) struct Call {
     pub oracle: Oracle,
     /// How C is wrong, if it is.
     pub story: Option<Story>,
-}
-
-impl Call {
-    /// Whether this call had the sign of a column of C changed.
-    pub(crate) fn negates(&self, group: usize, column: usize) -> bool {
-        self.kept.salt().negates(group, column as u64)
-    }
 }
 
 /// Judges a cell on one backend and looks into what it did. No account if the
@@ -136,38 +129,19 @@ impl Call {
         trial: &Trial,
         answers: &OracleCache,
     ) -> std::io::Result<Self> {
-        let problem = |distribution| {
+        let problem = |distribution, salt: Salt| {
             let operands = Operands::draw(shape, distribution, trial.seed);
             let oracle = answers.answer(shape, distribution, trial.seed, &operands);
-            (operands, oracle)
+            let shuffle = salt.shuffle();
+            (operands.shuffled(shuffle), oracle.shuffled(shuffle))
         };
-        let (operands, oracle) = problem(kept.distribution);
-        let groups: Vec<Group> = shape.groups.clone();
-        let mut c = Vec::new();
-        for (group, bytes) in kept.bytes("c")? {
-            let Some(group) = group else { continue };
-            c.push(without_salt(
-                &bytes,
-                group,
-                groups[group].n as usize,
-                kept.salt(),
-            ));
-        }
-        let before = kept.call.checked_sub(1).map(|call| {
-            let count = trial.distributions.len();
-            let (_, oracle) = problem(trial.distributions[call % count]);
-            (oracle, Salt::of_call(trial.seed, call as u64))
-        });
-        let (now, then) = (kept.salt(), before.as_ref().map(|(_, salt)| *salt));
-        let negated = |group: usize, column: usize| {
-            let by = |salt: Salt| salt.negates(group, column as u64);
-            then.is_some_and(|then| by(then) != by(now))
-        };
-        let earlier = before.as_ref().map(|(oracle, _)| Earlier {
-            oracle,
-            negated: &negated,
-        });
-        let whole = c.len() == groups.len();
+        let salt = kept.salt();
+        let (operands, oracle) = problem(kept.distribution, salt);
+        let written = kept.bytes("c")?.into_iter();
+        let c: Vec<Vec<u16>> = written.map(|(_, bytes)| salt.written(&bytes)).collect();
+        let before = kept.before();
+        let earlier = before.map(|(distribution, salt)| problem(distribution, salt).1);
+        let whole = c.len() == shape.groups.len();
         let tolerance = trial.tolerance;
         let told = whole.then(|| story(&c, &operands, &oracle, tolerance, earlier.as_ref()));
         Ok(Self {
@@ -177,24 +151,6 @@ impl Call {
             oracle,
         })
     }
-}
-
-/// C as the oracle would have it: signs put back, and what was never written
-/// marked as such.
-fn without_salt(bytes: &[u8], group: usize, columns: usize, salt: Salt) -> Vec<u16> {
-    let flips: Vec<u16> = (0..columns as u64)
-        .map(|column| u16::from(salt.negates(group, column)) << 15)
-        .collect();
-    let halves = bytes
-        .chunks_exact(2)
-        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
-    halves
-        .zip(flips.iter().cycle())
-        .map(|(bits, flip)| match bits == salt.poison() {
-            true => POISON,
-            false => bits ^ flip,
-        })
-        .collect()
 }
 
 fn scratch_lost(error: &std::io::Error) -> CommandError {

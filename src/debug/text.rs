@@ -190,7 +190,7 @@ fn told(call: &Call, story: &Story, telling: &Telling<'_>, style: &Style) -> Vec
             call.kept.call + 1,
             call.kept.distribution
         ),
-        &elements(call, story, telling.tolerance, style),
+        &elements(story, telling.tolerance, style),
     )];
     let around = || story.patch.rows.iter().flatten();
     if around().any(|(element, _)| element.bits != POISON) {
@@ -212,7 +212,7 @@ fn whose(call: &Call, style: &Style) -> Option<String> {
     Some(section("Who wrote the first wrong element", &lines))
 }
 
-fn elements(call: &Call, story: &Story, tolerance: Tolerance, style: &Style) -> String {
+fn elements(story: &Story, tolerance: Tolerance, style: &Style) -> String {
     let right = |title: &str| Column::new(title, Align::Right, 9);
     let mut grid = Grid::new(vec![
         right("group"),
@@ -221,13 +221,9 @@ fn elements(call: &Call, story: &Story, tolerance: Tolerance, style: &Style) -> 
         right("got"),
         right("expected"),
         right("error/tolerance"),
-        Column::new("", Align::Left, 1),
     ]);
-    let mut negated = false;
     for element in &story.elements {
         let error = tolerance.error(element.bits, element.expected);
-        let sign = call.negates(element.group, element.column);
-        negated |= sign;
         grid.push(vec![
             element.group.to_string(),
             element.row.to_string(),
@@ -238,19 +234,9 @@ fn elements(call: &Call, story: &Story, tolerance: Tolerance, style: &Style) -> 
                 true => format!("{error:.3}"),
                 false => "–".to_owned(),
             },
-            match sign {
-                true => "±".to_owned(),
-                false => String::new(),
-            },
         ]);
     }
-    let mut text = grid.without_empty_columns().render(style);
-    if negated {
-        text.push_str(
-            "\n ± this call negated that row of B2: in the kernel both signs were opposite",
-        );
-    }
-    text
+    grid.render(style)
 }
 
 fn patch(patch: &Patch, style: &Style) -> String {

@@ -134,6 +134,7 @@ fn parts(sources: &[Source], choice: &Choice) -> Vec<Part> {
             shard: shard.map(|s| format!("{}/{}", s.number, s.of)),
             shapes: shapes.into_iter().filter(known).cloned().collect(),
             unfinished: unfinished.into_iter().filter(known).cloned().collect(),
+            secret: source.header.settings.secret,
         });
     }
     parts.retain(|part| !part.shapes.is_empty() || !part.unfinished.is_empty());

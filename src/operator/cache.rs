@@ -13,7 +13,7 @@ use crate::domain::Shape;
 use crate::files;
 
 /// Raised by any change to how operands are drawn or answers computed.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 /// The folder of the cache that answers are in.
 pub(crate) const ANSWERS: &str = "oracles";
 /// What is being written begins so.

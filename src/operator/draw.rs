@@ -11,15 +11,45 @@ use rayon::prelude::*;
 use super::format::encode_e4m3;
 use super::{Distribution, SCALE_BLOCK};
 
+mod kind;
+
 /// Rows drawn by one generator.
 const CHUNK_ROWS: usize = 32;
 
-/// Which of a group's random streams is meant.
+/// Which of a group's tensors is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tensor {
+    A,
+    B1,
+    B2,
+}
+
+/// Which of a group's random streams is meant.
+#[derive(Clone, Copy, Debug)]
+enum Stream {
+    Levels = 0,
     A = 1,
     B1 = 2,
     B2 = 3,
+    KindsOfA = 4,
+    KindsOfB = 5,
+}
+
+impl Tensor {
+    fn stream(self) -> Stream {
+        match self {
+            Self::A => Stream::A,
+            Self::B1 => Stream::B1,
+            Self::B2 => Stream::B2,
+        }
+    }
+
+    fn kinds(self) -> Stream {
+        match self {
+            Self::A => Stream::KindsOfA,
+            Self::B1 | Self::B2 => Stream::KindsOfB,
+        }
+    }
 }
 
 /// What draws the operands of one group.
@@ -27,25 +57,25 @@ pub(super) struct Draw {
     seed: u64,
     group: usize,
     distribution: Distribution,
-    /// One entry per block of 16 along K; used by [`Distribution::Full`].
-    balance: Vec<Balance>,
+    /// For each block of 16 along K, the exponent around which A's scales lie;
+    /// B's lie around [`LEVEL`] less that. With scales over 18 binades on both
+    /// sides, most products would leave fp16 unless large ones met small ones.
+    levels: Vec<i32>,
+    /// A block where A's scales are the largest, and one where B's are.
+    high: usize,
+    low: usize,
+    /// Where rows of A, and of B, are padding together: see [`kind`].
+    runs: [[u32; 2]; 2],
 }
 
-/// Which scales meet in a block along K. With scales over 18 binades on both
-/// sides, most products would leave fp16 unless large ones met small ones.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Balance {
-    /// A's scales lie around 2^e, B's around 2^(LEVEL - e).
-    Level(i32),
-    /// The top binades on one side, subnormals and zero on the other, and few
-    /// non-zero elements.
-    Peak { of_a: bool },
-}
-
-/// Exponent of the product of two scales that meet in a level block.
+/// Exponent of the product of two scales that meet in a block.
 const LEVEL: i32 = -8;
-/// One block in this many is a peak.
-const PEAK_EVERY: u32 = 16;
+/// Where one side's exponent is within this of [`LEVEL`], the other may peak.
+const PEAK_REACH: i32 = 1;
+/// Of 256 blocks of a row so many are peaks, where they may, and as many have a
+/// tiny scale.
+const SELDOM: u32 = 8;
+const TWICE_SELDOM: u32 = 2 * SELDOM;
 
 /// Uniform in [0, 1) by 16 random bits, as e4m3.
 static UNIFORM: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -56,26 +86,36 @@ static UNIFORM: LazyLock<Vec<u8>> = LazyLock::new(|| {
 
 impl Draw {
     pub(super) fn new(seed: u64, group: usize, k: usize, distribution: Distribution) -> Self {
+        let blocks = k / SCALE_BLOCK;
         let mut draw = Self {
             seed,
             group,
             distribution,
-            balance: Vec::new(),
+            levels: Vec::new(),
+            high: 0,
+            low: 0,
+            runs: [[0; 2]; 2],
         };
-        let mut rng = draw.rng(0, 0);
-        draw.balance = (0..k / SCALE_BLOCK)
-            .map(|block| balance(block, rng.next_u32()))
-            .collect();
+        let mut rng = draw.rng(Stream::Levels, 0);
+        let exponents = LEVEL.unsigned_abs() + 1;
+        let mut level = || LEVEL + (rng.next_u32() % exponents) as i32;
+        draw.levels = (0..blocks).map(|_| level()).collect();
+        // Even the shortest K sees the top binades on both sides.
+        draw.high = rng.next_u32() as usize % blocks;
+        draw.low = (draw.high + 1 + rng.next_u32() as usize % (blocks - 1).max(1)) % blocks;
+        draw.runs = [[(); 2]; 2].map(|run| run.map(|()| rng.next_u32()));
+        draw.levels[draw.low] = LEVEL;
+        draw.levels[draw.high] = 0;
         draw
     }
 
-    fn rng(&self, tensor: u64, chunk: usize) -> ChaCha8Rng {
+    fn rng(&self, stream: Stream, chunk: usize) -> ChaCha8Rng {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&self.seed.to_le_bytes());
         key[8..16].copy_from_slice(&(self.group as u64).to_le_bytes());
         key[16] = self.distribution as u8;
         let mut rng = ChaCha8Rng::from_seed(key);
-        rng.set_stream(tensor << 48 | chunk as u64);
+        rng.set_stream((stream as u64) << 48 | chunk as u64);
         rng
     }
 
@@ -89,15 +129,19 @@ impl Draw {
             .zip(scales.par_chunks_mut(CHUNK_ROWS * scale_width))
             .enumerate()
             .for_each(|(chunk, (elements, scales))| {
-                let mut rng = self.rng(tensor as u64, chunk);
-                match self.distribution {
-                    Distribution::Benchmark => benchmark(&mut rng, elements, scales),
-                    Distribution::Full => {
-                        let rows = elements.chunks_mut(width);
-                        for (row, row_scales) in rows.zip(scales.chunks_mut(scale_width)) {
-                            self.full_row(&mut rng, tensor, row, row_scales);
-                        }
-                    }
+                let mut rng = self.rng(tensor.stream(), chunk);
+                if self.distribution == Distribution::Benchmark {
+                    return benchmark(&mut rng, elements, scales);
+                }
+                // B1 and B2 draw the same: some columns of C need both.
+                let mut kinds = self.rng(tensor.kinds(), chunk);
+                let lines = elements.chunks_mut(width);
+                for (place, (row, scales)) in lines.zip(scales.chunks_mut(scale_width)).enumerate()
+                {
+                    let index = chunk * CHUNK_ROWS + place;
+                    let kind = self.kind(tensor, rows, index, kinds.next_u64());
+                    self.full_row(&mut rng, tensor, row, scales);
+                    self.alter(&mut rng, tensor, kind, row, scales);
                 }
             });
         (elements, scales)
@@ -106,18 +150,20 @@ impl Draw {
     fn full_row(&self, rng: &mut ChaCha8Rng, tensor: Tensor, row: &mut [u8], scales: &mut [u8]) {
         rng.fill_bytes(row);
         let blocks = row.chunks_mut(SCALE_BLOCK / 2).zip(scales);
-        for ((elements, scale), balance) in blocks.zip(&self.balance) {
+        for ((elements, scale), e) in blocks.zip(&self.levels) {
             let random = rng.next_u32();
-            *scale = match *balance {
-                Balance::Level(e) if tensor == Tensor::A => level_scale(e, random),
-                Balance::Level(e) => level_scale(LEVEL - e, random),
-                Balance::Peak { of_a } => {
-                    thin_out(elements, rng);
-                    match of_a == (tensor == Tensor::A) {
-                        true => peak_scale(random),
-                        false => tiny_scale(random),
-                    }
+            let own = match tensor {
+                Tensor::A => *e,
+                Tensor::B1 | Tensor::B2 => LEVEL - e,
+            };
+            // What a scale is says nothing about its neighbours.
+            *scale = match random >> 24 {
+                0..SELDOM if own >= -PEAK_REACH => {
+                    only_one(elements, random >> 16);
+                    peak_scale(random)
                 }
+                SELDOM..TWICE_SELDOM => tiny_scale(random),
+                _ => level_scale(own, random),
             };
         }
     }
@@ -135,20 +181,6 @@ fn benchmark(rng: &mut ChaCha8Rng, elements: &mut [u8], scales: &mut [u8]) {
             *scale = UNIFORM[usize::from(half)];
         }
     }
-}
-
-/// The first two blocks are peaks of either kind, so that even the shortest K
-/// sees the top binades on both sides.
-fn balance(block: usize, random: u32) -> Balance {
-    if block < 2 {
-        return Balance::Peak { of_a: block == 0 };
-    }
-    if random.is_multiple_of(PEAK_EVERY) {
-        return Balance::Peak {
-            of_a: (random >> 8).is_multiple_of(2),
-        };
-    }
-    Balance::Level((random >> 8) as i32 % (1 - LEVEL) + LEVEL)
 }
 
 /// Within a binade of 2^e, which lies between 2^LEVEL and 1.
@@ -179,19 +211,15 @@ fn tiny_scale(random: u32) -> u8 {
     code.saturating_sub(8)
 }
 
-/// Clears seven nibbles in eight.
-fn thin_out(elements: &mut [u8], rng: &mut ChaCha8Rng) {
-    let keep = |random: u64| random & random >> 16 & random >> 32;
-    for four in elements.chunks_mut(4) {
-        let kept = keep(rng.next_u64());
-        for (i, byte) in four.iter_mut().enumerate() {
-            if kept >> (2 * i) & 1 == 0 {
-                *byte &= 0xf0;
-            }
-            if kept >> (2 * i + 1) & 1 == 0 {
-                *byte &= 0x0f;
-            }
-        }
+/// Clears all elements of a block but one.
+fn only_one(elements: &mut [u8], random: u32) {
+    let kept = random as usize % SCALE_BLOCK;
+    for (i, byte) in elements.iter_mut().enumerate() {
+        *byte &= match (kept / 2 == i, kept % 2) {
+            (false, _) => 0,
+            (true, 0) => 0x0f,
+            (true, _) => 0xf0,
+        };
     }
 }
 

@@ -9,9 +9,11 @@ mod draw;
 mod format;
 mod operands;
 mod oracle;
+mod shuffle;
 
 pub(crate) use cache::{ANSWERS, ANSWERS_LIMIT, OracleCache, is_ours};
 pub(crate) use distribution::Distribution;
 pub(crate) use format::{decode_e2m1, decode_e4m3};
 pub(crate) use operands::{GroupOperands, Operands, SCALE_BLOCK};
 pub(crate) use oracle::{GroupOracle, Oracle, silu};
+pub(crate) use shuffle::{Drawn, Shuffle, mix};

@@ -143,7 +143,12 @@ mod tests {
 
     #[test]
     fn full_covers_every_code_of_both_formats() {
-        let operands = GroupOperands::draw(GROUP, 0, Distribution::Full, 7);
+        let group = Group {
+            m: 1000,
+            n: 1024,
+            ..GROUP
+        };
+        let operands = GroupOperands::draw(group, 0, Distribution::Full, 7);
         for elements in [&operands.a, &operands.b1, &operands.b2] {
             assert_eq!(nibbles(elements).len(), 16);
         }
@@ -152,6 +157,30 @@ mod tests {
             let drawn: BTreeSet<u8> = scales.iter().copied().collect();
             assert_eq!(drawn, finite);
         }
+    }
+
+    /// A kernel that looks at one scale learns nothing of the others, and there
+    /// are tokens that are padding.
+    #[test]
+    fn full_has_no_place_of_its_own_for_anything() {
+        let (mut peaks, mut empty) = (BTreeSet::new(), BTreeSet::new());
+        for seed in 0..40 {
+            let operands = GroupOperands::draw(GROUP, 0, Distribution::Full, seed);
+            let (k, first) = (GROUP.k as usize, operands.sfa[0]);
+            peaks.insert(first > 0x40);
+            let same = operands.sfa.chunks(k / 16).filter(|row| row[0] == first);
+            assert!(same.count() < 150, "one scale for all rows");
+            let rows = operands.a.chunks(k / 2).enumerate();
+            let zeros = rows.filter(|(_, row)| row.iter().all(|byte| byte & 0x77 == 0));
+            let zeros: Vec<usize> = zeros.map(|(index, _)| index).collect();
+            assert!(zeros.len() < 100, "{}", zeros.len());
+            empty.extend(zeros);
+        }
+        assert_eq!(peaks.len(), 2);
+        assert!(empty.len() > 100, "{}", empty.len());
+        let one = Group { m: 1, ..GROUP };
+        let alone = GroupOperands::draw(one, 0, Distribution::Full, 1);
+        assert!(alone.a.iter().any(|byte| byte & 0x77 != 0));
     }
 
     #[test]

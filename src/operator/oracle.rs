@@ -83,7 +83,8 @@ impl Oracle {
                 for (product, found, b, sfb) in products {
                     let wanted = dot(given, b, sfb, row, column) as f32;
                     let found = found[row * n + column];
-                    if found.to_bits() != wanted.to_bits() {
+                    let nan = found.is_nan() && wanted.is_nan();
+                    if found.to_bits() != wanted.to_bits() && !nan {
                         return Err(Departure {
                             product,
                             group: index,
@@ -316,14 +317,14 @@ mod tests {
             group.sfa[..16].fill(0x7e);
             group.b1[..128].fill(0x7f);
             group.sfb2[17] = 0x7f;
-            for group in &operands.groups {
+            for (index, group) in operands.groups.iter().enumerate() {
                 let mut room = Room::default();
                 let (plain, taken) = (room.solve_in_f64(group), room.solve(group));
                 let same = |a: &[f32], b: &[f32]| {
                     let mut pairs = a.iter().zip(b);
                     pairs.all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan())
                 };
-                assert_eq!(taken.up[1].is_nan(), group.sfb2.contains(&0x7f));
+                assert!(index > 0 || taken.up[1].is_nan());
                 assert!(same(&plain.gate, &taken.gate), "gate, {distribution}");
                 assert!(same(&plain.up, &taken.up), "up, {distribution}");
             }
@@ -357,7 +358,7 @@ mod tests {
     fn outputs_stay_inside_fp16_and_are_not_all_tiny() {
         for k in [256, 7168] {
             let shape = shape(&[(64, 256, k)]);
-            for distribution in Distribution::ALL {
+            for distribution in [Distribution::Benchmark, Distribution::Full] {
                 let oracle = Oracle::compute(&Operands::draw(&shape, distribution, 5));
                 let group = &oracle.groups[0];
                 let outputs: Vec<f64> = (0..group.gate.len()).map(|i| group.c(i)).collect();
@@ -368,6 +369,46 @@ mod tests {
                     telling * 3 > outputs.len(),
                     "{distribution} k {k}: {telling}"
                 );
+            }
+        }
+    }
+
+    /// Every way out of fp16 occurs, and most of C is comparable all the same.
+    #[test]
+    fn corners_have_every_class_of_value() {
+        for distribution in [Distribution::Corner, Distribution::CornerUnsigned] {
+            for seed in 0..8 {
+                let shape = shape(&[(100, 128, 256)]);
+                let operands = Operands::draw(&shape, distribution, seed);
+                let group = &Oracle::compute(&operands).groups[0];
+                let count = |of: &dyn Fn(f64, f64, f64) -> bool| {
+                    let places = 0..group.gate.len();
+                    let values =
+                        |i: usize| (f64::from(group.gate[i]), f64::from(group.up[i]), group.c(i));
+                    let all = places.map(values);
+                    all.filter(|&(gate, up, c)| of(gate, up, c)).count()
+                };
+                let finite = count(&|_, _, c| c.abs() < 65000.0);
+                assert!(finite > 100 * 128 / 2, "{distribution} {seed}: {finite}");
+                let tiny = 2f64.powi(-23)..2f64.powi(-14);
+                let classes: [(&str, &dyn Fn(f64, f64, f64) -> bool); 6] = [
+                    ("NaN", &|_, _, c| c.is_nan()),
+                    ("infinity", &|_, _, c| c > 65520.0),
+                    ("minus infinity", &|_, _, c| c < -65520.0),
+                    ("denormal", &|_, _, c| tiny.contains(&c.abs())),
+                    ("gate beyond fp16", &|gate, _, c| {
+                        gate > 70000.0 && c != 0.0 && c.abs() < 65000.0
+                    }),
+                    ("up beyond fp16", &|_, up, c| {
+                        up.abs() > 70000.0 && c != 0.0 && c.abs() < 65000.0
+                    }),
+                ];
+                for (class, of) in classes {
+                    assert!(count(of) > 0, "{distribution} {seed}: no {class}");
+                }
+                let scales = &operands.groups[0].sfa;
+                let negative = scales.iter().any(|scale| *scale > 0x80);
+                assert_eq!(negative, distribution == Distribution::Corner);
             }
         }
     }

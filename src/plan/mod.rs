@@ -120,7 +120,7 @@ impl Plan {
 
     /// Evaluating may take every contender so many steps over all shapes.
     fn within(
-        round: Round,
+        mut round: Round,
         catalog: &Catalog,
         machine: &Machine,
         steps: u64,
@@ -128,6 +128,11 @@ impl Plan {
         let (contenders, baseline) = resolve::contenders(&round, catalog, machine.device.chip)?;
         resolve::check_memory(&round, machine)?;
         resolve::check_size(&round, contenders.len())?;
+        // Blackwell's tensor cores read scales as ue4m3.
+        let unsigned = machine.device.chip.multiplies_fp4();
+        for distribution in &mut round.validation.distributions {
+            *distribution = distribution.with_scales(unsigned);
+        }
         let mut plan = Self {
             device: machine.device.clone(),
             baseline,

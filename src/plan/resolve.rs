@@ -227,16 +227,17 @@ pub(super) fn check_size(round: &Round, contenders: usize) -> Result<(), InputEr
     Err(round.file.error(span, message, remedy))
 }
 
-/// Host memory that judging one call of `shape` takes: two sets of operands
-/// and answers in the worker and one in the making, and the worker's outputs,
-/// which the emulator holds in host memory with the operands again.
+/// Host memory that judging one call of `shape` takes: three sets of operands
+/// and answers in the worker, the one that is posed, one in the making, and the
+/// worker's outputs, which the emulator holds in host memory with the operands
+/// again.
 pub(super) fn host_bytes(shape: &Shape) -> u128 {
     let output: u128 = shape
         .groups
         .iter()
         .map(|g| u128::from(g.m) * u128::from(g.n))
         .sum();
-    3 * operand_bytes(shape) + 24 * output
+    6 * operand_bytes(shape) + 40 * output
 }
 
 /// Device memory the operands of `shape` take, both scale layouts included.

@@ -56,7 +56,8 @@ pub(crate) fn headline(run: &Run, new: bool, style: &Style) -> String {
         true => belief(run),
         false => belief_again(&header.device),
     };
-    for sentence in belief.into_iter().chain(unvalidated(run)) {
+    let sentences = belief.into_iter().chain(unvalidated(run));
+    for sentence in sentences.chain(foreseeable(run)) {
         text.push_str(&format!("\n{}", style.fold(&sentence, 2)));
     }
     text
@@ -67,6 +68,14 @@ fn unvalidated(run: &Run) -> Option<String> {
     settings.time_only.then(|| {
         "Nothing was validated (--time-only), and operands were zero: a contender that is wrong, or \
          skips zeros, is in this table too."
+            .to_owned()
+    })
+}
+
+fn foreseeable(run: &Run) -> Option<String> {
+    let settings = &run.header.settings;
+    settings.secret_given.then(|| {
+        "The data could be known beforehand (--data-seed): a kernel may have brought its answers."
             .to_owned()
     })
 }

@@ -258,6 +258,8 @@ fn header(
             seed: 0,
             rtol: 0.0,
             atol: 0.0,
+            secret: None,
+            secret_given: false,
             distributions: Vec::new(),
             min_blocks: 0,
             max_seconds: 0.0,

@@ -12,6 +12,7 @@ use crate::domain::{
     BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Device, KernelTime, Micros, Shape,
     Status, Timing, Tuning, Verdict, Watch,
 };
+use crate::operator::mix;
 
 /// Raised by any change that an older dgx would misread.
 pub(crate) const SCHEMA: u32 = 1;
@@ -75,6 +76,19 @@ impl Header {
     pub(crate) fn round_shapes(&self) -> &[Shape] {
         self.shard.as_ref().map_or(&self.shapes, |s| &s.shapes)
     }
+
+    /// What the data of a shape were drawn by.
+    pub(crate) fn data_seed(&self, shape: &str) -> u64 {
+        let of = |part: &&Part| {
+            let mut names = part.shapes.iter().chain(&part.unfinished);
+            names.any(|name| name == shape)
+        };
+        let settings = &self.settings;
+        match self.parts.iter().find(of) {
+            Some(part) => mixed(settings.seed, part.secret),
+            None => settings.data_seed(),
+        }
+    }
 }
 
 /// One part of a round that was dealt out by shape.
@@ -101,6 +115,9 @@ pub(crate) struct Part {
     /// Those that it had begun only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<String>,
+    /// Its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -257,6 +274,13 @@ impl Header {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     pub seed: u64,
+    /// Drawn from the operating system when the run began: data, and which calls
+    /// are made, follow from both. Files from before have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<u64>,
+    /// It was not drawn but given: the data could be known beforehand.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub secret_given: bool,
     pub rtol: f64,
     pub atol: f64,
     pub distributions: Vec<String>,
@@ -281,11 +305,20 @@ pub(crate) struct Settings {
     pub target: Option<String>,
 }
 
+fn mixed(seed: u64, secret: Option<u64>) -> u64 {
+    secret.map_or(seed, |secret| mix(seed ^ mix(secret)))
+}
+
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
 impl Settings {
+    /// What data, calls and their order are drawn by.
+    pub(crate) fn data_seed(&self) -> u64 {
+        mixed(self.seed, self.secret)
+    }
+
     /// Blocks each process must take of each shape.
     pub(crate) fn share(&self) -> u32 {
         self.min_blocks.div_ceil(self.processes.max(1)).max(2)

@@ -232,6 +232,8 @@ impl Synthetic {
                 seed: self.seed,
                 rtol: 1e-3,
                 atol: 1e-3,
+                secret: None,
+                secret_given: false,
                 distributions: vec!["benchmark".to_owned()],
                 min_blocks: self.blocks,
                 max_seconds: 10.0,

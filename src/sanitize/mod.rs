@@ -238,7 +238,9 @@ fn examined(
 fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Option<Examined> {
     let shape = &task.course.shape;
     let operands = Operands::draw(shape, Distribution::Benchmark, SEED);
-    let oracle = Oracle::compute(&operands);
+    let salt = Salt::of_call(SEED, 0);
+    let oracle = Oracle::compute(&operands).shuffled(salt.shuffle());
+    let posed = operands.shuffled(salt.shuffle());
     let validation = &task.plan.round.validation;
     let tolerance = Tolerance {
         rtol: validation.rtol,
@@ -252,8 +254,9 @@ fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Option<Ex
         let ran = loaded.call(&Data {
             operands: &operands,
             key: &shape.name,
-            salt: Salt::of_call(SEED, 0),
+            salt,
             time_limit: inquiry.time_limit,
+            timed: false,
             emulation: Emulation {
                 schedule,
                 watch: match inquiry.strict {
@@ -274,7 +277,7 @@ fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Option<Ex
                     c: &observation.c,
                     trespasses: &trespasses,
                 };
-                let finding = examine(exhibit, &operands, &oracle, tolerance);
+                let finding = examine(exhibit, &posed, &oracle, tolerance);
                 Ok((observation, finding))
             }
             Err(failure) => Err(failure),

@@ -158,6 +158,7 @@ impl Booth {
             tolerance: trial.tolerance,
             time_limit: trial.time_limit,
             emulation: trial.emulation,
+            thorough: true,
             expected: cell.plan.contenders[0].variant.expect,
             keep: Some(Keep {
                 folder: folder.clone(),

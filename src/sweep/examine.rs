@@ -157,7 +157,7 @@ impl<'a> Examination<'a> {
             call: call.clone(),
             shape: plan.shapes[cell.shape].clone(),
             distributions: plan.round.validation.distributions.clone(),
-            seed: settings.seed,
+            seed: settings.data_seed(),
             tolerance: Tolerance {
                 rtol: settings.rtol,
                 atol: settings.atol,
@@ -167,6 +167,7 @@ impl<'a> Examination<'a> {
                 _ => LIMIT,
             },
             emulation: self.field.emulation(),
+            thorough: false,
             expected: contender.variant.expect,
             keep: None,
         }

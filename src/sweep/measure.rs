@@ -129,7 +129,7 @@ impl Timing<'_, '_> {
             yardstick: yardstick.then(yardstick_id),
             tuning: self.tunings.get(name).cloned(),
             process,
-            order_seed: settings.seed,
+            order_seed: settings.data_seed(),
             warmup: plan.round.measurement.warmup,
             min_blocks: self.share(),
             max_seconds: settings.max_seconds / f64::from(settings.processes.max(1)),

@@ -78,6 +78,8 @@ pub(crate) struct Options {
     /// What the fake backend plays.
     pub script: Option<PathBuf>,
     pub seed: u64,
+    /// In place of a secret that is drawn.
+    pub data_seed: Option<u64>,
     pub emulation: Emulation,
     /// What to model times for, where it is not the usual.
     pub target: Option<String>,
@@ -193,7 +195,7 @@ pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
         None => None,
     };
     let plan = Plan::new(round, &catalog, &stages[0].machine())?;
-    let mut settings = settings(&plan.round, options.seed, options.emulation);
+    let mut settings = settings(&plan.round, &options);
     settings.target = options.target.take();
     let mut header = environment::header(&plan, &settings, &stages, &compiler);
     header.departures = std::mem::take(&mut options.departures);
@@ -337,9 +339,12 @@ fn finish(
     outcome
 }
 
-fn settings(round: &Round, seed: u64, emulation: Emulation) -> Settings {
+fn settings(round: &Round, options: &Options) -> Settings {
+    let emulation = options.emulation;
     Settings {
-        seed,
+        seed: options.seed,
+        secret: Some(options.data_seed.unwrap_or_else(rand::random)),
+        secret_given: options.data_seed.is_some(),
         rtol: round.validation.rtol,
         atol: round.validation.atol,
         distributions: round

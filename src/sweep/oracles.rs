@@ -222,7 +222,7 @@ pub(super) fn validation_key(
     ProblemKey {
         shape: shape.clone(),
         distribution,
-        seed: settings.seed,
+        seed: settings.data_seed(),
     }
 }
 
@@ -233,7 +233,7 @@ pub(super) fn timing_keys(shape: &Shape, plan: &Plan, settings: &Settings) -> Ve
     let key = |set| ProblemKey {
         shape: shape.clone(),
         distribution: plan.round.measurement.distribution,
-        seed: settings.seed.wrapping_add(1 + set),
+        seed: settings.data_seed().wrapping_add(1 + set),
     };
     (0..TIMING_SETS).map(key).collect()
 }

@@ -138,6 +138,7 @@ impl<'a> CompiledCell<'a> {
             key: &self.shape.name,
             salt: Salt::of_call(0, 0),
             time_limit: PATIENCE,
+            timed: true,
             emulation: Emulation {
                 time_only,
                 ..Emulation::default()

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 
 use half::f16;
 
-use super::{Element, Evidence, POISON, elsewhere, nearly, reduction, scales};
+use super::{
+    Element, Evidence, FP16_OVERFLOW, POISON, elsewhere, nearly, reduction, scales, small,
+};
 use crate::operator::{Oracle, silu};
 
 /// Wrong elements that hypotheses are held against.
@@ -73,7 +75,7 @@ pub(super) fn guess(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Strin
 pub(super) fn fits(
     evidence: &Evidence<'_>,
     sample: &[Element],
-    earlier: Option<&Earlier<'_>>,
+    earlier: Option<&Oracle>,
 ) -> Vec<Fit> {
     let stale = earlier.and_then(|earlier| stale(evidence, sample, earlier));
     let anywhere = elsewhere::anywhere(evidence, sample);
@@ -164,8 +166,20 @@ pub(super) fn holds(evidence: &Evidence<'_>, element: &Element, value: f64) -> b
 
 fn by_bits(sample: &[Element]) -> impl Iterator<Item = Fit> + '_ {
     type Looks = fn(&Element) -> bool;
-    const LOOKS: [(Looks, &str); 4] = [
+    const LOOKS: [(Looks, &str); 7] = [
         (|e| e.bits == POISON, "was never written"),
+        (
+            |e| e.expected.is_nan() && !e.got().is_nan(),
+            "is a number where a scale that goes in is NaN",
+        ),
+        (
+            |e| e.expected.abs() >= FP16_OVERFLOW && e.got().is_finite(),
+            "is finite where C is beyond fp16 and so infinite",
+        ),
+        (
+            |e| e.got() == 0.0 && e.expected != 0.0 && e.expected.abs() < small::NORMAL,
+            "is zero where C is below the normal numbers of fp16",
+        ),
         (
             |e| e.bits != POISON && f16::from_bits(e.bits).is_nan(),
             "is NaN",
@@ -351,23 +365,12 @@ fn by_factor(sample: &[Element]) -> Option<Fit> {
     telling.then(|| Fit::new(what, share(sample, fits), sample))
 }
 
-/// What the call before this one should have left, where it differs.
-pub(crate) struct Earlier<'a> {
-    pub oracle: &'a Oracle,
-    /// Whether a column of C has its sign changed from there to here.
-    pub negated: &'a dyn Fn(usize, usize) -> bool,
-}
-
 /// Whether it is what the call before should have left.
-fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Earlier<'_>) -> Option<Fit> {
+fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Oracle) -> Option<Fit> {
     let explained = sample.iter().filter(|element| {
-        let answer = &earlier.oracle.groups[element.group];
+        let answer = &earlier.groups[element.group];
         let value = answer.c(element.row * answer.group.n as usize + element.column);
-        let sign = match (earlier.negated)(element.group, element.column) {
-            true => -1.0,
-            false => 1.0,
-        };
-        holds(evidence, element, sign * value)
+        holds(evidence, element, value)
     });
     let what = "holds what belongs to the call before: stale data";
     let explained = weighed(explained, sample.len());

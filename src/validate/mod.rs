@@ -10,13 +10,13 @@ mod place;
 mod reduction;
 mod rounding;
 mod scales;
+mod small;
 mod story;
 
 use half::f16;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use guess::Earlier;
 pub(crate) use mismatch::{Element, Mismatch, significant};
 pub(crate) use passed::{Exhibit, Finding, Passed, Spent, Subject, Wrong, examine, prove};
 pub(crate) use story::{Chart, Patch, Story, story};
@@ -34,9 +34,9 @@ const SELDOM: usize = 1 << 16;
 
 /// From here on fp16 rounds to infinity.
 const FP16_OVERFLOW: f64 = 65520.0;
-const FP16_MAX: f64 = 65504.0;
 
-/// An element passes if |got − expected| ≤ atol + rtol·|expected|.
+/// An element passes if |got − expected| ≤ atol + rtol·|expected|, where
+/// infinity is the number at which fp16 overflows; NaN passes for NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Tolerance {
     pub rtol: f64,
@@ -45,17 +45,18 @@ pub(crate) struct Tolerance {
 
 impl Tolerance {
     /// The error of an element over what is allowed there. Only a value that
-    /// is at most 1 passes; NaN and whatever else cannot be compared is infinite.
+    /// is at most 1 passes; whatever cannot be compared is infinite.
     pub(crate) fn error(&self, bits: u16, expected: f64) -> f64 {
         let got = f16::from_bits(bits).to_f64();
-        let error = if expected.abs() >= FP16_OVERFLOW {
-            // Infinity and saturation are both honest roundings of it.
-            let honest = got.abs() >= FP16_MAX && got.signum() == expected.signum();
-            return if honest { 0.0 } else { f64::INFINITY };
-        } else {
-            (got - expected).abs()
+        if got.is_nan() || expected.is_nan() {
+            let same = got.is_nan() && expected.is_nan() && bits != POISON;
+            return if same { 0.0 } else { f64::INFINITY };
+        }
+        let error = match got.is_infinite() {
+            true => FP16_OVERFLOW - expected * got.signum(),
+            false => (got - expected).abs(),
         };
-        if error == 0.0 {
+        if error <= 0.0 {
             return 0.0;
         }
         let ratio = error / (self.atol + self.rtol * expected.abs());
@@ -91,42 +92,70 @@ pub(crate) fn judge(
     tolerance: Tolerance,
 ) -> Judgement {
     assert_eq!(c.len(), oracle.groups.len(), "one output per group");
-    let mut worst = 0.0_f64;
-    let mut wrong = 0_usize;
-    for (output, answer) in c.iter().zip(&oracle.groups) {
-        let (group_worst, group_wrong) = survey(output, answer, tolerance);
-        worst = worst.max(group_worst);
-        wrong += group_wrong;
-    }
-    if wrong == 0 {
-        return Judgement::Right { worst };
-    }
+    let groups = c.iter().zip(&oracle.groups);
+    let Survey {
+        worst,
+        wrong,
+        doubtful,
+    } = groups
+        .map(|(output, answer)| survey(output, answer, tolerance))
+        .fold(Survey::default(), Survey::with);
     let evidence = Evidence {
         c,
         operands,
         oracle,
         tolerance,
     };
-    if let Some(worst) = evidence.excused(wrong) {
-        return Judgement::Right { worst };
+    let excused = match wrong {
+        0 => Some(worst),
+        _ => evidence.excused(wrong),
+    };
+    match excused {
+        Some(worst) if doubtful == 0 || small::missed(&evidence).is_empty() => {
+            Judgement::Right { worst }
+        }
+        _ => Judgement::Wrong(Box::new(evidence.explain(worst))),
     }
-    Judgement::Wrong(Box::new(evidence.explain(worst)))
 }
 
-/// The largest error over its tolerance, and how many elements are wrong.
-fn survey(output: &[u16], answer: &GroupOracle, tolerance: Tolerance) -> (f64, usize) {
+/// What a look at every element shows.
+#[derive(Clone, Copy, Default)]
+struct Survey {
+    /// The largest error over its tolerance.
+    worst: f64,
+    wrong: usize,
+    /// Elements that pass, and are too small for that to say much.
+    doubtful: usize,
+}
+
+impl Survey {
+    fn with(self, other: Self) -> Self {
+        Self {
+            worst: self.worst.max(other.worst),
+            wrong: self.wrong + other.wrong,
+            doubtful: self.doubtful + other.doubtful,
+        }
+    }
+}
+
+fn survey(output: &[u16], answer: &GroupOracle, tolerance: Tolerance) -> Survey {
     assert_eq!(output.len(), answer.gate.len(), "every element of a group");
     output
         .par_iter()
         .enumerate()
         .with_min_len(4096)
         .map(|(i, bits)| {
-            let error = tolerance.error(*bits, answer.c(i));
+            let expected = answer.c(i);
+            let worst = tolerance.error(*bits, expected);
             // Counted by what is accepted, so that nothing incomparable slips by.
-            let accepted = error <= 1.0;
-            (error, usize::from(!accepted))
+            let accepted = worst <= 1.0;
+            Survey {
+                worst,
+                wrong: usize::from(!accepted),
+                doubtful: usize::from(small::doubtful(*bits, expected, tolerance.rtol)),
+            }
         })
-        .reduce(|| (0.0, 0), |a, b| (f64::max(a.0, b.0), a.1 + b.1))
+        .reduce(Survey::default, Survey::with)
 }
 
 /// Everything an explanation can draw on.
@@ -146,7 +175,7 @@ impl Evidence<'_> {
         if wrong > total.div_ceil(SELDOM) {
             return None;
         }
-        let groups = self.wrong_elements().into_iter().enumerate();
+        let groups = self.missed().into_iter().enumerate();
         let missed = groups.flat_map(|(group, flags)| {
             let flagged = flags.into_iter().enumerate().filter(|(_, wrong)| *wrong);
             flagged.map(move |(index, _)| (group, index))
@@ -185,6 +214,15 @@ impl Evidence<'_> {
     }
 
     fn wrong_elements(&self) -> Vec<Vec<bool>> {
+        let mut wrong = self.missed();
+        for (group, index) in small::missed(self) {
+            wrong[group][index] = true;
+        }
+        wrong
+    }
+
+    /// What misses the tolerance.
+    fn missed(&self) -> Vec<Vec<bool>> {
         let groups = self.c.iter().zip(&self.oracle.groups);
         groups
             .map(|(output, answer)| {

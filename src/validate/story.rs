@@ -1,7 +1,7 @@
 //! A wrong output in full, for somebody who looks into it: which elements,
 //! what lies around the first, where they are, and what they look like.
 
-use super::guess::{self, Earlier, Fit};
+use super::guess::{self, Fit};
 use super::{Element, Evidence, Judgement, Mismatch, Tolerance, judge};
 use crate::operator::{Operands, Oracle};
 
@@ -53,7 +53,7 @@ pub(crate) fn story(
     operands: &Operands,
     oracle: &Oracle,
     tolerance: Tolerance,
-    earlier: Option<&Earlier<'_>>,
+    earlier: Option<&Oracle>,
 ) -> Option<Story> {
     let Judgement::Wrong(mismatch) = judge(c, operands, oracle, tolerance) else {
         return None;

@@ -48,6 +48,7 @@ fn watched(
         key: &name,
         salt: Salt::of_call(job.seed, 1),
         time_limit,
+        timed: false,
         emulation: Emulation {
             alone,
             ..job.emulation

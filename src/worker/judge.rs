@@ -1,6 +1,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use super::calls::{Call, Purpose, calls};
 use super::keep::{Kept, keep};
 use super::problems::{Problem, Problems};
 use super::protocol::{ProblemKey, Reply, ValidateJob};
@@ -8,14 +9,14 @@ use crate::backend::{
     Backend, Data, Emulation, Job, Loaded, Modelled, Observation, RunFailure, Salt,
 };
 use crate::compile::Cache;
-use crate::domain::{Hazard, Status, Verdict, Watch};
+use crate::domain::{BackendKind, Hazard, Status, Verdict, Watch};
 use crate::operator::{Distribution, Operands};
 use crate::validate::{self, Element, Exhibit, Finding, Tolerance, Wrong};
 
-/// Calls of a validation at the least: what the first leaves behind, in the
-/// variables of its module or elsewhere, is there for the second to stumble
-/// over.
-const LEAST_CALLS: usize = 2;
+/// An emulated call that takes longer makes its cell an expensive one.
+const CHEAP: Duration = Duration::from_secs(1);
+/// Calls of an expensive cell that need not be thorough.
+const FEW_CALLS: usize = 2;
 
 /// How long the call may take that looks for the cause of a failure: whoever is wrong on large
 /// shapes may be wrong on all of them.
@@ -25,14 +26,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) fn examine(
     observation: &Observation,
     problem: &Problem,
+    salt: Salt,
     tolerance: Tolerance,
 ) -> Finding {
+    let (operands, oracle) = problem.posed(salt);
     let trespasses = words(observation);
     let exhibit = Exhibit {
         c: &observation.c,
         trespasses: &trespasses,
     };
-    validate::examine(exhibit, &problem.operands, &problem.oracle, tolerance)
+    validate::examine(exhibit, &operands, &oracle, tolerance)
 }
 
 /// What a run changed and should not have.
@@ -57,10 +60,12 @@ pub(super) fn judge(
     let mut state = Judging {
         verdict: Verdict::new(&job.contender, &job.shape.name, Status::Ok),
         caused: false,
+        counted: false,
         modelled: None,
         fatal: false,
     };
     let began = Instant::now();
+    let emulated = backend.kind() == BackendKind::Emu;
     // Reading a contender's code is its own time as well.
     send(&Reply::Running);
     let loaded = backend.load(Job {
@@ -73,7 +78,10 @@ pub(super) fn judge(
         Ok(mut loaded) if job.emulation.time_only => {
             time_only(loaded.as_mut(), job, &mut state, send);
         }
-        Ok(mut loaded) => call_all(loaded.as_mut(), problems, job, &mut state, send),
+        Ok(mut loaded) => {
+            let thorough = job.thorough || !emulated;
+            call_all(loaded.as_mut(), problems, job, thorough, &mut state, send);
+        }
         Err(failure) => state.fail(failure),
     }
     state.verdict.millis = began.elapsed().as_secs_f64() * 1e3;
@@ -86,64 +94,116 @@ pub(super) fn judge(
     !fatal
 }
 
-/// The distributions of a validation's calls, one after another.
-fn calls(distributions: &[Distribution]) -> impl Iterator<Item = Distribution> {
-    let count = match distributions.len() {
-        0 => 0,
-        some => some.max(LEAST_CALLS),
-    };
-    distributions.iter().copied().cycle().take(count)
-}
-
 fn call_all(
     loaded: &mut dyn Loaded,
     problems: &mut Problems,
     job: &ValidateJob,
+    thorough: bool,
     state: &mut Judging,
     send: &mut dyn FnMut(&Reply),
 ) {
-    for (place, distribution) in calls(&job.distributions).enumerate() {
+    let cell = format!("{} on {}", job.contender, job.shape.name);
+    let calls = calls(&job.distributions, job.seed, &cell);
+    let mut took = Duration::ZERO;
+    let mut before = None;
+    for (place, &planned) in calls.iter().enumerate() {
+        if place >= FEW_CALLS && took > CHEAP && !thorough {
+            break;
+        }
         let problem = problems.get(&ProblemKey {
             shape: job.shape.clone(),
-            distribution,
+            distribution: planned.distribution,
             seed: job.seed,
         });
-        let data = |watch: Watch, time_limit: Duration| Data {
-            operands: &problem.operands,
-            key: &problem.name,
+        let call = ValidationCall {
+            place,
+            planned,
+            problem: &problem,
             salt: Salt::of_call(job.seed, place as u64),
-            time_limit,
-            emulation: Emulation {
-                // Every call in another order: what one hides, the next may show.
-                schedule: job.emulation.schedule.wrapping_add(place as u64),
-                watch,
-                ..job.emulation
-            },
+            before,
+            job,
         };
+        if state.verdict.status == Status::Wrong {
+            // Only the timed one is left to be made.
+            call.count(loaded, state, send);
+            break;
+        }
+        let began = Instant::now();
+        call.make(loaded, state, send);
+        took = took.max(began.elapsed());
+        let uncounted = state.verdict.status == Status::Wrong && place == 0 && !state.counted;
+        if state.verdict.status != Status::Ok && !uncounted {
+            break;
+        }
+        before = Some((planned.distribution, call.salt));
+    }
+}
+
+/// One of a validation's calls.
+struct ValidationCall<'a> {
+    place: usize,
+    planned: Call,
+    problem: &'a Problem,
+    salt: Salt,
+    /// What the call before this one was made with.
+    before: Option<(Distribution, Salt)>,
+    job: &'a ValidateJob,
+}
+
+impl ValidationCall<'_> {
+    fn data(&self, watch: Watch, time_limit: Duration) -> Data<'_> {
+        let emulation = &self.job.emulation;
+        Data {
+            operands: &self.problem.operands,
+            key: &self.problem.name,
+            salt: self.salt,
+            time_limit,
+            timed: watch == Watch::Off && self.planned.purpose == Purpose::Time,
+            emulation: Emulation {
+                schedule: emulation.schedule.wrapping_add(self.planned.schedule),
+                watch,
+                ..*emulation
+            },
+        }
+    }
+
+    /// Makes the call for its counters alone: they repeat from run to run only
+    /// with the schedule of the timed call.
+    fn count(&self, loaded: &mut dyn Loaded, state: &mut Judging, send: &mut dyn FnMut(&Reply)) {
+        send(&Reply::Running);
+        let ran = loaded.call(&self.data(Watch::Off, self.job.time_limit));
+        send(&Reply::Ran);
+        if let Ok(observation) = ran {
+            state.verdict.counters = observation.counters;
+        }
+    }
+
+    fn make(&self, loaded: &mut dyn Loaded, state: &mut Judging, send: &mut dyn FnMut(&Reply)) {
+        let job = self.job;
         let call = |loaded: &mut dyn Loaded, data: Data<'_>, send: &mut dyn FnMut(&Reply)| {
             send(&Reply::Running);
             let ran = loaded.call(&data);
             send(&Reply::Ran);
             ran
         };
-        // The first is timed.
-        let watch = match place {
-            0 => Watch::Off,
-            _ => job.emulation.watch,
+        let watch = match self.planned.purpose {
+            Purpose::Hazards => job.emulation.watch,
+            Purpose::Time | Purpose::Result => Watch::Off,
         };
-        let ran = call(loaded, data(watch, job.time_limit), send);
+        let ran = call(loaded, self.data(watch, job.time_limit), send);
         let (said, returned) = match &ran {
             Ok(observation) => (observation.printed.clone(), true),
             Err(failure) => (failure.printed.to_string(), false),
         };
-        let first = state.take(ran, &problem, distribution.as_str(), job.tolerance);
+        let first = state.take(ran, self);
         if let Some(wish) = &job.keep {
             // Searching calls it once more; one that does not return is not
             // asked again.
             send(&Reply::Running);
-            let data = data(Watch::Off, job.time_limit);
-            let element = first.map(|first| at(first, &problem));
-            let note = Kept::new(place, distribution, data.salt, said);
+            let data = self.data(Watch::Off, job.time_limit);
+            let element = first.map(|first| at(first, self.problem));
+            let distribution = self.planned.distribution;
+            let note = Kept::new(self.place, distribution, self.salt, self.before, said);
             keep(wish, loaded, note, |loaded| match returned {
                 true => loaded.search(&data, element),
                 false => None,
@@ -153,13 +213,10 @@ fn call_all(
         if let Some(closer) = state.closer(job).filter(|closer| *closer != watch) {
             // The same once more, to find out why.
             let limit = job.time_limit.min(PATIENCE);
-            state.blame(match call(loaded, data(closer, limit), send) {
+            state.blame(match call(loaded, self.data(closer, limit), send) {
                 Ok(observation) => observation.hazards,
                 Err(failure) => failure.hazards,
             });
-        }
-        if state.verdict.status != Status::Ok {
-            break;
         }
     }
 }
@@ -193,6 +250,7 @@ fn time_only(
         key: &key.name(),
         salt: Salt::of_call(job.seed, 0),
         time_limit: job.time_limit,
+        timed: true,
         emulation: job.emulation,
     });
     send(&Reply::Ran);
@@ -214,6 +272,8 @@ struct Judging {
     verdict: Verdict,
     /// A wrong result's cause is known.
     caused: bool,
+    /// The timed call was made.
+    counted: bool,
     modelled: Option<Modelled>,
     fatal: bool,
 }
@@ -262,9 +322,7 @@ impl Judging {
     fn take(
         &mut self,
         ran: Result<Observation, RunFailure>,
-        problem: &Problem,
-        distribution: &str,
-        tolerance: Tolerance,
+        call: &ValidationCall<'_>,
     ) -> Option<Element> {
         let observation = match ran {
             Ok(observation) => observation,
@@ -274,12 +332,13 @@ impl Judging {
             }
         };
         let _ = std::io::stdout().write_all(observation.printed.as_bytes());
-        let finding = examine(&observation, problem, tolerance);
+        let finding = examine(&observation, call.problem, call.salt, call.job.tolerance);
         let (cause, hazards) = (observation.read_early, observation.hazards);
-        // The first distribution speaks for the call: its counters and time are
-        // the ones compared between contenders. What a wrong design did is
-        // counted too, but it has no time.
-        if self.modelled.is_none() && self.verdict.counters.is_empty() {
+        // The timed call speaks for the cell: its counters and time are the
+        // ones compared between contenders. What a wrong design did is counted
+        // too, but it has no time.
+        if call.planned.purpose == Purpose::Time {
+            self.counted = true;
             self.verdict.counters = observation.counters;
             if matches!(finding, Finding::Right { .. }) {
                 self.time(observation.modelled);
@@ -298,6 +357,7 @@ impl Judging {
                 first,
             }) => {
                 self.verdict.status = Status::Wrong;
+                let distribution = call.planned.distribution;
                 let mut reason = format!("{reason} ({distribution} data)");
                 let mut story = detail;
                 if let Some(cause) = cause {
@@ -314,19 +374,5 @@ impl Judging {
         };
         self.blame(hazards);
         first
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_validation_calls_twice_at_least() {
-        let names = |distributions: &[Distribution]| -> Vec<&str> {
-            calls(distributions).map(Distribution::as_str).collect()
-        };
-        assert_eq!(names(&Distribution::ALL), ["benchmark", "full"]);
-        assert_eq!(names(&[Distribution::Full]), ["full", "full"]);
     }
 }

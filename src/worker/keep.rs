@@ -22,6 +22,8 @@ pub(crate) struct Kept {
     pub call: usize,
     pub distribution: Distribution,
     salt: u64,
+    /// The same of the call before it.
+    before: Option<(Distribution, u64)>,
     /// What its kernels printed, where the backend has it by call.
     pub printed: String,
     /// Who wrote the first wrong element, and who read where there is nothing.
@@ -45,12 +47,14 @@ impl Kept {
         call: usize,
         distribution: Distribution,
         salt: Salt,
+        before: Option<(Distribution, Salt)>,
         printed: String,
     ) -> Self {
         Self {
             call,
             distribution,
             salt: salt.0,
+            before: before.map(|(distribution, salt)| (distribution, salt.0)),
             printed,
             search: None,
             buffers: Vec::new(),
@@ -66,6 +70,12 @@ impl Kept {
 
     pub(crate) fn salt(&self) -> Salt {
         Salt(self.salt)
+    }
+
+    /// What the call before was made with.
+    pub(crate) fn before(&self) -> Option<(Distribution, Salt)> {
+        self.before
+            .map(|(distribution, salt)| (distribution, Salt(salt)))
     }
 
     /// The bytes of every buffer of this name.

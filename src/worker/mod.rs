@@ -3,6 +3,7 @@
 //! supervisor's end of the line; [`mod@serve`] is the worker's. They speak over a
 //! socket that is the worker's stdin; its stdout belongs to what kernels print.
 
+mod calls;
 mod examine;
 mod judge;
 mod keep;

@@ -3,7 +3,7 @@ use std::rc::Rc;
 
 use super::protocol::ProblemKey;
 use super::trace::trace;
-use crate::backend::Backend;
+use crate::backend::{Backend, Salt};
 use crate::domain::Shape;
 use crate::operator::{ANSWERS, Operands, Oracle, OracleCache};
 
@@ -13,6 +13,17 @@ pub(super) struct Problem {
     pub shape: Shape,
     pub operands: Operands,
     pub oracle: Oracle,
+}
+
+impl Problem {
+    /// The operands of one call, and the answer to them.
+    pub(super) fn posed(&self, salt: Salt) -> (Operands, Oracle) {
+        let shuffle = salt.shuffle();
+        (
+            self.operands.shuffled(shuffle),
+            self.oracle.shuffled(shuffle),
+        )
+    }
 }
 
 /// The problems a worker has at hand: all of one shape, because shapes come one

@@ -70,6 +70,8 @@ pub(crate) struct ValidateJob {
     /// How long one call may take.
     pub time_limit: Duration,
     pub emulation: Emulation,
+    /// Make all calls, however long they take.
+    pub thorough: bool,
     /// What the contender declares that it is.
     pub expected: Status,
     /// What to keep of the last call that was made, for whoever looks into it.

@@ -11,6 +11,7 @@ use crate::compile::Cache;
 use crate::domain::roofline::Work;
 use crate::domain::{ContenderId, KernelTime, Micros};
 use crate::measure::{Audit, Calls, Dealt, Lineup, Outcome, Reading, Schedule, Stopwatch, run};
+use crate::operator::{Operands, Oracle};
 use crate::validate::{Exhibit, Passed, Spent, Subject, Tolerance, Wrong, prove};
 
 /// The yardstick rounds both products to fp16, as its users do; its output is
@@ -274,8 +275,7 @@ impl Watch<'_> {
             if !suspect && calls < self.rehearsals {
                 continue;
             }
-            let proof = |exhibit: Exhibit<'_>, problem: &Problem, tolerance| {
-                let (operands, oracle) = (&problem.operands, &problem.oracle);
+            let proof = |exhibit: Exhibit<'_>, operands: &_, oracle: &_, tolerance| {
                 prove(subject.clone(), exhibit, operands, oracle, tolerance)
             };
             let proof = self.look(subject, deal, proof).map_err(trouble)?;
@@ -289,8 +289,8 @@ impl Watch<'_> {
     /// right.
     fn judge(&mut self, spent: Spent, deal: Deal) -> Result<Option<Passed>, RunFailure> {
         let subject = spent.subject().clone();
-        let proof = |exhibit: Exhibit<'_>, problem: &Problem, tolerance| {
-            spent.proven(exhibit, &problem.operands, &problem.oracle, tolerance)
+        let proof = |exhibit: Exhibit<'_>, operands: &_, oracle: &_, tolerance| {
+            spent.proven(exhibit, operands, oracle, tolerance)
         };
         match self.look(&subject, deal, proof)? {
             Ok(passed) => Ok(Some(passed)),
@@ -318,7 +318,7 @@ impl Watch<'_> {
         &mut self,
         subject: &Subject,
         deal: Deal,
-        proof: impl FnOnce(Exhibit<'_>, &Problem, Tolerance) -> Result<Passed, Wrong>,
+        proof: impl FnOnce(Exhibit<'_>, &Operands, &Oracle, Tolerance) -> Result<Passed, Wrong>,
     ) -> Result<Result<Passed, Wrong>, RunFailure> {
         let observation = self.bench.observe(subject, deal)?;
         let trespasses = words(&observation);
@@ -327,7 +327,8 @@ impl Watch<'_> {
             trespasses: &trespasses,
         };
         let tolerance = self.tolerance(&subject.contender);
-        Ok(proof(exhibit, &self.problems[deal.set], tolerance))
+        let (operands, oracle) = self.problems[deal.set].posed(deal.salt);
+        Ok(proof(exhibit, &operands, &oracle, tolerance))
     }
 }
 

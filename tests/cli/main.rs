@@ -8,6 +8,7 @@ mod broken_variants;
 mod browser;
 mod calibrating;
 mod cards;
+mod cheating;
 mod comfort;
 mod compiling;
 mod completing;

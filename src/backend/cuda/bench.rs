@@ -1,7 +1,5 @@
 use std::rc::Rc;
 
-use rayon::prelude::*;
-
 use super::cublas::{Yardstick, find as find_cublas};
 use super::driver::{Stream, free_memory};
 use super::entry::Entry;
@@ -139,25 +137,21 @@ fn data_sets(course: &Course<'_>, stream: &Stream) -> Result<Vec<Rc<DataSet>>, C
             operands,
             oracle,
         } = *set;
-        let c = answer(oracle);
-        let needed = operands.bytes() + 4 * c.len() as u64;
+        let products = products(oracle);
+        let needed = operands.bytes() + 4 * products.len() as u64;
         if !sets.is_empty() && 2 * needed > free_memory()? {
             break;
         }
         let seal = course.seal.wrapping_add(place as u64);
         let set = DataSet::upload(name, operands, stream)?;
-        sets.push(Rc::new(set.with_answer(&c, seal, stream)?));
+        sets.push(Rc::new(set.with_answer(&products, seal, stream)?));
     }
     Ok(sets)
 }
 
-/// C as it should be, group after group.
-fn answer(oracle: &Oracle) -> Vec<f32> {
-    let groups = oracle.groups.par_iter();
-    groups
-        .flat_map(|group| {
-            let elements = (0..group.gate.len()).into_par_iter();
-            elements.map(|i| group.c(i) as f32)
-        })
-        .collect()
+/// A·B1ᵀ as it should be, group after group, then A·B2ᵀ.
+pub(super) fn products(oracle: &Oracle) -> Vec<f32> {
+    let gates = oracle.groups.iter().map(|group| group.gate.as_slice());
+    let ups = oracle.groups.iter().map(|group| group.up.as_slice());
+    gates.chain(ups).collect::<Vec<_>>().concat()
 }

@@ -125,7 +125,7 @@ impl Ground {
         self.stream.download(&mut found, lowest.address)?;
         let copy = self.outputs.download(&self.stream)?;
         Ok(Observation {
-            c: tables::split_outputs(self.outputs.zones(), &copy, self.instance.groups(), salt),
+            c: tables::split_outputs(self.outputs.zones(), &copy, salt),
             trespasses: match u64::from_le_bytes(found) {
                 0 => Vec::new(),
                 lowest => vec![pieces::explain(program.pieces(), &self.arenas(), !lowest)],
@@ -176,16 +176,19 @@ impl Ground {
         let Some(expected) = set.expected() else {
             return Ok(None);
         };
+        let sizes = self.instance.groups().iter();
+        let all: u64 = sizes.map(|g| u64::from(g.m) * u64::from(g.n)).sum();
         let mut offset = 0;
         let mut table = Vec::new();
         for (index, group) in self.instance.groups().iter().enumerate() {
             let (m, n) = (u64::from(group.m), u64::from(group.n));
             table.push(WireJudged {
                 c: self.outputs.address(index),
-                expected: expected.memory.address + offset * 4,
+                expected: expected.memory.address,
                 m,
                 n,
-                offset,
+                gate: offset,
+                up: all + offset,
                 group: index as u64,
             });
             offset += m * n;
@@ -206,7 +209,8 @@ pub(super) struct WireJudged {
     pub expected: u64,
     pub m: u64,
     pub n: u64,
-    pub offset: u64,
+    pub gate: u64,
+    pub up: u64,
     pub group: u64,
 }
 
@@ -231,11 +235,13 @@ impl Judge {
     ) -> std::result::Result<(), CudaError> {
         let (mut table, mut word, mut seal) = (self.table.address, salt.0, self.seal);
         let (mut rtol, mut atol, mut wrong) = (rtol as f32, atol as f32, wrong);
+        let mut poison = u32::from(salt.poison());
         let mut launch = Launch::flat(JUDGING_BLOCKS, 256);
         launch.grid[1] = self.groups;
         let mut parameters = [
             argument(&mut table),
             argument(&mut word),
+            argument(&mut poison),
             argument(&mut seal),
             argument(&mut rtol),
             argument(&mut atol),

@@ -1,15 +1,15 @@
 use bytemuck::cast_slice;
+use rayon::prelude::*;
 
 use super::arena::Arena;
 use super::driver::{DeviceMemory, Result, Stream};
 use super::tools::uploaded;
 use crate::backend::pieces::{self, Piece};
-use crate::backend::salt::mix;
 use crate::backend::tables;
 use crate::backend::zones::Zones;
 use crate::catalog::OperandRef;
 use crate::domain::Group;
-use crate::operator::Operands;
+use crate::operator::{Operands, mix};
 
 /// The one place on the device where contenders of a shape find their
 /// operands, whichever data set lies there: addresses tell nothing.
@@ -63,7 +63,7 @@ pub(super) struct DataSet {
     expected: Option<Expected>,
 }
 
-/// C as it should be, every element hidden under a key.
+/// Both products as they should be, every element hidden under a key.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub memory: DeviceMemory,
@@ -86,9 +86,10 @@ impl DataSet {
         })
     }
 
-    /// The same with its answer, the groups' elements one after another.
-    pub(super) fn with_answer(self, c: &[f32], seal: u64, stream: &Stream) -> Result<Self> {
-        let memory = uploaded(cast_slice(&sealed(c, seal)), stream)?;
+    /// The same with its answer: A·B1ᵀ of all groups, one after another, then
+    /// A·B2ᵀ.
+    pub(super) fn with_answer(self, products: &[f32], seal: u64, stream: &Stream) -> Result<Self> {
+        let memory = uploaded(cast_slice(&sealed(products, seal)), stream)?;
         Ok(Self {
             expected: Some(Expected { memory, seal }),
             ..self
@@ -110,8 +111,8 @@ impl DataSet {
 }
 
 /// Elements under a key: `dgx_judge` lifts it.
-pub(super) fn sealed(c: &[f32], seal: u64) -> Vec<u32> {
-    let places = c.iter().enumerate();
+pub(super) fn sealed(products: &[f32], seal: u64) -> Vec<u32> {
+    let places = products.par_iter().enumerate();
     places
         .map(|(i, value)| value.to_bits() ^ mix(seal ^ mix(i as u64)) as u32)
         .collect()

@@ -152,8 +152,13 @@ mod tests {
         for distribution in Distribution::ALL {
             let operands = Operands::draw(&shape, distribution, 5);
             let emulated = operands.groups.iter().map(|g| solve_emulated(&module, g));
-            let groups = emulated.collect();
-            assert!(Oracle { groups } == Oracle::compute(&operands));
+            for (one, other) in emulated.zip(&Oracle::compute(&operands).groups) {
+                for (a, b) in [(&one.gate, &other.gate), (&one.up, &other.up)] {
+                    let mut pairs = a.iter().zip(b);
+                    let same = pairs.all(|(a, b)| a == b || a.is_nan() && b.is_nan());
+                    assert!(same, "{distribution}");
+                }
+            }
         }
     }
 }

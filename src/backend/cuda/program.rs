@@ -2,7 +2,7 @@ use bytemuck::{NoUninit, cast_slice};
 
 use super::driver::{DeviceMemory, Result, Stream};
 use super::tools::{Tools, argument, blocks, uploaded};
-use crate::backend::pieces::{Piece, Source, What};
+use crate::backend::pieces::{Form, Piece, Source, What};
 use crate::backend::salt::Salt;
 
 /// Bytes a block works on. Keep in step with tools.cu.
@@ -15,10 +15,13 @@ pub(super) struct WirePiece {
     pub at: u64,
     pub from: u64,
     pub bytes: u64,
-    pub row_bytes: u64,
     pub first: u64,
     pub kind: u32,
     pub group: u32,
+    pub rows: u32,
+    pub blocks: u32,
+    pub signs: u32,
+    pub order: u32,
 }
 
 /// Pieces as the device reads them, and how many chunks they are in all;
@@ -27,25 +30,34 @@ pub(super) fn wire(pieces: &[Piece], address: impl Fn(Source) -> u64) -> (Vec<Wi
     let mut first = 0;
     let mut table = Vec::with_capacity(pieces.len());
     for piece in pieces {
-        let (kind, group, row_bytes) = match piece.what {
-            What::Canary => (0, 0, 1),
-            What::Poison => (1, 0, 1),
-            What::Scratch => (2, 0, 1),
-            What::Zero => (3, 0, 1),
-            What::Same(_) => (4, 0, 1),
-            What::Signed {
-                group, row_bytes, ..
-            } => (5, group as u32, row_bytes),
-            What::Variable(_) => (6, 0, 1),
+        let kind = match piece.what {
+            What::Canary => 0,
+            What::Poison => 1,
+            What::Scratch => 2,
+            What::Zero => 3,
+            What::Same(_) => 4,
+            What::Variable(_) => 5,
+            What::Shuffled { of, .. } => match of.form {
+                Form::Elements => 6,
+                Form::Scales => 7,
+                Form::Atoms => 8,
+            },
+        };
+        let of = match piece.what {
+            What::Shuffled { of, .. } => Some(of),
+            _ => None,
         };
         table.push(WirePiece {
             at: piece.at,
             from: piece.what.source().map_or(0, &address),
             bytes: piece.bytes,
-            row_bytes,
             first,
             kind,
-            group,
+            group: of.map_or(0, |of| of.group as u32),
+            rows: of.map_or(0, |of| of.rows),
+            blocks: of.map_or(0, |of| of.blocks),
+            signs: of.map_or(0, |of| of.signs as u32),
+            order: of.map_or(0, |of| of.order as u32),
         });
         first += piece.bytes.div_ceil(CHUNK);
     }

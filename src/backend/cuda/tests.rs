@@ -18,7 +18,7 @@ use crate::backend::zones::Zones;
 use crate::compile::Nvrtc;
 use crate::config::target;
 use crate::domain::{Group, Shape};
-use crate::operator::{Distribution, Operands};
+use crate::operator::{Distribution, GroupOracle, Operands, Oracle};
 
 const SALT: Salt = Salt(0x0123_4567_89ab_cdef);
 
@@ -40,8 +40,8 @@ struct Laid {
     module: Module,
     memory: Memory,
     pieces: Vec<Piece>,
-    /// The bytes each piece comes from.
-    sources: Vec<Vec<u8>>,
+    operands: Operands,
+    groups: Vec<u8>,
     table: DevicePtr,
     chunks: u64,
     base: u64,
@@ -97,12 +97,6 @@ impl Laid {
             });
         }
         let groups: Vec<u8> = (0..1336).map(|i| (i * 7) as u8).collect();
-        let source = |piece: &Piece| match piece.what.source() {
-            Some(Source::Input(zone)) => tensors[zone].to_vec(),
-            Some(Source::Groups) => groups.clone(),
-            _ => Vec::new(),
-        };
-        let sources: Vec<Vec<u8>> = pieces.iter().map(source).collect();
         let mut put = |bytes: &[u8]| {
             let at = memory.alloc(bytes.len() as u64).unwrap();
             memory.write(at, bytes).unwrap();
@@ -119,7 +113,8 @@ impl Laid {
             module: tools(),
             memory,
             pieces,
-            sources,
+            operands: operands.clone(),
+            groups,
             table,
             chunks,
             base: base.0,
@@ -179,7 +174,14 @@ fn the_device_lays_out_memory_as_the_host_does() {
     let mut laid = Laid::new();
     for salt in [SALT, Salt(7)] {
         laid.lay(salt);
-        for (piece, source) in laid.pieces.iter().zip(&laid.sources) {
+        let operands = laid.operands.shuffled(salt.shuffle());
+        let (_, tensors) = tables::reserve_inputs(&operands);
+        for piece in &laid.pieces {
+            let source: &[u8] = match piece.what.source() {
+                Some(Source::Input(zone)) => &tensors[zone],
+                Some(Source::Groups) => &laid.groups,
+                _ => &[],
+            };
             assert!(
                 laid.view(piece) == &*piece.laid(salt, source, 0..piece.bytes),
                 "{piece:?}"
@@ -216,19 +218,34 @@ fn the_device_finds_the_first_byte_that_changed_wherever_it_is() {
 fn the_device_calls_wrong_what_the_host_does() {
     let module = tools();
     let (m, n) = (3_u64, 200_u64);
-    let expected: Vec<f32> = (0..2 * m * n)
-        .map(|i| match i {
+    let sizes = Group {
+        m: m as u32,
+        n: n as u32,
+        k: 256,
+    };
+    let products = |group: u64| {
+        let places = group * m * n..(group + 1) * m * n;
+        let gate = |i: u64| match i % 100 {
             17 => 70_000.0,
-            18 => -70_000.0,
-            _ => (i as f32 - 300.0) * 0.37,
-        })
+            18 => f32::NAN,
+            _ => (i as f32 - 600.0) * 0.04,
+        };
+        GroupOracle {
+            group: sizes,
+            gate: places.clone().map(gate).collect(),
+            up: places.map(|i| 2.9 - (i % 9) as f32 * 0.61).collect(),
+        }
+    };
+    let oracle = Oracle {
+        groups: [0, 1].map(products).to_vec(),
+    };
+    let answer = oracle.shuffled(SALT.shuffle());
+    let expected: Vec<f64> = (answer.groups.iter())
+        .flat_map(|group| (0..group.gate.len()).map(|i| group.c(i)))
         .collect();
-    let right: Vec<u16> = (0..2 * m * n)
-        .map(|i| {
-            let (group, column) = ((i / (m * n)) as usize, i % (m * n) % n);
-            let value = f16::from_f32(expected[i as usize]);
-            value.to_bits() ^ u16::from(SALT.negates(group, column)) << 15
-        })
+    let right: Vec<u16> = expected
+        .iter()
+        .map(|c| f16::from_f64(*c).to_bits())
         .collect();
     let wrong = |c: &[u16]| -> u64 {
         let mut memory = Memory::new();
@@ -239,14 +256,16 @@ fn the_device_calls_wrong_what_the_host_does() {
         };
         let halves: Vec<u8> = c.iter().flat_map(|h| h.to_le_bytes()).collect();
         let (seal, c, count) = (99, put(&halves), put(&[0; 8]));
-        let answers = put(cast_slice(&sealed(&expected, seal)));
+        let products = super::bench::products(&oracle);
+        let answers = put(cast_slice(&sealed(&products, seal)));
         let groups: Vec<WireJudged> = (0..2)
             .map(|group| WireJudged {
                 c: c + group * m * n * 2,
-                expected: answers + group * m * n * 4,
+                expected: answers,
                 m,
                 n,
-                offset: group * m * n,
+                gate: group * m * n,
+                up: (2 + group) * m * n,
                 group,
             })
             .collect();
@@ -254,6 +273,7 @@ fn the_device_calls_wrong_what_the_host_does() {
         let params = Params::new()
             .u64(table)
             .u64(SALT.0)
+            .u32(u32::from(SALT.poison()))
             .u64(seal)
             .f32(1e-3)
             .f32(1e-3)
@@ -269,15 +289,40 @@ fn the_device_calls_wrong_what_the_host_does() {
     };
     assert_eq!(wrong(&right), 0);
     // The sign of an earlier call, NaN, poison, infinity, nothing, nearly.
-    let nearly = f16::from_f32(expected[1] * 1.01).to_bits();
-    let flipped = right[1] ^ 0x8000;
-    for bits in [flipped, 0x7fff, SALT.poison(), 0x7c00, 0, nearly] {
+    let large = |c: &&f64| (1.0..100.0).contains(&c.abs());
+    let first = expected.iter().position(|c| large(&c)).unwrap();
+    let nearly = f16::from_f64(expected[first] * 1.01).to_bits();
+    for bits in [
+        right[first] ^ 0x8000,
+        0x7fff,
+        SALT.poison(),
+        0x7c00,
+        0,
+        nearly,
+    ] {
         let mut c = right.clone();
-        c[1] = bits;
-        c[(m * n) as usize + 1] ^= 0x8000;
-        assert_eq!(wrong(&c), 2, "{bits:#x}");
+        c[first] = bits;
+        assert_eq!(wrong(&c), 1, "{bits:#x}");
     }
+    // What was right for the operands as they were.
+    let earlier: Vec<u16> = (oracle.groups.iter())
+        .flat_map(|group| (0..group.gate.len()).map(|i| f16::from_f64(group.c(i)).to_bits()))
+        .collect();
+    assert!(wrong(&earlier) > m * n);
     assert_eq!(wrong(&vec![SALT.poison(); right.len()]), 2 * m * n);
+    // Saturation, infinity of the other sign; a number for NaN.
+    let infinite = expected.iter().position(|c| c.abs() > 65520.0).unwrap();
+    let nan = expected.iter().position(|c| c.is_nan()).unwrap();
+    let sign = right[infinite] & 0x8000;
+    for (place, bits) in [
+        (infinite, sign | 0x7bff),
+        (infinite, sign ^ 0xfc00),
+        (nan, 0),
+    ] {
+        let mut c = right.clone();
+        c[place] = bits;
+        assert_eq!(wrong(&c), 1, "{place}");
+    }
 }
 
 #[test]

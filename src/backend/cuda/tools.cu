@@ -33,6 +33,7 @@ __device__ float e4m3(u8 code) {
   const float magnitude = exponent == 0
                               ? mantissa * 0.001953125f
                               : (1.0f + mantissa * 0.125f) * __uint_as_float((exponent + 120) << 23);
+  if ((code & 127) == 127) return __uint_as_float(0x7fffffff);  // NaN
   return code & 128 ? -magnitude : magnitude;
 }
 
@@ -51,7 +52,41 @@ __device__ u64 mix(u64 word) {
 
 __device__ u64 salted(u64 salt, u64 what) { return mix(salt ^ mix(what)); }
 
-__device__ bool negates(u64 salt, u64 group, u64 row) { return salted(salt, 1ull << 63 | group << 40 | row) & 1; }
+// Shuffle of operator/shuffle.rs: what is drawn by a key.
+enum Drawn : u32 { SIGNS_OF_A, SIGNS_OF_B1, SIGNS_OF_B2, ROWS_OF_A, ROWS_OF_B, BLOCKS };
+
+__device__ u64 drawn(u64 salt, u32 what, u32 group, u32 row) {
+  return salted(salt, 1ull << 63 | u64(what) << 56 | u64(group) << 32 | row);
+}
+
+__device__ bool negates(u64 salt, u32 signs, u32 group, u32 row) { return drawn(salt, signs, group, row) & 1; }
+
+// Permutation of operator/shuffle.rs.
+struct Permutation {
+  u32 count, mask, shift;
+  u32 factor[3], summand[3];
+
+  __device__ Permutation() {}
+  __device__ Permutation(u64 key, u32 count) : count(count) {
+    const u32 bits = count > 1 ? 32 - __clz(count - 1) : 0;
+    mask = u32((1ull << bits) - 1);
+    shift = bits / 2 + 1;
+    for (int round = 0; round < 3; ++round) {
+      const u64 own = mix(key + 1 + round);
+      factor[round] = u32(own) | 1, summand[round] = u32(own >> 32);
+    }
+  }
+
+  __device__ u32 operator()(u32 place) const {
+    do {
+      for (int round = 0; round < 3; ++round) {
+        place = (place * factor[round] + summand[round]) & mask;
+        place ^= place >> shift;
+      }
+    } while (place >= count);
+    return place;
+  }
+};
 
 }  // namespace
 
@@ -61,14 +96,16 @@ __device__ bool negates(u64 salt, u64 group, u64 row) { return salted(salt, 1ull
 struct Piece {
   u8* at;
   const u8* from;
-  u64 bytes, row_bytes, first;
+  u64 bytes, first;
   u32 kind, group;
+  // Of operands alone: what is shuffled, and by what.
+  u32 rows, blocks, signs, order;
 };
 
 namespace {
 
 constexpr u64 CHUNK = 32768;
-enum Kind : u32 { CANARY, POISON, SCRATCH, ZERO, SAME, SIGNED, VARIABLE };
+enum Kind : u32 { CANARY, POISON, SCRATCH, ZERO, SAME, VARIABLE, ELEMENTS, SCALES, ATOMS };
 
 struct Job {
   Piece piece;
@@ -76,6 +113,7 @@ struct Job {
   bool wide;       // in words of 16 bytes
   u64 salt;
   u32 poison;
+  Permutation from_row, from_block;
 
   __device__ Job(const Piece* pieces, u32 count, u64 chunk, u64 salt, u32 poison) : salt(salt), poison(poison) {
     u32 low = 0, high = count;  // the last piece whose first chunk is not after this one
@@ -88,9 +126,48 @@ struct Job {
     begin = (chunk - piece.first) * CHUNK;
     end = begin + CHUNK < piece.bytes ? begin + CHUNK : piece.bytes;
     wide = ((reinterpret_cast<u64>(piece.at) | reinterpret_cast<u64>(piece.from)) & 15) == 0;
+    if (piece.kind >= ELEMENTS) {
+      from_row = Permutation(drawn(salt, piece.order, piece.group, 0), piece.rows);
+      from_block = Permutation(drawn(salt, BLOCKS, piece.group, 0), piece.blocks);
+    }
   }
 
-  __device__ bool negated(u64 i) const { return negates(salt, piece.group, i / piece.row_bytes); }
+  // The eight bytes of elements that come to byte i, a multiple of 8.
+  __device__ u64 elements(u64 i) const {
+    const u64 place = i / 8;
+    const u32 row = u32(place / piece.blocks), block = u32(place - u64(row) * piece.blocks);
+    const u64 from = u64(from_row(row)) * piece.blocks + from_block(block);
+    const u64 word = *reinterpret_cast<const u64*>(piece.from + 8 * from);
+    return negates(salt, piece.signs, piece.group, row) ? word ^ 0x8888888888888888ull : word;
+  }
+
+  // Scale (row, block) of the source; zero in what pads an atom.
+  __device__ u8 scale(u32 from_row, u32 from_block) const {
+    if (piece.kind == SCALES) return piece.from[u64(from_row) * piece.blocks + from_block];
+    const u32 r = from_row % 128, across = (piece.blocks + 3) / 4;
+    const u64 atom = u64(from_row / 128) * across + from_block / 4;
+    return piece.from[atom * 512 + (r % 32) * 16 + r / 32 * 4 + from_block % 4];
+  }
+
+  // The scales that come to bytes i to i + 15, i a multiple of 16 (row-major)
+  // or of an atom's line.
+  __device__ void scales(u64 i, u8 (&out)[16]) const {
+    if (piece.kind == SCALES) {
+      u32 row = u32(i / piece.blocks), block = u32(i - u64(row) * piece.blocks), source = from_row(row);
+      for (int j = 0; j < 16; ++j) {
+        if (block == piece.blocks) block = 0, source = ++row < piece.rows ? from_row(row) : 0;
+        out[j] = scale(source, from_block(block++));
+      }
+      return;
+    }
+    const u32 across = (piece.blocks + 3) / 4;
+    const u32 atom = u32(i / 512), row = atom / across * 128 + u32(i % 512) / 16, block = atom % across * 4;
+    for (int j = 0; j < 16; ++j) {
+      const u32 own = row + j / 4 * 32, column = block + j % 4;
+      const bool inside = own < piece.rows && column < piece.blocks;
+      out[j] = inside ? scale(from_row(own), from_block(column)) : 0;
+    }
+  }
 
   // What byte i of the piece is before a call.
   __device__ u8 byte(u64 i) const {
@@ -101,28 +178,37 @@ struct Job {
       case POISON: return address & 1 ? poison >> 8 : poison;
       case SCRATCH: return address & 1 ? canary : 0xff;
       case ZERO: return 0;
-      case SIGNED: return piece.from[i] ^ (negated(i) ? 0x88 : 0);
+      case ELEMENTS: return u8(elements(i & ~7ull) >> (i & 7) * 8);
+      case SCALES:
+      case ATOMS: {
+        u8 bytes[16];
+        scales(i & ~15ull, bytes);
+        return bytes[i & 15];
+      }
       default: return piece.from[i];
     }
   }
 
   // What bytes i to i + 15 are, i a multiple of 16.
   __device__ ulonglong2 word(u64 i) const {
-    const u64 poisons = poison * 0x0001000100010001ull, signs = 0x8888888888888888ull;
+    const u64 poisons = poison * 0x0001000100010001ull;
     switch (piece.kind) {
       case CANARY: return canaries(i, 0x7f7f7f7f7f7f7f7full, 0x8080808080808080ull);
       case POISON: return {poisons, poisons};
       case SCRATCH: return canaries(i, 0x7fff7fff7fff7fffull, 0x8000800080008000ull);
       case ZERO: return {0, 0};
-      default: break;
+      case ELEMENTS: return {elements(i), elements(i + 8)};
+      case SCALES:
+      case ATOMS: {
+        union {
+          u8 bytes[16];
+          ulonglong2 word;
+        } both;
+        scales(i, both.bytes);
+        return both.word;
+      }
+      default: return *reinterpret_cast<const ulonglong2*>(piece.from + i);
     }
-    ulonglong2 word = *reinterpret_cast<const ulonglong2*>(piece.from + i);
-    if (piece.kind == SIGNED) {
-      // Rows are multiples of 8 bytes, not of 16.
-      if (negated(i)) word.x ^= signs;
-      if (negated(i + 8)) word.y ^= signs;
-    }
-    return word;
   }
 
   __device__ ulonglong2 canaries(u64 i, u64 base, u64 mask) const {
@@ -170,30 +256,45 @@ extern "C" __global__ void dgx_check(const Piece* pieces, u32 count, u64 skip, u
   if (changed != ~0ull) atomicMax(lowest, ~(reinterpret_cast<u64>(at) + changed));
 }
 
-// A group's output and the right answer to it, which is sealed with a key: a
-// kernel that looks around in memory finds nothing to copy.
+// A group's output and the right products for it, as they are before operands
+// are shuffled, and sealed with a key: a kernel that looks around in memory
+// finds nothing to copy.
 struct Judged {
   const u16* c;
   const u32* expected;
   u64 m, n;
-  u64 offset;  // of the group's first element among all
+  u64 gate, up;  // the group's first elements among all
   u64 group;
 };
 
 // Counts the elements of C (a grid row per group) that are not surely within
 // tolerance. What is close to it is left to the host.
-extern "C" __global__ void dgx_judge(const Judged* groups, u64 salt, u64 seal, float rtol, float atol, u64* wrong) {
+extern "C" __global__ void dgx_judge(const Judged* groups, u64 salt, u32 poison, u64 seal, float rtol, float atol,
+                                     u64* wrong) {
   const Judged group = groups[blockIdx.y];
+  const u32 index = u32(group.group), n = u32(group.n);
+  const Permutation from_row(drawn(salt, ROWS_OF_A, index, 0), u32(group.m));
+  const Permutation from_column(drawn(salt, ROWS_OF_B, index, 0), n);
   const u64 stride = u64(gridDim.x) * blockDim.x;
   u64 count = 0;
   for (u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x; i < group.m * group.n; i += stride) {
-    float right = __uint_as_float(group.expected[i] ^ u32(salted(seal, group.offset + i)));
-    if (negates(salt, group.group, i % group.n)) right = -right;
-    const float got = half_to_float(group.c[i]);
+    const u32 row = u32(i / n), column = u32(i - u64(row) * n);
+    const u64 from = u64(from_row(row)) * n + from_column(column);
+    const bool other = negates(salt, SIGNS_OF_A, index, row);
+    const auto product = [&](u64 first, u32 signs) {
+      const float value = __uint_as_float(group.expected[first + from] ^ u32(salted(seal, first + from)));
+      return negates(salt, signs, index, column) != other ? -value : value;
+    };
+    const float gate = product(group.gate, SIGNS_OF_B1), up = product(group.up, SIGNS_OF_B2);
+    const float right = gate / (1.0f + expf(-gate)) * up;
+    const u16 bits = group.c[i];
+    const float got = half_to_float(bits), allowed = 0.999f * (atol + rtol * fabsf(right));
     bool accepted;
-    if (fabsf(right) >= 65519.0f) accepted = fabsf(got) >= 65504.0f && (got < 0.0f) == (right < 0.0f);
+    if (right != right) accepted = got != got && bits != poison;
+    // Infinity is the number at which fp16 overflows.
+    else if (fabsf(got) > 65504.0f) accepted = 65520.0f - (got < 0.0f ? -right : right) <= allowed;
     // NaN compares false, and so is wrong.
-    else accepted = fabsf(got - right) <= 0.999f * (atol + rtol * fabsf(right));
+    else accepted = fabsf(got - right) <= allowed;
     if (!accepted) ++count;
   }
   if (count != 0) atomicAdd(wrong, count);

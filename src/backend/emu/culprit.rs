@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ptx_emu::{Touches, Watchpoint};
 
-use super::{Cell, config, registers, tables};
+use super::{Cell, config, posed, registers, tables};
 use crate::backend::{Data, Trespass, Whereabouts, pieces};
 
 /// Trespasses whose doer is looked for.
@@ -73,7 +73,8 @@ impl Cell<'_> {
         let Some(place) = &mut self.place else {
             return all;
         };
-        let (_, tensors) = tables::reserve_inputs(data.operands);
+        let operands = posed(data);
+        let (_, tensors) = tables::reserve_inputs(&operands);
         if place.lay(data, &tensors).is_err() {
             return all;
         }

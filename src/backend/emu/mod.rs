@@ -12,6 +12,7 @@ pub(crate) mod probing;
 mod role;
 mod tensor_map;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use super::tables;
 use super::{Backend, Buffer, Data, Emulation, Job, Loaded, Observation, RunFailure, Whereabouts};
 use crate::compile::Image;
 use crate::domain::{BackendKind, Device, Group, Hazard, Limits, Watch};
+use crate::operator::Operands;
 pub(crate) use tensor_map::refusal as map_refusal;
 
 /// An emulated device.
@@ -90,7 +92,6 @@ impl EmuBackend {
             module: &self.modules[&job.image.key],
             job,
             place: None,
-            timed: false,
         })
     }
 
@@ -112,8 +113,6 @@ struct Cell<'a> {
     module: &'a Module,
     job: Job<'a>,
     place: Option<Place>,
-    /// Whether a call of it was timed.
-    timed: bool,
 }
 
 /// What a call is listened to for.
@@ -146,7 +145,8 @@ impl<'a> Cell<'a> {
             None => Place::new(&self.job, data.operands)?,
         };
         let place = self.place.insert(place);
-        let (_, tensors) = tables::reserve_inputs(data.operands);
+        let operands = posed(data);
+        let (_, tensors) = tables::reserve_inputs(&operands);
         place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
         let alone = matches!(listening, Some(Listening::Time(Watching::Alone)));
         let ran = place.launch_all(self.device, self.module, &self.job, data, listening);
@@ -168,16 +168,14 @@ impl Loaded for Cell<'_> {
             alone,
             ..
         } = data.emulation;
-        // The first call speaks for the cell: one time is enough. One that is
-        // watched for hazards is not timed.
-        let listening = match (time_only, watch, self.timed) {
+        // One that is watched for hazards is not timed.
+        let listening = match (time_only, watch, data.timed) {
             (true, ..) => Some(Listening::Time(Watching::Alone)),
-            (false, Watch::Off, false) => Some(Listening::Time(Watching::Along)),
+            (false, Watch::Off, true) => Some(Listening::Time(Watching::Along)),
             (false, ..) => hazards::wanted(watch, alone).map(Listening::Hazards),
         };
         let timed = matches!(listening, Some(Listening::Time(_)));
         let ran = self.run(data, listening)?;
-        self.timed |= timed;
         let modelled = timed.then(|| model::modelled(self.device, self.job.image, &ran));
         let whole = !time_only && !alone;
         let observed = match self.place.as_ref().filter(|_| whole) {
@@ -187,7 +185,8 @@ impl Loaded for Cell<'_> {
                 ..Observation::default()
             },
             Some(place) => {
-                let (_, tensors) = tables::reserve_inputs(data.operands);
+                let operands = posed(data);
+                let (_, tensors) = tables::reserve_inputs(&operands);
                 let mut found = place
                     .trespasses(data, &tensors)
                     .map_err(|e| no_memory(&e))?;
@@ -216,6 +215,15 @@ impl Loaded for Cell<'_> {
 
     fn search(&mut self, data: &Data<'_>, element: Option<(usize, usize)>) -> Option<Whereabouts> {
         Cell::search(self, data, element)
+    }
+}
+
+/// The operands as the call finds them.
+fn posed<'d>(data: &Data<'d>) -> Cow<'d, Operands> {
+    match data.emulation.time_only {
+        // They are zeros.
+        true => Cow::Borrowed(data.operands),
+        false => Cow::Owned(data.operands.shuffled(data.salt.shuffle())),
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use ptx_emu::trace::{Event, Part, Trace, Watch};
-use ptx_emu::{Report, Wake};
+use ptx_emu::trace::{Deed, Event, Part, Trace, Watch};
+use ptx_emu::{Counters, Report, Wake};
 use ptx_time::{Call, Cause, Code, Launched, Machine};
 
 use super::role::{Laid, roles};
@@ -13,6 +13,7 @@ use crate::backend::zones::Zones;
 use crate::compile::{Footprint, Image};
 use crate::domain::bounds::MICROS;
 use crate::domain::{Bytes, Device, Group, Hazard, KernelTime, Micros};
+use crate::operator::mix;
 use crate::plan::LaunchGeometry;
 
 /// CTAs watched of every launch, where all groups are of one K.
@@ -20,15 +21,22 @@ const WATCHED: u64 = 6;
 /// Times as many are watched where there are so many different ones.
 const UNLIKE: u64 = 4;
 
-/// Times as many instructions as a time tells of may have been executed.
+/// CTAs drawn beside them, one between two of them: all gaps have one where the others run too.
+const DRAWN_ALONE: usize = 2;
+/// A call may take so many times as long where the drawn ones are in the sample too.
+const SURPRISE: f64 = 1.25;
+
+/// Times as much as a time tells of may have been done.
 const UNTOLD: f64 = 2.0;
 
 /// A launch that ended.
 pub(super) struct Ended<'a> {
     pub geometry: &'a LaunchGeometry,
     pub report: Report,
-    /// Empty where nothing was watched.
+    /// Empty where nothing was watched. The same CTAs in every run, so that times repeat.
     pub trace: Trace,
+    /// These and the ones that were drawn.
+    pub whole: Trace,
     /// What was found, where it was looked for.
     pub hazards: Vec<Hazard>,
     /// What a launch that may begin before this one is over must not meet.
@@ -78,6 +86,39 @@ pub(super) fn watch(geometry: &LaunchGeometry, groups: &[Group], sms: u32, only:
     }
 }
 
+/// CTAs that nobody can know to be watched, one between two of the sample's; where only the sample
+/// runs, some of them.
+pub(super) fn drawn(watch: &Watch, key: u64) -> Vec<u64> {
+    let gaps = watch.ctas.windows(2).zip(0..).filter_map(|(ends, gap)| {
+        let inside = ends[0] + 1..ends[1];
+        let random = mix(key ^ mix(gap));
+        let count = inside.end.saturating_sub(inside.start);
+        (count > 0).then(|| (mix(random), inside.start + random % count))
+    });
+    let mut gaps: Vec<(u64, u64)> = gaps.collect();
+    if watch.only {
+        gaps.sort_unstable();
+        gaps.truncate(DRAWN_ALONE);
+    }
+    gaps.into_iter().map(|(_, cta)| cta).collect()
+}
+
+/// The part of a trace that is of these CTAs, and those of their clusters.
+pub(super) fn part(whole: &Trace, ctas: &[u64]) -> Trace {
+    let of = whole.ctas.iter().filter(|cta| ctas.contains(&cta.cta));
+    let clusters: HashSet<u64> = of.map(|cta| cta.cluster).collect();
+    let own = whole
+        .ctas
+        .iter()
+        .filter(|cta| clusters.contains(&cta.cluster));
+    Trace {
+        lines: whole.lines.clone(),
+        leaders: whole.leaders.clone(),
+        regions: whole.regions.clone(),
+        ctas: own.cloned().collect(),
+    }
+}
+
 fn ctas(geometry: &LaunchGeometry) -> u64 {
     geometry.grid.iter().map(|&side| u64::from(side)).product()
 }
@@ -89,13 +130,41 @@ pub(super) fn modelled(
     launches: &[Ended<'_>],
 ) -> Result<Modelled, String> {
     let told = scripts(device, image, launches)?;
-    let call = replay(machine(device)?, launches, &told, false)?;
+    let machine = machine(device)?;
+    let call = replay(machine, launches, &told, sample, false)?;
     possible(call.micros)?;
+    expected(machine, launches, &told, call.micros)?;
     Ok(Modelled {
         bound: bound(&call).to_owned(),
         micros: Micros(call.micros),
         kernels: kernels(&call, launches),
     })
+}
+
+/// Whether CTAs that could not be expected to be watched take about as long as the others.
+fn expected(
+    machine: &Machine,
+    launches: &[Ended<'_>],
+    told: &[Script],
+    micros: f64,
+) -> Result<(), String> {
+    let drawn = |ended: &Ended<'_>| ended.whole.ctas.len() - ended.trace.ctas.len();
+    if launches.iter().all(|ended| drawn(ended) == 0) {
+        return Ok(());
+    }
+    let whole = replay(machine, launches, told, |ended| &ended.whole, false)?.micros;
+    if whole <= SURPRISE * micros {
+        return Ok(());
+    }
+    let count: usize = launches.iter().map(drawn).sum();
+    Err(format!(
+        "CTAs that could not be expected to be watched take longer: {whole:.1} µs with {count} of \
+         them in the sample, {micros:.1} µs without"
+    ))
+}
+
+fn sample<'e>(ended: &'e Ended<'_>) -> &'e Trace {
+    &ended.trace
 }
 
 /// A time that a run file holds: with numbers of a target that are far off there are others.
@@ -139,7 +208,7 @@ fn scripts(device: &Device, image: &Image, launches: &[Ended<'_>]) -> Result<Vec
         let code = Code::read(&image.cubin, &ended.geometry.kernel);
         let code = code.map_err(|error| error.to_string())?;
         telling(ended)?;
-        if code.leaves(&ended.trace) {
+        if code.leaves(&ended.whole) {
             let kernel = &ended.geometry.kernel;
             return Err(format!(
                 "{kernel} calls a function that was not inlined, which no time is told of"
@@ -158,37 +227,72 @@ fn scripts(device: &Device, image: &Image, launches: &[Ended<'_>]) -> Result<Vec
 /// told.
 fn telling(ended: &Ended<'_>) -> Result<(), String> {
     let kernel = &ended.geometry.kernel;
-    let traced = ended.trace.ctas.len() as u64;
+    let traced = ended.whole.ctas.len() as u64;
     let ran = ended.report.counters.ctas;
     if traced == 0 && ran > 0 {
         return Err(format!("{kernel} does more than can be written down of it"));
     }
-    let done = ended.report.counters.total_instructions();
     let all = if ran > traced { ran } else { 0 };
-    let told = told(&ended.trace, all);
-    if done as f64 <= UNTOLD * told as f64 {
-        return Ok(());
+    for (what, done, of) in measures(&ended.report.counters) {
+        let told = told(&ended.whole, all, of);
+        if done as f64 > UNTOLD * told as f64 {
+            return Err(format!(
+                "of the {done} {what} of {kernel}, the CTAs that are watched, and of loops that \
+                 wait one turn, tell of {told} only"
+            ));
+        }
     }
-    Err(format!(
-        "of the {done} warp instructions of {kernel}, the CTAs that are watched, and of loops that \
-         wait one turn, tell of {told} only"
-    ))
+    Ok(())
 }
 
-/// Warp instructions of a launch of so many CTAs, each taken to do as much as the nearest that was
-/// watched; of none, of those alone.
-fn told(trace: &Trace, ctas: u64) -> u64 {
-    let instructions = |event: &Event| match *event {
-        Event::Run { first, end } => u64::from(end - first),
-        Event::Did { .. } => 1,
-    };
+/// What is counted of all CTAs, and how much of it an event is.
+type Measure = (&'static str, u64, fn(&Event) -> u64);
+
+fn measures(counters: &Counters) -> [Measure; 3] {
+    [
+        (
+            "warp instructions",
+            counters.total_instructions(),
+            |event| match *event {
+                Event::Run { first, end } => u64::from(end - first),
+                Event::Did { .. } => 1,
+            },
+        ),
+        (
+            "bytes that threads read or write in global memory",
+            counters.global_read + counters.global_written,
+            |event| match event {
+                Event::Did {
+                    deed: Deed::Global { at, .. },
+                    ..
+                } => u64::from(at.bytes),
+                _ => 0,
+            },
+        ),
+        (
+            "bytes that are copied",
+            counters.async_read + counters.async_written,
+            |event| match event {
+                Event::Did {
+                    deed: Deed::LaneCopy { at } | Deed::Bulk { at: Some(at), .. },
+                    ..
+                } => u64::from(at.bytes),
+                _ => 0,
+            },
+        ),
+    ]
+}
+
+/// How much of it a launch of so many CTAs does, each taken to do as much as the nearest that was
+/// watched; of none, those alone.
+fn told(trace: &Trace, ctas: u64, of: fn(&Event) -> u64) -> u64 {
     let mut from = 0;
     let each = trace.ctas.iter().enumerate().map(|(index, cta)| {
         let behind = trace.ctas.get(index + 1);
         let to = behind.map_or(ctas, |next| (cta.cta + next.cta).div_ceil(2));
         let times = if ctas == 0 { 1 } else { to - from };
         from = to;
-        times * cta.warps.iter().flatten().map(instructions).sum::<u64>()
+        times * cta.warps.iter().flatten().map(of).sum::<u64>()
     });
     each.sum()
 }
@@ -197,11 +301,12 @@ fn replay(
     machine: &Machine,
     launches: &[Ended<'_>],
     scripts: &[Script],
+    of: impl for<'e> Fn(&'e Ended<'_>) -> &'e Trace,
     keep_spans: bool,
 ) -> Result<Call, String> {
     let launches = launches.iter().zip(scripts);
     let launches: Vec<Launched<'_>> = launches
-        .map(|(ended, script)| launched(ended, script))
+        .map(|(ended, script)| launched(ended, of(ended), script))
         .collect();
     Call::replay(machine, &launches, keep_spans).map_err(|stuck| stuck.to_string())
 }
@@ -223,7 +328,7 @@ impl<'a> Traced<'a> {
     }
 
     pub(crate) fn replay(&self, machine: &Machine, keep_spans: bool) -> Result<Call, String> {
-        replay(machine, &self.launches, &self.scripts, keep_spans)
+        replay(machine, &self.launches, &self.scripts, sample, keep_spans)
     }
 
     /// What its launches are, in their order.
@@ -238,11 +343,11 @@ impl<'a> Traced<'a> {
     }
 }
 
-fn launched<'l>(ended: &'l Ended<'_>, script: &'l Script) -> Launched<'l> {
+fn launched<'l>(ended: &'l Ended<'_>, trace: &'l Trace, script: &'l Script) -> Launched<'l> {
     let geometry = ended.geometry;
     Launched {
         code: &script.code,
-        trace: &ended.trace,
+        trace,
         ctas: ctas(geometry),
         cluster: geometry.cluster.iter().product(),
         resident: ended.report.ctas_per_sm,
@@ -341,6 +446,38 @@ mod tests {
     }
 
     #[test]
+    fn between_two_that_are_watched_one_is_drawn() {
+        let watch = |only| {
+            watch(
+                &geometry(132),
+                &[Group {
+                    m: 7,
+                    n: 128,
+                    k: 256,
+                }],
+                4,
+                only,
+            )
+        };
+        let all: Vec<Vec<u64>> = (0..200).map(|key| drawn(&watch(false), key)).collect();
+        for ctas in &all {
+            assert_eq!(ctas.len(), 5);
+            let fixed = watch(false).ctas;
+            for (ends, cta) in fixed.windows(2).zip(ctas) {
+                assert!((ends[0] + 1..ends[1]).contains(cta), "{ctas:?}");
+            }
+        }
+        let seen: HashSet<u64> = all.into_iter().flatten().collect();
+        assert!(seen.len() > 120, "{}", seen.len());
+        assert_eq!(drawn(&watch(true), 7).len(), DRAWN_ALONE);
+        let few = Watch {
+            ctas: vec![0, 1, 2],
+            only: false,
+        };
+        assert!(drawn(&few, 7).is_empty());
+    }
+
+    #[test]
     fn what_binds_is_what_most_of_the_way_goes_through() {
         let call = |cycles: f64, cause: Cause| {
             let mut launch = LaunchTimes {
@@ -383,8 +520,9 @@ mod tests {
             ctas: vec![cta(0, 10), cta(4, 100), cta(9, 1000)],
             ..Trace::default()
         };
-        assert_eq!(told(&trace, 0), 1110);
-        assert_eq!(told(&trace, 10), 2 * 10 + 5 * 100 + 3 * 1000);
+        let [(_, _, of), ..] = measures(&Counters::default());
+        assert_eq!(told(&trace, 0, of), 1110);
+        assert_eq!(told(&trace, 10, of), 2 * 10 + 5 * 100 + 3 * 1000);
         let geometry = geometry(10);
         let launched = |instructions, ctas| {
             let mut ended = ended(&geometry, trace.clone());
@@ -413,6 +551,7 @@ mod tests {
                 early_read: None,
                 printed: Vec::new(),
             },
+            whole: trace.clone(),
             trace,
             hazards: Vec::new(),
             wake: Wake::default(),

@@ -5,7 +5,7 @@ use std::iter::repeat;
 use std::time::Instant;
 
 use bytemuck::cast_slice;
-use ptx_emu::trace::{Part, Trace};
+use ptx_emu::trace::{Part, Trace, Watch};
 use ptx_emu::{
     Config, DevicePtr, Launch, Memory, MemoryError, Module, Params, Region, Sanitize, Wake,
 };
@@ -18,7 +18,7 @@ use super::{
 use crate::backend::pieces::{self, Piece, Source};
 use crate::backend::tables::{self, Bases, Private, Tables};
 use crate::backend::zones::Zones;
-use crate::backend::{Buffer, Data, Job, Observation, RunFailure, Trespass};
+use crate::backend::{Buffer, Data, Job, Observation, RunFailure, Salt, Trespass};
 use crate::domain::{Bytes, Device, Group};
 use crate::operator::Operands;
 use crate::plan::LaunchGeometry;
@@ -130,7 +130,8 @@ impl Place {
                 // Nobody asks any more what it did, and to remember it takes much.
                 before.wake = Wake::default();
             }
-            let ran = self.launch(module, geometry, registers, config, listening, device);
+            let of = (device, data.salt);
+            let ran = self.launch(module, geometry, registers, config, listening, of);
             ended.push(ran.map_err(|failure| RunFailure {
                 hazards: [found(&ended), failure.hazards].concat(),
                 printed: (printed(&ended) + &failure.printed).into(),
@@ -147,19 +148,25 @@ impl Place {
         registers: Option<u32>,
         config: Config,
         listening: Option<Listening>,
-        device: &Device,
+        (device, salt): (&Device, Salt),
     ) -> Result<Ended<'j>, RunFailure> {
         let launch = self.geared(geometry, registers, &config);
         let memory = &mut self.memory;
-        let untraced = |report| (report, Trace::default());
+        let untraced = |report| (report, Trace::default(), Trace::default());
         let (ran, hazards, wake, unwatched) = match listening {
             Some(Listening::Time(how)) => {
                 let alone = how == Watching::Alone;
                 let watch = model::watch(geometry, &self.groups, device.limits.sms, alone);
+                let fixed = watch.ctas.clone();
+                let both = [model::drawn(&watch, salt.0), watch.ctas].concat();
+                let watch = Watch {
+                    ctas: both,
+                    ..watch
+                };
                 let ran = launch.run_traced(module, memory, &watch);
-                let ran = ran.map(|(report, mut trace)| {
-                    trace.split(&self.parts);
-                    (report, trace)
+                let ran = ran.map(|(report, mut whole)| {
+                    whole.split(&self.parts);
+                    (report, model::part(&whole, &fixed), whole)
                 });
                 (ran, Vec::new(), Wake::default(), 0)
             }
@@ -175,10 +182,11 @@ impl Place {
             }
         };
         match ran {
-            Ok((report, trace)) => Ok(Ended {
+            Ok((report, trace, whole)) => Ok(Ended {
                 geometry,
                 report,
                 trace,
+                whole,
                 hazards,
                 wake,
                 unwatched: Bytes(unwatched),
@@ -219,7 +227,7 @@ impl Place {
         let copy = self.memory.view(base, self.outputs.bytes());
         let copy = copy.map_err(|e| no_memory(&e))?;
         Ok(Observation {
-            c: tables::split_outputs(&self.outputs, copy, &self.groups, data.salt),
+            c: tables::split_outputs(&self.outputs, copy, data.salt),
             trespasses: Vec::new(),
             read_early: ran
                 .iter()

@@ -143,7 +143,7 @@ impl Backend for FakeBackend {
             shape: course.shape.name.clone(),
             process: course.process,
             groups: course.shape.groups.clone(),
-            answers: answers.map(|set| rounded(set.oracle)).collect(),
+            answers: answers.map(|set| set.oracle.clone()).collect(),
             entries: Vec::new(),
             memories: Vec::new(),
             kernels: Vec::new(),
@@ -166,7 +166,6 @@ struct Cell<'a> {
 
 impl Loaded for Cell<'_> {
     fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
-        let groups: Vec<Group> = data.operands.groups.iter().map(|g| g.group).collect();
         let call = Call {
             card: self.backend.card,
             act: Act::Validation,
@@ -176,11 +175,11 @@ impl Loaded for Cell<'_> {
             process: 0,
         };
         let cue = self.backend.act(&call, None, data.salt)?;
-        let answer = rounded(&Oracle::compute(data.operands));
-        self.memory.write(&cue, &answer, &groups, data.salt);
+        let oracle = Oracle::compute(data.operands);
+        self.memory.write(&cue, rounded(&oracle, data.salt));
         Ok(Observation {
             printed: cue.prints,
-            ..self.memory.read(&groups, data.salt)
+            ..self.memory.read()
         })
     }
 }
@@ -188,24 +187,24 @@ impl Loaded for Cell<'_> {
 /// What the calls of one contender leave behind.
 #[derive(Clone, Debug, Default)]
 struct Memory {
-    /// C with the signs of the call that wrote it.
-    raw: Vec<Vec<u16>>,
+    /// C as a call left it.
+    c: Vec<Vec<u16>>,
     trespass: bool,
 }
 
 impl Memory {
-    fn write(&mut self, cue: &Cue, answer: &[Vec<u16>], groups: &[Group], salt: Salt) {
+    fn write(&mut self, cue: &Cue, answer: Vec<Vec<u16>>) {
         self.trespass = cue.output == Some(Output::Trespass);
-        if cue.output == Some(Output::Stale) && !self.raw.is_empty() {
+        if cue.output == Some(Output::Stale) && !self.c.is_empty() {
             return;
         }
-        self.raw = signed(answer, groups, salt);
+        self.c = answer;
         if cue.output == Some(Output::Wrong) {
-            self.raw[0][0] = WRONG;
+            self.c[0][0] = WRONG;
         }
     }
 
-    fn read(&self, groups: &[Group], salt: Salt) -> Observation {
+    fn read(&self) -> Observation {
         let changed = Trespass {
             buffer: "a of group 0".to_owned(),
             kind: TrespassKind::InputChanged,
@@ -213,15 +212,16 @@ impl Memory {
             by: None,
         };
         Observation {
-            c: signed(&self.raw, groups, salt),
+            c: self.c.clone(),
             trespasses: self.trespass.then_some(changed).into_iter().collect(),
             ..Observation::default()
         }
     }
 }
 
-/// The right output, group after group.
-fn rounded(oracle: &Oracle) -> Vec<Vec<u16>> {
+/// The right output of a call, group after group.
+fn rounded(oracle: &Oracle, salt: Salt) -> Vec<Vec<u16>> {
+    let oracle = oracle.shuffled(salt.shuffle());
     let groups = oracle.groups.iter();
     groups
         .map(|group| {
@@ -233,28 +233,13 @@ fn rounded(oracle: &Oracle) -> Vec<Vec<u16>> {
         .collect()
 }
 
-/// C with the signs a salt gives its columns, or without them again.
-fn signed(c: &[Vec<u16>], groups: &[Group], salt: Salt) -> Vec<Vec<u16>> {
-    let groups = c.iter().zip(groups).enumerate();
-    groups
-        .map(|(index, (c, group))| {
-            let columns = (0..u64::from(group.n)).cycle();
-            let sign = |column| u16::from(salt.negates(index, column)) << 15;
-            c.iter()
-                .zip(columns)
-                .map(|(bits, column)| bits ^ sign(column))
-                .collect()
-        })
-        .collect()
-}
-
 /// The contenders of one shape, ready to be called and timed.
 struct FakeBench<'a> {
     shape: String,
     process: u32,
     groups: Vec<Group>,
     /// One for each data set.
-    answers: Vec<Vec<Vec<u16>>>,
+    answers: Vec<Oracle>,
     entries: Vec<Subject>,
     /// One for each entry.
     memories: Vec<Memory>,
@@ -292,10 +277,11 @@ impl FakeBench<'_> {
             process: self.process,
         };
         let cue = self.backend.act(&call, Some(deal), deal.salt)?;
-        let (memory, answer) = (&mut self.memories[place], &self.answers[deal.set]);
-        memory.write(&cue, answer, &self.groups, deal.salt);
-        let seen = memory.read(&self.groups, deal.salt);
-        let right = seen.c == *answer && seen.trespasses.is_empty();
+        let memory = &mut self.memories[place];
+        let answer = rounded(&self.answers[deal.set], deal.salt);
+        memory.write(&cue, answer.clone());
+        let seen = memory.read();
+        let right = seen.c == answer && seen.trespasses.is_empty();
         let suspect = !right && !cue.unnoticed;
         Ok((cue, suspect))
     }
@@ -381,6 +367,6 @@ impl Bench for FakeBench<'_> {
             card: self.backend.card,
             gone: None,
         });
-        Ok(self.memories[place].read(&self.groups, deal.salt))
+        Ok(self.memories[place].read())
     }
 }

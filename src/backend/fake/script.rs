@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::RunFailure;
-use crate::backend::salt::mix;
 use crate::domain::{ContenderId, Status};
+use crate::operator::mix;
 
 /// Microseconds of whoever the script does not name.
 const USUAL: f64 = 100.0;

@@ -23,7 +23,7 @@ __device__ float e2m1(unsigned code) {
   return code & 8 ? -size : size;
 }
 
-// e4m3, as scales are: never negative here, but NaN stays NaN.
+// e4m3, as scales are: NaN stays NaN.
 __device__ float e4m3(unsigned code) {
   const unsigned exponent = code >> 3 & 15, mantissa = code & 7;
   if (exponent == 15 && mantissa == 7) return __int_as_float(0x7fc00000);

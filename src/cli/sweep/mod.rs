@@ -65,9 +65,12 @@ pub(super) struct Args {
     /// Four times the blocks and the time, in twice as many processes
     #[arg(long)]
     thorough: bool,
-    /// Seed of the data and of the order of timing [default: the round's, else drawn]
+    /// Seed of the data, beside a secret that every run draws [default: the round's, else drawn]
     #[arg(long)]
     seed: Option<u64>,
+    /// Data that can be known beforehand, for tests: the run says so
+    #[arg(long, value_name = "SEED", hide = true)]
+    data_seed: Option<u64>,
     /// Emulator only: another legal order of warps and copies; faults print theirs
     #[arg(long, value_name = "SEED")]
     schedule: Option<u64>,
@@ -173,7 +176,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     args.exports
         .probe(args.config.as_deref().into_iter().chain(resumed))?;
     let drawn = || match args.shard {
-        // Parts that are swept apart must draw the same data.
+        // Parts of one round are merged only if they were begun alike.
         Some(_) => shared_seed(&round),
         None => rand::random(),
     };
@@ -194,6 +197,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         gpus: gpus(&args, resume.as_ref()),
         script: args.script.clone(),
         seed,
+        data_seed: args.data_seed,
         emulation: Emulation {
             schedule: args.schedule.unwrap_or_default(),
             exact_sums: args.exact_sums,
@@ -372,6 +376,10 @@ fn conflicts(args: &Args, round: &Round, header: &Header) -> Vec<String> {
     let otherwise = asked.max_seconds != then.max_seconds;
     let flags = [
         ("--seed", args.seed.is_some_and(|s| s != then.seed)),
+        (
+            "--data-seed",
+            args.data_seed.is_some_and(|s| Some(s) != then.secret),
+        ),
         (
             "--schedule",
             args.schedule.is_some_and(|s| s != then.schedule),
