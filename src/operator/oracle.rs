@@ -376,12 +376,13 @@ mod tests {
     /// Every way out of fp16 occurs, and most of C is comparable all the same.
     #[test]
     fn corners_have_every_class_of_value() {
+        type Class<'c> = &'c dyn Fn(f64, f64, f64) -> bool;
         for distribution in [Distribution::Corner, Distribution::CornerUnsigned] {
             for seed in 0..8 {
                 let shape = shape(&[(100, 128, 256)]);
                 let operands = Operands::draw(&shape, distribution, seed);
                 let group = &Oracle::compute(&operands).groups[0];
-                let count = |of: &dyn Fn(f64, f64, f64) -> bool| {
+                let count = |of: Class<'_>| {
                     let places = 0..group.gate.len();
                     let values =
                         |i: usize| (f64::from(group.gate[i]), f64::from(group.up[i]), group.c(i));
@@ -391,7 +392,7 @@ mod tests {
                 let finite = count(&|_, _, c| c.abs() < 65000.0);
                 assert!(finite > 100 * 128 / 2, "{distribution} {seed}: {finite}");
                 let tiny = 2f64.powi(-23)..2f64.powi(-14);
-                let classes: [(&str, &dyn Fn(f64, f64, f64) -> bool); 6] = [
+                let classes: [(&str, Class<'_>); 6] = [
                     ("NaN", &|_, _, c| c.is_nan()),
                     ("infinity", &|_, _, c| c > 65520.0),
                     ("minus infinity", &|_, _, c| c < -65520.0),

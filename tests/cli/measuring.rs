@@ -209,14 +209,15 @@ fn who_is_wrong_at_first_is_never_timed() {
         ));
         stage.sweep(3);
         assert_eq!(stage.timed("odd"), 0, "{act}");
-        // Two distributions each, and none more for who is wrong in the first.
+        // Three to six calls each, and one more at most where the first is wrong.
         let calls = stage.journal();
         let judged = |name: &str| {
             let of = |c: &&Value| c["act"] == "validation" && c["contender"] == name;
             calls.iter().filter(of).count()
         };
-        assert_eq!(judged("quick"), 2 * SHAPES.len());
-        assert_eq!(judged("odd") == SHAPES.len(), act == "validation");
+        let each = |name: &str| judged(name) / SHAPES.len();
+        assert!((3..=6).contains(&each("quick")), "{}", judged("quick"));
+        assert_eq!(each("odd") <= 2, act == "validation");
         assert!(stage.timed("quick") > 0);
         assert_eq!(stage.verdict("odd", "small").0, "wrong");
     }
