@@ -1,20 +1,20 @@
 //! Least squares with coefficients that are not negative. There are few coefficients, so
 //! every choice of those that are zero is tried: [`crate::domain::bounds::TERMS`] of them.
 
+/// Values of the terms, and what their sum should be.
+pub(super) type Row = (Vec<f64>, f64);
+
 /// The coefficients c ≥ 0 with the least sum of (row · c − target)², or none where no
 /// choice of them is determined by the rows.
-pub(super) fn least_squares(rows: &[(Vec<f64>, f64)], count: usize) -> Option<Vec<f64>> {
+pub(super) fn least_squares(rows: &[Row], count: usize) -> Option<Vec<f64>> {
     // Columns differ by many orders of magnitude.
     let norm = |i: usize| {
         rows.iter()
-            .map(|(row, _)| row[i] * row[i])
+            .map(|row| row.0[i] * row.0[i])
             .sum::<f64>()
             .sqrt()
     };
     let norms: Vec<f64> = (0..count).map(norm).collect();
-    let product = |a: &dyn Fn(&[f64]) -> f64, b: &dyn Fn(&(Vec<f64>, f64)) -> f64| -> f64 {
-        rows.iter().map(|row| a(&row.0) * b(row)).sum()
-    };
     let mut best: Option<(f64, Vec<f64>)> = None;
     for chosen in 1..1_usize << count {
         let used: Vec<usize> = (0..count)
@@ -22,12 +22,13 @@ pub(super) fn least_squares(rows: &[(Vec<f64>, f64)], count: usize) -> Option<Ve
             .collect();
         let mut system: Vec<Vec<f64>> = Vec::new();
         for i in &used {
-            let at = |row: &[f64]| row[*i] / norms[*i];
-            let products = used
-                .iter()
-                .map(|j| product(&at, &|row| row.0[*j] / norms[*j]));
+            let with = |other: &dyn Fn(&Row) -> f64| -> f64 {
+                let products = rows.iter().map(|row| row.0[*i] / norms[*i] * other(row));
+                products.sum()
+            };
+            let products = used.iter().map(|j| with(&|row| row.0[*j] / norms[*j]));
             let mut equation: Vec<f64> = products.collect();
-            equation.push(product(&at, &|row| row.1));
+            equation.push(with(&|row| row.1));
             system.push(equation);
         }
         let Some(found) = eliminated(system) else {
@@ -40,7 +41,7 @@ pub(super) fn least_squares(rows: &[(Vec<f64>, f64)], count: usize) -> Option<Ve
         for (i, c) in used.iter().zip(found) {
             coefficients[*i] = c / norms[*i];
         }
-        let error = |(row, target): &(Vec<f64>, f64)| {
+        let error = |(row, target): &Row| {
             let sum: f64 = row.iter().zip(&coefficients).map(|(x, c)| x * c).sum();
             (sum - target).powi(2)
         };
