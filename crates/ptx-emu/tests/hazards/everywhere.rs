@@ -155,7 +155,8 @@ fn a_sample_can_run_without_the_others() {
          st.shared.u32 [%r2], %r1;
          UNFILLED: bar.sync 0;
          ld.shared.u32 %r7, [%r2]; //here
-         mul.wide.u32 %rd4, %r6, 4; add.s64 %rd4, %rd4, %rd1; st.global.u32 [%rd4], 1;";
+         mul.wide.u32 %rd4, %r6, 4; add.s64 %rd4, %rd4, %rd1; setp.ne.u32 %p2, %r1, 0;
+         @!%p2 st.global.u32 [%rd4], 1;";
     let mut planted = sampled(Hazard::UninitialisedShared, body);
     planted.launch = Launch::new("k").grid([200, 1, 1]).block([128, 1, 1]);
     planted.sanitize.clusters = Some(2);
