@@ -97,11 +97,11 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
 fn refuse_links(root: &Path) -> Result<(), CommandError> {
     let above = root.parent().filter(|_| root.ends_with(".dgx/cache"));
     let parts = PARTS.map(|part| root.join(part.name));
-    let links = above
+    let mut folders = above
         .into_iter()
         .chain([root])
         .chain(parts.iter().map(PathBuf::as_path));
-    for path in links.filter(|path| path.is_symlink()) {
+    if let Some(path) = folders.find(|path| path.is_symlink()) {
         let behind = fs::read_link(path).unwrap_or_default();
         return Err(CommandError::new(
             Exit::CouldNotRun,

@@ -121,8 +121,8 @@ mod tests {
         assert_eq!(with_idle(&["two-pass"], |_| ()), Exit::Unexpected);
         // It has no source for this chip; the others were tested.
         let elsewhere = arch("sequential", "sm_100a");
-        assert_eq!(with_idle(&["sequential"], &elsewhere), Exit::Done);
-        let both = with_idle(&["sequential", "interleaved"], &elsewhere);
+        assert_eq!(with_idle(&["sequential"], elsewhere), Exit::Done);
+        let both = with_idle(&["sequential", "interleaved"], elsewhere);
         assert_eq!(both, Exit::Unexpected);
         // As it declares.
         let declared = with_idle(&["sequential"], |header| {

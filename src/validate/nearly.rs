@@ -77,7 +77,8 @@ impl Lost {
         let terms = Terms::of(&evidence.operands.groups[element.group], element);
         let products = terms.products();
         let [gate, up] = products.each_ref().map(|of| of.iter().sum::<f64>());
-        let [peaks, sizes] = [peak, typical].map(|of| products.each_ref().map(|p| of(p)));
+        let each = |of: fn(&[f64]) -> f64| products.each_ref().map(|terms| of(terms));
+        let (peaks, sizes) = (each(peak), each(typical));
         let sigmoid = 1.0 / (1.0 + (-gate).exp());
         let slope = sigmoid * (1.0 + gate * (1.0 - sigmoid));
         let change = |[g, u]: [f64; 2]| (slope * up * g).abs() + (silu(gate) * u).abs();
@@ -91,7 +92,7 @@ impl Lost {
 }
 
 /// The largest partial sum.
-fn peak(terms: &Vec<f64>) -> f64 {
+fn peak(terms: &[f64]) -> f64 {
     let mut sum = 0.0_f64;
     let sums = terms.iter().map(|term| {
         sum += term;
@@ -101,7 +102,7 @@ fn peak(terms: &Vec<f64>) -> f64 {
 }
 
 /// The size of a term.
-fn typical(terms: &Vec<f64>) -> f64 {
+fn typical(terms: &[f64]) -> f64 {
     let squares: f64 = terms.iter().map(|term| term * term).sum();
     (squares / terms.len().max(1) as f64).sqrt()
 }
