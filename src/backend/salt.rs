@@ -4,8 +4,9 @@ use super::POISON;
 use crate::operator::{Shuffle, mix};
 
 /// What makes the memory of one call unlike that of any other: how operands are
-/// shuffled, what poisons outputs and scratch, what canaries look like. A kernel that brings along anything from an earlier call, wherever it
-/// kept it, brings along the wrong thing. tools.cu computes the same.
+/// shuffled, what poisons outputs and scratch, what canaries look like. Whatever
+/// a kernel kept of an earlier call is wrong in this one. tools.cu computes the
+/// same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Salt(pub u64);
 

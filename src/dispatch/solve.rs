@@ -20,6 +20,10 @@ pub(super) fn least_squares(rows: &[Row], count: usize) -> Option<Vec<f64>> {
         let used: Vec<usize> = (0..count)
             .filter(|i| chosen >> i & 1 == 1 && norms[*i] > 0.0)
             .collect();
+        // Terms that are 0 on every sample say nothing; a pick is never free.
+        if used.is_empty() {
+            continue;
+        }
         let mut system: Vec<Vec<f64>> = Vec::new();
         for i in &used {
             let with = |other: &dyn Fn(&Row) -> f64| -> f64 {

@@ -174,3 +174,21 @@ fn pruning_keeps_what_is_new_or_named_or_being_written() {
     let said = workspace.run(&["results", "prune", "--keep", "1", "--older-than", "300"]);
     assert!(said.contains("nothing to remove"), "{said}");
 }
+
+#[test]
+fn pruning_keeps_every_part_of_a_round() {
+    let workspace = Workspace::empty();
+    for number in 1..=4 {
+        let shard =
+            format!("\"name\":\"smoke\",\"shard\":{{\"number\":{number},\"of\":4,\"shapes\":[]}}");
+        let part = MODELLED.replacen("\"name\":\"smoke\"", &shard, 1);
+        workspace.write(&format!("results/smoke-2026010{number}-0000.jsonl"), &part);
+    }
+    let said = workspace.run(&["results", "prune", "--keep", "1", "--yes"]);
+    assert!(said.contains("nothing to remove"), "{said}");
+    let listed = workspace.run(&["results"]);
+    assert!(
+        listed.contains("shard 1/4") && listed.contains("shard 4/4"),
+        "{listed}"
+    );
+}

@@ -20,9 +20,9 @@ const STAMP_BYTES: u64 = 1024 * 16;
 const FINDINGS: u64 = 2 * STAMP_BYTES;
 
 /// Times calls one at a time on an otherwise idle stream: memory laid out
-/// anew, what launches leave in SMs overwritten, L2 flushed, the stream held while everything is queued, events around
-/// the graph, clock stamps around the events, and every output judged before
-/// the next call.
+/// anew, what launches leave in SMs overwritten, L2 flushed, the stream held
+/// while everything is queued, events around the graph, clock stamps around the
+/// events, and every output judged before the next call.
 pub(super) struct Timer {
     stream: Rc<Stream>,
     tools: Rc<Tools>,

@@ -76,6 +76,9 @@ struct Entry {
     written: SystemTime,
     #[serde(skip)]
     timing: Option<Timing>,
+    /// Which part of its round it is, of how many.
+    #[serde(skip)]
+    shard: Option<(u32, u32)>,
 }
 
 impl Entry {
@@ -89,6 +92,8 @@ impl Entry {
             bytes: length(path) + code,
             written: written.unwrap_or(SystemTime::UNIX_EPOCH),
             timing: header.as_ref().map(|h| h.device.timing),
+            shard: (header.as_ref())
+                .and_then(|h| Some((h.shard.as_ref()?.number, h.shard.as_ref()?.of))),
             backend: header.as_ref().map(|h| h.device.backend.as_str()),
             device: header.as_ref().map(|h| h.device.name.clone()),
             started: header.as_ref().map(|h| h.started.clone()),

@@ -98,7 +98,8 @@ impl Rule {
         let here = entries.iter().filter(|e| e.file.parent() == Some(results));
         for entry in here.filter(|entry| entry.round.is_some()) {
             let timing = entry.timing.map(|timing| timing.as_str());
-            let of = seen.entry((&entry.round, &entry.device, timing));
+            // The parts of a round belong together: none takes the place of another.
+            let of = seen.entry((&entry.round, &entry.device, timing, entry.shard));
             let (count, complete) = of.or_default();
             let newest_complete = entry.is_complete() && !*complete;
             *count += 1;
