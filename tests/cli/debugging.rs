@@ -43,8 +43,8 @@ fn a_wrong_result_is_told_from_the_first_element_to_the_hypothesis() {
         "# all wrong, + some, . none",
         "What it looks like\n  lacks the last 64 of K in A·B2ᵀ (100 % of",
         "Who wrote the first wrong element\n  a thread writes at variants/include/dgx/plain.cuh:",
-        "Each kind of data alone\n  benchmark: wrong, the same\n",
-        "full: wrong:",
+        "Each kind of data alone\n  benchmark: wrong",
+        "\n  full: wrong",
         "What the compiler says\n  ptxas info",
         "next: dgx debug dropped-k-block tests/fixtures/round.toml --shape ragged --variants \
          tests/fixtures/variants --dump",

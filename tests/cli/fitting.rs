@@ -122,7 +122,6 @@ fn answers_that_cannot_be_fitted_to_are_refused_and_nothing_is_written() {
         ),
         (vec!["--fit", &answers, "--plot", "x.svg"], "--plot"),
         (vec!["--fit", &answers, "--list"], "--list"),
-        (vec![], "--fit"),
     ] {
         let told = ended(&mut dgx(&args), 2);
         assert!(told.contains(why), "{why}:\n{told}");
