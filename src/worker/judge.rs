@@ -77,6 +77,12 @@ pub(super) fn judge(
         }
         Err(failure) => state.fail(failure),
     }
+    if state.harness {
+        // Nothing is known of the contender.
+        let message = state.verdict.reason.unwrap_or_default();
+        send(&Reply::Failed { message });
+        return false;
+    }
     state.verdict.millis = began.elapsed().as_secs_f64() * 1e3;
     let fatal = state.fatal;
     send(&Reply::Judged {
@@ -274,6 +280,8 @@ struct Judging {
     counted: bool,
     modelled: Option<Modelled>,
     fatal: bool,
+    /// Something failed that was not the contender's doing.
+    harness: bool,
 }
 
 impl Judging {
@@ -284,6 +292,7 @@ impl Judging {
             counted: false,
             modelled: None,
             fatal: false,
+            harness: false,
         }
     }
 
@@ -294,6 +303,7 @@ impl Judging {
         self.verdict.reason = Some(failure.message);
         self.verdict.detail = failure.detail;
         self.fatal = failure.fatal;
+        self.harness = failure.harness;
         self.blame(failure.hazards);
     }
 
@@ -486,5 +496,14 @@ mod tests {
             fatal += usize::from(state.fatal);
         }
         assert!((1..8).contains(&fatal), "{fatal}");
+    }
+
+    #[test]
+    fn the_harness_failed_and_not_the_contender() {
+        let mut stub = Stub {
+            calls: 1,
+            second: Some(RunFailure::harness("no SM was met")),
+        };
+        assert!(judged(&mut stub, 1, false).harness);
     }
 }
