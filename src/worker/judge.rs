@@ -331,7 +331,11 @@ impl Judging {
 
     fn time(&mut self, modelled: Option<Result<Modelled, String>>) {
         match modelled.transpose() {
-            Ok(modelled) => self.modelled = modelled,
+            Ok(modelled) => {
+                let remark = modelled.as_ref().and_then(|told| told.remark.clone());
+                self.verdict.reason = remark.or(self.verdict.reason.take());
+                self.modelled = modelled;
+            }
             Err(why) => self.verdict.reason = Some(format!("no time can be modelled: {why}")),
         }
     }

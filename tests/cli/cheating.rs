@@ -149,7 +149,7 @@ fn a_kernel_that_is_slow_where_it_is_not_expected_to_be_watched_has_no_time() {
         assert_eq!(lines(&sweep, "estimate", "plain").len(), 1);
         assert_eq!(lines(&sweep, "estimate", "slow-where-unwatched").len(), 0);
         let reason = lines(&sweep, "verdict", "slow-where-unwatched")[0]["reason"].to_string();
-        let word = "CTAs that could not be expected to be watched take longer";
+        let word = "CTAs outside the fixed sample take longer";
         assert!(reason.contains(word), "{reason}");
     }
 }
