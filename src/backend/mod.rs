@@ -176,6 +176,8 @@ pub(crate) struct Modelled {
     pub bound: String,
     /// Its kernels, in their order.
     pub kernels: Vec<KernelTime>,
+    /// What a reader of this time should know.
+    pub remark: Option<String>,
 }
 
 /// Memory a kernel had no business changing.

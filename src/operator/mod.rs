@@ -16,4 +16,4 @@ pub(crate) use distribution::Distribution;
 pub(crate) use format::{decode_e2m1, decode_e4m3};
 pub(crate) use operands::{GroupOperands, Operands, SCALE_BLOCK};
 pub(crate) use oracle::{GroupOracle, Oracle, silu};
-pub(crate) use shuffle::{Drawn, Shuffle, mix};
+pub(crate) use shuffle::{Drawn, Shuffle, drawing, mix};

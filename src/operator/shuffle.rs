@@ -1,4 +1,7 @@
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
 use rayon::prelude::*;
+use sha2::{Digest, Sha256};
 
 use super::{GroupOperands, GroupOracle, Operands, Oracle, SCALE_BLOCK};
 
@@ -91,6 +94,12 @@ pub(crate) fn mix(word: u64) -> u64 {
     let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ word >> 31
+}
+
+/// What is drawn for something of this name: the same in every process that has the seed.
+pub(crate) fn drawing(seed: u64, name: &str) -> ChaCha8Rng {
+    let hash = Sha256::new().chain_update(seed.to_le_bytes());
+    ChaCha8Rng::from_seed(hash.chain_update(name).finalize().into())
 }
 
 impl Operands {

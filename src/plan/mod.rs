@@ -130,7 +130,8 @@ impl Plan {
         resolve::check_size(&round, contenders.len())?;
         // Blackwell's tensor cores read scales as ue4m3.
         let unsigned = machine.device.chip.multiplies_fp4();
-        for distribution in &mut round.validation.distributions {
+        let measured = &mut round.measurement.distribution;
+        for distribution in round.validation.distributions.iter_mut().chain([measured]) {
             *distribution = distribution.with_scales(unsigned);
         }
         let mut plan = Self {

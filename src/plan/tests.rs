@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::config::target::{self, usual};
 use crate::diagnostic::SourceFile;
+use crate::operator::Distribution;
 
 const VARIANT: &str = "/*dgx
 summary  = \"x\"
@@ -412,6 +413,22 @@ fn code_for_another_chip_is_a_cell_with_a_reason_and_is_not_compiled() {
     let plain = VARIANT.replacen("sm_90a", "sm_90", 1);
     let plan = plan_of(&plain, RAGGED, "[\"x\"]", Machine::of(&blackwell)).unwrap();
     assert!(plan.runs(0), "PTX runs on later chips");
+}
+
+#[test]
+fn scales_of_blackwell_are_drawn_without_a_sign_wherever_data_are() {
+    let drawn = |device: &str| {
+        let round = format!(
+            "{RAGGED}[validate]\ndistributions = [\"corner\"]\n[measure]\ndistribution = \"corner\"\n"
+        );
+        let machine = target::find(device).unwrap();
+        let plan = plan_of(VARIANT, &round, "[\"x\"]", Machine::of(&machine)).unwrap();
+        let validated = plan.round.validation.distributions[0];
+        (validated, plan.round.measurement.distribution)
+    };
+    let (signed, unsigned) = (Distribution::Corner, Distribution::CornerUnsigned);
+    assert_eq!(drawn("h200"), (signed, signed));
+    assert_eq!(drawn("b200"), (unsigned, unsigned));
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(crate) fn failed(run: &Run, ranking: &Ranking, met: &Met<'_>) -> Vec<Failed>
             .map(move |group| (row, group))
     };
     rows.flat_map(of_row)
-        .map(|(row, ((status, reason), shapes))| one(run, met, row, status, reason, &shapes))
+        .map(|(row, (failure, shapes))| one(run, met, row, failure, &shapes))
         .collect()
 }
 
@@ -39,17 +39,18 @@ pub(crate) fn failures(run: &Run, ranking: &Ranking, met: &Met<'_>, style: &Styl
     lines.join("\n")
 }
 
-type Failure<'r> = (Status, Option<&'r str>);
+/// What became of a cell, whether it was timed, and why.
+type Failure<'r> = (Status, bool, Option<&'r str>);
 
 fn grouped<'r>(ranking: &'r Ranking, row: &Row) -> BTreeMap<Failure<'r>, Vec<&'r str>> {
     let mut groups: BTreeMap<Failure, Vec<&str>> = BTreeMap::new();
     for cell in ranking.cells_of(&row.contender) {
-        // What is right or was not looked at is told where it could not be timed.
-        let timeless = cell.time.is_none() && cell.reason.is_some();
-        let Some(status) = cell.status.filter(|s| !s.may_be_timed() || timeless) else {
+        // What is right or was not looked at is told where there is something to say of its time.
+        let noted = cell.reason.is_some();
+        let Some(status) = cell.status.filter(|s| !s.may_be_timed() || noted) else {
             continue;
         };
-        let key = (status, cell.reason.as_deref());
+        let key = (status, cell.time.is_some(), cell.reason.as_deref());
         groups.entry(key).or_default().push(&cell.shape);
     }
     groups
@@ -59,8 +60,7 @@ fn one(
     run: &Run,
     met: &Met<'_>,
     row: &Row,
-    status: Status,
-    reason: Option<&str>,
+    (status, timed, reason): Failure<'_>,
     shapes: &[&str],
 ) -> Failed {
     let where_ = match shapes.len() {
@@ -69,6 +69,7 @@ fn one(
         _ => format!("on {}", shapes.join(", ")),
     };
     let shown = match status.may_be_timed() {
+        true if timed => "timed",
         true => "not timed",
         false => status.as_str(),
     };

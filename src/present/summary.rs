@@ -359,6 +359,26 @@ mod tests {
         insta::assert_snapshot!(summary(&run, false, &Style::PLAIN));
     }
 
+    #[test]
+    fn a_time_with_a_remark() {
+        let mut lines = Synthetic::round4().modelled().lines();
+        let told = "CTAs outside the fixed sample take longer: 19.0 µs with 5 of them";
+        for line in &mut lines {
+            if let Line::Verdict(v) = line
+                && v.contender.as_str() == "interleaved"
+            {
+                v.reason = Some(told.to_owned());
+            }
+        }
+        let json = lines.iter().map(|l| serde_json::to_string(l).unwrap());
+        let text: String = json.map(|line| line + "\n").collect();
+        let run = crate::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
+        let said = summary(&run, false, &Style::PLAIN);
+        let unfolded = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let wanted = format!("interleaved timed on every shape: {told}");
+        assert!(unfolded.contains(&wanted), "{said}");
+    }
+
     /// Right, and without a time: the row stays, unranked, with the reason.
     #[test]
     fn a_cell_that_cannot_be_modelled() {

@@ -108,8 +108,8 @@ struct Story {
 fn stories(subject: &Subject) -> BTreeMap<Story, Vec<String>> {
     let mut stories: BTreeMap<Story, Vec<String>> = BTreeMap::new();
     for cell in &subject.ranking.cells {
-        let timeless = cell.time.is_none() && cell.reason.is_some();
-        let Some(status) = cell.status.filter(|s| !s.may_be_timed() || timeless) else {
+        let noted = cell.reason.is_some();
+        let Some(status) = cell.status.filter(|s| !s.may_be_timed() || noted) else {
             continue;
         };
         if status == Status::Unsupported {

@@ -1,9 +1,6 @@
 use std::time::{Duration, Instant};
 
 use rand::seq::IndexedRandom;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
-use sha2::{Digest, Sha256};
 
 use super::backend::Stage;
 use super::oracles::validation_key;
@@ -13,6 +10,7 @@ use crate::compile::says_error;
 use crate::diagnostic::{CommandError, render};
 use crate::domain::{BackendKind, ContenderId, Status, Timing, Verdict, Watch};
 use crate::interrupt;
+use crate::operator::drawing;
 use crate::plan::{Cell, OperatorCall, Plan, Work, cost};
 use crate::record::schema::{Estimate, Line, Settings};
 use crate::worker::{Lost, Reply, Request, ValidateJob, Worker, trace};
@@ -63,8 +61,7 @@ pub(super) fn weight(plan: &Plan, cell: &Cell) -> f64 {
 /// drawn, and the likelier the less work it is.
 fn thorough(plan: &Plan, settings: &Settings, contender: usize) -> Option<usize> {
     let name = plan.contenders[contender].id.as_str();
-    let hash = Sha256::new().chain_update(settings.data_seed().to_le_bytes());
-    let mut rng = ChaCha8Rng::from_seed(hash.chain_update(name).finalize().into());
+    let mut rng = drawing(settings.data_seed(), name);
     let run = |cell: &&Cell| cell.contender == contender && weight(plan, cell) > 0.0;
     let cells: Vec<&Cell> = plan.cells.iter().filter(run).collect();
     let chosen = cells.choose_weighted(&mut rng, |cell| 1.0 / weight(plan, cell));

@@ -5,11 +5,8 @@
 
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
-use sha2::{Digest, Sha256};
 
-use crate::operator::Distribution;
+use crate::operator::{Distribution, drawing};
 
 /// Calls of a cell.
 const LEAST: usize = 3;
@@ -37,7 +34,7 @@ pub(super) struct Call {
 /// The calls of a cell in their order. The first two are for time and hazards,
 /// so that there are both where a cell has no others.
 pub(super) fn calls(distributions: &[Distribution], seed: u64, cell: &str) -> Vec<Call> {
-    let mut rng = rng(seed, cell);
+    let mut rng = drawing(seed, cell);
     if distributions.is_empty() {
         return Vec::new();
     }
@@ -74,11 +71,6 @@ pub(super) fn calls(distributions: &[Distribution], seed: u64, cell: &str) -> Ve
 
 fn pick(from: &[Distribution], rng: &mut impl Rng) -> Distribution {
     from[rng.random_range(0..from.len())]
-}
-
-fn rng(seed: u64, cell: &str) -> ChaCha8Rng {
-    let hash = Sha256::new().chain_update(seed.to_le_bytes());
-    ChaCha8Rng::from_seed(hash.chain_update(cell).finalize().into())
 }
 
 #[cfg(test)]

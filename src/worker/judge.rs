@@ -57,13 +57,7 @@ pub(super) fn judge(
         Ok(Err(message)) => return unreadable(job, &message, send),
         Err(error) => return unreadable(job, &error.to_string(), send),
     };
-    let mut state = Judging {
-        verdict: Verdict::new(&job.contender, &job.shape.name, Status::Ok),
-        caused: false,
-        counted: false,
-        modelled: None,
-        fatal: false,
-    };
+    let mut state = Judging::new(job);
     let began = Instant::now();
     let emulated = backend.kind() == BackendKind::Emu;
     // Reading a contender's code is its own time as well.
@@ -79,10 +73,15 @@ pub(super) fn judge(
             time_only(loaded.as_mut(), job, &mut state, send);
         }
         Ok(mut loaded) => {
-            let thorough = job.thorough || !emulated;
-            call_all(loaded.as_mut(), problems, job, thorough, &mut state, send);
+            call_all(loaded.as_mut(), problems, job, emulated, &mut state, send);
         }
         Err(failure) => state.fail(failure),
+    }
+    if state.harness {
+        // Nothing is known of the contender.
+        let message = state.verdict.reason.unwrap_or_default();
+        send(&Reply::Failed { message });
+        return false;
     }
     state.verdict.millis = began.elapsed().as_secs_f64() * 1e3;
     let fatal = state.fatal;
@@ -98,10 +97,11 @@ fn call_all(
     loaded: &mut dyn Loaded,
     problems: &mut Problems,
     job: &ValidateJob,
-    thorough: bool,
+    emulated: bool,
     state: &mut Judging,
     send: &mut dyn FnMut(&Reply),
 ) {
+    let thorough = job.thorough || !emulated;
     let cell = format!("{} on {}", job.contender, job.shape.name);
     let calls = calls(&job.distributions, job.seed, &cell);
     let mut took = Duration::ZERO;
@@ -123,17 +123,19 @@ fn call_all(
             before,
             job,
         };
-        if state.verdict.status == Status::Wrong {
-            // Only the timed one is left to be made.
+        if state.verdict.status != Status::Ok {
             call.count(loaded, state, send);
             break;
         }
         let began = Instant::now();
         call.make(loaded, state, send);
         took = took.max(began.elapsed());
-        let uncounted = state.verdict.status == Status::Wrong && place == 0 && !state.counted;
-        if state.verdict.status != Status::Ok && !uncounted {
-            break;
+        // The timed call is still to come. A card has no counters.
+        let uncounted = emulated && place == 0 && !state.counted;
+        match state.verdict.status {
+            Status::Ok => {}
+            Status::Wrong | Status::Racy if uncounted => {}
+            _ => break,
         }
         before = Some((planned.distribution, call.salt));
     }
@@ -173,8 +175,10 @@ impl ValidationCall<'_> {
         send(&Reply::Running);
         let ran = loaded.call(&self.data(Watch::Off, self.job.time_limit));
         send(&Reply::Ran);
-        if let Ok(observation) = ran {
-            state.verdict.counters = observation.counters;
+        match ran {
+            Ok(observation) => state.verdict.counters = observation.counters,
+            // The verdict is known already.
+            Err(failure) => state.fatal |= failure.fatal,
         }
     }
 
@@ -276,9 +280,22 @@ struct Judging {
     counted: bool,
     modelled: Option<Modelled>,
     fatal: bool,
+    /// Something failed that was not the contender's doing.
+    harness: bool,
 }
 
 impl Judging {
+    fn new(job: &ValidateJob) -> Self {
+        Self {
+            verdict: Verdict::new(&job.contender, &job.shape.name, Status::Ok),
+            caused: false,
+            counted: false,
+            modelled: None,
+            fatal: false,
+            harness: false,
+        }
+    }
+
     fn fail(&mut self, failure: RunFailure) {
         // Where a GPU's kernels print to. What cannot be said is not missed.
         let _ = std::io::stdout().write_all(failure.printed.as_bytes());
@@ -286,6 +303,7 @@ impl Judging {
         self.verdict.reason = Some(failure.message);
         self.verdict.detail = failure.detail;
         self.fatal = failure.fatal;
+        self.harness = failure.harness;
         self.blame(failure.hazards);
     }
 
@@ -313,7 +331,11 @@ impl Judging {
 
     fn time(&mut self, modelled: Option<Result<Modelled, String>>) {
         match modelled.transpose() {
-            Ok(modelled) => self.modelled = modelled,
+            Ok(modelled) => {
+                let remark = modelled.as_ref().and_then(|told| told.remark.clone());
+                self.verdict.reason = remark.or(self.verdict.reason.take());
+                self.modelled = modelled;
+            }
             Err(why) => self.verdict.reason = Some(format!("no time can be modelled: {why}")),
         }
     }
@@ -374,5 +396,118 @@ impl Judging {
         };
         self.blame(hazards);
         first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::domain::{ContenderId, Group, Shape};
+    use crate::plan::OperatorCall;
+
+    /// Is wrong whenever it returns, and counts its timed call.
+    struct Stub {
+        calls: usize,
+        second: Option<RunFailure>,
+    }
+
+    impl Loaded for Stub {
+        fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
+            self.calls += 1;
+            if let Some(failure) = self.second.clone().filter(|_| self.calls == 2) {
+                return Err(failure);
+            }
+            let counted = data.timed.then(|| ("loads".to_owned(), 1.0));
+            Ok(Observation {
+                c: vec![vec![0x3c00; 128]],
+                counters: BTreeMap::from_iter(counted),
+                ..Observation::default()
+            })
+        }
+    }
+
+    fn judged(stub: &mut Stub, seed: u64, emulated: bool) -> Judging {
+        let folder = tempfile::tempdir().unwrap();
+        let (m, n, k) = (1, 128, 256);
+        let job = ValidateJob {
+            contender: ContenderId::new("x", &BTreeMap::new()),
+            image: folder.path().to_owned(),
+            call: OperatorCall {
+                group_order: vec![0],
+                tile_begin: vec![0],
+                tile_count: 1,
+                deal: None,
+                scratch: Vec::new(),
+                maps: Vec::new(),
+                launches: Vec::new(),
+            },
+            shape: Shape {
+                name: "s".to_owned(),
+                groups: vec![Group { m, n, k }],
+            },
+            distributions: Distribution::USUAL.to_vec(),
+            seed,
+            tolerance: Tolerance {
+                rtol: 1e-3,
+                atol: 1e-3,
+            },
+            time_limit: PATIENCE,
+            emulation: Emulation::default(),
+            thorough: true,
+            expected: Status::Ok,
+            keep: None,
+        };
+        let mut state = Judging::new(&job);
+        let mut problems = Problems::new(folder.path());
+        call_all(stub, &mut problems, &job, emulated, &mut state, &mut |_| {});
+        state
+    }
+
+    #[test]
+    fn what_is_wrong_is_counted_in_the_emulator_and_called_no_more_on_a_card() {
+        for seed in 0..8 {
+            let mut stub = Stub {
+                calls: 0,
+                second: None,
+            };
+            let state = judged(&mut stub, seed, true);
+            assert_eq!(state.verdict.status, Status::Wrong);
+            assert_eq!(state.verdict.counters.len(), 1, "seed {seed}");
+            let mut stub = Stub {
+                calls: 0,
+                second: None,
+            };
+            judged(&mut stub, seed, false);
+            assert_eq!(stub.calls, 1, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_call_for_counters_that_fails_leaves_the_verdict() {
+        let mut fatal = 0;
+        for seed in 0..8 {
+            let mut stub = Stub {
+                calls: 0,
+                second: Some(RunFailure::crashed("gone")),
+            };
+            let state = judged(&mut stub, seed, true);
+            assert_eq!(state.verdict.status, Status::Wrong);
+            let reason = state.verdict.reason.unwrap();
+            assert!(!reason.contains("gone"), "{reason}");
+            assert_eq!(state.fatal, stub.calls == 2);
+            fatal += usize::from(state.fatal);
+        }
+        assert!((1..8).contains(&fatal), "{fatal}");
+    }
+
+    #[test]
+    fn the_harness_failed_and_not_the_contender() {
+        let mut stub = Stub {
+            calls: 1,
+            second: Some(RunFailure::harness("no SM was met")),
+        };
+        assert!(judged(&mut stub, 1, false).harness);
     }
 }

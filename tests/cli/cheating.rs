@@ -139,17 +139,24 @@ fn data_cannot_be_known_beforehand_and_are_on_record() {
 }
 
 #[test]
-fn a_kernel_that_is_slow_where_it_is_not_expected_to_be_watched_has_no_time() {
+fn a_kernel_that_is_slow_where_it_is_not_expected_to_be_watched_gains_nothing() {
     for flags in [&[][..], &["--time-only"]] {
         let names = ["plain", "slow-where-unwatched"];
         let sweep = round(&names, "{ m = 128, n = 256, k = 256 }");
         let file = sweep.round();
         let words = [&[file.as_str(), "--variants", FIXTURES], flags].concat();
         sweep.run(&words, 0);
-        assert_eq!(lines(&sweep, "estimate", "plain").len(), 1);
-        assert_eq!(lines(&sweep, "estimate", "slow-where-unwatched").len(), 0);
+        let micros = |name: &str| -> Vec<f64> {
+            let told = lines(&sweep, "estimate", name).into_iter();
+            told.map(|line| line["micros"].as_f64().expect("a number"))
+                .collect()
+        };
+        let plain = micros("plain")[0];
+        // None at all, if the drawn CTAs take more than twice as long.
+        let slow = micros("slow-where-unwatched");
+        assert!(slow.iter().all(|slow| *slow > 1.25 * plain), "{slow:?}");
         let reason = lines(&sweep, "verdict", "slow-where-unwatched")[0]["reason"].to_string();
-        let word = "CTAs that could not be expected to be watched take longer";
+        let word = "CTAs outside the fixed sample take longer";
         assert!(reason.contains(word), "{reason}");
     }
 }

@@ -515,6 +515,34 @@ fn bad_input_is_told_with_a_remedy() {
 }
 
 #[test]
+fn what_is_racy_has_counters_whichever_call_comes_first() {
+    for seed in ["1", "2", "3", "4"] {
+        let sweep = Sweep::new(
+            "question   = \"Is it counted?\"
+contenders = [\"staged\", \"past-k\", \"no-fence\"]
+baseline   = \"staged\"
+shapes     = [{ name = \"s\", m = 3, n = 128, k = 256 }]
+",
+        );
+        let folders = ["--variants", "variants", "--variants", VARIANTS];
+        let round = sweep.round();
+        let words = [&[round.as_str(), "--data-seed", seed], &folders[..]].concat();
+        sweep.run(&words, 0);
+        let run = sweep.run_file().expect("a run file");
+        let text = fs::read_to_string(&run).expect("text");
+        let verdicts = text
+            .lines()
+            .map(|l| serde_json::from_str::<Value>(l).expect("JSON"));
+        let racy: Vec<Value> = verdicts.filter(|l| l["status"] == "racy").collect();
+        assert_eq!(racy.len(), 2, "{text}");
+        for verdict in racy {
+            let counters = verdict["counters"].as_object();
+            assert!(counters.is_some_and(|c| !c.is_empty()), "{verdict:#}");
+        }
+    }
+}
+
+#[test]
 fn a_sweep_calls_racy_what_is_right_by_luck() {
     let sweep = Sweep::new(
         "question   = \"Is it luck?\"

@@ -185,7 +185,7 @@ impl Loaded for Cell<'_> {
         let program = prepared.ground().program(&set)?;
         program.lay(tools, stream, data.salt, false)?;
         let (scrub, local) = (&self.backend.scrub, prepared.local_bytes());
-        scrub.queue(stream, data.salt, local)?;
+        scrub.make(stream, data.salt, local)?;
         prepared.queue()?;
         stream.synchronize().map_err(CudaError::crashed)?;
         let observed = prepared.ground().observe(&program, tools, data.salt);

@@ -63,8 +63,9 @@ impl Prepared {
     /// were loaded: it must not live on what an earlier one left there. Refused
     /// where the driver does not find one, which could not be put back.
     pub(super) fn forget_between_calls(mut self, image: &Image) -> Result<Self, RunFailure> {
-        let names = variables::variables(&image.cubin)
-            .map_err(|e| RunFailure::refused(format!("cannot read the cubin: {e}")))?;
+        let unreadable = |e| RunFailure::refused(format!("cannot read the cubin: {e}"));
+        let names = variables::variables(&image.cubin).map_err(unreadable)?;
+        let allocating = variables::allocating(&image.cubin).map_err(unreadable)?;
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for name in names {
             match self.module.variable(&name)? {
@@ -73,7 +74,7 @@ impl Prepared {
             }
         }
         let refusal = variables::out_of_reach(&missing)
-            .or_else(|| variables::allocating(&image.ptx))
+            .or(allocating)
             .or_else(|| scrub::out_of_reach(self.local_bytes));
         if let Some(refusal) = refusal {
             return Err(refusal);

@@ -20,8 +20,8 @@ const LOCAL: [(u32, &str); 3] = [
 /// the driver's usual stack.
 const STACK: u32 = 1 << 10;
 
-/// `Meeting` of tools.cu: two counters, and a word for each SM.
-pub(super) const MEETING_BYTES: u64 = 4 * (2 + 1024);
+/// `Meeting` of tools.cu: three counters, and a word for each SM.
+pub(super) const MEETING_BYTES: u64 = 4 * (3 + 1024);
 
 /// Overwrites what a launch leaves behind and the next could read without
 /// having written it: shared memory, registers and tensor memory of every SM,
@@ -56,6 +56,23 @@ impl Scrub {
             meetings: DeviceMemory::new(2 * MEETING_BYTES)?,
             local: Default::default(),
         })
+    }
+
+    /// Overwrites all of it now, for a call whose threads have so much local memory: before the
+    /// contender's kernels run, which are then not to blame for what fails here.
+    pub(super) fn make(
+        &self,
+        stream: &Stream,
+        salt: Salt,
+        local: u32,
+    ) -> std::result::Result<(), RunFailure> {
+        let made = self.queue(stream, salt, local);
+        made.and_then(|()| stream.synchronize()).map_err(|error| {
+            RunFailure::harness(format!(
+                "what earlier launches left cannot be overwritten: {error}"
+            ))
+        })?;
+        self.verify(stream, local)
     }
 
     /// Queues it, for a call whose threads have so much local memory.
@@ -96,7 +113,7 @@ impl Scrub {
         Ok(self.local[class].get_or_init(|| function))
     }
 
-    /// Whether the last one, which is over, met every SM; if not, the call
+    /// Whether the last one, which is over, held every SM at once; if not, the call
     /// after it proves nothing, and that is no contender's fault.
     pub(super) fn verify(
         &self,
@@ -112,19 +129,28 @@ impl Scrub {
             .map(|w| u32::from_le_bytes(w.try_into().unwrap_or_default()))
             .collect();
         let (shared, local_memory) = words.split_at(MEETING_BYTES as usize / 4);
-        let covered = match class(local) {
-            Some(_) => shared[1].min(local_memory[1]),
-            None => shared[1],
-        };
-        match covered == self.sms {
-            true => Ok(()),
-            false => Err(RunFailure::harness(format!(
-                "what earlier launches left was overwritten on {covered} of {} SMs only: another \
-                 process may be using this GPU",
-                self.sms
-            ))),
+        met(shared, self.sms)?;
+        match class(local) {
+            Some(_) => met(local_memory, self.sms),
+            None => Ok(()),
         }
     }
+}
+
+/// Whether the CTAs of a meeting were on all SMs, and there together: those that gave up waiting
+/// may have left their place to others.
+fn met(meeting: &[u32], sms: u32) -> std::result::Result<(), RunFailure> {
+    let [arrived, covered, gave_up, ..] = *meeting else {
+        return Err(RunFailure::harness("a meeting has no words"));
+    };
+    if (covered, gave_up) == (sms, 0) {
+        return Ok(());
+    }
+    Err(RunFailure::harness(format!(
+        "what earlier launches left was not overwritten everywhere: {covered} of {sms} SMs were \
+         met, and {gave_up} of {arrived} CTAs did not meet the others: another process may be \
+         using this GPU"
+    )))
 }
 
 /// Which kernel overwrites so much local memory; none where there is none.
@@ -147,6 +173,15 @@ pub(super) fn out_of_reach(local: u32) -> Option<RunFailure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_did_not_meet_all_others_has_overwritten_nothing() {
+        assert!(met(&[12, 3, 0, 1], 3).is_ok());
+        for meeting in [[12, 2, 0, 1], [12, 3, 1, 1]] {
+            let failure = met(&meeting, 3).unwrap_err();
+            assert!(failure.harness && failure.fatal, "{failure:?}");
+        }
+    }
 
     #[test]
     fn local_memory_is_overwritten_by_a_kernel_with_more_of_it() {

@@ -349,8 +349,8 @@ fn scratch_and_tables_of_a_call_are_all_accounted_for() {
 }
 
 /// Runs a kernel that overwrites what launches leave, on so many SMs: how many
-/// CTAs came, and on how many SMs.
-fn scrubbed(target: &str, kernel: &str, sms: u32) -> (u32, u32) {
+/// CTAs came, on how many SMs, and how many gave up waiting for the others.
+fn scrubbed(target: &str, kernel: &str, sms: u32) -> [u32; 3] {
     let device = target::find(&format!("{target},sms={sms}")).unwrap();
     let module = Module::load(&compiled_tools(&device.chip.target()).0).unwrap();
     let mut memory = Memory::new();
@@ -378,17 +378,17 @@ fn scrubbed(target: &str, kernel: &str, sms: u32) -> (u32, u32) {
         false => params.u64(meeting.0),
     };
     launch.params(params).run(&module, &mut memory).unwrap();
-    let words = memory.read_vec(meeting, 8).unwrap();
+    let words = memory.read_vec(meeting, 12).unwrap();
     let word = |at: usize| u32::from_le_bytes(words[at..at + 4].try_into().unwrap());
-    (word(0), word(4))
+    [0, 4, 8].map(word)
 }
 
 #[test]
 fn what_launches_leave_is_overwritten_on_every_sm() {
-    assert_eq!(scrubbed("h200", "dgx_scrub", 6), (6, 6));
+    assert_eq!(scrubbed("h200", "dgx_scrub", 6), [6, 6, 0]);
     // With tensor memory.
-    assert_eq!(scrubbed("b200", "dgx_scrub", 6), (6, 6));
-    assert_eq!(scrubbed("h200", "dgx_scrub_local_2k", 3), (12, 3));
+    assert_eq!(scrubbed("b200", "dgx_scrub", 6), [6, 6, 0]);
+    assert_eq!(scrubbed("h200", "dgx_scrub_local_2k", 3), [12, 3, 0]);
 }
 
 #[test]

@@ -360,9 +360,10 @@ extern "C" __global__ void dgx_gate(const GateGroup* groups) {
   *reinterpret_cast<uint4*>(group.c + index) = result;
 }
 
-// What the CTAs of a scrub leave word of: how many came, on how many SMs.
+// What the CTAs of a scrub leave word of: how many came, on how many SMs, and how many went on
+// without the others.
 struct Meeting {
-  u32 arrived, covered;
+  u32 arrived, covered, gave_up;
   u32 seen[1024];  // by %smid; Meeting of scrub.rs
 };
 
@@ -374,7 +375,7 @@ constexpr u32 SCRUB_THREADS = 512;
 constexpr u32 FILED = 117;
 
 // No CTA goes on before all have come: all of them hold their SMs at once, so
-// no SM is left out. Gives up after a second; the host then finds too few.
+// no SM is left out. Gives up after a second, and says so.
 __device__ void meet(volatile Meeting* meeting, u32 ctas) {
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -386,6 +387,7 @@ __device__ void meet(volatile Meeting* meeting, u32 ctas) {
     const u64 began = global_nanos();
     while (meeting->arrived < ctas && global_nanos() - began < 1000000000ull) {
     }
+    if (meeting->arrived < ctas) atomicAdd(&all->gave_up, 1);
   }
   __syncthreads();
 }

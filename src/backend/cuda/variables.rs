@@ -25,17 +25,22 @@ pub(super) fn variables(cubin: &[u8]) -> Result<Vec<String>, object::Error> {
     Ok(names)
 }
 
+/// The driver's functions that allocate memory.
+const ALLOCATING: [&str; 2] = ["malloc", "__nv_aligned_device_malloc"];
+
 /// Why a contender whose kernels allocate memory is not timed: what they leave
-/// in the heap is there in the next call, wherever they look for it.
-pub(super) fn allocating(ptx: &str) -> Option<RunFailure> {
-    let mut declared = ptx.lines().filter(|line| line.starts_with(".extern .func"));
-    let allocates = declared.any(|line| line.trim_end().ends_with(" malloc"));
-    allocates.then(|| {
+/// in the heap is there in the next call, wherever they look for it. The cubin
+/// has the driver's functions by name, however its source spells the call.
+pub(super) fn allocating(cubin: &[u8]) -> Result<Option<RunFailure>, object::Error> {
+    let file: ElfFile64<'_> = ElfFile64::parse(cubin)?;
+    let mut missing = file.symbols().filter(ObjectSymbol::is_undefined);
+    let allocates = missing.any(|s| s.name().is_ok_and(|name| ALLOCATING.contains(&name)));
+    Ok(allocates.then(|| {
         RunFailure::unsupported(
             "it calls malloc, and what it leaves in the heap cannot be cleared between calls: \
              use scratch",
         )
-    })
+    }))
 }
 
 /// Why a contender with variables that the driver does not find is not timed.
@@ -93,11 +98,27 @@ extern \"C\" __global__ void k(int* p) {
         let refused = |body: &str| {
             let source = format!("extern \"C\" __global__ void k(int** p) {{ {body} }}");
             let flags = ["--gpu-architecture=sm_90a".to_owned()];
-            let compiled = compiler.compile("x.cu", &source, &flags, &[]);
-            allocating(&compiled.expect("it compiles").ptx).is_some()
+            let compiled = compiler.compile("x.cu", &source, &flags, &[]).unwrap();
+            allocating(&compiled.cubin.expect(&compiled.log))
+                .unwrap()
+                .is_some()
+        };
+        let by_hand = |declaration: &str, name: &str| {
+            format!(
+                "asm volatile(\"ret; }}\\n{declaration}\\n.visible .entry by_hand (.param .b64 p) {{\\n\
+                 .param .b64 r; .param .b64 s; st.param.b64 [s], 64; \
+                 call.uni (r), {name}, (s);\");"
+            )
         };
         assert!(refused("*p = static_cast<int*>(malloc(64));"));
         assert!(refused("*p = new int[3];"));
+        for declaration in [
+            ".extern .func (.param .b64 r) malloc (.param .b64 s);",
+            "    .extern   .func (.param .b64 r) malloc(.param .b64 s) ;",
+            ".extern .func (.param .b64 r)\\n/* so */ malloc\\n(.param .b64 s)\\n;",
+        ] {
+            assert!(refused(&by_hand(declaration, "malloc")), "{declaration}");
+        }
         assert!(!refused("*p = nullptr; printf(\"malloc\");"));
     }
 

@@ -23,8 +23,10 @@ const UNLIKE: u64 = 4;
 
 /// CTAs drawn beside them, one between two of them: all gaps have one where the others run too.
 const DRAWN_ALONE: usize = 2;
-/// A call may take so many times as long where the drawn ones are in the sample too.
+/// Up to so many times as long with the drawn ones, the fixed sample decides: its times repeat.
 const SURPRISE: f64 = 1.25;
+/// Beyond so many times, the drawn ones are too few to say how long it takes.
+const UNLIKELY: f64 = 2.0;
 
 /// Times as much as a time tells of may have been done.
 const UNTOLD: f64 = 2.0;
@@ -131,36 +133,39 @@ pub(super) fn modelled(
 ) -> Result<Modelled, String> {
     let told = scripts(device, image, launches)?;
     let machine = machine(device)?;
-    let call = replay(machine, launches, &told, sample, false)?;
+    let fixed = replay(machine, launches, &told, sample, false)?;
+    possible(fixed.micros)?;
+    let drawn = |ended: &Ended<'_>| ended.whole.ctas.len() - ended.trace.ctas.len();
+    let count: usize = launches.iter().map(drawn).sum();
+    let (call, remark) = match count {
+        0 => (fixed, None),
+        _ => {
+            let whole = replay(machine, launches, &told, |ended| &ended.whole, false)?;
+            longer(fixed, whole, count)?
+        }
+    };
     possible(call.micros)?;
-    expected(machine, launches, &told, call.micros)?;
     Ok(Modelled {
         bound: bound(&call).to_owned(),
         micros: Micros(call.micros),
         kernels: kernels(&call, launches),
+        remark,
     })
 }
 
-/// Whether CTAs that could not be expected to be watched take about as long as the others.
-fn expected(
-    machine: &Machine,
-    launches: &[Ended<'_>],
-    told: &[Script],
-    micros: f64,
-) -> Result<(), String> {
-    let drawn = |ended: &Ended<'_>| ended.whole.ctas.len() - ended.trace.ctas.len();
-    if launches.iter().all(|ended| drawn(ended) == 0) {
-        return Ok(());
+/// The call that counts, of the fixed sample and of the whole one with so many drawn CTAs, and
+/// what is to be said of it. A kernel can tell which CTAs are in the fixed sample.
+fn longer(fixed: Call, whole: Call, drawn: usize) -> Result<(Call, Option<String>), String> {
+    let times = whole.micros / fixed.micros;
+    let said = format!(
+        "CTAs outside the fixed sample take longer: {:.1} µs with {drawn} of them, {:.1} µs without",
+        whole.micros, fixed.micros
+    );
+    match () {
+        () if times <= SURPRISE => Ok((fixed, None)),
+        () if times <= UNLIKELY => Ok((whole, Some(format!("{said}; the longer time counts")))),
+        () => Err(said),
     }
-    let whole = replay(machine, launches, told, |ended| &ended.whole, false)?.micros;
-    if whole <= SURPRISE * micros {
-        return Ok(());
-    }
-    let count: usize = launches.iter().map(drawn).sum();
-    Err(format!(
-        "CTAs that could not be expected to be watched take longer: {whole:.1} µs with {count} of \
-         them in the sample, {micros:.1} µs without"
-    ))
 }
 
 fn sample<'e>(ended: &'e Ended<'_>) -> &'e Trace {
@@ -495,6 +500,24 @@ mod tests {
         assert_eq!(told(100.0, Cause::Tensor), "launch");
         assert_eq!(told(1e5, Cause::Tensor), "tensor cores");
         assert_eq!(told(1e5, Cause::Memory), "memory bandwidth");
+    }
+
+    #[test]
+    fn the_longer_time_counts_where_drawn_ctas_take_longer() {
+        let call = |micros: f64| Call {
+            micros,
+            clock_mhz: 1000.0,
+            launches: Vec::new(),
+        };
+        let told = |whole| longer(call(10.0), call(whole), 5).map(|(c, said)| (c.micros, said));
+        assert_eq!(told(12.5), Ok((10.0, None)), "it repeats");
+        assert_eq!(told(8.0), Ok((10.0, None)));
+        let (micros, said) = told(19.0).unwrap();
+        assert_eq!(micros, 19.0);
+        let said = said.unwrap();
+        let words = "outside the fixed sample take longer: 19.0 µs with 5 of them, 10.0 µs without";
+        assert!(said.contains(words), "{said}");
+        assert!(told(20.5).unwrap_err().contains("20.5 µs"));
     }
 
     #[test]

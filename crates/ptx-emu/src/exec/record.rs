@@ -4,6 +4,9 @@
 //! whatever happens, or a single one, which is looked at before and after. So nobody else pays,
 //! and what is computed is what is computed without.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::access::lanes;
 use super::cluster::Cluster;
 use super::plan::Plan;
 use super::tape::{Question, Tape};
@@ -177,10 +180,10 @@ impl Cluster<'_> {
                 }
             }
         }
-        if let Some(address) = polled
+        if let Some(addresses) = polled
             && (matches!(inst.op, Op::Ld { .. }) || self.progress == progress)
         {
-            tape.ask(pc, Question::Bytes { address });
+            tape.ask(pc, Question::Bytes { addresses });
         }
         if deeds.is_empty() {
             tape.run(pc, pc + 1);
@@ -197,14 +200,19 @@ impl Cluster<'_> {
         Ok(steps)
     }
 
-    /// The address an instruction may be spinning on: it loads what others write, or is atomic.
+    /// What an instruction may be spinning on, all its lanes' addresses as one word: it loads what
+    /// others write, or is atomic.
     fn polled(&self, w: &Warp, mask: u32, op: &Op) -> Option<u64> {
         let addr = match op {
             Op::Ld { order, addr, .. } if *order != Order::Weak => *addr,
             Op::Atom(atom) => atom.addr,
             _ => return None,
         };
-        (mask != 0).then(|| self.address(w, addr, mask.trailing_zeros() as usize))
+        let mut asked = DefaultHasher::new();
+        for lane in lanes(mask) {
+            self.address(w, addr, lane).hash(&mut asked);
+        }
+        (mask != 0).then(|| asked.finish())
     }
 
     /// What its CTAs did, once they are done; nothing where that was too much.

@@ -8,8 +8,8 @@ use crate::trace::{BarrierAt, Deed, Event};
 pub(super) enum Question {
     /// Whether a phase of this parity is over.
     Phase { barrier: BarrierAt, parity: u32 },
-    /// What lies at an address that others write.
-    Bytes { address: u64 },
+    /// What lies at addresses that others write, one of each lane: the same word, the same ones.
+    Bytes { addresses: u64 },
 }
 
 /// The last turn of a loop that may be waiting, and what had happened before it.
@@ -230,7 +230,7 @@ mod tests {
 
     /// A load at `at` that others may be waiting with, and an instruction behind it.
     fn polls(tape: &mut Tape, at: Pc, address: u64) {
-        tape.ask(at, Question::Bytes { address });
+        tape.ask(at, Question::Bytes { addresses: address });
         tape.did(at, Deed::load_of_word(address));
         tape.run(at + 1, at + 2);
     }

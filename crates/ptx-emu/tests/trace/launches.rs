@@ -142,6 +142,32 @@ WAIT:
 }
 
 #[test]
+fn a_loop_in_which_any_lane_asks_elsewhere_is_no_wait() {
+    let polls = |step: &str| {
+        let body = format!(
+            "ld.param.u64 %rd1, [out];
+            mov.u32 %r3, 0;
+            mov.u32 %r6, 0;
+            mul.lo.u32 %r5, %r1, {step};
+    LOOP:
+            cvt.u64.u32 %rd2, %r3;
+            add.u64 %rd3, %rd1, %rd2;
+            ld.volatile.global.b32 %r4, [%rd3];
+            add.u32 %r3, %r3, %r5;
+            add.u32 %r6, %r6, 1;
+            setp.lt.u32 %p1, %r6, 4;
+            @%p1 bra LOOP;"
+        );
+        let trace = run(&body, warp(), &watch(&[0])).1;
+        let told = told(&trace, 0, 0);
+        told.iter().filter(|told| told.contains("Global")).count()
+    };
+    assert_eq!(polls("0"), 1, "it looks like a wait");
+    // Lane 0 stays where it is.
+    assert_eq!(polls("4"), 4);
+}
+
+#[test]
 fn a_trace_does_not_depend_on_the_threads() {
     let body = "ld.param.u64 %rd1, [out];
         setp.ne.u32 %p1, %r1, 0;
