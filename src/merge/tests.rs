@@ -460,6 +460,7 @@ fn found(shard: &[Line], hazards: bool) -> Vec<Line> {
         contender: verdict.contender.clone(),
         shape: verdict.shape.clone(),
         left_out: None,
+        hazards: Vec::new(),
     });
     verdict.status = Status::Racy;
     let verdict = hazards.then_some(Line::Verdict(verdict));
@@ -515,4 +516,28 @@ fn who_did_not_look_does_not_contradict_who_found_hazards() {
             let _ = std::fs::remove_file(parts.path("whole.jsonl"));
         }
     }
+}
+
+#[test]
+fn a_cell_with_hazards_is_racy_though_its_sweep_was_killed() {
+    let parts = Parts::of(&Synthetic::round4());
+    let mut lines = parts.lines(2, 2, |_| ());
+    lines.pop();
+    let examined = found(&lines, false).pop().unwrap();
+    let mut value = serde_json::to_value(&examined).unwrap();
+    assert!(value.get("hazards").is_none(), "as in older files: {value}");
+    let access = serde_json::json!({
+        "deed": "a thread writes", "lines": ["a.cu:1"], "ptx_line": 1, "kernel": "k",
+        "warp": 0, "lanes": 1,
+    });
+    let hazard = serde_json::json!({
+        "kind": "race", "at": "shared", "here": access, "missing": "a barrier",
+        "remedy": "__syncthreads()", "times": 1,
+    });
+    value["hazards"] = serde_json::json!([hazard]);
+    let two = parts.path("shard-2.jsonl");
+    std::fs::write(&two, text(&lines) + &value.to_string() + "\n").unwrap();
+    assert!(is_racy(&read(&two).unwrap()));
+    let merged = parts.merge(&[parts.shard(1, 2), two]).unwrap();
+    assert!(is_racy(&merged.run));
 }
