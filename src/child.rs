@@ -241,13 +241,14 @@ pub(crate) fn cores() -> Vec<usize> {
     all.filter(|core| allowed.is_set(*core)).collect()
 }
 
-/// Keeps this process to one core, where every other goes before it.
+/// Lets every other process go before this one, and keeps it to one core where
+/// that is allowed: some containers refuse it.
 pub(crate) fn step_aside(core: usize) -> io::Result<()> {
     let mut only = CpuSet::new();
     if core < CpuSet::MAX_CPU {
         only.set(core);
     }
-    sched_setaffinity(None, &only)?;
+    let _ = sched_setaffinity(None, &only);
     nice(LEAST)?;
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
         step_aside(core).map_err(|e| {
             CommandError::new(
                 Exit::CouldNotRun,
-                format!("cannot keep to core {core}: {e}"),
+                format!("cannot let others go first: {e}"),
                 "`dgx sweep` starts its workers itself",
             )
         })?;

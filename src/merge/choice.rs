@@ -24,6 +24,8 @@ struct Standing {
     finished: bool,
     blocks: u64,
     verdicts: usize,
+    racy: usize,
+    examined: usize,
     card: Option<String>,
     cells: BTreeMap<ContenderId, Known>,
 }
@@ -32,17 +34,27 @@ struct Standing {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub status: Option<Status>,
+    /// The emulator watched it for hazards.
+    pub examined: bool,
     /// ln(µs), where it was timed.
     pub log_micros: Option<f64>,
 }
 
+/// Hazards that were found come first: one who did not look cannot deny them.
+/// Then how far a file has come.
+type Weight = (usize, (bool, u64, usize, usize));
+
 impl Standing {
-    /// The greater is the one to take. Of equals, the slower times: no file's
-    /// name makes a run faster.
-    fn weight(&self) -> (bool, u64, usize, i64) {
+    /// The greater is the one to take.
+    fn weight(&self) -> Weight {
+        let done = (self.finished, self.blocks, self.verdicts, self.examined);
+        (self.racy, done)
+    }
+
+    /// Of equals, the slower times: no file's name makes a run faster.
+    fn slowness(&self) -> i64 {
         let times = self.cells.values().filter_map(|cell| cell.log_micros);
-        let slowness = (1e9 * times.sum::<f64>()) as i64;
-        (self.finished, self.blocks, self.verdicts, slowness)
+        (1e9 * times.sum::<f64>()) as i64
     }
 }
 
@@ -69,12 +81,23 @@ impl Source {
         cells.map(|(id, known)| (id, *known))
     }
 
-    /// Whether this is a whole that took an unfinished shape from the other,
-    /// which has gone on since.
+    /// Whether this is a whole that took a shape from the other, which may have
+    /// gone on since: a shape that is timed can still turn out racy.
     pub(super) fn is_before(&self, other: &Self, shape: &str) -> bool {
         let file = other.path.file_name().unwrap_or_default().to_string_lossy();
+        let secret = other.header.settings.secret;
         let mut parts = self.header.parts.iter();
-        parts.any(|part| part.file == file && part.unfinished.iter().any(|s| s == shape))
+        parts.any(|part| {
+            let same = part.file == file && (part.secret.is_none() || part.secret == secret);
+            let mut names = part.shapes.iter().chain(&part.unfinished);
+            same && names.any(|name| name == shape)
+        })
+    }
+
+    /// Whether this one is taken before the other, whatever they are called.
+    pub(super) fn outweighs(&self, other: &Self, shape: &str) -> bool {
+        let weight = |source: &Self| source.shapes.get(shape).map(Standing::weight);
+        weight(self) > weight(other)
     }
 
     /// Whether a run has as much of a shape as this one had; a sweep may have
@@ -87,10 +110,14 @@ impl Source {
 }
 
 fn standing(run: &Run, shape: &str) -> Standing {
+    let count =
+        |wanted: &dyn Fn(&ContenderId) -> bool| run.entrants().filter(|id| wanted(id)).count();
     Standing {
         finished: run.finished(shape),
         blocks: run.blocks_of(shape),
         verdicts: run.verdicts_of(shape),
+        racy: count(&|id| run.status(id, shape) == Some(Status::Racy)),
+        examined: count(&|id| run.was_examined(id, shape)),
         card: run.card(shape).map(str::to_owned),
         cells: run
             .entrants()
@@ -106,6 +133,7 @@ fn known(run: &Run, id: &ContenderId, shape: &str) -> Known {
     let measured = (!times.is_empty()).then(|| means.sum::<f64>() / times.len() as f64);
     Known {
         status: run.status(id, shape),
+        examined: run.was_examined(id, shape),
         log_micros: modelled.or(measured),
     }
 }
@@ -127,13 +155,18 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// One that finished the shape before one that did not, then the one with
-    /// more blocks, with more verdicts, with slower times; then the first in
-    /// order.
+    /// The one with more racy cells, then one that finished the shape before one
+    /// that did not, then the one with more blocks, more verdicts, more cells
+    /// examined; then one that the other was merged from, then the one with
+    /// slower times; then the first in order.
     pub(super) fn among(sources: &[Source]) -> Self {
         let mut taken = vec![Vec::new(); sources.len()];
         for shape in sources[0].header.round_shapes() {
-            let has = |source: &Source| source.shapes.get(&shape.name).map(Standing::weight);
+            let has = |source: &Source| {
+                let standing = source.shapes.get(&shape.name)?;
+                let later = sources.iter().any(|s| s.is_before(source, &shape.name));
+                Some((standing.weight(), later, standing.slowness()))
+            };
             let standings = sources.iter().enumerate();
             let best = standings
                 .filter_map(|(index, source)| Some((has(source)?, Reverse(index))))

@@ -1,9 +1,9 @@
 //! Two files that disagree about a cell. Both were swept from the same sources
 //! with the same settings, so at most one is right, and no file name says which.
 
-use super::choice::Source;
+use super::choice::{Known, Source};
 use crate::diagnostic::CommandError;
-use crate::domain::{Exit, Micros};
+use crate::domain::{Exit, Micros, Status};
 
 /// Times of one cell that are farther apart are not of one kernel on one kind
 /// of card, as a share.
@@ -35,6 +35,7 @@ fn compare(sources: [&Source; 2], shape: &str) -> Result<(), CommandError> {
         let cell = format!("`{id}` on `{shape}`");
         if let [Some(a), Some(b)] = known.map(|cell| cell.status)
             && a != b
+            && !found_since(sources, known, shape)
         {
             let words = [a, b].map(|status| status.to_string());
             return Err(contradiction(sources, &cell, words, Exit::Unexpected));
@@ -48,6 +49,16 @@ fn compare(sources: [&Source; 2], shape: &str) -> Result<(), CommandError> {
         }
     }
     Ok(())
+}
+
+/// Whether one found hazards where the other did not look, and is the one taken.
+fn found_since(sources: [&Source; 2], known: [Known; 2], shape: &str) -> bool {
+    [(0, 1), (1, 0)].into_iter().any(|(racy, ok)| {
+        known[racy].status == Some(Status::Racy)
+            && known[ok].status == Some(Status::Ok)
+            && !known[ok].examined
+            && sources[racy].outweighs(sources[ok], shape)
+    })
 }
 
 fn contradiction(

@@ -2,7 +2,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::*;
-use crate::record::schema::{Shard, Void};
+use crate::domain::{ContenderId, Shape, Status};
+use crate::record::schema::{Examined, Shard, Void};
 use crate::record::synthetic::Synthetic;
 
 /// Parts of a synthetic round, each a file.
@@ -445,4 +446,98 @@ fn a_whole_gives_way_to_the_part_it_took_an_unfinished_shape_from() {
     assert!(unfinished.contains(&&last.shape), "{unfinished:?}");
     let merged = parts.merge(&[two]).unwrap();
     assert_eq!(merged.missing, []);
+}
+
+/// The lines of a shard that are written once `interleaved` was examined on a
+/// shape.
+fn found(shard: &[Line], hazards: bool) -> Vec<Line> {
+    let verdict = shard.iter().find_map(|line| match line {
+        Line::Verdict(v) if v.contender.as_str() == "interleaved" => Some(v.clone()),
+        _ => None,
+    });
+    let mut verdict = verdict.unwrap();
+    let examined = Line::Examined(Examined {
+        contender: verdict.contender.clone(),
+        shape: verdict.shape.clone(),
+        left_out: None,
+        hazards: Vec::new(),
+    });
+    verdict.status = Status::Racy;
+    let verdict = hazards.then_some(Line::Verdict(verdict));
+    verdict.into_iter().chain([examined]).collect()
+}
+
+fn is_racy(run: &Run) -> bool {
+    let shapes = run.header.shapes.iter();
+    let status = |shape: &Shape| run.status(&ContenderId::from_text("interleaved"), &shape.name);
+    shapes.filter_map(status).any(|s| s == Status::Racy)
+}
+
+#[test]
+fn what_was_found_after_a_shape_was_merged_counts() {
+    let parts = Parts::of(&Synthetic::round4());
+    let (one, two) = (parts.shard(1, 2), parts.shard(2, 2));
+    let mut lines = parts.lines(2, 2, |_| ());
+    let end = lines.pop().unwrap();
+    std::fs::write(&two, text(&lines)).unwrap();
+    let early = parts.merge(&[one.clone(), two.clone()]).unwrap();
+    assert_eq!(early.missing, [], "it was finished");
+    assert!(!is_racy(&early.run));
+    lines.extend(found(&lines, true));
+    lines.push(end);
+    std::fs::write(&two, text(&lines)).unwrap();
+    let late = parts.merge(&[one, two]).unwrap();
+    assert!(is_racy(&late.run));
+    // And it stays so.
+    assert!(is_racy(&parts.merge(&[parts.shard(1, 2)]).unwrap().run));
+}
+
+#[test]
+fn who_did_not_look_does_not_contradict_who_found_hazards() {
+    let parts = Parts::of(&Synthetic::round4());
+    let one = parts.shard(1, 2);
+    let mut plain = parts.lines(2, 2, |_| ());
+    let end = plain.pop().unwrap();
+    let with = |more: Vec<Line>| text(&[plain.clone(), more, vec![end.clone()]].concat());
+    let racy = with(found(&plain, true));
+    for (other, agrees) in [
+        (with(Vec::new()), true),
+        (with(found(&plain, false)), false),
+    ] {
+        for names in [["a", "b"], ["b", "a"]] {
+            let paths = names.map(|name| parts.path(&format!("{name}.jsonl")));
+            std::fs::write(&paths[0], &racy).unwrap();
+            std::fs::write(&paths[1], &other).unwrap();
+            let [racy, other] = paths;
+            match parts.merge(&[one.clone(), racy, other]) {
+                Ok(merged) => assert!(agrees && is_racy(&merged.run)),
+                Err(error) => assert!(!agrees && error.exit() == Exit::Unexpected, "{error}"),
+            }
+            let _ = std::fs::remove_file(parts.path("whole.jsonl"));
+        }
+    }
+}
+
+#[test]
+fn a_cell_with_hazards_is_racy_though_its_sweep_was_killed() {
+    let parts = Parts::of(&Synthetic::round4());
+    let mut lines = parts.lines(2, 2, |_| ());
+    lines.pop();
+    let examined = found(&lines, false).pop().unwrap();
+    let mut value = serde_json::to_value(&examined).unwrap();
+    assert!(value.get("hazards").is_none(), "as in older files: {value}");
+    let access = serde_json::json!({
+        "deed": "a thread writes", "lines": ["a.cu:1"], "ptx_line": 1, "kernel": "k",
+        "warp": 0, "lanes": 1,
+    });
+    let hazard = serde_json::json!({
+        "kind": "race", "at": "shared", "here": access, "missing": "a barrier",
+        "remedy": "__syncthreads()", "times": 1,
+    });
+    value["hazards"] = serde_json::json!([hazard]);
+    let two = parts.path("shard-2.jsonl");
+    std::fs::write(&two, text(&lines) + &value.to_string() + "\n").unwrap();
+    assert!(is_racy(&read(&two).unwrap()));
+    let merged = parts.merge(&[parts.shard(1, 2), two]).unwrap();
+    assert!(is_racy(&merged.run));
 }

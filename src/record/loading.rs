@@ -81,7 +81,19 @@ impl Loading {
     pub(super) fn finish(mut self) -> Result<Run, Refused> {
         self.unlike()?;
         self.run.tally.settle();
+        self.blame();
         Ok(self.run)
+    }
+
+    /// A cell that was `ok` and has hazards becomes `racy`, however the sweep
+    /// that found them ended.
+    fn blame(&mut self) {
+        for (cell, examined) in &self.run.examined {
+            let verdict = self.run.verdicts.get_mut(cell);
+            if let Some(verdict) = verdict.filter(|v| v.status == Status::Ok) {
+                verdict.blame(examined.hazards.clone());
+            }
+        }
     }
 
     /// No two processes take the same times to the last bit: whose did is the

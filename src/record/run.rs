@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use super::names::Names;
 use super::schema::{Build, ContenderRecord, End, Estimate, Examined, Header};
-use crate::domain::{Bytes, ContenderId, KernelTime, Shape, Status, Timing, Tuning, Verdict};
+use crate::domain::{
+    BackendKind, Bytes, ContenderId, KernelTime, Shape, Status, Timing, Tuning, Verdict, Watch,
+};
 use crate::stats::{Contrast, Reservoir, Tally};
 
 /// One run as read from its file.
@@ -162,8 +164,12 @@ impl Run {
         measured.or_else(modelled).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether the emulator watched a cell of a measured run for hazards.
+    /// Whether the emulator watched a cell for hazards: in its own runs as they
+    /// are set, in measured ones where it had the time.
     pub(crate) fn was_examined(&self, contender: &ContenderId, shape: &str) -> bool {
+        if self.header.device.backend == BackendKind::Emu {
+            return self.header.settings.hazards != Watch::Off;
+        }
         let examined = self.cell(contender, shape);
         let examined = examined.and_then(|cell| self.examined.get(&cell));
         examined.is_some_and(|examined| examined.left_out.is_none())

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::is_elided;
 use crate::domain::roofline::Ceiling;
 use crate::domain::{
-    BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Device, KernelTime, Micros, Shape,
-    Status, Timing, Tuning, Verdict, Watch,
+    BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Device, Hazard, KernelTime, Micros,
+    Shape, Status, Timing, Tuning, Verdict, Watch,
 };
 use crate::operator::mix;
 
@@ -326,7 +326,7 @@ impl Settings {
 }
 
 /// A cell that the emulator watched for hazards while a card measured, or why
-/// it did not. Where it found some, a verdict says so.
+/// it did not. A cell that was `ok` and has hazards is `racy`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Examined {
@@ -334,6 +334,8 @@ pub(crate) struct Examined {
     pub shape: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hazards: Vec<Hazard>,
 }
 
 /// One compilation: a contender's image for one shape (constants may depend on the shape).

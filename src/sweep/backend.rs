@@ -327,7 +327,18 @@ pub(super) fn free_memory() -> Option<Bytes> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(Bytes(kibibytes << 10))
+    let group = Path::new("/sys/fs/cgroup");
+    let left = group_memory(group).unwrap_or(u64::MAX);
+    Some(Bytes((kibibytes << 10).min(left)))
+}
+
+/// What a container may still take, where it has a limit.
+fn group_memory(group: &Path) -> Option<u64> {
+    let number = |name: &str| -> Option<u64> {
+        let text = std::fs::read_to_string(group.join(name)).ok()?;
+        text.trim().parse().ok()
+    };
+    Some(number("memory.max")?.saturating_sub(number("memory.current")?))
 }
 
 /// The first GPU's chip and how many there are, or nothing where none is used.
@@ -391,6 +402,20 @@ pub(super) fn tools(compiler: &Compiler, chip: Chip) -> Result<Image, CommandErr
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_container_has_what_its_limit_leaves() {
+        let group = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(group.path().join(name), text).unwrap();
+        assert_eq!(group_memory(group.path()), None);
+        write("memory.current", "300\n");
+        write("memory.max", "max\n");
+        assert_eq!(group_memory(group.path()), None);
+        write("memory.max", "1000\n");
+        assert_eq!(group_memory(group.path()), Some(700));
+        write("memory.max", "200\n");
+        assert_eq!(group_memory(group.path()), Some(0));
+    }
 
     #[test]
     fn cards_are_named_by_number_or_all() {

@@ -4,18 +4,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::append;
 use super::backend::{Stage, Starter, free_memory};
 use super::pool::Field;
 use super::progress::Bar;
 use super::resume::Finished;
-use super::{append, reread};
 use crate::child::cores;
 use crate::diagnostic::CommandError;
-use crate::domain::{Hazard, Status, Watch, counted};
+use crate::domain::{Hazard, Watch, counted};
 use crate::interrupt;
 use crate::plan::{Cell, OperatorCall, Plan, Work};
 use crate::record::schema::{Examined, Line};
@@ -47,11 +47,24 @@ pub(super) struct Examination<'a> {
     next: AtomicUsize,
     /// When what is left is left out.
     until: OnceLock<Instant>,
-    found: Mutex<Vec<Outcome>>,
+    /// Why no emulator starts, if so.
+    broken: OnceLock<String>,
+    /// Nothing else is to be done, and nobody waits for anything else.
+    alone: bool,
+    tally: Mutex<Tally>,
 }
 
-/// A cell, and what was found in it or why it was not watched.
-type Outcome = (Examined, Vec<Hazard>);
+/// What became of the cells.
+#[derive(Default)]
+struct Tally {
+    watched: usize,
+    /// Cells that were not, by the reason.
+    left: BTreeMap<String, usize>,
+    /// Cells that there is nothing to watch of.
+    needless: usize,
+    /// What could not be put on record.
+    lost: Option<CommandError>,
+}
 
 impl<'a> Examination<'a> {
     pub(super) fn new(field: &'a Field<'a>, stages: &[Stage], finished: &Finished) -> Self {
@@ -70,7 +83,9 @@ impl<'a> Examination<'a> {
             let free = free_memory().map_or(u64::MAX, |free| free.0 / 2);
             (free / (COPIES * bytes).max(1)) as usize
         });
-        let idle_cores = spare(&cores(), stages.len(), watch == Watch::All);
+        // A container may have fewer than it sees.
+        let allowed = thread::available_parallelism().map_or(1, usize::from);
+        let idle_cores = spare(&cores(), allowed, stages.len(), watch == Watch::All);
         let idle = match (&starter, idle_cores.len(), most) {
             (None, ..) => Some(format!("no target describes {}", device.name)),
             (_, 0, _) => Some(format!(
@@ -91,7 +106,9 @@ impl<'a> Examination<'a> {
             idle,
             next: AtomicUsize::new(0),
             until: OnceLock::new(),
-            found: Mutex::default(),
+            broken: OnceLock::new(),
+            alone: finished.complete,
+            tally: Mutex::default(),
         }
     }
 
@@ -109,6 +126,8 @@ impl<'a> Examination<'a> {
     pub(super) fn end(&self, well: bool) {
         let grace = match (well, self.field.settings.hazards) {
             (true, Watch::All) => return,
+            // Each cell has its own limit.
+            (true, _) if self.alone => return,
             (true, _) => GRACE,
             (false, _) => Duration::ZERO,
         };
@@ -120,7 +139,7 @@ impl<'a> Examination<'a> {
             .until
             .get()
             .is_some_and(|until| Instant::now() > *until);
-        late || interrupt::requested()
+        late || self.broken.get().is_some() || interrupt::requested()
     }
 
     fn work(&self, starter: &Starter, core: usize) {
@@ -132,17 +151,20 @@ impl<'a> Examination<'a> {
             let Work::Run { build, call } = &cell.work else {
                 continue;
             };
-            // Where it does not compile or cannot be launched, that is said already.
-            let Some(Ok(image)) = self.field.images.wait(*build) else {
-                continue;
-            };
-            if image
-                .refusal(&self.field.plan.device.limits, call)
-                .is_none()
-            {
-                let job = self.job(cell, call, image.folder);
-                let outcome = ask(starter, core, &mut worker, &job, &|| self.over());
-                self.note(cell, outcome);
+            let limits = &self.field.plan.device.limits;
+            match self.field.images.wait(*build) {
+                None => return,
+                Some(Ok(image)) if image.refusal(limits, call).is_none() => {
+                    if let Err(why) = ready(starter, core, &mut worker) {
+                        let _ = self.broken.set(format!("no emulator starts: {why}"));
+                        return;
+                    }
+                    let job = self.job(cell, call, image.folder);
+                    let outcome = ask(&mut worker, &job, &|| self.over());
+                    self.note(cell, outcome);
+                }
+                // Its verdict says that it does not compile or cannot be launched.
+                Some(_) => self.tally().needless += 1,
             }
             self.bar.iter().for_each(|bar| bar.step(1.0));
         }
@@ -183,49 +205,43 @@ impl<'a> Examination<'a> {
             contender: contender.clone(),
             shape: shape.to_owned(),
             left_out,
+            hazards,
         };
-        let mut found = self.found.lock().unwrap_or_else(|e| e.into_inner());
-        found.push((examined, hazards));
+        // At once: a sweep may be killed.
+        let written = append(self.field.writer, &Line::Examined(examined.clone()));
+        let mut tally = self.tally();
+        match examined.left_out {
+            Some(why) => *tally.left.entry(why).or_default() += 1,
+            None => tally.watched += 1,
+        }
+        if let Err(error) = written {
+            tally.lost.get_or_insert(error);
+        }
     }
 
-    /// Puts on record what was found: who was right so far, and has hazards,
-    /// is racy. Says what was left out, and why.
-    pub(super) fn record(&self) -> Result<(), CommandError> {
-        if self.cells.is_empty() {
-            return Ok(());
-        }
-        let found = self.found.lock().unwrap_or_else(|e| e.into_inner());
-        let run = reread(&self.field.path())?;
-        let mut left: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut watched = 0;
-        for (examined, hazards) in found.iter() {
-            match &examined.left_out {
-                Some(why) => *left.entry(why).or_default() += 1,
-                None => watched += 1,
-            }
-            let verdict = run.verdict(&examined.contender, &examined.shape);
-            if let Some(verdict) = verdict.filter(|v| v.status == Status::Ok && !hazards.is_empty())
-            {
-                let mut verdict = verdict.clone();
-                verdict.blame(hazards.clone());
-                append(self.field.writer, &Line::Verdict(verdict))?;
-            }
-            append(self.field.writer, &Line::Examined(examined.clone()))?;
-        }
-        let (all, rest) = (self.cells.len(), self.cells.len() - found.len());
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Says what was left out, and why.
+    pub(super) fn conclude(&self) -> Result<(), CommandError> {
+        let mut tally = std::mem::take(&mut *self.tally());
+        let all = self.cells.len() - tally.needless;
+        let rest = all - tally.watched - tally.left.values().sum::<usize>();
         if rest > 0 {
-            let why = self.idle.as_deref().unwrap_or(TOO_LATE);
-            *left.entry(why).or_default() += rest;
+            let why = self.idle.as_ref().or(self.broken.get());
+            let why = why.map_or(TOO_LATE, String::as_str);
+            *tally.left.entry(why.to_owned()).or_default() += rest;
         }
-        for (why, count) in left {
+        for (why, count) in tally.left {
             let cells = counted(count, "cell");
             let warning = format!("{cells} not examined for races and other hazards: {why}");
             self.field.progress.warn(&warning);
         }
         if let Some(bar) = &self.bar {
-            bar.done(&format!("{watched}/{all} examined"));
+            bar.done(&format!("{}/{all} examined", tally.watched));
         }
-        Ok(())
+        tally.lost.map_or(Ok(()), Err)
     }
 }
 
@@ -240,28 +256,29 @@ fn largest(plan: &Plan, cells: &[&Cell]) -> Option<u64> {
     shapes.map(|shape| shape.min_bytes().0).max()
 }
 
-/// The cores that are left where one stays free, and one for the worker of
-/// each card; at least one where that `must` be.
-fn spare(cores: &[usize], cards: usize, must: bool) -> Vec<usize> {
-    // A container may have fewer than it sees.
-    let allowed = thread::available_parallelism().map_or(1, usize::from);
+/// The cores that are left of those `allowed` where one stays free, and one for
+/// the worker of each card; at least one where that `must` be.
+fn spare(cores: &[usize], allowed: usize, cards: usize, must: bool) -> Vec<usize> {
     let count = allowed.min(cores.len()).saturating_sub(1 + cards);
     let count = count.max(usize::from(must));
     cores.iter().rev().take(count).copied().collect()
 }
 
-/// Has an emulator watch one cell, in a fresh process where there is none.
+/// Starts an emulator where there is none.
+fn ready(starter: &Starter, core: usize, worker: &mut Option<Worker>) -> Result<(), String> {
+    if worker.is_none() {
+        *worker = Some(starter.start_aside(core)?);
+    }
+    Ok(())
+}
+
+/// Has the emulator at hand watch one cell; one that fails is not used again.
 fn ask(
-    starter: &Starter,
-    core: usize,
     worker: &mut Option<Worker>,
     job: &ValidateJob,
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<Hazard>, String> {
-    let mut at_hand = match worker.take() {
-        Some(worker) => worker,
-        None => starter.start_aside(core)?,
-    };
+    let mut at_hand = worker.take().ok_or("there is no emulator")?;
     let sent = at_hand.send(Request::Examine(Box::new(job.clone())));
     match sent.and_then(|()| at_hand.receive(PATIENCE * job.time_limit, stop)) {
         Ok(Reply::Examined { hazards, left_out }) => {
@@ -282,14 +299,23 @@ mod tests {
 
     #[test]
     fn a_core_stays_free_and_one_for_each_card() {
-        let allowed = thread::available_parallelism().map_or(1, usize::from);
-        let cores: Vec<usize> = (0..allowed).collect();
-        for cards in 1..4 {
-            let spare = spare(&cores, cards, false);
-            assert_eq!(spare.len(), allowed.saturating_sub(1 + cards));
-            assert!(spare.iter().all(|core| *core > cards));
+        let cores: Vec<usize> = (0..64).collect();
+        for (allowed, left) in [
+            (1, [0, 0, 0]),
+            (2, [0, 0, 0]),
+            (3, [1, 0, 0]),
+            (8, [6, 5, 4]),
+            (64, [62, 61, 60]),
+        ] {
+            for (cards, left) in (1..).zip(left) {
+                let spare = |must| spare(&cores, allowed, cards, must);
+                assert_eq!(spare(false).len(), left, "{allowed} cores, {cards} cards");
+                assert_eq!(spare(true).len(), left.max(1));
+                assert!(spare(false).iter().all(|core| *core > cards));
+            }
         }
-        assert!(spare(&[3, 5], 1, false).is_empty());
-        assert_eq!(spare(&[3, 5], 1, true), [5]);
+        // Fewer than a container may have.
+        assert!(spare(&[3, 5], 8, 1, false).is_empty());
+        assert_eq!(spare(&[3, 5], 8, 1, true), [5]);
     }
 }

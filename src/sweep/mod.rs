@@ -251,7 +251,8 @@ pub(crate) fn sweep(mut options: Options) -> Result<Swept, CommandError> {
             .unwrap_or_else(|panic| resume_unwind(panic));
         compiled.and(swept)
     });
-    let outcome = outcome.and_then(|spent| examination.record().map(|()| spent));
+    let examined = examination.conclude();
+    let outcome = outcome.and_then(|spent| examined.map(|()| spent));
     let spent = match &outcome {
         Ok(spent) => spent.clone(),
         Err(_) => Spent::default(),

@@ -133,6 +133,8 @@ fn changed(then: &Header, now: &Header, cards: &[Option<String>]) -> Option<Stri
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Finished {
     pub settings: Option<Settings>,
+    /// Nothing is left to validate or time.
+    pub(super) complete: bool,
     /// Cells whose image is on record.
     built: BTreeSet<(ContenderId, String)>,
     verdicts: BTreeMap<(ContenderId, String), Verdict>,
@@ -202,6 +204,7 @@ impl Finished {
     pub(super) fn of(run: &Run) -> Self {
         let mut finished = Self {
             settings: Some(run.header.settings.clone()),
+            complete: (run.header.shapes.iter()).all(|shape| run.finished(&shape.name)),
             built: (run.builds.iter())
                 .flat_map(|b| b.shapes.iter().map(|s| (b.contender.clone(), s.clone())))
                 .collect(),

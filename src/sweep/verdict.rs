@@ -1,4 +1,4 @@
-use crate::domain::{BackendKind, Exit, Status, Watch};
+use crate::domain::{Exit, Status};
 use crate::record::Run;
 use crate::record::schema::ContenderRecord;
 
@@ -34,13 +34,8 @@ fn as_declared(run: &Run, contender: &ContenderRecord) -> bool {
 
 /// Whether anything of a contender was examined for hazards.
 fn looked(run: &Run, contender: &ContenderRecord) -> bool {
-    match run.header.device.backend {
-        BackendKind::Emu => run.header.settings.hazards != Watch::Off,
-        _ => {
-            let mut shapes = run.header.shapes.iter();
-            shapes.any(|shape| run.was_examined(&contender.id, &shape.name))
-        }
-    }
+    let mut shapes = run.header.shapes.iter();
+    shapes.any(|shape| run.was_examined(&contender.id, &shape.name))
 }
 
 /// Whether a contender that should run, or every candidate, runs on no shape:
@@ -70,6 +65,7 @@ fn idle(run: &Run) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{BackendKind, Watch};
     use crate::record::schema::Header;
     use crate::record::synthetic::Synthetic;
 

@@ -60,7 +60,7 @@ fn what_a_card_measures_is_racy_all_the_same() {
     assert!(examined.iter().all(|line| line.get("left_out").is_none()));
     assert_eq!(stage.lines("header")[0]["settings"]["hazards"], "all");
     // No gate passes it.
-    stage.tell(&["gate"], 1);
+    stage.tell(&["gate", "--contender", "no-sync"], 1);
 }
 
 #[test]

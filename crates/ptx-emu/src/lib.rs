@@ -63,7 +63,7 @@ pub use memory::{DevicePtr, Memory, MemoryError};
 pub use module::{Kernel, Module};
 pub use numeric::simd::Level;
 pub use profile::Profile;
-pub use report::{Print, Report};
+pub use report::{Most, Print, Report};
 pub use tensor::tensormap::{Fill, Im2col, MapElement, TensorMap, TensorMapError, Tiled};
 pub use tensor::{Numerics as MmaMode, Swizzle};
 pub use watchpoint::{Touch, Touches, Watchpoint};

@@ -8,6 +8,8 @@ use crate::fault::EarlyRead;
 pub struct Report {
     /// Counts.
     pub counters: Counters,
+    /// How many instructions the busiest cluster executed.
+    pub most: Most,
     /// Seed it ran with.
     pub seed: u64,
     /// CTAs that fit on one multiprocessor at once.
@@ -16,6 +18,15 @@ pub struct Report {
     pub early_read: Option<EarlyRead>,
     /// What the kernel printed, CTA after CTA; at most 1 MiB.
     pub printed: Vec<Print>,
+}
+
+/// Warp instructions of the cluster that executed most of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Most {
+    /// Of all clusters.
+    pub of_all: u64,
+    /// Of those with a trace.
+    pub of_traced: u64,
 }
 
 /// What one `printf` of one thread said.

@@ -31,6 +31,10 @@ const UNLIKELY: f64 = 2.0;
 /// Times as much as a time tells of may have been done.
 const UNTOLD: f64 = 2.0;
 
+/// Times as many instructions as any sampled cluster another may execute. Loops that wait differ
+/// in length from CTA to CTA.
+const STRAGGLER: f64 = 4.0;
+
 /// A launch that ended.
 pub(super) struct Ended<'a> {
     pub geometry: &'a LaunchGeometry,
@@ -236,6 +240,13 @@ fn telling(ended: &Ended<'_>) -> Result<(), String> {
     let ran = ended.report.counters.ctas;
     if traced == 0 && ran > 0 {
         return Err(format!("{kernel} does more than can be written down of it"));
+    }
+    let ptx_emu::Most { of_all, of_traced } = ended.report.most;
+    if of_all as f64 > STRAGGLER * of_traced as f64 {
+        return Err(format!(
+            "a CTA of {kernel}, or its cluster, executes {of_all} warp instructions, and those \
+             that are sampled {of_traced} at most: a call takes as long as its longest CTA"
+        ));
     }
     let all = if ran > traced { ran } else { 0 };
     for (what, done, of) in measures(&ended.report.counters) {
@@ -558,6 +569,15 @@ mod tests {
         assert!(launched(2300, 3).is_err(), "a loop that seemed to wait");
         let hidden = launched(8000, 10).unwrap_err();
         assert!(hidden.contains("tell of 3520 only"), "{hidden}");
+        let mut one = ended(&geometry, trace.clone());
+        one.report.most = ptx_emu::Most {
+            of_all: 3900,
+            of_traced: 1000,
+        };
+        assert_eq!(telling(&one), Ok(()));
+        one.report.most.of_all = 4100;
+        let why = telling(&one).unwrap_err();
+        assert!(why.contains("as long as its longest CTA"), "{why}");
         let mut endless = ended(&geometry, Trace::default());
         endless.report.counters.ctas = 3;
         let why = telling(&endless).unwrap_err();
@@ -569,6 +589,7 @@ mod tests {
             geometry,
             report: Report {
                 counters: ptx_emu::Counters::default(),
+                most: ptx_emu::Most::default(),
                 seed: 0,
                 ctas_per_sm: 1,
                 early_read: None,

@@ -28,7 +28,7 @@ use super::env::Env;
 use super::print::Printed;
 use crate::counters::Counters;
 use crate::fault::{EarlyRead, Fault, FaultKind, Place};
-use crate::report::Print;
+use crate::report::{Most, Print};
 use crate::trace::CtaTrace;
 
 /// Epochs in which nothing but waiting happened before the launch counts as hung.
@@ -41,6 +41,8 @@ const WINDOW: u64 = 256;
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) counters: Counters,
+    /// Warp instructions of the cluster that executed most.
+    pub(crate) most: Most,
     /// The early read of the lowest cluster that made one.
     early: Option<(u64, Box<EarlyRead>)>,
     printed: Printed,
@@ -49,6 +51,11 @@ pub(crate) struct Tally {
 
 impl Tally {
     fn add(&mut self, mut cluster: Remains) {
+        let instructions = cluster.counters.total_instructions();
+        self.most.of_all = self.most.of_all.max(instructions);
+        if !cluster.traces.is_empty() {
+            self.most.of_traced = self.most.of_traced.max(instructions);
+        }
         self.traces.append(&mut cluster.traces);
         self.counters += &cluster.counters;
         let early = cluster.early.map(|early| (cluster.index, early));

@@ -312,10 +312,11 @@ impl Launch {
             let ctas = tally.traces();
             traced::trace(program, memory, watched, ctas)
         });
-        let counters = tally.counters;
+        let (counters, most) = (tally.counters, tally.most);
         let (early_read, printed) = tally.words();
         let report = Report {
             counters,
+            most,
             seed: self.config.seed,
             ctas_per_sm: env.residency().per_sm,
             early_read,
