@@ -178,17 +178,19 @@ fn pruning_keeps_what_is_new_or_named_or_being_written() {
 #[test]
 fn pruning_keeps_every_part_of_a_round() {
     let workspace = Workspace::empty();
+    let (header, rest) = MODELLED.split_once('\n').expect("a header");
     for number in 1..=4 {
-        let shard =
-            format!("\"name\":\"smoke\",\"shard\":{{\"number\":{number},\"of\":4,\"shapes\":[]}}");
-        let part = MODELLED.replacen("\"name\":\"smoke\"", &shard, 1);
-        workspace.write(&format!("results/smoke-2026010{number}-0000.jsonl"), &part);
+        let mut header: serde_json::Value = serde_json::from_str(header).expect("JSON");
+        let shapes = header["shapes"].clone();
+        header["shard"] = serde_json::json!({ "number": number, "of": 4, "shapes": shapes });
+        let file = format!("results/smoke-2026010{number}-0000.jsonl");
+        workspace.write(&file, &format!("{header}\n{rest}"));
     }
-    let said = workspace.run(&["results", "prune", "--keep", "1", "--yes"]);
-    assert!(said.contains("nothing to remove"), "{said}");
     let listed = workspace.run(&["results"]);
     assert!(
         listed.contains("shard 1/4") && listed.contains("shard 4/4"),
         "{listed}"
     );
+    let said = workspace.run(&["results", "prune", "--keep", "1", "--yes"]);
+    assert!(said.contains("nothing to remove"), "{said}");
 }
