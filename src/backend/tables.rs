@@ -63,7 +63,7 @@ pub(super) fn reserve_outputs(groups: &[Group]) -> Zones {
     zones
 }
 
-/// fp16 bits of every output zone in a copy of the allocation, with [`POISON`]
+/// fp16 bits of every output zone in a copy of the allocation, with the poison
 /// where nothing was written.
 pub(super) fn split_outputs(zones: &Zones, copy: &[u8], salt: Salt) -> Vec<Vec<u16>> {
     let zones = zones.all().iter();
