@@ -64,7 +64,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let plan = plan_for(&args.contender, round, &catalog, &device)?;
     let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
     interrupt::install(EXPLAINING);
-    let progress = Progress::new();
+    let progress = Progress::begin();
     let inspected = progress.during("explain", "compiling", || inspect(&compiler, &plan));
     let builds = inspected?.builds;
     let ranking = run.as_ref().map(Ranking::of);

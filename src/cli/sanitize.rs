@@ -153,7 +153,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         strict: args.strict,
         time_limit: Duration::from_secs_f64(args.timeout),
     };
-    let progress = Progress::new();
+    let progress = Progress::begin();
     let bar = progress.slow("sanitize", tasks.len());
     inform!(
         "sanitize: {} of {}, {} of each",

@@ -57,7 +57,7 @@ pub fn fit_answers(
     }
     let chosen: Vec<(&Probe, &Case)> = known.iter().map(|k| (k.0, k.1)).collect();
     let images = compiled(&chosen, device.chip, compiler)?;
-    let progress = Progress::new();
+    let progress = Progress::begin();
     let bar = progress.stage("trace", known.len());
     let asked: Vec<_> = known.iter().zip(&images).collect();
     let questions: Result<Vec<Question>, CommandError> =

@@ -213,7 +213,7 @@ fn a_fit_finds_the_numbers_that_answers_were_made_with() {
         "start/empty/132/small",
     ];
     let questions = answered(&names, &other);
-    let found = fit(machine, &device.peaks, &questions, &Progress::new());
+    let found = fit(machine, &device.peaks, &questions, &Progress::begin());
     let after = |name: &str| {
         let number = found.fitted.iter().find(|number| number.name == name);
         number
@@ -235,7 +235,7 @@ fn a_fit_finds_the_numbers_that_answers_were_made_with() {
         assert_eq!(Some(after(name)), kept);
     }
     // The same answers give the same numbers.
-    let again = fit(machine, &device.peaks, &questions, &Progress::new());
+    let again = fit(machine, &device.peaks, &questions, &Progress::begin());
     assert_eq!(again.fitted, found.fitted);
 }
 
@@ -248,7 +248,7 @@ fn answers_that_cannot_be_explained_move_nothing() {
     let mut questions = answered(&["pipes/ex2/latency", "pipes/popc/latency"], machine);
     // Nothing of a chain of 512 takes a tenth of a cycle.
     questions[1].time /= 200.0;
-    let found = fit(machine, &device.peaks, &questions, &Progress::new());
+    let found = fit(machine, &device.peaks, &questions, &Progress::begin());
     let number = |name: &str| {
         let number = found.fitted.iter().find(|number| number.name == name);
         number

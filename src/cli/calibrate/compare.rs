@@ -158,7 +158,7 @@ fn modelled(asked: Vec<Asked>, compiler: &Compiler) -> Result<Vec<Comparison>, C
                 .collect()
         })
         .collect();
-    let progress = Progress::new();
+    let progress = Progress::begin();
     let bar = progress.stage("model", met.len());
     for (asked, places) in asked.iter().zip(&new) {
         let cells: Vec<&plan::Cell> = places

@@ -93,7 +93,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
     let cell = CompiledCell::new(&plan, 0, 0, &compiler)?;
-    let progress = Progress::new();
+    let progress = Progress::begin();
     let what = format!("{contender} on {}", cell.shape.name);
     let modelled = progress.during("profile", &what, || modelled(&cell, contender, &device));
     let mut notes = Vec::new();

@@ -61,7 +61,7 @@ pub fn investigate(
         0 | 1 => 0,
         several => several,
     };
-    let progress = Progress::new();
+    let progress = Progress::begin();
     let bar = progress.slow("debug", 1 + alone);
     let account = looked_into(booth, cell, shape, compiler, trial, cache, &bar);
     bar.done("");

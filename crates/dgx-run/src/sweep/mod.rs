@@ -217,7 +217,7 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     };
     // A resumed run goes on with the data and the emulator it began with.
     let settings = finished.settings.clone().unwrap_or(settings);
-    let progress = Progress::new();
+    let progress = Progress::begin();
     let cards = stages.iter().filter(|stage| stage.measures()).count();
     progress.announce(&plan, &header.device, cards);
     if let (true, Err(why)) = (

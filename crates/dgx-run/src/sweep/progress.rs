@@ -17,7 +17,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn new() -> Self {
+    pub fn begin() -> Self {
         let target = match level() >= Level::Usual && can_draw() {
             true => ProgressDrawTarget::stderr(),
             false => ProgressDrawTarget::hidden(),
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn steps_done_before_do_not_count() {
-        let progress = Progress::new();
+        let progress = Progress::begin();
         let bar = progress.weighed("test", 3, 9.0);
         bar.pass_by(5.0);
         assert_eq!(bar.left.lock().unwrap().text(), "");
