@@ -11,6 +11,14 @@ pub fn content_hash<S: AsRef<[u8]>>(parts: impl IntoIterator<Item = S>) -> Strin
     hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }
 
+/// A bijection of 64-bit words that leaves no pattern (the finaliser of
+/// SplitMix64).
+pub fn mix(word: u64) -> u64 {
+    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -19,12 +27,4 @@ mod tests {
     fn hash_tells_apart_what_concatenation_would_not() {
         assert_ne!(content_hash(["ab", "c"]), content_hash(["a", "bc"]));
     }
-}
-
-/// A bijection of 64-bit words that leaves no pattern (the finaliser of
-/// SplitMix64).
-pub fn mix(word: u64) -> u64 {
-    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ word >> 31
 }
