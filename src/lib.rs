@@ -28,6 +28,8 @@ extern crate dgx_core;
 
 mod cluster;
 
+mod table;
+
 mod present;
 
 mod contest;
