@@ -61,8 +61,7 @@ impl Agreement {
     pub(crate) fn table(&self) -> Table {
         let titles = ["cells", "median", "90th", "worst", "bias"];
         let columns = titles.into_iter().map(Column::right);
-        let first = Column::key("error of modelled times");
-        let mut table = Table::new(std::iter::once(first).chain(columns).collect());
+        let mut table = Table::keyed("error of modelled times", columns);
         let runs = self.runs.iter().map(|run| (run.file.as_str(), run.errors));
         let parts = [
             ("seen while the model was made", self.seen),

@@ -6,7 +6,7 @@ use super::explain::plan_for_machine;
 use super::profile::{ambiguous, shape};
 use super::subject::subject;
 use super::{Globals, named, runs};
-use crate::present::{AccountText, Folders, Met, Telling};
+use crate::present::{Commands, DebugContext, Folders, account_text, next_command};
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{ContenderId, Exit, Pattern, Shape, Status, Watch};
@@ -124,9 +124,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         let Some(account) = account? else {
             return Err(interrupted());
         };
-        let telling = telling(&case, &plan, shape);
-        let words = AccountText { account: &account };
-        say!("{}\n", words.text(&telling, &style));
+        let context = context(&case, &plan, shape);
+        say!("{}\n", account_text(&account, &context, &style));
         tell_log(log?.as_deref());
         if surprising(&account, contender.variant.expect) {
             exit = Exit::Unexpected;
@@ -141,7 +140,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             wrote(&emission.files);
             unwritten = emission.missing;
         }
-        if let Some(step) = words.next(&telling, &style) {
+        if let Some(step) = next_command(&account, &context, &style) {
             say!("{step}");
         }
     }
@@ -325,7 +324,7 @@ fn tell_log(log: Option<&str>) {
     say!("What the compiler says\n{}\n", lines.join("\n"));
 }
 
-fn telling<'a>(case: &'a Case, plan: &Plan, shape: &'a Shape) -> Telling<'a> {
+fn context<'a>(case: &'a Case, plan: &Plan, shape: &'a Shape) -> DebugContext<'a> {
     let constants = match &plan.cells[0].work {
         Work::Run { build, .. } => Some(&plan.builds[*build].constants),
         Work::Unsupported { .. } | Work::Broken(_) => None,
@@ -334,12 +333,12 @@ fn telling<'a>(case: &'a Case, plan: &Plan, shape: &'a Shape) -> Telling<'a> {
         let value = constants?.get(name)?;
         usize::try_from(*value).ok()
     };
-    Telling {
+    DebugContext {
         shape,
         tolerance: case.trial.tolerance,
         tile: (constant("BM"), constant("BN")),
-        met: Met {
-            of: &case.of,
+        commands: Commands {
+            run: &case.of,
             round: &case.config,
             folders: &case.folders,
         },

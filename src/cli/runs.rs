@@ -8,7 +8,7 @@ use super::Globals;
 use super::select::Shapes;
 use crate::contest::rounds::settle_baseline;
 use crate::export::{self, Document};
-use crate::present::{Asked, Folders, Met, Style, sweep_summary};
+use crate::present::{Commands, Folders, Style, SummaryOptions, sweep_summary};
 use dgx_core::config::{Baseline, Round, Selection, target};
 use dgx_core::diagnostic::{CommandError, InputError, SourceFile, nearest};
 use dgx_core::domain::{Chip, ContenderId, Device, Exit};
@@ -356,22 +356,22 @@ fn tell(run: &Run, round: Option<&Path>, counters: bool, new: bool, globals: &Gl
     let newest = newest_of(None).ok().and_then(|found| there(&found.path));
     let folders = Folders::here(&globals.variants, &run.header);
     let round = round.map(|path| path.display().to_string());
-    let met = Met {
+    let commands = Commands {
         round: round.as_deref().unwrap_or(&run.header.config.path),
-        ..Met::in_run(run, &folders)
+        ..Commands::for_run(run, &folders)
     };
     let is_here = |variant: &str| {
         let catalog = folders.paths().map(|paths| Catalog::open(&paths));
         catalog.is_some_and(|catalog| catalog.is_ok_and(|c| c.knows(variant).is_ok()))
     };
-    let asked = Asked {
+    let options = SummaryOptions {
         counters,
         new,
         usual: newest.is_some() && newest == there(&run.path),
-        met: &met,
+        commands: &commands,
         is_here: &is_here,
     };
-    say!("{}", sweep_summary(run, &asked, &style(globals)));
+    say!("{}", sweep_summary(run, &options, &style(globals)));
 }
 
 /// How to print.

@@ -11,22 +11,20 @@ use dgx_core::domain::ContenderId;
 /// The recount: a column per juror, totals that were announced otherwise shown
 /// beside.
 pub(crate) fn recount_table(recount: &Recount) -> Table {
-    let mut columns = vec![Column::left("candidate")];
     let jurors = recount.jurors.iter();
-    columns.extend(jurors.map(|j| Column::new(j, Align::Left, 8)));
-    columns.push(Column::new("mean", Align::Right, 7));
-    columns.push(Column::right("votes"));
-    let rows = recount.tallies.iter().map(|tally| {
+    let jurors = jurors.map(|juror| Column::new(juror, Align::Left, 8));
+    let sums = [Column::new("mean", Align::Right, 7), Column::right("votes")];
+    let mut table = Table::keyed("candidate", jurors.chain(sums));
+    for tally in &recount.tallies {
         let totals = tally.totals.iter().enumerate();
         let totals = totals.map(|(juror, total)| match tally.misannounced(juror) {
             Some(announced) => format!("{total:.2} (announced {announced:.2})").into(),
             None => format!("{total:.2}").into(),
         });
-        let name = Value::from(&tally.candidate);
-        let counted = row![format!("{:.2}", tally.mean), tally.votes];
-        std::iter::once(name).chain(totals).chain(counted).collect()
-    });
-    Table::new(columns).with(rows)
+        let sums = row![format!("{:.2}", tally.mean), tally.votes];
+        table.push_named(&tally.candidate, totals.chain(sums));
+    }
+    table
 }
 
 /// Promise beside finding.
@@ -48,7 +46,7 @@ pub(crate) fn outcome_table(outcomes: &[Outcome]) -> Table {
             claim_range(outcome.claimed),
             found(outcome),
             maybe(over.filter(|_| outcome.measured.is_some())),
-            Value::default().badge(claim_tone(outcome.verdict), outcome.verdict),
+            Value::badge(claim_tone(outcome.verdict), outcome.verdict),
             maybe(outcome.contender.as_ref().filter(other)),
         ]
     });

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::present::{
-    Agreed, Folders, Met, UNPAIRED, all_counters, belief, bound_text, comparison_table, failed,
-    first_wrong, matrix_table, mean_clock, mean_micros, model_error, notes, ranking_table,
+    Agreed, UNPAIRED, all_counters, belief, bound_text, comparison_table, failures, first_wrong,
+    matrix_table, mean_clock, mean_micros, model_error, notes, ranking_table,
 };
 use crate::table::Table;
 use dgx_core::claims;
@@ -388,8 +388,6 @@ fn detectable(ranking: &Ranking) -> Option<Quantity> {
 
 fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
     let header = &run.header;
-    // An export travels, as its run file does.
-    let folders = Folders::of(header);
     RunOrigin {
         label: None,
         file: run.path.display().to_string(),
@@ -411,8 +409,8 @@ fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
         over: ranking.reference.as_ref().map(ContenderId::to_string),
         detectable: detectable(ranking),
         complete: run.end.as_ref().is_some_and(|e| e.complete) || run.timing() == Timing::Recorded,
-        failures: (failed(run, ranking, &Met::in_run(run, &folders)).into_iter())
-            .map(|failed| failed.text)
+        failures: (failures(run, ranking).iter())
+            .map(|failure| failure.text(run))
             .collect(),
         notes: notes(run, ranking),
         tables: tables(run, ranking),

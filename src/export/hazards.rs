@@ -1,17 +1,12 @@
 //! What `dgx sanitize` found, for programs and for test collectors.
 
-use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use quick_junit::TestCaseStatus;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
+use super::junit::{Failure, case, fault};
 use dgx_core::domain::{Group, Hazard, Status};
-use dgx_core::examination::Course;
-
-use dgx_core::examination::Inquiry;
-
-use dgx_core::examination::Inquest;
-
-use dgx_core::examination::Examined;
+use dgx_core::examination::{Examined, Inquest, Inquiry};
 
 /// What `dgx sanitize --export-json` writes.
 #[derive(Serialize, JsonSchema)]
@@ -53,37 +48,24 @@ struct Cell<'e> {
 
 impl<'e> Cell<'e> {
     fn of(cell: &'e Examined, again: &dyn Fn(&Examined) -> String) -> Self {
-        let Examined {
-            contender,
-            expect,
-            course:
-                Course {
-                    shape,
-                    sms,
-                    reaches,
-                },
-            status,
-            reason,
-            hazards,
-            odd,
-            unwatched,
-        } = cell;
+        let course = &cell.course;
+        let odd = |odd: &'e dgx_core::examination::Odd| Odd {
+            schedule: odd.schedule,
+            what: &odd.what,
+            again: again(cell),
+        };
         Self {
-            contender: contender.as_str(),
-            expect: *expect,
-            shape: &shape.name,
-            groups: &shape.groups,
-            sms: *sms,
-            reaches,
-            status: *status,
-            reason: reason.as_deref(),
-            hazards,
-            unwatched_bytes: unwatched.0,
-            odd: odd.as_ref().map(|odd| Odd {
-                schedule: odd.schedule,
-                what: &odd.what,
-                again: again(cell),
-            }),
+            contender: cell.contender.as_str(),
+            expect: cell.expect,
+            shape: &course.shape.name,
+            groups: &course.shape.groups,
+            sms: course.sms,
+            reaches: course.reaches,
+            status: cell.status,
+            reason: cell.reason.as_deref(),
+            hazards: &cell.hazards,
+            unwatched_bytes: cell.unwatched.0,
+            odd: cell.odd.as_ref().map(odd),
         }
     }
 }
@@ -148,45 +130,33 @@ pub(crate) fn json(
 /// to show something and did not. What was not examined is skipped.
 pub(crate) fn junit(inquest: &Inquest) -> String {
     let surprises = inquest.surprises();
-    let examined = &inquest.examined;
-    let mut suite = TestSuite::new("dgx sanitize");
-    for cell in examined {
-        let surprising = surprises.contains_key(&cell.contender);
-        let harmless = matches!(cell.status, Status::Ok | Status::Unsupported);
-        let status = match surprising && !harmless {
+    let harmless = |cell: &Examined| matches!(cell.status, Status::Ok | Status::Unsupported);
+    let examined = inquest.examined.iter().map(|cell| {
+        let status = match surprises.contains_key(&cell.contender) && !harmless(cell) {
             false => TestCaseStatus::success(),
             true => {
-                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                let reason = cell.reason.as_deref().unwrap_or_default();
                 let stories: Vec<String> = cell.hazards.iter().map(Hazard::story).collect();
-                status
-                    .set_type(cell.status.as_str())
-                    .set_message(cell.reason.as_deref().unwrap_or_default())
-                    .set_description(stories.join("\n\n"));
+                let mut status = fault(Failure, cell.status.as_str(), reason);
+                status.set_description(stories.join("\n\n"));
                 status
             }
         };
-        let mut case = TestCase::new(cell.course.shape.name.as_str(), status);
-        case.set_classname(cell.contender.as_str());
-        suite.add_test_case(case);
-    }
-    for (contender, course) in &inquest.left {
+        case(cell.contender.as_str(), &cell.course.shape.name, status)
+    });
+    let left = inquest.left.iter().map(|(contender, course)| {
         let mut status = TestCaseStatus::skipped();
         status.set_message("interrupted");
-        let mut case = TestCase::new(course.shape.name.as_str(), status);
-        case.set_classname(contender.as_str());
-        suite.add_test_case(case);
-    }
-    for (contender, what) in &surprises {
-        let mut cells = examined.iter().filter(|cell| cell.contender == **contender);
-        if cells.all(|cell| matches!(cell.status, Status::Ok | Status::Unsupported)) {
-            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-            status.set_type("declared").set_message(what.as_str());
-            let mut case = TestCase::new("as declared", status);
-            case.set_classname(contender.as_str());
-            suite.add_test_case(case);
-        }
-    }
-    let mut all = Report::new("dgx sanitize");
-    all.add_test_suite(suite);
-    all.to_string().expect("text is written to memory")
+        case(contender.as_str(), &course.shape.name, status)
+    });
+    let unshown = surprises.iter().filter(|(contender, _)| {
+        let mut cells = inquest.examined.iter();
+        cells.all(|cell| cell.contender != ***contender || harmless(cell))
+    });
+    let unshown = unshown.map(|(contender, what)| {
+        let status = fault(Failure, "declared", what);
+        case(contender.as_str(), "as declared", status)
+    });
+    let cases = examined.chain(left).chain(unshown).collect();
+    super::junit::report("dgx sanitize", "dgx sanitize".to_owned(), cases)
 }

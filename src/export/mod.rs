@@ -6,6 +6,7 @@ mod document;
 mod file;
 pub(crate) mod gate;
 pub(crate) mod hazards;
+mod junit;
 mod markdown;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::present::{Agreed, Asked, Folders, Met, Style, sweep_summary};
+use crate::present::{Agreed, Commands, Folders, Style, SummaryOptions, sweep_summary};
 use dgx_core::domain::{ContenderId, Status};
 use dgx_core::rank::{Ranking, Side};
 use dgx_core::record::Run;
@@ -110,16 +110,16 @@ fn exports_are_the_screen() {
     ] {
         let ranking = Ranking::of(&run);
         let folders = Folders::default();
-        let asked = Asked {
+        let options = SummaryOptions {
             counters: false,
             new: true,
             usual: true,
-            met: &Met::in_run(&run, &folders),
+            commands: &Commands::for_run(&run, &folders),
             is_here: &|_| true,
         };
         let screen = sweep_summary(
             &run,
-            &asked,
+            &options,
             &Style {
                 width: 10_000,
                 ..Style::PLAIN

@@ -1,6 +1,6 @@
 //! What the emulator counted: the cause behind modelled times.
 
-use crate::table::{Column, Style, Table, Value, maybe};
+use crate::table::{Column, Style, Table, maybe};
 use dgx_core::domain::{Counter, PANELS};
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
@@ -71,19 +71,13 @@ fn table(kind: &str, counters: &[Counter], rows: &[Counted], ratio: bool) -> Tab
     let used = |c: &&Counter| rows.iter().any(|row| c.value(&row.counts) > Some(0.0));
     let counters: Vec<&Counter> = counters.iter().filter(used).collect();
     let titles = counters.iter().map(|c| Column::right(c.title()));
-    let mut table = Table::new([Column::key(kind)].into_iter().chain(titles).collect());
+    let mut table = Table::keyed(kind, titles);
     for row in rows {
         let value = |c: &&Counter| {
             let value = c.value(&row.counts);
             maybe(value.map(|v| c.text(v))).number(value)
         };
-        let name = Value::from(&row.name);
-        table.push(
-            [name]
-                .into_iter()
-                .chain(counters.iter().map(value))
-                .collect(),
-        );
+        table.push_named(&row.name, counters.iter().map(value));
     }
     if let ([base, candidate], true) = (rows, ratio) {
         let over = |c: &&Counter| {
@@ -91,13 +85,7 @@ fn table(kind: &str, counters: &[Counter], rows: &[Counted], ratio: bool) -> Tab
             let both = base.zip(c.value(&candidate.counts));
             maybe(both.map(|(b, c)| format!("×{:.2}", c / b)))
         };
-        let name = Value::from("second over first");
-        table.push(
-            [name]
-                .into_iter()
-                .chain(counters.iter().map(over))
-                .collect(),
-        );
+        table.push_named("second over first", counters.iter().map(over));
     }
     table
 }

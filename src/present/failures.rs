@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
-use super::{Met, Style};
+use super::{Commands, status_tone};
+use crate::table::{Style, Tone};
 use dgx_core::domain::Status;
 use dgx_core::rank::{Ranking, Row};
 use dgx_core::record::Run;
@@ -8,124 +9,135 @@ use dgx_core::record::Run;
 /// Characters shown of what kernels printed; the report has the rest.
 const QUOTED: usize = 60;
 
-/// A failure in words, like ones on several shapes told once.
-pub(crate) struct Failed {
-    /// The contender, how it failed, where, why, and which element is wrong first.
-    pub text: String,
-    /// The command that helps, unless it fails as it said it would.
-    pub next: Option<String>,
-    status: Status,
-    /// The word in `text` for how it failed.
-    shown: &'static str,
+/// A failure, told once for all shapes where it is the same.
+pub(crate) struct Failure<'r> {
+    pub row: &'r Row,
+    pub status: Status,
+    timed: bool,
+    reason: Option<&'r str>,
+    pub shapes: Vec<&'r str>,
+    /// Of the first shapes that have them.
+    pub detail: Option<&'r str>,
+    pub printed: Option<&'r str>,
 }
 
-/// Every failure with its reason.
-pub(crate) fn failed(run: &Run, ranking: &Ranking, met: &Met<'_>) -> Vec<Failed> {
+/// Every failure, and what is to be said of other times.
+pub(crate) fn failures<'r>(run: &'r Run, ranking: &'r Ranking) -> Vec<Failure<'r>> {
     let rows = ranking.rows.iter();
-    let of_row = |row| {
-        grouped(ranking, row)
-            .into_iter()
-            .map(move |group| (row, group))
-    };
-    rows.flat_map(of_row)
-        .map(|(row, (failure, shapes))| one(run, met, row, failure, &shapes))
-        .collect()
+    rows.flat_map(|row| of_row(run, ranking, row)).collect()
 }
 
-/// The same for the screen. Empty where nothing failed.
-pub(crate) fn failures(run: &Run, ranking: &Ranking, met: &Met<'_>, style: &Style) -> String {
-    let lines = failed(run, ranking, met);
-    let lines: Vec<String> = lines.iter().map(|failed| line(failed, style)).collect();
-    lines.join("\n")
-}
-
-/// What became of a cell, whether it was timed, and why.
-type Failure<'r> = (Status, bool, Option<&'r str>);
-
-fn grouped<'r>(ranking: &'r Ranking, row: &Row) -> BTreeMap<Failure<'r>, Vec<&'r str>> {
-    let mut groups: BTreeMap<Failure, Vec<&str>> = BTreeMap::new();
+fn of_row<'r>(run: &'r Run, ranking: &'r Ranking, row: &'r Row) -> Vec<Failure<'r>> {
+    let mut groups: BTreeMap<_, Vec<&str>> = BTreeMap::new();
     for cell in ranking.cells_of(&row.contender) {
-        // What is right or was not looked at is told where there is something to say of its time.
         let noted = cell.reason.is_some();
-        let Some(status) = cell.status.filter(|s| !s.may_be_timed() || noted) else {
-            continue;
+        if let Some(status) = cell.status.filter(|s| !s.may_be_timed() || noted) {
+            let key = (status, cell.time.is_some(), cell.reason.as_deref());
+            groups.entry(key).or_default().push(&cell.shape);
+        }
+    }
+    let failure = |((status, timed, reason), shapes): (_, Vec<&'r str>)| {
+        let verdicts = || {
+            let shapes = shapes.iter();
+            shapes.filter_map(|shape| run.verdict(&row.contender, shape))
         };
-        let key = (status, cell.time.is_some(), cell.reason.as_deref());
-        groups.entry(key).or_default().push(&cell.shape);
-    }
-    groups
+        Failure {
+            row,
+            status,
+            timed,
+            reason,
+            detail: verdicts().find_map(|verdict| verdict.detail.as_deref()),
+            printed: verdicts().find_map(|verdict| verdict.printed.as_deref()),
+            shapes,
+        }
+    };
+    groups.into_iter().map(failure).collect()
 }
 
-fn one(
+impl Failure<'_> {
+    pub(crate) fn reason(&self) -> &str {
+        self.reason.unwrap_or("no reason recorded")
+    }
+
+    pub(crate) fn is_declared(&self) -> bool {
+        self.status == self.row.expect
+    }
+
+    /// How it failed.
+    fn word(&self) -> &'static str {
+        match self.status.may_be_timed() {
+            true if self.timed => "timed",
+            true => "not timed",
+            false => self.status.as_str(),
+        }
+    }
+
+    fn place(&self, run: &Run) -> String {
+        match self.shapes.len() {
+            n if n == run.header.shapes.len() => "on every shape".to_owned(),
+            n if n > 3 => format!("on {n} shapes ({}, …)", self.shapes[0]),
+            _ => format!("on {}", self.shapes.join(", ")),
+        }
+    }
+
+    /// The contender, how it failed, where, why, and which element is wrong first.
+    pub(crate) fn text(&self, run: &Run) -> String {
+        let (contender, word) = (&self.row.contender, self.word());
+        let expected = match self.row.expect {
+            _ if self.status.may_be_timed() => String::new(),
+            _ if self.is_declared() => " (as declared)".to_owned(),
+            Status::Ok => String::new(),
+            _ if self.status == Status::Unsupported => String::new(),
+            expect => format!(" (declared {expect})"),
+        };
+        // The whole compiler output is in the report; a table shows its first line.
+        let reason = self.reason().lines().next().unwrap_or_default();
+        let mut text = format!("{contender} {word} {}{expected}: {reason}", self.place(run));
+        for more in [
+            self.detail.and_then(first_wrong).map(str::to_owned),
+            self.printed.map(quoted),
+        ] {
+            text.extend(more.map(|more| format!("; {more}")));
+        }
+        text
+    }
+
+    /// The command that helps, unless it fails as it said it would.
+    pub(crate) fn next(&self, commands: &Commands<'_>) -> Option<String> {
+        let surprising = !self.is_declared() && !self.status.may_be_timed();
+        let reason = self.reason().lines().next();
+        surprising
+            .then(|| commands.next(&self.row.contender, self.shapes[0], self.status, reason))?
+    }
+}
+
+/// The failures on a terminal. Empty where nothing failed.
+pub(crate) fn failure_lines(
     run: &Run,
-    met: &Met<'_>,
-    row: &Row,
-    (status, timed, reason): Failure<'_>,
-    shapes: &[&str],
-) -> Failed {
-    let where_ = match shapes.len() {
-        n if n == run.header.shapes.len() => "on every shape".to_owned(),
-        n if n > 3 => format!("on {n} shapes ({}, …)", shapes[0]),
-        _ => format!("on {}", shapes.join(", ")),
-    };
-    let shown = match status.may_be_timed() {
-        true if timed => "timed",
-        true => "not timed",
-        false => status.as_str(),
-    };
-    let expected = match (status, row.expect) {
-        _ if status.may_be_timed() => String::new(),
-        (_, expect) if status == expect => " (as declared)".to_owned(),
-        (Status::Unsupported, _) => String::new(),
-        (_, Status::Ok) => String::new(),
-        (_, expect) => format!(" (declared {expect})"),
-    };
-    // The whole compiler output is in the report; a table shows its first line.
-    let reason = reason.unwrap_or("no reason recorded");
-    let reason = reason.lines().next().unwrap_or_default();
-    let mut text = format!("{} {shown} {where_}{expected}: {reason}", row.contender);
-    let verdicts = || {
-        let shapes = shapes.iter();
-        shapes.filter_map(|shape| run.verdict(&row.contender, shape))
-    };
-    if let Some(first) = verdicts().find_map(|v| first_wrong(v.detail.as_deref()?)) {
-        text.push_str(&format!("; {first}"));
-    }
-    let printed = verdicts().find_map(|verdict| verdict.printed.as_deref());
-    if let Some(words) = printed {
-        text.push_str(&format!("; {}", quoted(words)));
-    }
-    // A design that fails as it said it would needs no help.
-    let surprising = status != row.expect && !status.may_be_timed();
-    let next = surprising.then(|| met.next(&row.contender, shapes[0], status, Some(reason)));
-    Failed {
-        text,
-        next: next.flatten(),
-        status,
-        shown,
-    }
+    ranking: &Ranking,
+    commands: &Commands<'_>,
+    style: &Style,
+) -> String {
+    let failures = failures(run, ranking);
+    let lines = failures.iter().map(|f| line(f, run, commands, style));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
-fn line(failed: &Failed, style: &Style) -> String {
-    let shown = failed.shown;
-    let coloured = match failed.status {
-        Status::Unsupported | Status::Ok | Status::NotValidated => style.doubtful(shown),
-        _ => style.bad(shown),
+fn line(failure: &Failure<'_>, run: &Run, commands: &Commands<'_>, style: &Style) -> String {
+    let word = failure.word();
+    let tone = match failure.status.may_be_timed() {
+        true => Tone::Doubtful,
+        false => status_tone(failure.status),
     };
-    let mut out = String::new();
-    for line in style.narrower(2).fold(&failed.text, 2).lines() {
-        out.push(' ');
-        out.push_str(line);
-        out.push('\n');
-    }
-    if let Some(step) = &failed.next {
-        out.push_str(&format!("   {}\n", style.dim(format!("next: {step}"))));
+    let folded = style.narrower(2).fold(&failure.text(run), 2);
+    let mut out = format!(" {}", folded.replace('\n', "\n "));
+    if let Some(step) = failure.next(commands) {
+        out.push_str(&format!("\n   {}", style.dim(format!("next: {step}"))));
     }
     // Behind the name, which may be the same word.
-    let name = failed.text.find(' ').unwrap_or(0);
-    let (name, rest) = out.trim_end().split_at(1 + name);
-    let rest = rest.replacen(&format!(" {shown}"), &format!("  {coloured}"), 1);
-    format!("{name}{rest}")
+    let (name, rest) = out.split_at(1 + failure.row.contender.as_str().len());
+    let coloured = format!("  {}", style.toned(tone, word));
+    format!("{name}{}", rest.replacen(&format!(" {word}"), &coloured, 1))
 }
 
 /// The line of a verdict's detail that says which element is wrong first.
@@ -152,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_contender_may_be_called_like_what_became_of_it() {
+    fn a_contender_may_be_called_like_its_status() {
         use crate::present::Folders;
         use dgx_core::record::synthetic::{Entry, Synthetic};
         let mut field = Synthetic::round4();
@@ -163,8 +175,8 @@ mod tests {
         }
         let run = field.run();
         let folders = Folders::default();
-        let met = Met::in_run(&run, &folders);
-        let told = failures(&run, &Ranking::of(&run), &met, &Style::PLAIN);
+        let commands = Commands::for_run(&run, &folders);
+        let told = failure_lines(&run, &Ranking::of(&run), &commands, &Style::PLAIN);
         for word in ["launch-error", "hung", "wrong"] {
             let line = format!(" {word}  {word} on every shape (as declared): so it is");
             assert!(told.lines().any(|told| told == line), "{told}");

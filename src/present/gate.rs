@@ -31,7 +31,7 @@ pub(crate) fn gate_table(report: &GateReport) -> Table {
             maybe(finding.shape.as_ref()),
             wanted(&finding.wanted),
             found(&finding.found),
-            Value::default().badge(tone, ruling_word(finding.ruling)),
+            Value::badge(tone, ruling_word(finding.ruling)),
             maybe(finding.reason.as_ref().map(reason)),
         ]
     });

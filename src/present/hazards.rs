@@ -1,9 +1,7 @@
 use super::status_tone;
 use crate::table::{Align, Column, Style, Table, Value, maybe, row};
 use dgx_core::domain::{Access, Found, Hazard, Status, counted};
-use dgx_core::examination::Inquest;
-
-use dgx_core::examination::Examined;
+use dgx_core::examination::{Examined, Inquest};
 
 /// Who is right by luck, and why: a row for each cell, then every hazard once.
 pub(crate) fn hazards_text(
@@ -48,7 +46,7 @@ pub(crate) fn examined_table(examined: &[Examined]) -> Table {
             &cell.contender,
             &cell.course.shape.name,
             cell.course.sms,
-            Value::default().badge(status_tone(cell.status), cell.status),
+            Value::badge(status_tone(cell.status), cell.status),
             maybe((hazards > 0).then_some(hazards)),
             cell.course.reaches,
         ]

@@ -13,9 +13,8 @@ pub(crate) fn matrix_table(
     more: impl Fn(&Cell, Value) -> Value,
 ) -> Table {
     let contenders = || ranking.rows.iter().map(|row| &row.contender);
-    let mut columns = vec![Column::key("shape")];
-    columns.extend(contenders().map(|id| Column::of_contender(id.as_str())));
-    let mut table = Table::new(columns).titled(caption(run, ranking));
+    let columns = contenders().map(Column::of_contender);
+    let mut table = Table::keyed("shape", columns).titled(caption(run, ranking));
     for shape in &run.header.shapes {
         let mark = match beaten(run, ranking, &shape.name) {
             true => '+',
@@ -25,12 +24,7 @@ pub(crate) fn matrix_table(
             let cell = ranking.cell(id, &shape.name);
             cell.map_or_else(Value::default, |cell| more(cell, value(cell, mark)))
         };
-        let name = Value::from(&shape.name);
-        table.push(
-            std::iter::once(name)
-                .chain(contenders().map(value))
-                .collect(),
-        );
+        table.push_named(&shape.name, contenders().map(value));
     }
     table
 }

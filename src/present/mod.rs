@@ -23,18 +23,18 @@ pub(crate) use belief::{
 };
 pub(crate) use comparison::{UNPAIRED, comparison_table};
 pub(crate) use counters::{Counted, all_counters, counters_of_run, counters_tables, rendered};
-pub(crate) use debug::{AccountText, Telling};
-pub(crate) use failures::{failed, failures, first_wrong};
+pub(crate) use debug::{DebugContext, account_text, next_command};
+pub(crate) use failures::{failure_lines, failures, first_wrong};
 pub(crate) use gate::{
     foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, gate_table, lacks,
     reason, ruling_word, wanted,
 };
 pub(crate) use hazards::{examined_table, hazards_of_cell, hazards_summary, hazards_text};
 pub(crate) use matrix::{matrix, matrix_table};
-pub(crate) use next::{Folders, Met};
+pub(crate) use next::{Commands, Folders};
 pub(crate) use number::{count, interval, percent, signed_percent, speedup, threshold};
 pub(crate) use ranking::{
     bound_text, claim_tone, mean_clock, mean_micros, over_title, ranking_table, status_tone,
 };
 pub(crate) use repetition::Agreed;
-pub(crate) use summary::{Asked, headline, notes, sweep_summary, unranked};
+pub(crate) use summary::{SummaryOptions, headline, notes, sweep_summary, unranked};

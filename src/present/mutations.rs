@@ -4,7 +4,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Asked, Folders, Met, Style, sweep_summary};
+use super::{Commands, Folders, Style, SummaryOptions, sweep_summary};
 use dgx_core::record::read_text;
 use dgx_core::record::synthetic::{Synthetic, dense};
 
@@ -87,14 +87,14 @@ fn no_mutation_makes_a_reader_fall_or_print_nonsense() {
             };
             read_well += 1;
             let folders = Folders::default();
-            let asked = Asked {
+            let options = SummaryOptions {
                 counters: true,
                 new: true,
                 usual: true,
-                met: &Met::in_run(&run, &folders),
+                commands: &Commands::for_run(&run, &folders),
                 is_here: &|_| true,
             };
-            let shown = sweep_summary(&run, &asked, &Style::PLAIN);
+            let shown = sweep_summary(&run, &options, &Style::PLAIN);
             for word in ["NaN", "inf", "\u{1b}"] {
                 assert!(!shown.contains(word), "{word}\n{odd}\n{shown}");
             }

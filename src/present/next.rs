@@ -47,19 +47,19 @@ impl Folders {
     }
 }
 
-/// Where a failure was met.
-pub(crate) struct Met<'a> {
+/// What the commands offered to a reader are about.
+pub(crate) struct Commands<'a> {
     /// The run, or the round.
-    pub of: &'a Path,
+    pub run: &'a Path,
     /// The file of that round.
     pub round: &'a str,
     pub folders: &'a Folders,
 }
 
-impl<'a> Met<'a> {
-    pub(crate) fn in_run(run: &'a Run, folders: &'a Folders) -> Self {
+impl<'a> Commands<'a> {
+    pub(crate) fn for_run(run: &'a Run, folders: &'a Folders) -> Self {
         Self {
-            of: &run.path,
+            run: &run.path,
             round: &run.header.config.path,
             folders,
         }
@@ -67,9 +67,9 @@ impl<'a> Met<'a> {
 
     /// One cell as the words of a command.
     pub(crate) fn cell(&self, contender: &ContenderId, shape: &str) -> String {
-        let (contender, of) = (contender.typed(), typed(self.of));
+        let (contender, run) = (contender.typed(), typed(self.run));
         let flags = self.folders.flags();
-        format!("{contender} {of} --shape {}{flags}", typed(shape))
+        format!("{contender} {run} --shape {}{flags}", typed(shape))
     }
 
     /// The command that helps with a failure. None where nothing is to be done.
@@ -113,12 +113,12 @@ mod tests {
     fn the_next_command_is_the_one_for_that_failure_and_can_be_pasted() {
         let id = ContenderId::from_text("x[STAGES=2]");
         let next = |folders: &Folders, shape: &str, status, reason| {
-            let met = Met {
-                of: Path::new("results/r.jsonl"),
+            let commands = Commands {
+                run: Path::new("results/r.jsonl"),
                 round: "r.toml",
                 folders,
             };
-            met.next(&id, shape, status, reason)
+            commands.next(&id, shape, status, reason)
         };
         let folders = Folders::named(&["my variants".into()]);
         let elsewhere = next(&folders, "s", Status::Racy, None).unwrap();
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(folders.flags(), " --variants FOLDER --variants 'a b'");
         assert_eq!(folders.paths(), None);
         let id = run.header.baseline.clone();
-        let next = Met::in_run(&run, &folders).next(&id, "s", Status::CompileError, None);
+        let next = Commands::for_run(&run, &folders).next(&id, "s", Status::CompileError, None);
         let told = "dgx check ROUND --variants FOLDER --variants 'a b'";
         assert_eq!(next.unwrap(), told);
         // Whoever was told where they are says so.

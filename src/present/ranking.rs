@@ -86,7 +86,7 @@ fn verdict(run: &Run, row: &Row) -> Value {
         None => ("pending", Tone::Doubtful),
     };
     let unexpected = row.unexpected().then(|| format!("expected {}", row.expect));
-    Value::default().badge(tone, word).below(unexpected)
+    Value::badge(tone, word).below(unexpected)
 }
 
 /// Whether a status is to be seen.
@@ -163,7 +163,7 @@ fn claim(run: &Run, ranking: &Ranking, row: &Row) -> Value {
     let found = result.measured.map(|m| format!("{:.2}× of ", m.estimate));
     let found = found.unwrap_or_default();
     let claimed = format!("{:.2}× over {}", result.claim.geomean, result.claim.over);
-    Value::from(found + &claimed).badge(claim_tone(result.verdict), result.verdict)
+    Value::from(found + &claimed).with_badge(claim_tone(result.verdict), result.verdict)
 }
 
 pub(crate) fn claim_tone(verdict: ClaimVerdict) -> Tone {

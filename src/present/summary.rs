@@ -1,45 +1,45 @@
 use super::{
-    Met, Style, belief, belief_again, counters_of_run, failures, matrix, percent, ranking_table,
-    rendered,
+    Commands, Style, belief, belief_again, counters_of_run, failure_lines, matrix, percent,
+    ranking_table, rendered,
 };
 use dgx_core::domain::{Status, Timing, counted, typed};
 use dgx_core::rank::{Kind, Ranking};
 use dgx_core::record::{Run, printable};
 use dgx_core::speech::{self, Level};
 
-/// What a summary is asked for, and who asks.
+/// What a summary says besides the tables.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
-    /// What the emulator counted, too.
+pub(crate) struct SummaryOptions<'a> {
+    /// Also the emulator's counters.
     pub counters: bool,
-    /// The run has just been made: nobody has read its tables before.
+    /// The run has just been made, and its tables are new to the reader.
     pub new: bool,
-    /// Commands that are told of no run take this one.
+    /// Commands without a run take this one.
     pub usual: bool,
     /// Where it, its round and its variants are.
-    pub met: &'a Met<'a>,
+    pub commands: &'a Commands<'a>,
     /// Whether there is a variant of that name there.
     pub is_here: &'a dyn Fn(&str) -> bool,
 }
 
 /// Everything a sweep says at its end, made from the run file alone.
-pub(crate) fn sweep_summary(run: &Run, asked: &Asked<'_>, style: &Style) -> String {
+pub(crate) fn sweep_summary(run: &Run, options: &SummaryOptions<'_>, style: &Style) -> String {
     let ranking = &Ranking::of(run);
-    let mut parts = vec![headline(run, asked.new, style)];
+    let mut parts = vec![headline(run, options.new, style)];
     parts.push(ranking_table(run, ranking).render(style));
     parts.push(matrix(run, ranking, style));
     // Sums over other shapes for every contender compare nothing.
-    if asked.counters && run.end.as_ref().is_some_and(|end| end.complete) {
+    if options.counters && run.end.as_ref().is_some_and(|end| end.complete) {
         parts.push(rendered(&counters_of_run(run, ranking), style));
     }
-    let failed = failures(run, ranking, asked.met, style);
+    let failed = failure_lines(run, ranking, options.commands, style);
     if !failed.is_empty() {
         parts.push(failed);
     }
     let told = remarks(run, ranking);
     let told: Vec<String> = told.iter().map(|note| style.fold(note, 2)).collect();
     parts.push(told.join("\n"));
-    parts.push(ending(run, ranking, asked, style));
+    parts.push(ending(run, ranking, options, style));
     parts.retain(|p| !p.is_empty());
     parts.join("\n\n")
 }
@@ -237,7 +237,7 @@ fn can_tell(run: &Run, ranking: &Ranking) -> String {
     }
 }
 
-fn ending(run: &Run, ranking: &Ranking, asked: &Asked<'_>, style: &Style) -> String {
+fn ending(run: &Run, ranking: &Ranking, options: &SummaryOptions<'_>, style: &Style) -> String {
     let can_tell = can_tell(run, ranking);
     let path = printable(&run.path.display().to_string());
     let mut text = style.joined(&[can_tell, path], 0);
@@ -245,20 +245,25 @@ fn ending(run: &Run, ranking: &Ranking, asked: &Asked<'_>, style: &Style) -> Str
         text.push_str(&format!("\n{}", style.doubtful(style.fold(open, 2))));
     }
     if speech::level() >= Level::Usual {
-        let next = next(run, ranking, asked, style);
+        let next = next(run, ranking, options, style);
         text.extend(next.map(|next| format!("\n{next}")));
     }
     text
 }
 
 /// The commands a reader most likely wants now, as far as they work on this run.
-fn next(run: &Run, ranking: &Ranking, asked: &Asked<'_>, style: &Style) -> Option<String> {
+fn next(
+    run: &Run,
+    ranking: &Ranking,
+    options: &SummaryOptions<'_>,
+    style: &Style,
+) -> Option<String> {
     let mut ranked = ranking.rows.iter().filter(|r| r.place.is_some());
-    let named = match asked.usual {
+    let named = match options.usual {
         true => String::new(),
         false => format!(" {}", typed(&run.path)),
     };
-    let folders = asked.met.folders.flags();
+    let folders = options.commands.folders.flags();
     let mut steps = Vec::new();
     let (first, second) = (ranked.next(), ranked.next());
     if let (Some(first), Some(second)) = (first, second) {
@@ -270,7 +275,7 @@ fn next(run: &Run, ranking: &Ranking, asked: &Asked<'_>, style: &Style) -> Optio
         steps.push(format!("dgx report{named}"));
         let rows = ranking.rows.iter().filter(|r| r.kind != Kind::Yardstick);
         let explained = first.into_iter().chain(rows).next();
-        let here = explained.filter(|row| (asked.is_here)(row.contender.variant()));
+        let here = explained.filter(|row| (options.is_here)(row.contender.variant()));
         steps.extend(here.map(|row| {
             let contender = row.contender.typed();
             format!("dgx explain {contender}{named}{folders}")
@@ -289,27 +294,27 @@ mod tests {
 
     fn summary(run: &Run, counters: bool, style: &Style) -> String {
         let folders = Folders::default();
-        let asked = Asked {
+        let options = SummaryOptions {
             counters,
             new: true,
             usual: true,
-            met: &Met::in_run(run, &folders),
+            commands: &Commands::for_run(run, &folders),
             is_here: &|_| true,
         };
-        sweep_summary(run, &asked, style)
+        sweep_summary(run, &options, style)
     }
 
     /// What stands behind `next:`, a command each.
     fn steps(run: &Run, usual: bool, is_here: bool) -> Vec<String> {
         let folders = Folders::of(&run.header);
-        let asked = Asked {
+        let options = SummaryOptions {
             counters: false,
             new: true,
             usual,
-            met: &Met::in_run(run, &folders),
+            commands: &Commands::for_run(run, &folders),
             is_here: &|_| is_here,
         };
-        let said = sweep_summary(run, &asked, &Style::PLAIN);
+        let said = sweep_summary(run, &options, &Style::PLAIN);
         let (_, steps) = said.split_once("\nnext: ").expect("a next step");
         let flat = steps.split_whitespace().collect::<Vec<_>>().join(" ");
         flat.split(" · ").map(str::to_owned).collect()

@@ -51,7 +51,7 @@ pub(super) fn section(subject: &Subject) -> Markup {
             Value::from(found.map_or("untested".to_owned(), interval))
                 .number(found.map(|m| m.estimate)),
             Value::drawing(drawn(result, &scale)),
-            Value::default().badge(claim_tone(*verdict), verdict),
+            Value::badge(claim_tone(*verdict), verdict),
             maybe(claim.why.as_ref()),
         ]
     });

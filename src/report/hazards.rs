@@ -4,9 +4,7 @@ use super::Subject;
 use super::page::document;
 use crate::present::{examined_table, hazards_summary};
 use dgx_core::domain::{Access, Found, each_once};
-use dgx_core::examination::Inquest;
-
-use dgx_core::examination::Examined;
+use dgx_core::examination::{Examined, Inquest};
 
 /// What the emulator found that results do not show, each once.
 pub(super) fn section(subject: &Subject) -> Markup {

@@ -85,14 +85,10 @@ fn over_first(subjects: &[Subject], index: usize, contender: &ContenderId) -> Op
 
 fn table(subjects: &[Subject], contenders: &[ContenderId]) -> Table {
     let run = |s: &Subject| Column::right(label(s)).hint(s.run.path.display());
-    let columns = [Column::key("contender")]
-        .into_iter()
-        .chain(subjects.iter().map(run));
-    let mut table = Table::new(columns.collect());
+    let mut table = Table::keyed("contender", subjects.iter().map(run));
     for contender in contenders {
         let values = (0..subjects.len()).map(|run| value(subjects, run, contender));
-        let name = Value::from(contender);
-        table.push(std::iter::once(name).chain(values).collect());
+        table.push_named(contender, values);
     }
     table
 }

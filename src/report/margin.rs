@@ -11,16 +11,11 @@ pub(super) fn section(subject: &Subject) -> Markup {
     let rows = subject.ranking.rows.iter();
     let rows: Vec<&Row> = rows.filter(|r| r.kind != Kind::Yardstick).collect();
     let worst = |row: &Row, shape: &str| subject.run.verdict(&row.contender, shape)?.worst;
-    let mut columns = vec![Column::key("shape")];
-    columns.extend(
-        rows.iter()
-            .map(|row| Column::of_contender(row.contender.as_str())),
-    );
-    let mut table = Table::new(columns);
+    let columns = rows.iter().map(|row| Column::of_contender(&row.contender));
+    let mut table = Table::keyed("shape", columns);
     for shape in &subject.run.header.shapes {
         let found = rows.iter().map(|row| margin(worst(row, &shape.name)));
-        let name = Value::from(&shape.name);
-        table.push(std::iter::once(name).chain(found).collect());
+        table.push_named(&shape.name, found);
     }
     if !table
         .rows

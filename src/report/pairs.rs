@@ -19,21 +19,11 @@ pub(super) fn section(subject: &Subject) -> Markup {
     if pairs.is_empty() {
         return html! {};
     }
-    let names = rows
-        .iter()
-        .map(|row| Column::of_contender(row.contender.as_str()));
-    let mut table = Table::new(
-        [Column::key("contender")]
-            .into_iter()
-            .chain(names)
-            .collect(),
-    );
+    let columns = rows.iter().map(|row| Column::of_contender(&row.contender));
+    let mut table = Table::keyed("contender", columns);
     for row in &rows {
-        let others = rows
-            .iter()
-            .map(|other| value([&row.contender, &other.contender], arm, &pairs));
-        let name = Value::from(&row.contender);
-        table.push(std::iter::once(name).chain(others).collect());
+        let others = rows.iter().map(|other| [&row.contender, &other.contender]);
+        table.push_named(&row.contender, others.map(|pair| value(pair, arm, &pairs)));
     }
     html! {
         (table.html())

@@ -1,13 +1,12 @@
 use maud::{Markup, html};
 
-use super::{About, Align, Column, Table, Tone, Value};
+use super::{Align, Column, Table, Tone, Value};
 
 impl Table {
     /// A table that the page's script can sort, filter and save. Names of
     /// contenders stand upright where they head its columns.
     pub(crate) fn html(&self) -> Markup {
-        let of_contender = |c: &Column| matches!(c.about, Some(About::Contender(_)));
-        let fold = self.columns.iter().any(of_contender);
+        let fold = self.columns.iter().any(|column| column.contender.is_some());
         // Of several keys the last stays in sight.
         let keys = self.columns.iter().take_while(|column| column.key).count();
         let class = |place: usize| match place + 1 == keys {
@@ -42,20 +41,6 @@ impl Column {
             _ => "",
         }
     }
-
-    fn contender(&self) -> Option<&str> {
-        match &self.about {
-            Some(About::Contender(name)) => Some(name),
-            _ => None,
-        }
-    }
-
-    fn shape(&self) -> Option<&str> {
-        match &self.about {
-            Some(About::Shape(name)) => Some(name),
-            _ => None,
-        }
-    }
 }
 
 impl Tone {
@@ -78,7 +63,7 @@ fn classes<'a>(all: impl IntoIterator<Item = &'a str>) -> Option<String> {
 fn heading(column: &Column, class: &str) -> Markup {
     html! {
         th class=[classes([class])] data-sort[column.axis.is_none()] title=[&column.hint]
-            data-c=[column.contender()] data-s=[column.shape()] {
+            data-c=[&column.contender] data-s=[&column.shape] {
             (column.heading()) @if let Some(axis) = &column.axis { (axis) }
         }
     }
@@ -93,17 +78,12 @@ fn written(column: &Column, class: &str, value: &Value) -> Markup {
     let class = [class, tone, heat.as_ref().map_or("", |_| "heat")];
     html! {
         td class=[classes(class)] style=[heat] data-v=[value.number] title=[&value.hint]
-            data-c=[column.contender()] data-s=[column.shape()] {
+            data-c=[&column.contender] data-s=[&column.shape] {
             @if value.strong { strong { (value.text) @if let Some(mark) = value.mark { (mark) } } }
             @else { (value.text) }
-            @if !value.badge.is_empty() { @if !value.text.is_empty() { " " } (badge(value.tone, &value.badge)) }
+            @if !value.badge.is_empty() { @if !value.text.is_empty() { " " } span class={ "badge " (value.tone.class()) } { (value.badge) } }
             @if let Some(below) = &value.below { small { (below) } }
             @if let Some(drawing) = &value.drawing { (drawing) }
         }
     }
-}
-
-/// A word that stands out.
-fn badge(tone: Tone, word: &str) -> Markup {
-    html! { span class={ "badge " (tone.class()) } { (word) } }
 }

@@ -4,8 +4,7 @@ impl Table {
     /// GitHub-flavoured Markdown. The title stands in the first heading, and
     /// units beside the others, so that no table loses them on its way.
     pub(crate) fn markdown(&self) -> String {
-        let drawn = |place: &usize| self.columns[*place].axis.is_none();
-        let table = self.only(&(0..self.columns.len()).filter(drawn).collect::<Vec<_>>());
+        let table = self.only_if(|place| self.columns[place].axis.is_none());
         let heading = |(place, column): (usize, &super::Column)| match (place, &column.unit) {
             (0, _) if !self.title.is_empty() => escape(&self.title),
             (_, Some(unit)) => escape(&format!("{} ({unit})", column.heading())),

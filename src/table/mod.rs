@@ -14,8 +14,9 @@ pub(crate) use csv::field as csv_field;
 pub(crate) use markdown::{escape as escape_markdown, list as markdown_list};
 pub(crate) use style::Style;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Align {
+    #[default]
     Left,
     Right,
 }
@@ -31,14 +32,7 @@ pub(crate) enum Tone {
     Faint,
 }
 
-/// The contender or the shape that a whole column is about.
-#[derive(Clone, Debug)]
-enum About {
-    Contender(String),
-    Shape(String),
-}
-
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Column {
     pub title: String,
     align: Align,
@@ -52,7 +46,9 @@ pub(crate) struct Column {
     /// What its numbers are, for a table that is read away from its page.
     unit: Option<String>,
     hint: Option<String>,
-    about: Option<About>,
+    /// The contender or the shape that all of it is about.
+    contender: Option<String>,
+    shape: Option<String>,
     /// Of a column of drawings: its axis.
     axis: Option<Markup>,
 }
@@ -63,12 +59,7 @@ impl Column {
             title: title.into(),
             align,
             weight,
-            key: false,
-            wraps: false,
-            unit: None,
-            hint: None,
-            about: None,
-            axis: None,
+            ..Self::default()
         }
     }
 
@@ -88,19 +79,17 @@ impl Column {
     }
 
     /// Numbers of one contender.
-    pub(crate) fn of_contender(name: impl Into<String>) -> Self {
-        let name = name.into();
+    pub(crate) fn of_contender(name: impl ToString) -> Self {
         Self {
-            about: Some(About::Contender(name.clone())),
-            ..Self::right(name)
+            contender: Some(name.to_string()),
+            ..Self::right(name.to_string())
         }
     }
 
     /// Numbers on one shape.
-    pub(crate) fn of_shape(name: impl Into<String>) -> Self {
-        let name = name.into();
+    pub(crate) fn of_shape(name: &str) -> Self {
         Self {
-            about: Some(About::Shape(name.clone())),
+            shape: Some(name.to_owned()),
             ..Self::right(name)
         }
     }
@@ -169,9 +158,14 @@ pub(crate) fn maybe(value: Option<impl ToString>) -> Value {
 }
 
 impl Value {
-    pub(crate) fn badge(self, tone: Tone, word: impl ToString) -> Self {
+    pub(crate) fn badge(tone: Tone, word: impl ToString) -> Self {
+        Self::default().with_badge(tone, word)
+    }
+
+    pub(crate) fn with_badge(self, tone: Tone, word: impl ToString) -> Self {
+        let badge = word.to_string();
         Self {
-            badge: word.to_string(),
+            badge,
             tone,
             ..self
         }
@@ -185,12 +179,9 @@ impl Value {
         Self { strong, ..self }
     }
 
-    pub(crate) fn mark(self, mark: char) -> Self {
-        Self {
-            mark: Some(mark),
-            strong: true,
-            ..self
-        }
+    pub(crate) fn mark(mut self, mark: char) -> Self {
+        self.mark = Some(mark);
+        self.strong_if(true)
     }
 
     pub(crate) fn number(mut self, number: impl Into<Option<f64>>) -> Self {
@@ -257,6 +248,11 @@ impl Table {
         }
     }
 
+    /// A key column, and then these.
+    pub(crate) fn keyed(key: &str, columns: impl Iterator<Item = Column>) -> Self {
+        Self::new(std::iter::once(Column::key(key)).chain(columns).collect())
+    }
+
     /// Of columns that are only named.
     pub(crate) fn named<'a>(titles: impl IntoIterator<Item = &'a str>) -> Self {
         Self::new(titles.into_iter().map(Column::left).collect())
@@ -270,6 +266,11 @@ impl Table {
     pub(crate) fn push(&mut self, row: Vec<impl Into<Value>>) {
         debug_assert_eq!(row.len(), self.columns.len());
         self.rows.push(row.into_iter().map(Into::into).collect());
+    }
+
+    /// A row that begins with its name.
+    pub(crate) fn push_named(&mut self, name: impl ToString, values: impl Iterator<Item = Value>) {
+        self.push(std::iter::once(name.into()).chain(values).collect());
     }
 
     /// The same with these rows, which come in the order of its columns.
@@ -292,29 +293,27 @@ impl Table {
     /// Columns for rows; the first column is headed by `title`.
     pub(crate) fn transposed(&self, title: &str) -> Self {
         let columns = self.rows.iter().map(|row| Column::right(&row[0].text));
-        let columns = std::iter::once(Column::key(title)).chain(columns).collect();
-        let row = |place: usize| {
+        let mut table = Self::keyed(title, columns).titled(&self.title);
+        for place in 1..self.columns.len() {
             let values = self.rows.iter().map(|row| row[place].clone());
-            let name = Value::from(self.columns[place].heading());
-            std::iter::once(name).chain(values).collect()
-        };
-        Self {
-            title: self.title.clone(),
-            columns,
-            rows: (1..self.columns.len()).map(row).collect(),
+            table.push_named(self.columns[place].heading(), values);
         }
+        table
     }
 
     /// Without the columns of these titles.
     pub(crate) fn without(self, titles: &[&str]) -> Self {
-        let kept = |place: &usize| !titles.contains(&self.columns[*place].title.as_str());
-        self.only(&(0..self.columns.len()).filter(kept).collect::<Vec<_>>())
+        self.only_if(|place| !titles.contains(&self.columns[place].title.as_str()))
     }
 
     /// Without the columns in which no row has anything.
     pub(crate) fn without_empty_columns(self) -> Self {
-        let filled = |place: &usize| self.rows.iter().any(|row| !row[*place].is_empty());
-        self.only(&(0..self.columns.len()).filter(filled).collect::<Vec<_>>())
+        self.only_if(|place| self.rows.iter().any(|row| !row[place].is_empty()))
+    }
+
+    fn only_if(&self, keep: impl Fn(usize) -> bool) -> Self {
+        let places = 0..self.columns.len();
+        self.only(&places.filter(|place| keep(*place)).collect::<Vec<_>>())
     }
 
     /// These columns alone.

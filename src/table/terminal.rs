@@ -34,8 +34,7 @@ impl Table {
     /// The columns that a terminal shows, with all that it shows of a value in
     /// its text.
     fn on_screen(&self) -> Self {
-        let shown = |place: &usize| self.columns[*place].weight > 0;
-        let mut table = self.only(&(0..self.columns.len()).filter(shown).collect::<Vec<_>>());
+        let mut table = self.only_if(|place| self.columns[place].weight > 0);
         let mut values = table.rows.iter().flatten();
         let aside = match values.any(|value| value.mark.is_some()) {
             true => " ",
@@ -418,7 +417,7 @@ mod tests {
             lines,
             [" \u{1b}[32mone\u{1b}[0m", " \u{1b}[32mtwo\u{1b}[0m"]
         );
-        let badge = of(Value::from("1.2×").badge(crate::table::Tone::Bad, "missed"));
+        let badge = of(Value::from("1.2×").with_badge(crate::table::Tone::Bad, "missed"));
         assert!(
             badge.ends_with(" 1.2× \u{1b}[31mmissed\u{1b}[0m"),
             "{badge}"

@@ -1,10 +1,10 @@
 //! A gate's report for programs, for test collectors and for pull requests.
 
-use quick_junit::NonSuccessKind::{self, Error, Failure};
-use quick_junit::{Report, TestCase, TestCaseStatus, TestSuite};
+use quick_junit::TestCaseStatus;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
+use super::junit::{Error, Failure, case, fault};
 use crate::present::{
     found, gate_gaps, gate_notes, gate_outcome, gate_table, reason, ruling_word, wanted,
 };
@@ -84,13 +84,13 @@ pub(crate) fn json(report: &GateReport) -> String {
     serde_json::to_string_pretty(&export).unwrap_or_default() + "\n"
 }
 
-/// JUnit XML: a test case per finding; what cannot be judged is an error, and
-/// so is half a run.
+/// JUnit XML: a test case per finding; an undecided one is an error, and so is
+/// half a run.
 pub(crate) fn junit(report: &GateReport) -> String {
-    let mut suite = TestSuite::new(format!("dgx gate over {}", report.over));
+    let mut cases = Vec::new();
     if !report.incomplete.is_empty() {
         let gaps = gate_gaps(report).join("; ");
-        suite.add_test_case(case("run", "complete", Some((Error, "incomplete", gaps))));
+        cases.push(case("run", "complete", fault(Error, "incomplete", &gaps)));
     }
     for finding in &report.findings {
         let name = match &finding.shape {
@@ -98,36 +98,22 @@ pub(crate) fn junit(report: &GateReport) -> String {
             None => finding.rule.to_string(),
         };
         let word = ruling_word(finding.ruling);
-        let words = finding.reason.as_ref().map(reason);
+        let why = finding.reason.as_ref().map(reason);
         let message = format!(
             "wanted {}, found {}: {}",
             wanted(&finding.wanted),
             found(&finding.found),
-            words.as_deref().unwrap_or(word)
+            why.as_deref().unwrap_or(word)
         );
         let word = word.to_lowercase();
-        let fault = match finding.ruling {
-            Ruling::Passed => None,
-            Ruling::Failed => Some((Failure, &*word, message)),
-            Ruling::Refused | Ruling::Undecided => Some((Error, &*word, message)),
+        let status = match finding.ruling {
+            Ruling::Passed => TestCaseStatus::success(),
+            Ruling::Failed => fault(Failure, &word, &message),
+            Ruling::Refused | Ruling::Undecided => fault(Error, &word, &message),
         };
-        suite.add_test_case(case(finding.contender.as_str(), &name, fault));
+        cases.push(case(finding.contender.as_str(), &name, status));
     }
-    let mut all = Report::new("dgx gate");
-    all.add_test_suite(suite);
-    all.to_string().expect("text is written to memory")
-}
-
-/// A test case, and what is wrong with it, of which kind, in words.
-fn case(class: &str, name: &str, fault: Option<(NonSuccessKind, &str, String)>) -> TestCase {
-    let status = fault.map_or_else(TestCaseStatus::success, |(severity, kind, message)| {
-        let mut status = TestCaseStatus::non_success(severity);
-        status.set_type(kind).set_message(message);
-        status
-    });
-    let mut case = TestCase::new(name, status);
-    case.set_classname(class);
-    case
+    super::junit::report("dgx gate", format!("dgx gate over {}", report.over), cases)
 }
 
 /// A summary for a pull request, in GitHub's Markdown.
