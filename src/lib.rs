@@ -22,15 +22,19 @@
 
 // One door leads to the terminal.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+// Words that only the commands behind the feature `run` say.
+#![cfg_attr(not(feature = "run"), allow(dead_code, unused_imports))]
 
 #[macro_use]
 extern crate dgx_core;
 
+#[cfg(feature = "run")]
 mod cluster;
 
 mod present;
 
 mod contest;
+#[cfg(feature = "run")]
 mod dispatch;
 mod export;
 

@@ -1,15 +1,16 @@
 mod slurm;
 
+use super::machine;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use self::slurm::{check_engine, on_slurm};
-use super::Globals;
 use super::cluster::SlurmFlags;
-use super::named;
-use super::runs::{self, Exports};
-use super::select::{Names, Shapes};
+use crate::cli::Globals;
+use crate::cli::named;
+use crate::cli::runs::{self, Exports};
+use crate::cli::select::{Names, Shapes};
 use crate::contest::rounds;
 use crate::export::Document;
 use dgx_core::config::{Array, Baseline, Measurement, Round};
@@ -17,14 +18,15 @@ use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Device, Exit, Watch, content_hash};
 use dgx_core::rank::Ranking;
 use dgx_core::record::schema::Header;
+use dgx_core::record::verdict_exit;
 use dgx_run::backend::Emulation;
 use dgx_run::catalog::Catalog;
 use dgx_run::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
-use dgx_run::sweep::{BackendChoice, Gpus, Options, Resumed, ShardOf, begun, sweep, verdict_exit};
+use dgx_run::sweep::{BackendChoice, Gpus, Options, Resumed, ShardOf, begun, sweep};
 
 /// Compile, validate and time a round's contenders, and rank them.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// The round: a file, or its name in configs/, e.g. round4; with --resume,
     /// that of the run
     #[arg(value_name = "ROUND", required_unless_present = "resume", value_parser = named::round())]
@@ -125,7 +127,7 @@ pub(super) struct Args {
     #[arg(long)]
     timings: bool,
     #[command(flatten)]
-    compile: runs::CompileLimits,
+    compile: machine::CompileLimits,
     #[command(flatten)]
     exports: Exports,
 }
@@ -161,9 +163,9 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     // A mistake in it is the user's, and no worker's.
     let (device, _) = match args.dry_run && args.engine != Engine::Slurm {
-        true => runs::device(args.target.as_deref(), args.backend)?,
+        true => machine::device(args.target.as_deref(), args.backend)?,
         // A worker asks its card, and the nodes of a cluster theirs.
-        false => runs::device(args.target.as_deref(), BackendChoice::Emu)?,
+        false => machine::device(args.target.as_deref(), BackendChoice::Emu)?,
     };
     let round = round(&args, resume.as_ref().map(Resumed::header))?;
     if args.engine == Engine::Slurm {

@@ -1,13 +1,13 @@
 use std::io::{stdin, stdout};
 
-use super::Globals;
+use crate::cli::Globals;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
 use dgx_run::compile::serve;
 
 /// Compiles for a sweep; speaks JSON lines on stdin and stdout.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Bytes of memory it may take
     #[arg(long)]
     memory: u64,

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use super::Globals;
-use super::runs::{self, Exports};
+use crate::cli::Globals;
+use crate::cli::runs::{self, Exports};
 use crate::cluster::Followed;
 use crate::export::Document;
 use dgx_core::config::{Array, Slurm};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
 use dgx_core::rank::Ranking;
-use dgx_run::sweep::verdict_exit;
+use dgx_core::record::verdict_exit;
 
 /// How tasks are asked for; each also a key of `[slurm]` in a round or in the
 /// user's config.

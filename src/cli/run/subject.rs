@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{named, runs};
+use crate::cli::{named, runs};
 use dgx_core::config::{Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
 use dgx_core::domain::{Pattern, Timing, typed};
 use dgx_core::record::{self, Run};
+use dgx_run::catalog::Catalog;
 
 /// The round that is named or usual, and the run it is of, if it is one's.
 pub(super) fn subject(
@@ -81,4 +82,15 @@ fn own_round(contender: &str) -> Option<PathBuf> {
     let round = path.is_file().then(|| Round::read(&path).ok()).flatten()?;
     let has = round.contenders.iter().any(|c| c.variant == variant);
     has.then_some(path)
+}
+
+/// A word that may be a contender's name or a round's: the round, where there is
+/// no such variant.
+pub(super) fn round_rather_than_variant(word: &str, catalog: &Catalog) -> Option<PathBuf> {
+    let path = Path::new(word);
+    if path.extension().is_some_and(|found| found == "toml") {
+        return Some(path.to_owned());
+    }
+    let unknown = catalog.knows(word).is_err();
+    named::round_file(&word.into()).ok().filter(|_| unknown)
 }

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::Globals;
+use crate::cli::Globals;
 use dgx_core::config::target;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
@@ -10,7 +10,7 @@ use dgx_run::compile::{Nvrtc, cache_root};
 
 /// Say what is here: driver, GPU, compiler, and where each was found.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {}
+pub(crate) struct Args {}
 
 pub(super) fn run(_args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let compiler = Nvrtc::find();
@@ -46,7 +46,7 @@ pub(super) fn run(_args: Args, globals: &Globals) -> Result<Exit, CommandError> 
             },
         ),
     ];
-    let style = super::runs::style(globals).narrower(10);
+    let style = crate::cli::runs::style(globals).narrower(10);
     for (name, value) in rows {
         let folded = style.fold(&value, 0).replace('\n', &format!("\n{:10}", ""));
         say!("{name:>8}  {folded}");

@@ -1,3 +1,4 @@
+use super::machine;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -5,7 +6,7 @@ use std::time::Duration;
 use super::explain::plan_for_machine;
 use super::profile::{ambiguous, shape};
 use super::subject::subject;
-use super::{Globals, named, runs};
+use crate::cli::{Globals, named, runs};
 use crate::present::{AccountText, Folders, Met, Telling};
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::{CommandError, InputError};
@@ -29,7 +30,7 @@ Examples:
   dgx debug mine --emit ptx,sass out
 
 docs/wrong.md says what to make of what it tells.")]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
     /// A round for its shapes, or a run for its shapes, data and failures
@@ -69,7 +70,7 @@ pub(super) struct Args {
     #[arg(long, num_args = 2, value_names = ["KIND[,KIND]", "DIR"])]
     emit: Option<Vec<String>>,
     #[command(flatten)]
-    compile: runs::CompileLimits,
+    compile: machine::CompileLimits,
 }
 
 const DEBUGGING: Words = Words {
@@ -83,7 +84,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let case = Case::new(&args, globals, round, run.as_ref())?;
     let kinds = kinds(&args)?;
     let catalog = Catalog::open(&globals.variants)?;
-    let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
+    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
     let cache = cache_root(&std::env::current_dir().unwrap_or_default());
     interrupt::install(DEBUGGING);
     let style = runs::style(globals);

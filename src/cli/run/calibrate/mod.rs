@@ -1,10 +1,11 @@
 mod compare;
 mod fit;
 
+use super::machine;
 use std::path::{Path, PathBuf};
 
-use super::Globals;
-use super::{named, runs};
+use crate::cli::Globals;
+use crate::cli::{named, runs};
 use crate::export;
 use crate::present::{Align, Column, Grid, Style, percent};
 use dgx_core::config::target;
@@ -59,7 +60,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "deed", conflicts_with_all = ["measure", "fit", "show", "list"])]
     plot: Option<PathBuf>,
     #[command(flatten)]
-    compile: runs::CompileLimits,
+    compile: machine::CompileLimits,
 }
 
 const ANSWERS: &str = "name a file that dgx calibrate --measure wrote";
@@ -74,7 +75,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
     if let Some(path) = &args.measure {
         export::probe(path)?;
-        let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
+        let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
         let (answers, unasked) = ptx_calibrate::measure(only, &compiler)?;
         let text = answers.to_text().map_err(|error| {
             let message = format!("cannot write the answers down: {error}");

@@ -1,7 +1,8 @@
+use super::machine;
 use std::path::PathBuf;
 
-use super::select::Shapes;
-use super::{Globals, named, runs};
+use crate::cli::select::Shapes;
+use crate::cli::{Globals, named, runs};
 use crate::present::{Align, Column, Grid, Style};
 use dgx_core::config::target::usual;
 use dgx_core::diagnostic::CommandError;
@@ -12,7 +13,7 @@ use dgx_run::plan::{Machine, Plan, Work};
 use dgx_run::sweep::BackendChoice;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// A round: list its contenders and shapes instead
     #[arg(value_name = "ROUND", value_parser = named::round())]
     round: Option<PathBuf>,
@@ -26,7 +27,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
     match args.round {
         None => {
-            let (here, _) = runs::device(None, BackendChoice::Auto)?;
+            let (here, _) = machine::device(None, BackendChoice::Auto)?;
             list_variants(&catalog, &here, &style)
         }
         Some(path) => {

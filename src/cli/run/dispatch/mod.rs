@@ -4,7 +4,7 @@ mod write;
 
 use std::path::PathBuf;
 
-use super::{Globals, named, runs};
+use crate::cli::{Globals, named, runs};
 use crate::contest::dispatch::dispatch_among;
 use crate::present;
 use dgx_core::diagnostic::CommandError;
@@ -14,7 +14,7 @@ use dgx_core::rank::Ranking;
 use dgx_run::catalog::Catalog;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Run file [default: the newest in results/]
     #[arg(value_name = "RUN", value_parser = named::run())]
     run: Option<PathBuf>,

@@ -1,3 +1,4 @@
+use super::super::machine;
 use std::collections::{HashMap, HashSet};
 
 use super::fit::keep;
@@ -39,7 +40,7 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
         let plan = Plan::new(round, &catalog, &Machine::of(&device))?;
         asked.push(Asked::new(run, plan, &args.only)?);
     }
-    let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
+    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
     let mut comparisons = modelled(asked, &compiler)?;
     mark_seen(&mut comparisons, &target::seen(&source)?);
     let style = runs::style(globals);

@@ -1,9 +1,10 @@
+use super::machine;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::select::Names;
 use super::subject::{self, subject};
-use super::{Globals, named, runs, select};
+use crate::cli::select::Names;
+use crate::cli::{Globals, named, runs, select};
 use crate::export::{self, hazards};
 use crate::present::{Folders, hazards_text};
 use crate::report::hazards_page;
@@ -39,7 +40,7 @@ Examples:
 
 Exits 3 where a contender is racy, wrong or does not end and its variant does
 not declare it. Ctrl-C stops it with what it has found so far (exit 4). docs/races.md says what is found and what is not.")]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Contender (a variant, or one of its parameter choices), or a round
     #[arg(value_name = "CONTENDER|ROUND")]
     subject: String,
@@ -91,7 +92,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     export_html: Option<PathBuf>,
     #[command(flatten)]
-    compile: runs::CompileLimits,
+    compile: machine::CompileLimits,
 }
 
 /// Looks for what a right result does not show, and says where it is.
@@ -99,7 +100,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
     let config = match args.of {
         Some(_) => None,
-        None => named::round_rather_than_variant(&args.subject, &catalog),
+        None => subject::round_rather_than_variant(&args.subject, &catalog),
     };
     let (beside, run) = match config {
         Some(_) => (None, None),
@@ -114,7 +115,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let files = [&args.export_json, &args.export_junit, &args.export_html];
     runs::probe(files, config.as_deref().into_iter().chain(path.as_deref()))?;
     let of_run = || run.as_ref()?.header.settings.target.clone();
-    let device = runs::emulated(args.target.clone().or_else(of_run).as_deref())?;
+    let device = machine::emulated(args.target.clone().or_else(of_run).as_deref())?;
     let (round, contenders) = match &config {
         Some(path) => {
             let mut round = Round::read(path)?;
@@ -144,7 +145,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         tasks.extend(own);
     }
     somebody_runs(&tasks)?;
-    let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
+    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
     let inquiry = Inquiry {
         schedules: match args.schedule {
             Some(seed) => vec![seed],

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::runs;
+use crate::cli::runs;
 use crate::present::signed_percent;
 use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
 use dgx_core::domain::{ContenderId, Micros, Timing, typed};

@@ -9,8 +9,8 @@ use clap::ValueEnum;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::runs::WATCHED;
-use super::{Globals, named};
+use crate::cli::runs::WATCHED;
+use crate::cli::{Globals, named};
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Exit, content_hash, typed};
@@ -28,7 +28,7 @@ Examples:
 The first sweep is of the whole round, later ones of who changed and of the baseline.
 Each replaces the run file of the one before, results/watch/ROUND.jsonl, which other
 commands find as they find any newest run. Ctrl-C ends it.")]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Round file, or its name in configs/
     #[arg(value_name = "ROUND", value_parser = named::round())]
     round: PathBuf,

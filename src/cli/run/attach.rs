@@ -1,13 +1,13 @@
 use std::path::PathBuf;
 
-use super::Globals;
 use super::cluster::{self, SlurmFlags};
-use super::named;
-use super::runs::Exports;
+use crate::cli::Globals;
+use crate::cli::named;
+use crate::cli::runs::Exports;
 use crate::cluster::attach;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
-use dgx_run::sweep::argv;
+use dgx_core::record::argv;
 
 /// Follow the jobs of a sweep on a cluster again, and submit what is not done.
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,6 @@
-use dgx_core::domain::{Exit, Status};
-use dgx_core::record::Run;
-use dgx_core::record::schema::ContenderRecord;
+use super::Run;
+use super::schema::ContenderRecord;
+use crate::domain::{Exit, Status};
 
 /// Whether every contender did what its variant declares. A contender may leave
 /// shapes to others as `unsupported`, but not all of them; a design expected to
@@ -65,9 +65,9 @@ fn idle(run: &Run) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::domain::{BackendKind, Watch};
-    use dgx_core::record::schema::Header;
-    use dgx_core::record::synthetic::Synthetic;
+    use crate::domain::{BackendKind, Watch};
+    use crate::record::schema::Header;
+    use crate::record::synthetic::Synthetic;
 
     #[test]
     fn exit_code_says_whether_anybody_surprised() {
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_contender_that_runs_nowhere_was_not_tested() {
         let arch = |name: &'static str, arch: &'static str| {
-            move |header: &mut dgx_core::record::schema::Header| {
+            move |header: &mut crate::record::schema::Header| {
                 let named = header.contenders.iter_mut().filter(|c| c.variant == name);
                 named.for_each(|c| c.arch = arch.to_owned());
             }
@@ -130,7 +130,7 @@ mod tests {
         });
         assert_eq!(declared, Exit::Done);
         // Shapes that were picked by hand may leave a specialist out.
-        let picked = |header: &mut dgx_core::record::schema::Header| {
+        let picked = |header: &mut crate::record::schema::Header| {
             header.departures.push("--shape 256x*".to_owned());
         };
         assert_eq!(with_idle(&["sequential"], picked), Exit::Done);

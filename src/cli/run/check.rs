@@ -1,7 +1,8 @@
+use super::machine;
 use std::path::PathBuf;
 
-use super::select::Shapes;
-use super::{Globals, named, runs};
+use crate::cli::select::Shapes;
+use crate::cli::{Globals, named, runs};
 use crate::present::{Align, Column, Folders, Grid, Style};
 use dgx_core::diagnostic::{CommandError, nearest};
 use dgx_core::domain::{Bytes, ContenderId, Device, Exit, Status, counted, typed};
@@ -14,7 +15,7 @@ use dgx_run::plan::{Cell, Machine, Plan, Work};
 use dgx_run::sweep::{BackendChoice, inspect};
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Rounds to check
     #[arg(value_name = "ROUND", required = true, value_parser = named::round())]
     rounds: Vec<PathBuf>,
@@ -31,13 +32,13 @@ pub(super) struct Args {
     #[arg(long)]
     no_compile: bool,
     #[command(flatten)]
-    compile: runs::CompileLimits,
+    compile: machine::CompileLimits,
 }
 
 /// Reads, resolves and evaluates everything a sweep would, and runs nothing.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
-    let (mut device, _) = runs::device(args.target.as_deref(), BackendChoice::Auto)?;
+    let (mut device, _) = machine::device(args.target.as_deref(), BackendChoice::Auto)?;
     device.limits.sms = args.sms.unwrap_or(device.limits.sms);
     let machine = Machine::of(&device);
     let mut plans = Vec::new();
@@ -52,7 +53,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
     let compiler = match args.no_compile {
         true => None,
-        false => Some(runs::compiler(
+        false => Some(machine::compiler(
             args.compile.limits(),
             "scripts/dgx fetches NVRTC; --no-compile checks without it",
         )?),

@@ -3,7 +3,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use super::Globals;
+use crate::cli::Globals;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{BackendKind, Exit};
 use dgx_run::backend::Opening;
@@ -12,7 +12,7 @@ use dgx_run::worker::serve;
 
 /// Runs contenders for a sweep; speaks JSON lines over the socket on stdin.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Backend to open
     #[arg(long)]
     backend: BackendKind,

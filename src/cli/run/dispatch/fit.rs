@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::super::{Globals, runs};
 use super::write::with_costs;
 use super::{Args, sample};
+use crate::cli::{Globals, runs};
 use crate::dispatch::{self, Costs, Regret, Sample, percentile};
 use crate::present::{Align, Column, Grid, percent};
 use dgx_core::diagnostic::{CommandError, InputError};

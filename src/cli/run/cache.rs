@@ -2,7 +2,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Globals;
+use crate::cli::Globals;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Exit, printable_line};
 use dgx_run::compile::{IMAGES, cache_root, is_image, remove_image};
@@ -16,7 +16,7 @@ oracle) take 4 GiB at most, and those used longest ago go first. All of it can
 be made again: cleaning costs time and nothing else. Only files that dgx wrote
 are removed; links are not followed. A sweep under way may need what is cleaned
 away, and say so.")]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Remove all that is kept
     #[arg(value_enum)]
     clean: Option<Deed>,

@@ -1,16 +1,17 @@
 //! A round as an array of Slurm jobs: which flags are for that, what each task
 //! is told, and how it is submitted.
 
+use super::super::{check, cluster};
 use super::{Args, Engine};
-use crate::cli::{Globals, check, cluster, runs};
+use crate::cli::{Globals, runs};
 use crate::cluster::{Order, submit};
 use dgx_core::config::{Round, Slurm};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{BackendKind, Device, Exit};
 use dgx_core::record::portable;
+use dgx_core::record::{argv, stamp};
 use dgx_run::catalog::Catalog;
 use dgx_run::plan::{Machine, Plan, imbalance, shards};
-use dgx_run::sweep::{argv, stamp};
 
 /// Shards of a round that says nothing about them.
 const SHARDS: u32 = 16;

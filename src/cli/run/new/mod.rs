@@ -1,10 +1,11 @@
+use super::machine;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use toml_edit::DocumentMut;
 
-use super::{Globals, runs};
+use crate::cli::Globals;
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
 use dgx_core::domain::{Device, Exit, Status, typed};
@@ -19,7 +20,7 @@ Examples:
   dgx new mine --from interleaved    a copy of a design, to change one thing of it
 
 Then: dgx watch configs/mine.toml, and edit. docs/variants.md is the whole contract.")]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Name of the variant, and of its round
     name: String,
     /// Design to begin from [default: the operator as simply as it can be written]
@@ -34,11 +35,11 @@ const FIRST: &str = include_str!("first.cu");
 const HEADERS: [(&str, &str); 2] = [
     (
         "dgx/abi.cuh",
-        include_str!("../../../variants/include/dgx/abi.cuh"),
+        include_str!("../../../../variants/include/dgx/abi.cuh"),
     ),
     (
         "dgx/ptx/convert.cuh",
-        include_str!("../../../variants/include/dgx/ptx/convert.cuh"),
+        include_str!("../../../../variants/include/dgx/ptx/convert.cuh"),
     ),
 ];
 /// Whom one without a parent is set beside, where it is there: every round was
@@ -93,7 +94,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             ));
         }
     };
-    let (here, _) = runs::device(None, BackendChoice::Auto)?;
+    let (here, _) = machine::device(None, BackendChoice::Auto)?;
     let mut written = Vec::new();
     match &parent {
         Some(parent) => {
@@ -294,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_guide_shows_the_very_kernel() {
-        let guide = include_str!("../../../docs/variants.md");
+        let guide = include_str!("../../../../docs/variants.md");
         assert!(guide.contains(FIRST), "docs/variants.md has another kernel");
     }
 

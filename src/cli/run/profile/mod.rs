@@ -1,13 +1,14 @@
 mod over;
 mod text;
 
+use super::machine;
 use std::path::{Path, PathBuf};
 
 use self::over::Over;
 use self::text::{Bar, text};
 use super::explain::plan_for;
 use super::subject::subject;
-use super::{Globals, named, runs, select};
+use crate::cli::{Globals, named, runs, select};
 use crate::present::{belief_again, belief_in};
 use dgx_core::config::Round;
 use dgx_core::diagnostic::{CommandError, InputError};
@@ -31,7 +32,7 @@ Examples:
 
 Stages add up to the call. The line below them says whether the epilogue is
 worth work. docs/profile.md has what each word means.")]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
     /// The round, or the run, whose shapes are meant [default: the newest run if
@@ -62,7 +63,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]
-    compile: runs::CompileLimits,
+    compile: machine::CompileLimits,
 }
 
 /// Shows where the time of one cell goes: on the GPU here, or in virtual time.
@@ -91,7 +92,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         Some(path) => Some(Over::read(path, contender, &plan.shapes[0].name)?),
         None => None,
     };
-    let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
+    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
     let cell = CompiledCell::new(&plan, 0, 0, &compiler)?;
     let progress = Progress::begin();
     let what = format!("{contender} on {}", cell.shape.name);
@@ -149,7 +150,7 @@ fn device(
             "--target is for the model: a card is what it is",
             "leave out --target, or --backend cuda",
         ),
-        (choice, target) => runs::device(target, choice),
+        (choice, target) => machine::device(target, choice),
     }
 }
 

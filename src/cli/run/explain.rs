@@ -1,11 +1,12 @@
+use super::machine;
 use std::path::PathBuf;
 
-use super::Globals;
 use super::binding::binding;
-use super::named;
-use super::runs;
-use super::select::Shapes;
 use super::subject::subject;
+use crate::cli::Globals;
+use crate::cli::named;
+use crate::cli::runs;
+use crate::cli::select::Shapes;
 use crate::present::{Align, Column, Counted, Grid, Style, counters_table, percent};
 use dgx_core::config::{Baseline, Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError};
@@ -21,7 +22,7 @@ use dgx_run::plan::{Machine, Plan, Work};
 use dgx_run::sweep::{BackendChoice, Progress, inspect};
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
     /// A round for its shapes, or a run for its shapes and times [default: the
@@ -37,7 +38,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
     #[command(flatten)]
-    compile: runs::CompileLimits,
+    compile: machine::CompileLimits,
 }
 
 const EXPLAINING: Words = Words {
@@ -55,14 +56,14 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let run = run.filter(|_| args.target.is_none());
     let device = match &run {
         Some(run) => runs::device_of(run)?,
-        None => runs::device(args.target.as_deref(), BackendChoice::Auto)?.0,
+        None => machine::device(args.target.as_deref(), BackendChoice::Auto)?.0,
     };
     let ceiling = match &run {
         Some(run) => run.header.device.ceiling(),
         None => device.ceiling(Timing::Measured),
     };
     let plan = plan_for(&args.contender, round, &catalog, &device)?;
-    let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
+    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
     interrupt::install(EXPLAINING);
     let progress = Progress::begin();
     let inspected = progress.during("explain", "compiling", || inspect(&compiler, &plan));
